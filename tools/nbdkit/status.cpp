@@ -60,6 +60,7 @@ nlohmann::json json_of(const tools::Histogram& latency) {
 }
 
 nlohmann::json json_of(const PathStatus& path, Nanos started) {
+  const double state_at = path.since > started ? to_seconds(path.since - started) : 0.0;
   return {{"state", to_string(path.state)},
           {"reason", to_string(path.reason)},
           {"errno", path.peer_errno},
@@ -71,7 +72,8 @@ nlohmann::json json_of(const PathStatus& path, Nanos started) {
           {"inflight", path.inflight},
           {"rtt_us", to_micros(path.heartbeat_latency)},
           {"heartbeat_latency_us", to_micros(path.heartbeat_latency)},  // old name, kept for one release
-          {"since_s", path.since > started ? to_seconds(path.since - started) : 0.0}};
+          {"state_at_s", state_at},
+          {"since_s", state_at}};  // old name, kept for one release
 }
 
 }  // namespace
@@ -159,7 +161,7 @@ void Status::on_path_changed(Nanos at, const PathChanged& change) {
   if (path.connected && !connected) {
     path.connected = false;
     path.lost_at = at;
-    path.last_cause = change.reason;
+    path.lost_reason = change.reason;
     lines_(!is_wanted(change.reason), name + " lost: " + reason + "; " + what_is_left());
   } else if (connected) {
     on_path_connected(at, path, name);
@@ -336,7 +338,8 @@ std::string Status::render(Nanos now, std::span<const PathStatus> paths, const C
   for (std::size_t i = 0; i < paths.size(); ++i) {
     nlohmann::json path = json_of(paths[i], started_);
     path["index"] = i;
-    path["last_cause"] = to_string(i < paths_.size() ? paths_[i].last_cause : Reason::none);
+    path["lost_reason"] = to_string(i < paths_.size() ? paths_[i].lost_reason : Reason::none);
+    path["last_cause"] = path["lost_reason"];  // old name, kept for one release
     path["address"] = i < settings_.paths.size() ? settings_.paths[i] : std::string();
     out["paths"].push_back(std::move(path));
   }

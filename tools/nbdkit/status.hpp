@@ -62,9 +62,9 @@ class Status {
     bool ever = false;
     bool removed = false;
     Nanos lost_at = 0;
-    std::uint32_t failed = 0;          // failed attempts since it was last connected
-    std::string reason;                // why it was lost or rejected, in words; empty while connected
-    Reason last_cause = Reason::none;  // why it was last lost; kept after a reconnect
+    std::uint32_t failed = 0;           // failed attempts since it was last connected
+    std::string reason;                 // why it was lost or rejected, in words; empty while connected
+    Reason lost_reason = Reason::none;  // why it was last lost; kept after a reconnect
   };
 
   struct Device {

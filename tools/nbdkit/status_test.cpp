@@ -114,7 +114,7 @@ TEST_F(StatusTest, AnAttemptThatBeginsIsToldWithTheLastReason) {
 TEST_F(StatusTest, WhyAPathWasLostStaysKnownWhenItIsBack) {
   const std::array<PathStatus, 2> paths;
   const auto cause = [&](std::size_t path) {
-    return nlohmann::json::parse(status->render(asio::steady_now(), paths, {}))["paths"][path]["last_cause"];
+    return nlohmann::json::parse(status->render(asio::steady_now(), paths, {}))["paths"][path]["lost_reason"];
   };
   EXPECT_EQ(cause(0), "none");
   status->on_path(change(0, PathState::connected), {});
