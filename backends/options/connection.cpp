@@ -87,6 +87,17 @@ constexpr std::array kTable{
     Entry{
         {"auth_identity", text("NAME"), "", "key of auth_keys to use if the file has several", Side::client},
         [](C c) { return &c.fabric.auth.identity; }},
+    Entry{{"policy",
+           words("round-robin|min-inflight|min-latency|rr|mi|ml",
+                 "rr (round-robin), mi (min-inflight) or ml (min-latency)"),
+           "min-inflight",
+           "path of a request: round-robin, fewest requests in flight, or lowest heartbeat latency",
+           Side::client},
+          [](C c, V v) {
+            c.client->policy = v.text.starts_with("r")                      ? MultipathPolicy::round_robin
+                               : v.text == "mi" || v.text == "min-inflight" ? MultipathPolicy::min_inflight
+                                                                            : MultipathPolicy::min_latency;
+          }},
     Entry{{"connections", number(1, kMaxCons - 1), "2", "IO connections per path", Side::client},
           [](C c, V v) { c.client->con_num = static_cast<std::uint16_t>(v.number + 1); }},
     Entry{
@@ -147,6 +158,10 @@ std::vector<Entry> all_but(Side side) {
 }
 
 }  // namespace
+
+std::span<const Option<Connection>> all_options() {
+  return kTable;
+}
 
 std::span<const Option<Connection>> connection_options() {
   static const std::vector<Entry> rows = all_but(Side::server);

@@ -66,6 +66,7 @@ struct Connection {
         all_extensions(ServerConfig{}.extensions) {}
 };
 
+std::span<const Option<Connection>> all_options();
 std::span<const Option<Connection>> connection_options();  // of a client
 std::span<const Option<Connection>> server_options();
 

@@ -81,6 +81,12 @@ std::string parse_bytes(const Rule& rule, std::string_view name, std::string_vie
 
 }  // namespace
 
+std::string dashed(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '_', '-');
+  return text;
+}
+
 std::vector<std::string> choices(const Rule& rule) {
   std::vector<std::string> words(1);
   for (const char c : rule.shape) {

@@ -107,6 +107,8 @@ struct Option : Row {
   std::string (*shown)(const Target&) = nullptr;  // for show(); unnecessary for a field
 };
 
+std::string dashed(std::string_view name);  // "rdma-tos" for rdma_tos
+
 // The error is a sentence that begins with `name`.
 std::string parse(const Rule& rule, std::string_view name, std::string_view value, Value& out);
 // The value as a user writes it.

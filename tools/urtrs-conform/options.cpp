@@ -7,7 +7,7 @@
 #include "backends/bindings/asio/path_syntax.hpp"
 #include "backends/options/quantity.hpp"
 #include "conformance/cases/cves.hpp"
-#include "tools/lib/control/fabric/open_fabric.hpp"
+#include "tools/lib/control/fabric/connection_flags.hpp"
 #include "tools/lib/text/usage/command_line_error.hpp"
 #include "tools/lib/text/usage/help.hpp"
 #include "tools/lib/text/version/version.hpp"
@@ -38,6 +38,7 @@ constexpr const char* kFooter =
 
 struct Texts {
   std::string role;
+  ClientConfig protocol;  // no option sets it
   std::vector<std::string> targets;
   std::vector<std::string> cases;
   std::uint16_t port = 1234;
@@ -51,11 +52,8 @@ void add_peer(CLI::App& app, Options& options, Texts& texts) {
                  "address of the server, again for a second path; --role client: address to listen on");
   app.add_option("--role", texts.role, "what the peer is: server or client");
   app.add_option("-p,--port", texts.port, "port")->capture_default_str();
-  app.add_option("--fabric", options.fabric, "tcp, libfabric or verbs")->capture_default_str();
-  app.add_option("--provider", options.provider, "of libfabric")->capture_default_str();
-  tools::add_tls_options(app, options.tls);
-  tools::add_auth_options(app, options.auth);
-  app.add_option("--rdma-device", options.rdma_device, "of verbs; default: whichever has the address");
+  tools::add_connection_flags(app, options::Connection{options.fabric, texts.protocol},
+                              {{"fabric"}, {"provider"}, {"tls*"}, {"auth*"}, {"rdma_device"}});
   app.add_option("--device", options.device,
                  "a device that the server exports, for the cases with IO; default none");
   app.add_flag("--scratch", options.scratch, "its content may be overwritten");
@@ -139,12 +137,6 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
     errors += texts.role.empty()
                   ? "urtrs-conform: --role is missing: what the peer is, server or client\n"
                   : "urtrs-conform: --role: expected server or client, got \"" + texts.role + "\"\n";
-  }
-  const auto& fabrics = tools::fabric_names();
-  if (std::find(fabrics.begin(), fabrics.end(), options.fabric) == fabrics.end()) {
-    errors += "urtrs-conform: --fabric: expected one of";
-    for (const std::string& name : fabrics) errors += " " + name;
-    errors += ", got \"" + options.fabric + "\"\n";
   }
   if (!(options.time_scale >= 0.001 && options.time_scale <= 1000))
     errors += "urtrs-conform: --time-scale: expected a factor from 0.001 to 1000\n";

@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "backends/options/connection.hpp"
 #include "conformance/cases/case.hpp"
 #include "core/fabric/fabric.hpp"
-#include "tools/lib/control/fabric/auth_choice.hpp"
-#include "tools/lib/control/fabric/tls_choice.hpp"
 
 namespace rtrs::conformance {
 
@@ -18,11 +17,7 @@ struct Options {
   Role role = Role::server;
   std::vector<PathAddress> targets;
   std::string target_text;  // first target as given
-  std::string fabric = "tcp";
-  std::string provider = "tcp";
-  tools::TlsChoice tls;
-  tools::AuthChoice auth;
-  std::string rdma_device;
+  options::FabricOptions fabric;
   std::string device;
   bool scratch = false;
   bool slow = true;

@@ -26,11 +26,7 @@ namespace {
 
 std::unique_ptr<Fabric> open_fabric(const Options& options) {
   tools::FabricChoice choice;
-  choice.fabric = options.fabric;
-  choice.provider = options.provider;
-  choice.device = options.rdma_device;
-  choice.tls = options.tls;
-  choice.auth = options.auth;
+  static_cast<options::FabricOptions&>(choice) = options.fabric;
   choice.client = options.role == Role::server;
   choice.log = [](tools::LogLevel level, const std::string& text) {
     if (level == tools::LogLevel::error) fmt::print(stderr, "urtrs-conform: {}\n", text);

@@ -175,7 +175,8 @@ const std::vector<Method>& methods() {
   static const std::vector<std::string_view> of_map = [] {
     std::vector<std::string_view> names{"device",      "session", "from",   "paths",
                                         "access_mode", "port",    "fabric", "again"};
-    names.insert(names.end(), kCredentials.begin(), kCredentials.end());
+    const auto credentials = credential_names();
+    names.insert(names.end(), credentials.begin(), credentials.end());
     return names;
   }();
   static const std::vector<Method> all{

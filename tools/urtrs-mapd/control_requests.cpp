@@ -128,7 +128,7 @@ tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
   }
   if (const std::string fabric = asked["fabric"]; !fabric.empty()) one.wish.fabric = fabric;
   Credentials credentials;
-  for (const std::string_view key : kCredentials)
+  for (const std::string_view key : credential_names())
     if (std::string value = asked[std::string(key).c_str()]; !value.empty())
       credentials.emplace(key, std::move(value));
   if (!credentials.empty()) one.wish.credentials = credentials;

@@ -122,7 +122,7 @@ std::string told_of(const SessionWish& wish, const std::vector<std::string>& giv
 
 std::string wrong_parameters(const std::vector<std::string>& given) {
   std::string first;
-  for (const std::string& fabric : tools::fabric_names()) {
+  for (const std::string& fabric : choices(options::find(options::connection_options(), "fabric")->rule)) {
     SessionWish wish;
     wish.paths = {"127.0.0.1"};
     wish.fabric = fabric;

@@ -12,7 +12,6 @@
 #include "backends/options/quantity.hpp"
 #include "core/proto/limits.hpp"
 #include "tools/lib/control/fabric/connection_flags.hpp"
-#include "tools/lib/control/fabric/open_fabric.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/usage/command_line_error.hpp"
 #include "tools/lib/text/usage/help.hpp"
@@ -45,9 +44,6 @@ const std::map<std::string, Workload> kWorkloads{{"read", Workload::read},
                                                  {"randread", Workload::randread},
                                                  {"randwrite", Workload::randwrite},
                                                  {"rw", Workload::rw}};
-const std::map<std::string, MultipathPolicy> kPolicies{{"round-robin", MultipathPolicy::round_robin},
-                                                       {"min-inflight", MultipathPolicy::min_inflight},
-                                                       {"min-latency", MultipathPolicy::min_latency}};
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
   const std::string best = tools::nearest_word(word, known);
@@ -67,7 +63,6 @@ struct Texts {
   std::string block_size = "4k";
   std::string runtime = "5";
   std::string span = "1g";
-  std::string policy = "min-inflight";
   std::string connect_timeout = "5";
   std::string interval;
   std::string chunk_size = "256k";
@@ -104,30 +99,26 @@ void add_workload(CLI::App& app, Options& options, Texts& texts) {
 
 void add_transport(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("-p,--port", options.port, "server port; 0 at the server: any")->capture_default_str();
-  app.add_option("--fabric", options.fabric, "tcp, libfabric, or verbs: RDMA hardware and soft-RoCE")
-      ->check(CLI::IsMember(tools::fabric_names()))
-      ->capture_default_str();
-  app.add_option("--provider", options.provider, "libfabric provider")->capture_default_str();
-  tools::add_tls_options(app, options.tls);
-  tools::add_auth_options(app, options.auth);
-  app.add_flag("--crc", options.crc, "tcp: a checksum behind each frame; one end that asks is enough");
   tools::add_connection_flags(app, options::Connection{options, options.protocol},
-                              {{"rdma_device"},
+                              {{"fabric"},
+                               {"provider"},
+                               {"tls*"},
+                               {"auth*"},
+                               {"crc"},
+                               {"rdma_invalidation", "off"},
+                               {"rdma_device"},
                                {"rdma_retry_count"},
                                {"rdma_ack_timeout"},
                                {"rdma_tos"},
                                {"rdma_relaxed_ordering"},
                                {"rdma_thread_domains"},
                                {"rdma_post"},
+                               {"policy"},
                                {"connections", "1"},
                                {"queue_timeout", "10s"},
                                {"request_timeout"},
                                {"heartbeat_interval", "1s", "--heartbeat"},
                                {"heartbeat_missed"}});
-  app.add_option("--rdma-invalidation", options.rdma_invalidation,
-                 "how verbs takes a key back; at the server each IO has a fresh one then; default: none has")
-      ->check(CLI::IsMember(tools::invalidation_names()));
-  app.add_option("--policy", texts.policy, "round-robin, min-inflight, min-latency")->capture_default_str();
   auto* busy = app.add_flag("--busy-poll", texts.busy, "poll without pause (default)");
   auto* events = app.add_flag("-e,--events", texts.events, "sleep between events")->excludes(busy);
   app.add_flag("--pump", texts.pump, "poll without pause through the event loop")
@@ -254,7 +245,6 @@ void judge_role(const CLI::App& app, const Options& options, std::string& errors
 void judge(const CLI::App& app, const Texts& texts, Options& options, std::string& errors) {
   Judge judge(errors);
   judge.word("--rw", texts.rw, kWorkloads, options.rw);
-  judge.word("--policy", texts.policy, kPolicies, options.protocol.policy);
   judge.size("--bs", texts.block_size, options.block_size, 0, std::uint64_t{1} << 24);
   judge.size("--span", texts.span, options.span, 1, std::uint64_t{1} << 60);
   judge.size("--chunk-size", texts.chunk_size, options.chunk_size, 8192, std::uint64_t{1} << 24);
@@ -275,20 +265,20 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
   if (options.json && options.csv) errors += "urtrs-perf: --json excludes --csv\n";
   if (options.raw && app.count("--fabric") == 0) options.fabric = "libfabric";
   if (options.crc && options.fabric != "tcp") judge.refuse("--fabric", "tcp with --crc", options.fabric);
-  for (const char* name :
-       {"--rdma-device", "--rdma-retry-count", "--rdma-ack-timeout", "--rdma-tos", "--rdma-relaxed-ordering",
-        "--rdma-invalidation", "--rdma-thread-domains", "--rdma-post"})
-    if (app.count(name) != 0 && options.fabric != "verbs")
-      judge.refuse("--fabric", std::string("verbs with ") + name, options.fabric);
+  for (const auto& row : options::all_options())
+    if (const std::string name = "--" + options::dashed(row.name);
+        row.name.starts_with("rdma_") && app.count(name) != 0 && options.fabric != "verbs")
+      judge.refuse("--fabric", "verbs with " + name, options.fabric);
+  options.fresh_keys = app.count("--rdma-invalidation") != 0;
   if (options.raw && options.fabric != "libfabric")
     judge.refuse("--fabric", "libfabric with --raw", options.fabric);
   if (options.compare_raw && options.fabric == "verbs")
     judge.refuse("--fabric", "tcp or libfabric with --compare-raw", options.fabric);
   if ((options.raw || options.compare_raw) && !options.record.empty())
     errors += "urtrs-perf: --record excludes --raw and --compare-raw\n";
-  if ((options.raw || options.compare_raw) && !(options.tls == tools::TlsChoice{}))
+  if ((options.raw || options.compare_raw) && !(options.tls == ::rtrs::options::TlsChoice{}))
     errors += "urtrs-perf: --tls and its options exclude --raw and --compare-raw\n";
-  if ((options.raw || options.compare_raw) && !(options.auth == tools::AuthChoice{}))
+  if ((options.raw || options.compare_raw) && !(options.auth == ::rtrs::options::AuthChoice{}))
     errors += "urtrs-perf: --auth and its options exclude --raw and --compare-raw\n";
   if (options.compare_raw && !options.addresses.empty())
     errors += "urtrs-perf: --compare-raw starts its own servers on this machine and takes no address\n";

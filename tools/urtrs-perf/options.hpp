@@ -33,7 +33,7 @@ ClientConfig measuring_client();
 struct Options : options::FabricOptions {
   std::vector<std::string> addresses;  // server addresses, one per path; empty: run as server
   std::uint16_t port = 18515;
-  std::string rdma_invalidation;  // for verbs; if set at the server, each IO uses a fresh rkey
+  bool fresh_keys = false;  // --rdma-invalidation is set: as a server, uses a fresh rkey for each IO
   Workload rw = Workload::write;
   unsigned read_percent = 50;  // percentage of reads in Workload::rw
   std::uint32_t block_size = 4096;

@@ -107,8 +107,9 @@ TEST(Options, RdmaIsChosenAsForUrtrsd) {
   const Options options =
       parsed({"--fabric=verbs", "--rdma-device=mlx5_0", "--rdma-invalidation", "registration"});
   EXPECT_EQ(options.device, "mlx5_0");
-  EXPECT_EQ(options.rdma_invalidation, "registration");
-  EXPECT_EQ(parsed({"h", "--fabric=verbs"}).rdma_invalidation, "");
+  EXPECT_EQ(options.invalidation, "registration");
+  EXPECT_TRUE(options.fresh_keys);
+  EXPECT_FALSE(parsed({"h", "--fabric=verbs"}).fresh_keys);
   EXPECT_TRUE(parsed({"h", "--fabric=verbs", "--rdma-thread-domains"}).thread_domains);
   EXPECT_FALSE(parsed({"h", "--fabric=verbs"}).thread_domains);
   EXPECT_EQ(parsed({"h", "--fabric=verbs", "--rdma-post=wr"}).post, "wr");

@@ -40,7 +40,7 @@ class PerfServer {
         server_(config_of(options, fabric), options.recorder ? &recorder_ : nullptr) {}
 
   int run() {
-    if (!options_.rdma_invalidation.empty() && !fabric_.capabilities().invalidation) {
+    if (options_.fresh_keys && !fabric_.capabilities().invalidation) {
       fmt::print(stderr,
                  "urtrs-perf: --rdma-invalidation: this fabric cannot take a key back; leave it out\n");
       return kPrecondition;
@@ -86,7 +86,7 @@ class PerfServer {
     config.queue_depth = options.queue_depth;
     config.chunk_size = options.chunk_size;
     config.heartbeat = options.protocol.heartbeat;
-    config.always_invalidate = !options.rdma_invalidation.empty();
+    config.always_invalidate = options.fresh_keys;
     return clamp_to(config, fabric.capabilities());
   }
 

@@ -369,8 +369,8 @@ const std::vector<std::string>& log_levels() {
 
 const std::vector<std::string>& credential_options() {
   static const Words all = [] {
-    Words names(mapping::kCredentials.begin(), mapping::kCredentials.end());
-    for (std::string& name : names) std::replace(name.begin(), name.end(), '_', '-');
+    Words names;
+    for (const std::string_view name : mapping::credential_names()) names.push_back(options::dashed(name));
     return names;
   }();
   return all;

@@ -71,8 +71,8 @@ struct Flags {
 };
 
 std::string flag_of(std::string_view key) {
-  std::string flag = "--";
-  for (const char c : key) flag += c == '_' || c == '.' ? '-' : c;
+  std::string flag = "--" + options::dashed(key);
+  std::replace(flag.begin(), flag.end(), '.', '-');
   return flag;
 }
 

@@ -6,23 +6,15 @@
 #include <optional>
 #include <string>
 #include <tl/expected.hpp>
-#include <vector>
 
 #include "backends/options/connection.hpp"
 #include "backends/platform/tls/renewal.hpp"
 #include "core/fabric/fabric.hpp"
 #include "core/keyed/key_proof.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace rtrs::tools {
 
 using options::AuthChoice;
-
-// Returns off, allow, require. `allow` is only for servers: they also accept clients that offer no proof.
-const std::vector<std::string>& auth_modes();
 
 // Returns which option is missing, or an empty string. Does not read the file.
 std::string contradiction(const AuthChoice&);
@@ -46,8 +38,5 @@ std::unique_ptr<Fabric> with_auth(std::unique_ptr<Fabric>, const OpenedAuth&, bo
 // open_fabric() did not open the fabric with keys. On return the OpenedAuth holds the previous keys, whose
 // destruction takes milliseconds too.
 bool replace_auth(Fabric&, OpenedAuth&);
-
-// Adds --auth-keys, --auth-identity and --auth. `choice` must outlive the parsing.
-void add_auth_options(CLI::App&, AuthChoice& choice);
 
 }  // namespace rtrs::tools

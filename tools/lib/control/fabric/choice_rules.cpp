@@ -6,26 +6,6 @@
 
 namespace rtrs::tools {
 
-const std::vector<std::string>& fabric_names() {
-  static const std::vector<std::string> names{"tcp", "libfabric", "verbs"};
-  return names;
-}
-
-const std::vector<std::string>& invalidation_names() {
-  static const std::vector<std::string> names{"auto", "windows", "registration"};
-  return names;
-}
-
-const std::vector<std::string>& post_names() {
-  static const std::vector<std::string> names{"auto", "wr", "send"};
-  return names;
-}
-
-const std::vector<std::string>& tls_modes() {
-  static const std::vector<std::string> modes{"off", "allow", "require"};
-  return modes;
-}
-
 std::string contradiction(const TlsChoice& choice) {
   const tls::Credentials& files = choice.credentials;
   const bool given = files.any();
@@ -42,11 +22,6 @@ std::string contradiction(const TlsChoice& choice) {
   if (certificates && (files.cert.empty() || files.key.empty() || files.ca.empty()))
     return "certificates need tls-cert, tls-key, and tls-ca (the CA of the peers)";
   return {};
-}
-
-const std::vector<std::string>& auth_modes() {
-  static const std::vector<std::string> modes{"off", "allow", "require"};
-  return modes;
 }
 
 std::string contradiction(const AuthChoice& choice) {
@@ -83,9 +58,9 @@ std::string foreign_option_error(const FabricChoice& choice) {
 }
 
 std::string with_underscores(std::string sentence) {
-  for (const char* option : {"tls-keys", "tls-identity", "tls-cert", "tls-key", "tls-ca", "tls-crl",
-                             "tls-server-name", "auth-keys", "auth-identity"}) {
-    const std::string_view name = option;
+  for (const auto& row : options::connection_options()) {
+    if (!row.name.starts_with("tls_") && !row.name.starts_with("auth_")) continue;
+    const std::string name = options::dashed(row.name);
     for (std::size_t at = 0; (at = sentence.find(name, at)) != std::string::npos; at += name.size())
       if (at == 0 || sentence[at - 1] == ' ')  // otherwise it is part of a file name
         std::replace(sentence.begin() + static_cast<std::ptrdiff_t>(at),

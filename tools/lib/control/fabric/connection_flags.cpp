@@ -14,32 +14,36 @@ std::string reason(const std::string& error, std::string_view name, const std::s
   return error.substr(name.size() + 2);
 }
 
+void add_flag(CLI::App& app, options::Connection target, const options::Option<options::Connection>& row,
+              const ConnectionFlag& one) {
+  const std::string flag = "--" + options::dashed(row.name);
+  const std::string names = flag + (one.older.empty() ? "" : ",") + std::string(one.older);
+  const std::string help(row.help);
+  if (row.rule.kind == options::Kind::toggle) {
+    app.add_flag_function(
+        names, [&row, target](std::int64_t on) { options::store(row, target, {.text = {}, .on = on > 0}); },
+        help);
+    return;
+  }
+  const auto store = [&row, target, flag](const CLI::results_t& words) {
+    const std::string error = options::set(row, target, words.back());
+    if (!error.empty()) throw CLI::ValidationError(flag, reason(error, row.name, words.back()));
+    return true;
+  };
+  CLI::Option* option = app.add_option(names, store, help);
+  option->type_name(std::string(row.rule.shape));
+  option->default_str(std::string(one.initial.empty() ? row.initial : one.initial));
+}
+
 }  // namespace
 
 void add_connection_flags(CLI::App& app, options::Connection target,
                           std::initializer_list<ConnectionFlag> flags) {
-  for (const ConnectionFlag& one : flags) {
-    const auto* row = options::find(options::connection_options(), one.name);
-    if (row == nullptr) row = options::find(options::server_options(), one.name);
-    std::string flag = "--" + std::string(row->name);
-    std::replace(flag.begin(), flag.end(), '_', '-');
-    const std::string names = flag + (one.older.empty() ? "" : ",") + std::string(one.older);
-    const std::string help(row->help);
-    if (row->rule.kind == options::Kind::toggle) {
-      app.add_flag_function(
-          names, [row, target](std::int64_t on) { options::store(*row, target, {.text = {}, .on = on > 0}); },
-          help);
-      continue;
-    }
-    const auto store = [row, target, flag](const CLI::results_t& words) {
-      const std::string error = options::set(*row, target, words.back());
-      if (!error.empty()) throw CLI::ValidationError(flag, reason(error, row->name, words.back()));
-      return true;
-    };
-    CLI::Option* option = app.add_option(names, store, help);
-    option->type_name(std::string(row->rule.shape));
-    option->default_str(std::string(one.initial.empty() ? row->initial : one.initial));
-  }
+  for (const ConnectionFlag& one : flags)
+    for (const auto& row : options::all_options())
+      if (row.name == one.name ||
+          (one.name.ends_with('*') && row.name.starts_with(one.name.substr(0, one.name.size() - 1))))
+        add_flag(app, target, row, one);
 }
 
 }  // namespace rtrs::tools

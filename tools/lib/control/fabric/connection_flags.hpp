@@ -1,4 +1,4 @@
-// Adds rows of options::connection_options() to a command line.
+// Adds rows of options::all_options() to a command line.
 #pragma once
 #include <initializer_list>
 #include <string_view>
@@ -12,7 +12,7 @@ class App;
 namespace rtrs::tools {
 
 struct ConnectionFlag {
-  std::string_view name;          // name of the row: rdma_tos for --rdma-tos
+  std::string_view name;          // name of the row: rdma_tos for --rdma-tos; "rdma_*": all rows that begin with rdma_
   std::string_view initial = {};  // default of the program if it differs from that of the row
   std::string_view older = {};    // name in earlier releases, e.g. "--heartbeat"; empty: none
 };

@@ -33,15 +33,6 @@ struct FabricChoice : options::FabricOptions {
   std::function<void(LogLevel, const std::string&)> log;
 };
 
-// Names of all fabrics. A build may lack some fabrics.
-const std::vector<std::string>& fabric_names();
-
-// Methods by which verbs invalidates a key; see docs/security.md.
-const std::vector<std::string>& invalidation_names();
-
-// Methods by which verbs posts work requests; see docs/fabric.md.
-const std::vector<std::string>& post_names();
-
 // Returns an error if an option is set that the chosen fabric does not have; otherwise an empty string.
 std::string foreign_option_error(const FabricChoice&);
 

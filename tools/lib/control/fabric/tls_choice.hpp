@@ -5,22 +5,14 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <tl/expected.hpp>
-#include <vector>
 
 #include "backends/options/connection.hpp"
 #include "backends/platform/tls/tls.hpp"
 #include "core/fabric/fabric.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace rtrs::tools {
 
 using options::TlsChoice;
-
-// Returns off, allow, require. `allow` is only for servers: they accept clients with and without TLS.
-const std::vector<std::string>& tls_modes();
 
 // Returns which options contradict each other or are missing, or an empty string. Does not read the files.
 std::string contradiction(const TlsChoice&);
@@ -54,8 +46,5 @@ class DailyRateLimit {
   static constexpr Nanos kDay = seconds(24ULL * 3600);
   Nanos next_;
 };
-
-// Adds --tls, --tls-cert and the other TLS options. `choice` must outlive the parsing.
-void add_tls_options(CLI::App&, TlsChoice& choice);
 
 }  // namespace rtrs::tools

@@ -1,26 +1,33 @@
 // Credentials of a mapped session (TLS or shared keys): plugin parameters by name.
 #pragma once
-#include <algorithm>
-#include <array>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "backends/options/connection.hpp"
 
 namespace rtrs::mapping {
 
 using Credentials = std::map<std::string, std::string>;
 
-inline constexpr std::array<std::string_view, 11> kCredentials{
-    "tls",     "tls_keys",        "tls_identity", "tls_cert",  "tls_key",      "tls_ca",
-    "tls_crl", "tls_server_name", "tls_kernel",   "auth_keys", "auth_identity"};
-inline constexpr std::array<std::string_view, 6> kCredentialFiles{"tls_keys", "tls_cert", "tls_key",
-                                                                  "tls_ca",   "tls_crl",  "auth_keys"};
-
+// Row of the parameter; nullptr: it is no credential.
+inline const options::Row* credential(std::string_view parameter) {
+  if (!parameter.starts_with("tls") && !parameter.starts_with("auth")) return nullptr;
+  return options::find(options::connection_options(), parameter);
+}
 inline bool is_credential(std::string_view parameter) {
-  return std::find(kCredentials.begin(), kCredentials.end(), parameter) != kCredentials.end();
+  return credential(parameter) != nullptr;
 }
 inline bool is_credential_file(std::string_view parameter) {
-  return std::find(kCredentialFiles.begin(), kCredentialFiles.end(), parameter) != kCredentialFiles.end();
+  const options::Row* const row = credential(parameter);
+  return row != nullptr && row->rule.kind == options::Kind::file;
+}
+inline std::vector<std::string_view> credential_names() {
+  std::vector<std::string_view> names;
+  for (const options::Row& row : options::connection_options())
+    if (is_credential(row.name)) names.push_back(row.name);
+  return names;
 }
 
 }  // namespace rtrs::mapping

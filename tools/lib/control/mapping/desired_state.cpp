@@ -67,7 +67,7 @@ std::optional<Refusal> check_credentials(const SessionWish& one) {
   };
   for (const auto& [key, value] : one.credentials) {
     if (!is_credential(key))
-      return refuse(EINVAL, fmt::format("\"{}\" is none of {}", key, fmt::join(kCredentials, ", ")),
+      return refuse(EINVAL, fmt::format("\"{}\" is none of {}", key, fmt::join(credential_names(), ", ")),
                     "credentials");
     const bool odd = std::any_of(value.begin(), value.end(),
                                  [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });

@@ -57,9 +57,6 @@ constexpr std::array kTable{
             "write-protected "
             "device opens ro"},
            [](S s, V v) { s->access_mode = access_mode_of(v.text); }},
-    Option{{"policy", options::text("rr|mi|ml"), "mi",
-            "path of a request: round-robin, fewest requests in flight, or lowest heartbeat latency"},
-           [](S s, V v) { s->protocol.policy = *control::parse_policy(std::string(v.text)); }},
     Option{{"connect_timeout", options::time(), "15s",
             "how long to try at the start. If the server rejects the session name because it is in use, at "
             "least the dead-peer time + 10 s + reconnect_max (75 s)"},

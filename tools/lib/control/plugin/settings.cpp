@@ -55,8 +55,6 @@ Done check_value(std::string_view key, std::string_view value, std::uint16_t por
   if (key == "path") {
     if (const auto path = asio::parse_path(value, port); !path) return tl::unexpected(path.error());
   }
-  if (key == "policy" && !control::parse_policy(std::string(value)))
-    return refuse(key, value, "expected rr (round-robin), mi (min-inflight) or ml (min-latency)");
   if (key == "tls" && value == "allow")
     return refuse(key, value, "tls=allow is for servers; a client uses require or off");
   return {};
@@ -98,7 +96,7 @@ std::string absolute(const std::string& file, const std::string& directory) {
 
 // Refuses parameters that have no effect together with the other parameters.
 Done check_company(const Settings& settings) {
-  const auto is_given = [&settings](const char* key) {
+  const auto is_given = [&settings](std::string_view key) {
     return std::any_of(settings.given.begin(), settings.given.end(),
                        [key](const std::string& one) { return one.compare(0, one.find('='), key) == 0; });
   };
@@ -107,10 +105,9 @@ Done check_company(const Settings& settings) {
       return tl::unexpected(std::string(key) + "= belongs to trace=FILE, which is not given");
   if (is_given("exports") && !settings.devices.empty())
     return tl::unexpected<std::string>("exports= is for a session without device=; leave one of the two out");
-  for (const char* key : {"rdma_device", "rdma_retry_count", "rdma_ack_timeout", "rdma_tos",
-                          "rdma_relaxed_ordering", "rdma_thread_domains", "rdma_post"})
-    if (is_given(key) && settings.fabric.fabric != "verbs")
-      return tl::unexpected(std::string(key) + "= belongs to fabric=verbs, which is not given");
+  for (const auto& row : options::connection_options())
+    if (row.name.starts_with("rdma_") && is_given(row.name) && settings.fabric.fabric != "verbs")
+      return tl::unexpected(std::string(row.name) + "= belongs to fabric=verbs, which is not given");
   if (is_given("crc") && settings.fabric.fabric != "tcp")
     return tl::unexpected<std::string>("crc= belongs to fabric=tcp, and another fabric is given");
   for (const std::string& why :
