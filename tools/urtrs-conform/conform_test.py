@@ -26,7 +26,7 @@ def port(urtrsd, tmp_path):
 def test_usage():
     usage = conform("--help-all").stdout
     assert "Examples:" in usage
-    for default in ("=1234", "--fabric TEXT=tcp", "--provider TEXT=tcp", "=120", "default all", "default none"):
+    for default in ("=1234", "--fabric tcp|libfabric|verbs=tcp", "--provider NAME=tcp", "=120", "default all", "default none"):
         assert default in usage, ("default in the help", default)
     for wrong in (["--target", "127.0.0.1", "--role", "sever"], ["--role", "server"], ["--nonsense"],
                   ["--target", "127.0.0.1", "--role", "server", "--case", "C999"],
