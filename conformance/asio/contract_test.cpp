@@ -181,10 +181,10 @@ TEST_F(Contract, TheExecutorIsThatOfTheContext) {
 
 TEST_F(Contract, AHandlerRunsOnItsStrand) {
   make_mapped_device();
-  auto send_and_lose_path = net::make_strand(context);
+  auto strand = net::make_strand(context);
   std::optional<bool> inside;
-  device->async_read(0, data, net::bind_executor(send_and_lose_path, [&](Error) {
-                       inside = send_and_lose_path.running_in_this_thread();
+  device->async_read(0, data, net::bind_executor(strand, [&](Error) {
+                       inside = strand.running_in_this_thread();
                      }));
   serve_until([&inside] { return inside.has_value(); });
   EXPECT_TRUE(*inside);
