@@ -74,7 +74,7 @@ class Host:
             self.ports[log] = free_port()
             self.start(log, *line.split()[1:], f"--port={self.ports[log]}", "--listen=127.0.2.1", "--export=disk1=mem:1M")
             until(lambda: self.log_of(log), lambda: " ready\n" in self.log_of(log))
-        elif line == "systemctl start urtrs-mapd":
+        elif line == "systemctl enable --now urtrs-mapd":
             self.start("urtrs-mapd", f"--state={self.folder}/state.json", "--end-devices", f"--nbdkit={BUILD}/tools/nbdkit/nbdkit-urtrs")
             until("urtrs-mapd is ready", lambda: "ready\n" in self.log_of("urtrs-mapd"))
         else:
