@@ -12,7 +12,7 @@ namespace rtrs::probe {
 namespace {
 
 // Same number of send parts as in the verbs backend.
-constexpr std::uint32_t kSendParts = 2;
+constexpr std::uint32_t kLoopSendParts = 2;
 // ACK timeout: 4.096 us * 2^14. RNR timer: encoding of 0.64 ms.
 constexpr std::uint8_t kTimeout = 14, kRnrTimer = 12;
 constexpr std::uint8_t kRetries = 6;
@@ -32,7 +32,7 @@ std::optional<std::string> make_end(const Device& device, const Shape& shape, En
   wanted.qp_type = IBV_QPT_RC;
   wanted.cap.max_send_wr = shape.sends;
   wanted.cap.max_recv_wr = shape.receives;
-  wanted.cap.max_send_sge = kSendParts;
+  wanted.cap.max_send_sge = kLoopSendParts;
   wanted.cap.max_recv_sge = 1;
   wanted.cap.max_inline_data = shape.inline_bytes;
   end.pair.reset(ibv_create_qp(device.domain.get(), &wanted));
