@@ -62,7 +62,7 @@ TEST(FaultFilter, OnlyLeavesTheRestOut) {
 TEST(FaultFilter, AnUnknownNameIsAnErrorThatSaysWhereTheNamesAre) {
   std::string why;
   EXPECT_FALSE(without("crash,crahs", why));
-  EXPECT_EQ(why, "no fault is called 'crahs'; urtrs-sim list prints them");
+  EXPECT_EQ(why, "unknown fault 'crahs'; `urtrs-sim list` prints all names");
   EXPECT_FALSE(only("cm_lost", why));  // cm_lost is a label, not a fault class
   EXPECT_FALSE(without("crash,,flap", why));
 }

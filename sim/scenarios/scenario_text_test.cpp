@@ -104,7 +104,7 @@ TEST(ScenarioText, WhatIsWrongIsSaidWithItsLine) {
   EXPECT_EQ(refusal("setup a\ncut path=1"), "line 2: a setup may only contain 'set' lines");
   EXPECT_EQ(refusal("scenario A\n\n\nexplode"), "line 4: no verb 'explode'");
   EXPECT_EQ(refusal("scenario A\nexpect miracles"), "line 2: 'expect' needs ok or the id of an oracle");
-  EXPECT_EQ(refusal("scenario A\nscenario A"), "line 2: a scenario 'A' is there already");
+  EXPECT_EQ(refusal("scenario A\nscenario A"), "line 2: duplicate scenario 'A'");
 }
 
 TEST(ScenarioText, TimesHaveUnitsOrAreNever) {
@@ -119,7 +119,7 @@ TEST(ScenarioText, TimesHaveUnitsOrAreNever) {
 TEST(ScenarioText, LinesOfBlockDevicesThatAreWrongAreSaidWithTheirLine) {
   const auto why = [](const std::string& line) { return refusal("scenario A\ndisks a b=128\n" + line); };
   EXPECT_EQ(refusal("scenario A\ndisks"), "line 2: 'disks' needs the names of disks");
-  EXPECT_EQ(refusal("scenario A\ndisks a=0"), "line 2: not NAME or NAME=SECTORS, 1 to 4096 of them: 'a=0'");
+  EXPECT_EQ(refusal("scenario A\ndisks a=0"), "line 2: expected NAME or NAME=SECTORS (1 to 4096) instead of 'a=0'");
   EXPECT_EQ(refusal("scenario A\ndisks a a"), "line 2: a disk 'a' is there already");
   EXPECT_EQ(refusal("scenario A\ncut path=1\ndisks a"), "line 3: 'disks' must come before all steps");
   EXPECT_EQ(refusal("setup s\ndisks a"), "line 2: a setup may only contain 'set' lines");
@@ -228,7 +228,7 @@ TEST(ScenarioText, EveryOptionOfTheReferenceCanBeSetToTheValueThatItShows) {
 
 TEST(ScenarioText, TheIdsOfTheProgramAreTaken) {
   std::vector<std::string> ids;
-  EXPECT_EQ(add_scenarios("scenario L01a\n", ids), "line 1: a scenario 'L01a' is there already");
+  EXPECT_EQ(add_scenarios("scenario L01a\n", ids), "line 1: duplicate scenario 'L01a'");
   EXPECT_EQ(add_scenarios("scenario MyOwn: busy\n title mine\n completed number=10\n", ids), "");
   EXPECT_EQ(ids, std::vector<std::string>{"MyOwn"});
   const Directed* mine = find_directed("MyOwn");

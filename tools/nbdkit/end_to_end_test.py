@@ -193,5 +193,5 @@ class TestEndToEnd:
         self.server.start().ready()
         assert done.returncode != 0
         assert "no path came up within 1 s (connect_timeout)" in done.stderr
-        assert f"nobody listens at 127.0.0.1:{self.server.port}" in done.stderr
+        assert f"no server listens at 127.0.0.1:{self.server.port}" in done.stderr
 

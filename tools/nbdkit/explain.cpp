@@ -239,7 +239,7 @@ std::string explain_failed_request(const Settings& settings, const std::string& 
       return what + "the device was not open for " + duration_words(settings.protocol.queue_timeout) +
              " (queue_timeout)" + (unanswered ? unanswered_words(settings.protocol) : "");
     default:
-      return what + "see the server's log for the reason, unless a line above does";
+      return what + "see the server's log for the reason, unless a line above gives it";
   }
 }
 

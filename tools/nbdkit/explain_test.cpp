@@ -41,7 +41,7 @@ TEST(Explain, TheServersErrnoBecomesASentence) {
                 .find("Input/output error"),
             std::string::npos);
   EXPECT_EQ(explain_map_failure(settings, "disk", settings.access_mode, of_server(EINVAL), {}),
-            "the server cannot open 'disk', or tells a size or block size of it that no client takes: "
+            "the server cannot open 'disk', or reports an unsupported size or block size: "
             "Invalid argument (errno 22). The log of the server says which");
 }
 
@@ -85,8 +85,8 @@ TEST(Explain, AFailedRequestHasACause) {
   paths[0].state = PathState::connected;
   EXPECT_EQ(
       explain_failed_request(settings, "disk", io, EIO, paths),
-      "write of 4096 bytes at 512 of 'disk' failed: Input/output error (errno 5); the log of the server says "
-      "why, unless a line above does");
+      "write of 4096 bytes at 512 of 'disk' failed: Input/output error (errno 5); see the server's log for the reason, "
+      "unless a line above gives it");
   EXPECT_NE(explain_failed_request(settings, "disk", io, ENOSPC, paths).find("storage is full"),
             std::string::npos);
   paths[0].state = PathState::waiting;
@@ -116,7 +116,7 @@ TEST(Explain, ARequestForADeviceThatTheServerRefusesSaysWhyAndHowLongItWaited) {
       << line;
   line = explain_failed_request(settings, "disk", {}, EPERM, paths, EPERM);
   EXPECT_EQ(line.find("queue_timeout"), std::string::npos) << line;
-  EXPECT_NE(line.find("does not let this client have the device"), std::string::npos) << line;
+  EXPECT_NE(line.find("does not allow this client to open the device"), std::string::npos) << line;
 }
 
 TEST(Explain, ARequestWithoutAnAnswerHasItsTimeouts) {
@@ -167,8 +167,8 @@ TEST(Explain, ATimeoutSaysWhatHappenedOnEachPath) {
       explain_timeout(settings, "disk", settings.connect_timeout, paths),
       "no path came up within 15 s (connect_timeout): path 10.0.0.2: " +
           reason_words(Reason::connect_refused, 0) +
-          " (nobody listens at 10.0.0.2:1234: is the server running, are address and port right?); path "
-          "10.0.1.2: no answer to the connect request within 15 s (nobody answered at 10.0.1.2:1234: "
+          " (no server listens at 10.0.0.2:1234: is the server running, are address and port right?); path "
+          "10.0.1.2: no answer to the connect request within 15 s (no reply from 10.0.1.2:1234: "
           "check the address, that an RTRS server listens at it, and that a firewall lets its port through)");
   paths[1].state = PathState::connected;
   EXPECT_NE(explain_timeout(settings, "disk", settings.connect_timeout, paths).find("did not open 'disk'"),
@@ -184,8 +184,8 @@ TEST(Explain, APortInThePathIsTheOneThatIsNamed) {
   paths[1].state = PathState::waiting;
   paths[1].reason = Reason::connect_timeout;
   const std::string text = explain_timeout(settings, "disk", seconds(2), paths);
-  EXPECT_NE(text.find("nobody listens at 10.0.0.2:7:"), std::string::npos) << text;
-  EXPECT_NE(text.find("nobody answered at [fd00::2]:8: "), std::string::npos) << text;
+  EXPECT_NE(text.find("no server listens at 10.0.0.2:7:"), std::string::npos) << text;
+  EXPECT_NE(text.find("no reply from [fd00::2]:8: "), std::string::npos) << text;
   EXPECT_EQ(text.find("1234"), std::string::npos) << text;
 }
 

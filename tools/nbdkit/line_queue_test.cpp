@@ -86,8 +86,8 @@ TEST(LineQueueTest, PushReturnsWhereNobodyReadsAndWhatWasLeftOutIsCounted) {
   EXPECT_EQ(lines[LineQueue::kCapacity - 1], "  " + std::to_string(LineQueue::kCapacity - 1));
   const auto all = reader->wait_for(LineQueue::kCapacity + 1);
   const bool counted =
-      all.back().find("more lines were left out") != std::string::npos ||
-      reader->wait_for(LineQueue::kCapacity + 2).back().find("more lines were left out") != std::string::npos;
+      all.back().find("lines were dropped") != std::string::npos ||
+      reader->wait_for(LineQueue::kCapacity + 2).back().find("lines were dropped") != std::string::npos;
   EXPECT_TRUE(counted);
 }
 
@@ -104,7 +104,7 @@ TEST(LineQueueTest, EachLineThatIsLeftOutIsCountedOnce) {
     printed += 1 + LineQueue::kCapacity + 1;
     EXPECT_EQ(
         reader->wait_for(printed).at(printed - 1),
-        "! " + std::to_string(left_out) + " more lines were left out, because they were not read in time");
+        "! " + std::to_string(left_out) + " lines were dropped, because the log was not read in time");
     // One by one, so that the queue is empty after each line.
     for (const std::string later : {"second", "third"}) {
       queue.push(false, later);

@@ -94,7 +94,7 @@ def test_a_path_for_a_process_that_does_not_come_up(mapd, server, mapped, sessio
 def test_without_urtrs_mapd_a_path_is_added_for_the_moment(mapd, mapped, session, urtrs):
     mapd.end()
     done = subprocess.run([program("urtrs"), "client", "path", "add", session, SECOND], capture_output=True, text=True, timeout=BOUND, check=True)
-    assert "it lasts until the nbdkit of the session ends" in done.stderr
+    assert "this change is lost when the nbdkit of the session ends" in done.stderr
     mapd.state.write_text("{damaged")
     mapd.start()
     until("it is taken from the process", lambda: mapd.state.exists() and len(saved_paths(mapd)) == 2)

@@ -49,7 +49,7 @@ def test_a_device_in_use_is_unmapped_by_force_only(mapd, mapped, urtrs, ends):
                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     ends.callback(use.kill)
     assert use.stdout.readline() == "open\n"
-    assert "\"force\" takes it" in urtrs("unmap", "disk0", code=1)
+    assert "\"force\" closes it anyway" in urtrs("unmap", "disk0", code=1)
     assert mapd.saved() != {}
     urtrs("unmap", "disk0", "force")
     assert mapd.saved() == {}
@@ -249,7 +249,7 @@ def test_two_of_one_folder_or_file_are_refused(mapd, mapped, tmp_path):
     for run, state in ((mapd.run, tmp_path / "other.json"), (tmp_path / "other", mapd.state)):
         done = subprocess.run([program("urtrs-mapd"), f"--state={state}"], capture_output=True, text=True, timeout=BOUND, check=False,
                               env={**os.environ, "URTRS_RUNTIME_DIR": str(run)})
-        assert done.returncode == 3 and "another urtrs-mapd has" in done.stderr
+        assert done.returncode == 3 and "another urtrs-mapd uses" in done.stderr
     assert size(mapped) == 16 << 20
 
 

@@ -47,7 +47,7 @@ TEST(MapdOptions, ParametersAreThoseOfThePlugin) {
   EXPECT_EQ(why({"tls_kesy=x"}),
             "unknown parameter 'tls_kesy'; did you mean tls_keys=? nbdkit-urtrs --help lists them all");
   EXPECT_EQ(why({"queue_depth=0"}), "queue_depth=0: expected a whole number from 1 to 1024");
-  EXPECT_EQ(why({"tls=allow"}), "tls=allow: tls=allow is for servers; a client uses require or off");
+  EXPECT_EQ(why({"tls=allow"}), "tls=allow: it is for servers; a client uses require or off");
   EXPECT_EQ(why({"tls_identity=web1"}), "tls_identity chooses one of tls_keys, which are not given");
   EXPECT_EQ(why({"auth_identity=web1", "fabric=verbs"}),
             "fabric= is not for all sessions; \"urtrs map\" gives what a session needs");

@@ -214,7 +214,7 @@ TEST_F(ProcessTest, ALockThatNamesNobodyIsAMistakeOfSomebody) {
     std::ofstream(files_.lock) << text;
     const auto adopted = adopt();
     ASSERT_FALSE(adopted) << text;
-    EXPECT_NE(adopted.error().find("does not say which process"), std::string::npos);
+    EXPECT_NE(adopted.error().find("an unknown process holds the lock"), std::string::npos);
     EXPECT_FALSE(start({"/bin/true"}));
   }
   ::close(holder);

@@ -41,7 +41,7 @@ def test_after_a_damaged_state_file_what_runs_is_wished(mapd, mapped, urtrs, end
     assert use.stdout.readline() == "open\n"
     urtrs("map", "disk2", "from", "127.0.0.1")
     urtrs("unmap", "disk2")
-    assert "\"force\" takes it" in urtrs("unmap", "disk0", code=1)
+    assert "\"force\" closes it anyway" in urtrs("unmap", "disk0", code=1)
     mapd.end()
     mapd.start()
     assert mapd.nbdkits() == before
@@ -62,7 +62,7 @@ def test_a_process_that_could_not_be_started_so_now_is_left_alone(mapd, mapped):
         mapd.start()
         until("what is known is so", lambda known=known: list(mapd.devices()) == known)
         assert (mapd.nbdkits(), size(mapped)) == (before, 16 << 20)
-    assert f"process {before[0]} goes on by itself" in mapd.text()
+    assert f"process {before[0]} is not managed" in mapd.text()
 
 
 def test_what_is_no_state_file_is_left_alone(mapd, mapped):
@@ -75,7 +75,7 @@ def test_what_is_no_state_file_is_left_alone(mapd, mapped):
         found = os.lstat(mapd.state)
         mapd.start(ready=False)
         assert mapd.process.wait(BOUND) == 3, name
-        assert "is no state file of urtrs-mapd" in mapd.text().splitlines()[-1], name
+        assert "is not a state file of urtrs-mapd" in mapd.text().splitlines()[-1], name
         assert (os.lstat(mapd.state).st_ino, os.lstat(mapd.state).st_size) == (found.st_ino, found.st_size), name
         (mapd.state.rmdir if name == "a folder" else mapd.state.unlink)()
     assert mapd.nbdkits() == before

@@ -58,7 +58,7 @@ class TestOutputs:
             for out in (trace, other, link, folder, "/dev/null"):
                 for command in self.commands(trace, out):
                     said = run(*command, code=2)
-                    assert f"{out}: what is there is not an empty file, and is left as it is" in said
+                    assert f"{out}: the file exists and is not empty" in said
             assert everything(trace) == before
             with open(other, encoding="utf-8") as file:
                 assert file.read() == "mine"

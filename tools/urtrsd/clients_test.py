@@ -39,7 +39,7 @@ def test_files_leave_half_of_them_to_connections(urtrsd, client, tmp_path):
     assert set(errors) == {0, errno.EMFILE}
     assert errors.count(0) == LIMIT // 4 * 7 // 8  # two descriptors per file; one address gets seven eighths
     assert server.descriptors() < LIMIT * 3 // 4
-    server.logged(rf'name="greedy" peer=\S+ open "f\d+" refused: \d+ files are open, \d+ of them by the clients of this host')
+    server.logged(rf'name="greedy" peer=\S+ open "f\d+" refused: \d+ files are open, \d+ of them by clients of this host')
     newcomer = client(server, "newcomer")
     assert newcomer.open("m")[0] == 0
     greedy.beat()

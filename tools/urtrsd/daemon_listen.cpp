@@ -36,7 +36,7 @@ bool is_any(const std::string& address) {
 // Error text for `address`; compares it with the addresses that urtrsd already listens on.
 std::string Daemon::listen_error_text(const std::string& address, Errc result) const {
   if (result == Errc::bad_address)
-    return "{} is not an address of this host; 'ip address' lists its addresses";
+    return "this host does not have this address; 'ip address' lists its addresses";
   if (result == Errc::no_permission)
     return "ports below 1024 need root or CAP_NET_BIND_SERVICE; choose another port with --port";
   if (result != Errc::address_in_use) return std::string(to_string(result));

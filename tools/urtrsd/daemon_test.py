@@ -183,9 +183,9 @@ class TestDaemon(Case):
             taken.listen()
             port = f"--port={taken.getsockname()[1]}"
             few = [resource.RLIMIT_NOFILE, (16, 16)]
-            cases = [([port], {}, "another program does"),
+            cases = [([port], {}, "another program uses the port"),
                      (["--listen=192.0.2.1", "--strict"], {}, "this host does not have this address"),
-                     (["--listen=127.0.0.1", "--listen=0.0.0.0"], {}, "urtrsd itself listens on 127.0.0.1 already"),
+                     (["--listen=127.0.0.1", "--listen=0.0.0.0"], {}, "urtrsd already listens on 127.0.0.1"),
                      ([], {"preexec_fn": lambda: resource.setrlimit(*few)}, "may have 16 file descriptors")]
             for arguments, options, words in cases:
                 server = self.start("--export=a=mem:1M", *arguments, **options)
@@ -351,8 +351,8 @@ class TestHungDisk(Case):
         begin.write_text("go")
         until("a read hangs", lambda: any(one["state"] == "storage" for one in self.dump()["requests"]))
         assert server.end() == 1
-        assert re.search(r'warning shutdown_timeout = 1s is over: leaving with \d+ operations in flight .*; '
-                         r'storage did not answer for "slow" \(\d+\)', server.text()), server.text()
+        assert re.search(r'warning shutdown_timeout = 1s is over: exiting with \d+ operations in flight .*; '
+                         r'storage operations still pending for "slow" \(\d+\)', server.text()), server.text()
 
     def test_a_start_does_not_wait_for_it(self):
         good, data = self.file("good.img", 4 << 20), self.file("data", 4 << 20)

@@ -29,7 +29,7 @@ def test_a_scrape(urtrsd):
 def test_an_address_that_cannot_be_used_ends_the_start(urtrsd):
     server = urtrsd("--export=a=mem:1M", "--metrics=nowhere:1", ready=False)
     assert server.process.wait(BOUND) == 2
-    assert "no IP address" in server.text()
+    assert "is not an IP address" in server.text()
 
 
 def test_other_addresses_than_loopback_are_warned_of(urtrsd):

@@ -52,7 +52,7 @@ def test_missing_exports_take_no_others_away(server, urtrs, tmp_path):
     assert 'exporting "file"' not in started.text()
     (tmp_path / "later").write_bytes(bytes(4096))
     assert peer.open("file")[0] == 0, "a client need not wait for the next attempt"
-    started.logged(r'export "file" is there, after \d+ s').logged('exporting "file"')
+    started.logged(r'export "file" is available after \d+ s').logged('exporting "file"')
     until("the list says so", lambda: states(urtrs)[0]["file"] == "served")
 
 

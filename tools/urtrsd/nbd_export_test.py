@@ -336,7 +336,7 @@ def test_a_server_that_answers_nothing(nbdkit, client, urtrsd):
     device.pread(512, 0)
     stand_still(held.process)
     assert error_of(device.pread, 512, 0) == "EIO"
-    server.logged("its NBD server is lost: it answered nothing for 60 s; IO fails until it is back")
+    server.logged("its NBD server is lost: no reply for 60 s; IO fails until it is back")
     assert error_of(device.pread, 512, 0) == "EIO"
     held.process.send_signal(signal.SIGCONT)
     server.logged("its NBD server is back")
@@ -351,7 +351,7 @@ def test_another_disk_behind_the_name_is_not_used(nbdkit, client, urtrsd):
     held.kill()
     held.arguments[-1] = str(SIZE // 2)
     held.start()
-    server.logged("has another disk now, or a smaller one; to use that, close the export in all sessions")
+    server.logged("its server now has a different or smaller disk; to use it, close the export in all sessions")
 
 
 def test_mistakes(tmp_path, urtrsd, nbdkit):

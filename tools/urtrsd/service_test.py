@@ -120,7 +120,7 @@ def test_a_trace_is_whole_when_urtrsd_is_told_twice_to_end(urtrsd, tmp_path):
     for chunk in 1, 2:
         session.send_write(device, 0, bytes(32768), chunk)
     session.beat()
-    for words in "closing 1 sessions", "second signal: leaving with":
+    for words in "closing 1 sessions", "second signal: exiting with":
         server.process.send_signal(signal.SIGTERM)
         server.logged(words)
     assert server.process.wait(BOUND) == 1

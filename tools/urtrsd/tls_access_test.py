@@ -135,7 +135,7 @@ class TestAccess:
         """With TLS, an identity can open only the directory of its name. Without TLS, the log has a warning."""
         plain = self.folders(tmp_path) + 'listen = ["0.0.0.0"]\n'
         sealed = plain + (self.head if by == "certificates" else f'tls_keys = "{self.keys / "server"}"\n')
-        warning = "is no loopback address, and clients come without TLS"
+        warning = "is not a loopback address, and clients connect without TLS"
         self.file.write_text(plain)
         server = self.start(f"--config={self.file}").logged(warning)
 
@@ -166,7 +166,7 @@ class TestAccess:
         folders = self.folders(tmp_path) + 'listen = ["0.0.0.0"]\n'
         self.file.write_text('tls = "off"\n' + folders)
         server = self.start(f"--config={self.file}")
-        warning = "is no loopback address, and clients come without TLS"
+        warning = "is not a loopback address, and clients connect without TLS"
         assert server.text().count(warning) == 1
         self.file.write_text(self.head + folders)
         server.process.send_signal(signal.SIGHUP)
@@ -178,7 +178,7 @@ class TestAccess:
 
     def test_a_mapped_loopback_address_is_one(self):
         server = self.start("--export=a=mem:1M", "--listen=::ffff:127.0.0.1")
-        assert "is no loopback address" not in server.text()
+        assert "is not a loopback address" not in server.text()
 
     def test_a_certificate_that_was_taken_back_is_refused_from_the_reload_on(self):
         lost, kept = self.pki.issue("lost"), self.pki.issue("kept")
@@ -211,7 +211,7 @@ class TestAccess:
 
     def test_lists_that_cannot_be_are_refused(self):
         for text, why in (('allow_addresses = "10.0.0.0/33"\n', "no range like 10.0.0.0/8"),
-                          ('allow_sessions = " , "\n', "a list without a word"),
+                          ('allow_sessions = " , "\n', "the list is empty"),
                           ('allow_identities = "alice bob"\n', 'nobody can have the identity "alice bob"'),
                           ('[[export]]\nname = "a"\nmem = "1M"\nallow_addresses = "x"\n', "no range like")):
             self.file.write_text(self.head + text)
@@ -229,7 +229,7 @@ class TestAccess:
         self.head = ""
         self.file.write_text("")
         server.process.send_signal(signal.SIGHUP)
-        server.logged("reload: TLS is off: clients that connect from now on come without it")
+        server.logged("reload: TLS is off: new clients connect without TLS")
         IwarpClient(server.port, None, GOOD_TIME).close()
 
     def test_a_certificate_that_has_expired_is_told_of(self):

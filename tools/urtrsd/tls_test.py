@@ -127,7 +127,7 @@ def test_a_server_may_take_both(start, keys):
     server = start("--tls=allow", f"--tls-keys={keys / 'server'}")
     accepted(plugin(server))
     accepted(plugin(server, f"tls_keys={keys / 'alice'}"))
-    refused(plugin(server, "tls=allow"), "a client demands TLS, or goes without")
+    refused(plugin(server, "tls=allow"), "it is for servers")
 
 
 def test_other_protocols_are_refused(server, pki):
@@ -251,7 +251,7 @@ def test_a_reload_reads_keys_again(start, keys):
 
 def test_a_listener_without_tls_warns_where_strangers_come(start, keys):
     assert "TLS" not in start().text()
-    warning = "is no loopback address, and clients come without TLS"
+    warning = "is not a loopback address, and clients connect without TLS"
     start("--listen=0.0.0.0").logged(re.escape("0.0.0.0 " + warning))
     start("--listen=0.0.0.0", "--tls=allow", f"--tls-keys={keys / 'server'}").logged(warning)
     assert warning not in start("--listen=0.0.0.0", f"--tls-keys={keys / 'server'}").text()

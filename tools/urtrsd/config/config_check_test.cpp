@@ -38,7 +38,7 @@ TEST(ConfigCheck, TheCheckTriesAddresses) {
   EXPECT_EQ(
       absent.errors,
       "urtrsd: cannot listen on 192.0.2.1 port 1234: this host does not have this address; 'ip address' "
-      "lists what it has\n");
+      "lists its addresses\n");
   const int taken = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -115,8 +115,8 @@ TEST(ConfigCheck, TheCheckWarnsOfAFolderThatTakesNoControlSocket) {
   const CommandLine none = check(directory / "none/socket");
   EXPECT_EQ(none.exit_code, 0);
   EXPECT_EQ(none.errors, "urtrsd: warning: control: no socket can be made in \"" + directory.path() +
-                             "/none\": No such file or directory (2), so urtrs will not reach this urtrsd "
-                             "until that is mended\n");
+                             "/none\": No such file or directory (2), so urtrs cannot reach this urtrsd "
+                             "until this is fixed\n");
   for (const std::string& control : {directory / "socket", std::string("auto"), std::string("socket")})
     EXPECT_EQ(check(control).errors, "") << control;
 }

@@ -50,7 +50,7 @@ std::string remedy(int error) {
     case EADDRINUSE:
       return "another urtrsd or program uses the port ('ss -ltnp' shows which); stop it first";
     case EADDRNOTAVAIL:
-      return "this host does not have this address; 'ip address' lists what it has";
+      return "this host does not have this address; 'ip address' lists its addresses";
     case EACCES:
       return "this user may not use ports below 1024; choose a higher one";
     default:

@@ -56,7 +56,7 @@ Done check_value(std::string_view key, std::string_view value, std::uint16_t por
     if (const auto path = asio::parse_path(value, port); !path) return tl::unexpected(path.error());
   }
   if (key == "tls" && value == "allow")
-    return refuse(key, value, "tls=allow is for servers; a client uses require or off");
+    return refuse(key, value, "it is for servers; a client uses require or off");
   return {};
 }
 

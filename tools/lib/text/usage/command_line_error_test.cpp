@@ -64,7 +64,7 @@ TEST(CommandLineError, WhatIsMissingOrNoNumberIsOneLine) {
 
 TEST(CommandLineError, AnOptionIsNoValueOfAnother) {
   const std::string missing =
-      "tool: --seed needs a value, and \"--file=x\" behind it is an option; see tool --help\n";
+      "tool: --seed needs a value, but the next argument, \"--file=x\", is an option; see tool --help\n";
   EXPECT_EQ(said({"run", "--seed", "--file=x"}), missing);
   EXPECT_EQ(said({"--seed", "--file=x", "run"}), missing) << "wherever it stands";
   EXPECT_EQ(said({"run", "--file", "--seedling", "x"}), "nothing") << "what is no option may be a value";

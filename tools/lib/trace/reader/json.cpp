@@ -134,7 +134,7 @@ template <class T>
 T get_unsigned(const Json& json) {
   if (!json.is_number_unsigned() || !std::in_range<T>(json.get<std::uint64_t>())) {
     throw Json::other_error::create(
-        501, json.dump() + " is not an integer from 0 to" + std::to_string(std::numeric_limits<T>::max()),
+        501, json.dump() + " is not an integer from 0 to " + std::to_string(std::numeric_limits<T>::max()),
         &json);
   }
   return static_cast<T>(json.get<std::uint64_t>());

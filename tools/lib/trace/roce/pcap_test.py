@@ -110,7 +110,7 @@ def test_bad_input(tmp_path):
     with open(text, "w", encoding="utf-8") as file:
         file.write("hello, world, this is no capture and no trace either\n")
     out = os.path.join(tmp_path, "out")
-    assert "the file is no capture" in replay("import", text, out, code=3).stderr
+    assert "the file is not a capture" in replay("import", text, out, code=3).stderr
     assert "not a trace" in replay("pcap", text, "-o", out, code=3).stderr
     assert "cannot open" in replay("import", "missing.pcapng", out, code=2).stderr
     assert "cannot open" in replay("pcap", "missing.rtrc", "-o", out, code=2).stderr
