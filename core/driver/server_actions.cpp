@@ -233,7 +233,8 @@ std::string Server::Impl::holder_of(const std::string& name) const {
     if (other == nullptr || name.empty() || other->name != name) continue;
     std::string words = "session " + std::to_string(other->machine.index()) + " owns this name";
     for (const Path& path : other->paths)
-      if (path.up && !path.peer.empty()) return words + ", of " + path.peer.substr(0, path.peer.find(' '));
+      if (path.up && !path.peer.empty())
+        return words + ", client " + path.peer.substr(0, path.peer.find(' '));
     return words + ", without a connected path";
   }
   return {};

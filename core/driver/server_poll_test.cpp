@@ -80,7 +80,7 @@ TEST_F(ServerPollTest, ARefusedNameIsToldWithTheSessionThatHoldsIt) {
   }
   ASSERT_EQ(news.path.reason, Reason::name_refused);
   EXPECT_EQ(news.refused_name, "late");
-  EXPECT_EQ(news.refusal_words.find("session 0 holds it"), 0U) << news.refusal_words;
+  EXPECT_EQ(news.refusal_words.find("session 0 owns this name"), 0U) << news.refusal_words;
 }
 
 TEST_F(ServerPollTest, ANameThatTheRulesRefuseIsTold) {

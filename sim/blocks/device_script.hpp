@@ -62,7 +62,7 @@ enum DeviceWord : std::uint32_t {
   X(discard, kDisk | kSectorWords | kIs | kAs, "submits a discard")                                      \
   X(write_zeroes, kDisk | kSectorWords | kIs | kAs, "submits a write-zeroes")                            \
   X(done, kName | kIs, "waits until the IO named with as= has completed")                                \
-  X(load, kDisk | kNumber | kSectorsWord, "`submits `number` random IOs with pauses in between")         \
+  X(load, kDisk | kNumber | kSectorsWord, "submits `number` random IOs with pauses in between")          \
   X(spread, kDisk | kNumber, "submits up to eight writes and reads at once, each for other sectors")     \
   X(over, 0, "waits until every IO has completed")                                                       \
   X(crash, kProcess, "crashes the server host, or with `process` only the process")                      \

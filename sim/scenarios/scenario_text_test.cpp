@@ -71,7 +71,7 @@ TEST(ScenarioText, WhatIsWrongIsSaidWithItsLine) {
   EXPECT_EQ(refusal("cut path=1"), "line 1: a scenario begins with 'scenario ID'");
   EXPECT_EQ(refusal("scenario"), "line 1: missing name (no spaces allowed)");
   EXPECT_EQ(refusal("scenario A B"), "line 1: missing name (no spaces allowed)");
-  EXPECT_EQ(refusal("scenario A: none"), "line 1: no setup 'none' above");
+  EXPECT_EQ(refusal("scenario A: none"), "line 1: unknown setup 'none': define it above this line");
   EXPECT_EQ(refusal("scenario A\nset pahts=2"), "line 2: no option 'pahts'");
   EXPECT_EQ(refusal("scenario A\nset paths"), "line 2: not NAME=VALUE: 'paths'");
   EXPECT_EQ(refusal("scenario A\nset paths=many"), "line 2: 'many' is no value of paths");
@@ -119,7 +119,8 @@ TEST(ScenarioText, TimesHaveUnitsOrAreNever) {
 TEST(ScenarioText, LinesOfBlockDevicesThatAreWrongAreSaidWithTheirLine) {
   const auto why = [](const std::string& line) { return refusal("scenario A\ndisks a b=128\n" + line); };
   EXPECT_EQ(refusal("scenario A\ndisks"), "line 2: 'disks' needs the names of disks");
-  EXPECT_EQ(refusal("scenario A\ndisks a=0"), "line 2: expected NAME or NAME=SECTORS (1 to 4096) instead of 'a=0'");
+  EXPECT_EQ(refusal("scenario A\ndisks a=0"),
+            "line 2: expected NAME or NAME=SECTORS (1 to 4096) instead of 'a=0'");
   EXPECT_EQ(refusal("scenario A\ndisks a a"), "line 2: a disk 'a' is there already");
   EXPECT_EQ(refusal("scenario A\ncut path=1\ndisks a"), "line 3: 'disks' must come before all steps");
   EXPECT_EQ(refusal("setup s\ndisks a"), "line 2: a setup may only contain 'set' lines");

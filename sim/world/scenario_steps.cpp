@@ -94,7 +94,7 @@ std::string out_of_range(const Step& step, const Scenario& world) {
   const std::uint64_t unit = world.workload.block_device && !is_of_disk(step) ? kSectorsPerBlock : 1;
   const std::uint64_t sectors = is_of_disk(step) ? kSectorsOfADisk : world.storage.sectors;
   if (step.time > sectors || (step.time + step.number) * unit > sectors)
-    return " ends after the last sector, which is " + std::to_string(sectors - 1) + "" +
+    return " ends after the last sector, which is " + std::to_string(sectors - 1) +
            (is_of_disk(step) ? "" : " (set storage.sectors=)") +
            (unit == 1 ? ""
                       : "; a sector is one of " + std::to_string(unit) + " here (workload.block_device)");

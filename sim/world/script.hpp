@@ -57,7 +57,7 @@ namespace rtrs::sim {
   X(storage, false, "number time length",                                                                    \
     "the next `number` requests take effect after `time` and end after `length`")                            \
   X(storage_fails, false, "number errno:time", "the next `number` requests fail with `errno`")               \
-  X(rate, false, "number per_million:time", "sets rate `number` of the network to `per_million")             \
+  X(rate, false, "number per_million:time", "sets rate `number` of the network to `per_million`")            \
   X(disconnect, false, "client path", "the operator of the client disconnects the path")                     \
   X(reconnect, false, "client path", "the operator of the client reconnects the path")                       \
   X(remove, false, "client path", "the operator of the client removes the path")                             \
@@ -76,7 +76,7 @@ namespace rtrs::sim {
     "the liar sets `size` bytes at `at` to `value` in `count` messages of kind `number`; size 0: truncates " \
     "there")                                                                                                 \
   X(inject, false, "client path con value count",                                                            \
-    "node `client` sends the immediate `value` on a connection`")                                            \
+    "node `client` sends the immediate `value` on a connection")                                             \
   X(reconnects, false, "client path number",                                                                 \
     "a rule: the client's path has reconnected `number` times since the client started")                     \
   X(spared, false, "", "a rule: no request failed")                                                          \
@@ -90,7 +90,7 @@ namespace rtrs::sim {
   X(plug, false, "client path ways", "plugs the adapter of the path in again")                               \
   X(by, false, "time", "a rule: the virtual time is not later than `time`")                                  \
   X(shortage, false, "client number count",                                                                  \
-    "count` resource requests of node `client` fail, after `number` that succeed")                           \
+    "`count` resource requests of node `client` fail, after `number` that succeed")                          \
   X(map, false, "client disk:con read_only:number", "the client maps its disk; read_only=1: read-only")      \
   X(unmap, false, "client disk:con", "the client unmaps its disk")                                           \
   X(remap, false, "client disk:con", "the client reopens its disk")                                          \

@@ -83,10 +83,10 @@ TEST(Explain, AFailedRequestHasACause) {
   io.length = 4096;
   std::vector<PathStatus> paths(2);
   paths[0].state = PathState::connected;
-  EXPECT_EQ(
-      explain_failed_request(settings, "disk", io, EIO, paths),
-      "write of 4096 bytes at 512 of 'disk' failed: Input/output error (errno 5); see the server's log for the reason, "
-      "unless a line above gives it");
+  EXPECT_EQ(explain_failed_request(settings, "disk", io, EIO, paths),
+            "write of 4096 bytes at 512 of 'disk' failed: Input/output error (errno 5); see the server's log "
+            "for the reason, "
+            "unless a line above gives it");
   EXPECT_NE(explain_failed_request(settings, "disk", io, ENOSPC, paths).find("storage is full"),
             std::string::npos);
   paths[0].state = PathState::waiting;

@@ -102,9 +102,8 @@ TEST(LineQueueTest, EachLineThatIsLeftOutIsCountedOnce) {
     for (std::size_t i = 0; i < LineQueue::kCapacity + left_out; ++i) queue.push(false, "line");
     reader->read();
     printed += 1 + LineQueue::kCapacity + 1;
-    EXPECT_EQ(
-        reader->wait_for(printed).at(printed - 1),
-        "! " + std::to_string(left_out) + " lines were dropped, because the log was not read in time");
+    EXPECT_EQ(reader->wait_for(printed).at(printed - 1),
+              "! " + std::to_string(left_out) + " lines were dropped, because the log was not read in time");
     // One by one, so that the queue is empty after each line.
     for (const std::string later : {"second", "third"}) {
       queue.push(false, later);

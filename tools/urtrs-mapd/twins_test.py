@@ -114,7 +114,7 @@ def test_two_nbdkit_at_once(server, tmp_path, ends, name):
     if not name:
         return
     until("the second says why", lambda: "closed the connection after it received the session name [name_refused]" in logs[1].read_text())
-    told = r'asked_name="web1" reason=name_refused .*: session \d+ holds it, of 127\.0\.0\.1:\d+;'
+    told = r'asked_name="web1" reason=name_refused .*: session \d+ owns this name, client 127\.0\.0\.1:\d+;'
     until("the log of the server says who has the name", lambda: re.search(told, server.text()))
 
 

@@ -206,7 +206,7 @@ int change(const Command& command, All& all, const char* method, const std::vect
   // The last argument may be the literal word "force".
   if (const auto force = parameters.find("force"); force != parameters.end()) {
     if (*force != "force")
-      return fail(Mistake{fmt::format("\"unknown argument \"{}\" of {}; only \"force\" may follow\"",
+      return fail(Mistake{fmt::format("unknown argument \"{}\" of {}; only \"force\" may follow",
                                       force->get<std::string>(), command.verb),
                           "", false},
                   as_json);

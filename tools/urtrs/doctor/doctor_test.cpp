@@ -204,7 +204,8 @@ TEST(Doctor, DevicesOfTheKernel) {
   host.files["/sys/block/nbd1/backend"] = "urtrs1 16d 300 /run/urtrs/nbd-a.sock disk0";
   host.files["/sys/block/nbd2/backend"] = "of another program";
   expect(host, "kernel devices", Grade::fail, "systemctl start urtrs-nbd");
-  EXPECT_EQ(found(host, "kernel devices").what, "nobody keeps /dev/nbd1 (disk0) connected");
+  EXPECT_EQ(found(host, "kernel devices").what,
+            "no urtrs-mapd --kernel-devices keeps /dev/nbd1 (disk0) connected");
   host.keeps = std::nullopt;
   expect(host, "kernel devices", Grade::ok, "");
   EXPECT_EQ(found(host, "kernel devices").what, "/dev/nbd1 (disk0); only root sees who keeps them connected");

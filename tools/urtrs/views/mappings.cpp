@@ -90,7 +90,7 @@ int take_back(rpc::Client& client, const MapWords& words, const Options& options
       unmap(client, words.device, options.map.session.empty() ? words.from : options.map.session, true);
   const bool never_begun = left && left->code == rpc::Code::no_such_thing;
   if (left && !never_begun)
-    fmt::print(stderr, "urtrs: urtrs-mapd continues to map \"{}\"; stop it with \"urtrs unmap {}\n",
+    fmt::print(stderr, "urtrs: urtrs-mapd continues to map \"{}\"; stop it with \"urtrs unmap {}\"\n",
                printable(words.device), printable(words.device));
   return fail(rpc::Error{rpc::Code::failed, "", "", EINTR}, as_json(options));
 }

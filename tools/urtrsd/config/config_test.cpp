@@ -140,9 +140,10 @@ INSTANTIATE_TEST_SUITE_P(
                "urtrsd.toml:1:1: export name \"a\\x1b[2J\" cannot be used; a name is 1 to 254 bytes of "
                "UTF-8, not "
                "only slashes, with no \"..\" and no control characters\n"},
-        Golden{"metrics = \"localhost:9469\"\ndev_search_path = \"/srv\"\n",
-               "urtrsd.toml:1:11: metrics: \"localhost:9469\": \"localhost\" is not an IP address; host names "
-               "are not resolved; for example 127.0.0.1:9469\n"},
+        Golden{
+            "metrics = \"localhost:9469\"\ndev_search_path = \"/srv\"\n",
+            "urtrsd.toml:1:11: metrics: \"localhost:9469\": \"localhost\" is not an IP address; host names "
+            "are not resolved; for example 127.0.0.1:9469\n"},
         Golden{"dev_search_path = \"/srv\"\nsess_queue_depth = 1024\nmax_chunk_size = 524288\n",
                "urtrsd.toml:2:20: sess_queue_depth 1024 and max_chunk_size 524288 do not fit together: they "
                "need 10 + 19 bits of the 28 that address a buffer; with this max_chunk_size at most 512 IOs "

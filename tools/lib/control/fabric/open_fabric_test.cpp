@@ -44,8 +44,7 @@ TEST(OpenFabric, AClientDoesNotLeaveTlsToItsServer) {
     choice.tls.mode = "allow";
     choice.tls.credentials.keys = "nosuch";
   });
-  EXPECT_EQ(refused.rfind("tls=allow is for servers", 0), 0U)
-      << refused;
+  EXPECT_EQ(refused.rfind("tls=allow is for servers", 0), 0U) << refused;
 }
 
 TEST(OpenFabric, WhatIsItsOwnIsTaken) {

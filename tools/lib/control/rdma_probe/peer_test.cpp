@@ -257,7 +257,8 @@ void accept_with(rdma_cm_id* id, std::uint32_t queue_pair, std::span<const std::
 
 TEST_F(PeerTest, AServerThatIsNoProbe) {
   const PeerLines got = asked_of([](rdma_cm_id* id, std::uint32_t pair) { accept_with(id, pair, {}); });
-  EXPECT_TRUE(says(got.lines, Grade::failed, "the peer is not a probe of this version")) << text_of(got.lines);
+  EXPECT_TRUE(says(got.lines, Grade::failed, "the peer is not a probe of this version"))
+      << text_of(got.lines);
 }
 
 TEST_F(PeerTest, AServerThatGivesTooLittleMemory) {

@@ -350,7 +350,7 @@ void Run::finish(Reader::Status status, const Record& last) {
   }
   if (result_.machines == 0 && result_.notes != 0) {
     result_.verdict = Verdict::not_replayable;
-    result_.why = "the trace has wire notes but no machine; try `urtrs-replay check";
+    result_.why = "the trace has wire notes but no machine; try `urtrs-replay check`";
     return;
   }
   // A dump of the ring may end in the middle of a step; a completed file ends after a step.
