@@ -147,8 +147,7 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"dev_search_path = \"/srv\"\nsess_queue_depth = 1024\nmax_chunk_size = 524288\n",
                "urtrsd.toml:2:20: sess_queue_depth 1024 and max_chunk_size 524288 do not fit together: they "
                "need 10 + 19 bits of the 28 that address a buffer; with this max_chunk_size at most 512 IOs "
-               "can "
-               "be in flight\n"},
+               "can be in flight\n"},
         Golden{"", "nothing to export; give --export NAME=FILE, [[export]] or dev_search_path\n"}));
 
 TEST(ConfigFile, SyntaxErrorsNameThePlace) {
