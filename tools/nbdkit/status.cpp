@@ -124,7 +124,7 @@ std::string Status::what_is_left() const {
       std::count_if(paths_.begin(), paths_.end(), [](const Path& path) { return path.connected; });
   const auto all =
       std::count_if(paths_.begin(), paths_.end(), [](const Path& path) { return !path.removed; });
-  if (up > 0) return "IO goes on over " + std::to_string(up) + " of " + std::to_string(all) + " paths";
+  if (up > 0) return "IO continues on " + std::to_string(up) + " of " + std::to_string(all) + " paths";
   if (std::none_of(paths_.begin(), paths_.end(), [](const Path& path) { return path.ever; }))
     return "no path is connected yet";
   return "no path left, IO waits up to " + duration_words(settings_.protocol.queue_timeout) +

@@ -96,7 +96,7 @@ TEST_F(StatusTest, APathThatIsRefusedForEverIsToldEverMoreRarely) {
   status->on_path(change(1, PathState::closed, Reason::attempts_exhausted), {});
   EXPECT_EQ(lines[10],
             "session me, path 10.0.1.2 is closed and will not be tried again: all attempts to connect again "
-            "failed [attempts_exhausted] (last: rejected by the server [rejected]); IO goes on over 1 of 2 "
+            "failed [attempts_exhausted] (last: rejected by the server [rejected]); IO continues on 1 of 2 "
             "paths");
 }
 

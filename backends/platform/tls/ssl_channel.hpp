@@ -30,7 +30,7 @@ class SslChannel final : public Channel {
   std::string description() const override;
   const std::string& error() const noexcept override { return error_; }
 
-  // --- for callbacks.cpp ---
+  // --- for ssl_callbacks.cpp ---
   const SslContext& context() const noexcept { return *context_; }
   const std::string& server() const noexcept { return server_; }
   Keys::value_type const* own_key() const noexcept { return context_->own_key(); }

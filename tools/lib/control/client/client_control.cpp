@@ -126,7 +126,7 @@ Answer path_add(const Asked& asked) {
   for (const ClientPathModel& path : model.paths)
     if (path.status.state != PathState::absent && asio::same_path(path.address, *address))
       return refuse(Code::failed, fmt::format("the session has the path \"{}\" already", text),
-                    "every path needs a pair of addresses of its own", EEXIST);
+                    "each path needs a different pair of addresses", EEXIST);
   unsigned index = 0;
   const int error = asked.target.add_path(*address, text, index);
   if (error == 0) return json{{"path", index}};

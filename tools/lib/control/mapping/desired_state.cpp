@@ -112,8 +112,7 @@ std::optional<Refusal> check_session(const SessionWish& one) {
     for (const PathAddress& other : known)
       if (asio::same_path(other, *path))
         return refuse(
-            EINVAL,
-            fmt::format("duplicate path \"{}\"; every path needs a different pair of addresses", text),
+            EINVAL, fmt::format("duplicate path \"{}\"; each path needs a different pair of addresses", text),
             "paths");
     known.push_back(*path);
   }

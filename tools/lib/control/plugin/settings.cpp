@@ -73,7 +73,7 @@ Done check_paths(const std::vector<std::string>& paths, std::uint16_t port) {
       const auto other = asio::parse_path(paths[i], port);
       if (!one || !other || !asio::same_path(*one, *other)) continue;
       const std::string as = paths[k] == paths[i] ? "is given twice" : "is the same path as path=" + paths[k];
-      return refuse("path", paths[i], as + "; every path needs a pair of addresses of its own");
+      return refuse("path", paths[i], as + "; each path needs a different pair of addresses");
     }
   }
   return {};

@@ -57,11 +57,10 @@ TEST_F(BrokenDevice, AWriteThatIsNotCarriedOut) {
     if (request->opcode == IBV_WR_RDMA_WRITE) request->num_sge = 0;
     return good_ops.post_send(pair, request, refused);
   }});
-  expect(lines, "write", Grade::failed, "its data are not there");
+  expect(lines, "write", Grade::failed, "its data did not arrive");
   expect(lines, "inline write", Grade::failed);
-  expect(lines, "window of type 1", Grade::failed, "its data are not there");
-  expect(lines, "data before immediates", Grade::failed,
-         "in round 0 the immediate was there before the data");
+  expect(lines, "window of type 1", Grade::failed, "its data did not arrive");
+  expect(lines, "data before immediates", Grade::failed, "in round 0 the immediate arrived before the data");
   expect(lines, "write with immediate", Grade::ok);
 }
 

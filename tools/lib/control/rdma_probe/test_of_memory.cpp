@@ -23,7 +23,7 @@ std::string registration(const Device& device, const Pace& pace) {
   const std::uint32_t stale = into.region()->rkey;
   succeed(loop.write(from, kTestBytes, into.address(), stale), "posting a write");
   good(loop.wait_near(), "the write");
-  demand(into.holds(kData), "the write is done, and its data are not there");
+  demand(into.holds(kData), "the write completed, but its data did not arrive");
   into.fill(kBefore);
   into.release();
   succeed(loop.write(from, kTestBytes, into.address(), stale), "posting a write");
@@ -64,7 +64,7 @@ std::string order(const Device& device, const Pace& pace, const Rounds& rounds) 
     const bool same = std::memcmp(from.data(), into.data(), kTestBytes) == 0;
     demand(ntohl(told.imm_data) == immediate,
            fmt::format("round {} has the immediate of round {}", round, ntohl(told.imm_data)));
-    demand(same, fmt::format("in round {} the immediate was there before the data in front of it", round));
+    demand(same, fmt::format("in round {} the immediate arrived before the data written before it", round));
     good(loop.wait_near(), "the write");
     if (round % 1024 == 0)
       pace.progress(fmt::format("{}: data before immediates, round {}", device.name, round));

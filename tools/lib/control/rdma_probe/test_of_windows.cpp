@@ -48,7 +48,7 @@ struct WindowRig {
   void written(Loop& over) {
     succeed(over.write(from, kTestBytes, into.address(), window->rkey), "posting a write");
     good(over.wait_near(), "the write under the key of the window");
-    demand(into.holds(kData), "the write under the key of the window is done, and its data are not there");
+    demand(into.holds(kData), "the write under the key of the window completed, but its data did not arrive");
     into.fill(kBefore);
   }
   // Checks that a write under `key` fails, which also breaks the connection. Returns the status of the
