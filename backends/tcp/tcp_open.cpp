@@ -25,7 +25,7 @@ Result<std::unique_ptr<TcpFabric>> open_tcp_fabric(const TcpOptions& options, co
   };
   KeySequence::Secret secret{};
   if (::getrandom(secret.data(), sizeof secret, 0) != static_cast<ssize_t>(sizeof secret)) {
-    say("the kernel gives no random numbers");
+    say("getting random numbers from the kernel failed");
     return tl::unexpected(Errc::fabric_error);
   }
   raise_soft_limit();

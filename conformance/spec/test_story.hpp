@@ -95,8 +95,8 @@ inline Story::Change path_is(std::uint16_t path, PathState state, Reason reason 
   return [=](Event& event) { event.path = path, event.state = state, event.reason = reason; };
 }
 
-// test_story.cpp: a client with two paths, one of which is lost with a request in flight and reconnects;
-// heartbeats; close.
+// test_client_story.cpp: a client with two paths, one of which is lost with a request in flight and
+// reconnects; heartbeats; close.
 Story client_story();
 // A client whose server renews the chunk's key with each response and invalidates keys of the client.
 Story keyed_client_story();

@@ -35,7 +35,7 @@ constexpr const char* kHelp =
     "  FOLDER                      where to mount them\n"
     "\n"
     "Options:\n"
-    "  -h,--help                   print this help, then leave\n"
+    "  -h,--help                   print this help and exit\n"
     "  --version                   print version, fabrics and compiler, then leave\n"
     "  --json                      with --version: as JSON; mistakes are JSON too\n"
     "  --socket=FILE               control socket of the only one to show; default:\n"

@@ -219,7 +219,7 @@ void handle(Keeper& keeper, const Options& options, const rpc::Caller& caller, c
   if (found->changes && !caller.may_change)
     return asked.refuse(
         Code::not_permitted,
-        fmt::format("{} changes something, and user {} may only look", found->name, caller.uid),
+        fmt::format("{} is not permitted for user {}, who may only read", found->name, caller.uid),
         "ask as root, as the user of urtrs-mapd, or as a member of the group of the socket", EPERM);
   if (std::string wrong = wrong_parameter(*found, request.params); !wrong.empty())
     return asked.refuse(Code::invalid_params, std::move(wrong));

@@ -80,7 +80,7 @@ const char* const kHelp =
     "                              nbdkit-urtrs --help lists them\n"
     "\n"
     "Options:\n"
-    "  -h,--help                   print this help, then leave\n"
+    "  -h,--help                   print this help and exit\n"
     "  --version                   print version, fabrics and compiler, then leave\n"
     "  --json                      with --version: as JSON; mistakes are JSON too\n"
     "  --state=FILE                what is to be mapped; default: state.json in\n"

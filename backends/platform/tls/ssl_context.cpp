@@ -194,7 +194,7 @@ std::string SslContext::load(SSL_CTX* ctx, const std::string& cert, const std::s
 
 std::string SslContext::load_certificates() {
   if (credentials_.cert.empty() || credentials_.key.empty() || credentials_.ca.empty())
-    return "certificates need all three: tls-cert, tls-key, and tls-ca, who signs those of peers";
+    return "certificates need tls-cert, tls-key, and tls-ca (the CA of the peers)";
   const auto cert = read_file(credentials_.cert, kMaxPemBytes);
   if (!cert) return cert.error();
   auto key = read_secret_file(credentials_.key, kMaxPemBytes, credentials_.checked_for);

@@ -64,7 +64,8 @@ rpc::Error kernel_refuses(int error) {
     return refusal(error, "this urtrs was built without libnl, which asks the kernel",
                    "install libnl-genl-3-dev and build it again, or use the URI without --nbd");
   if (error == ENOENT) return refusal(error, "the kernel's NBD client does not answer", "modprobe nbd");
-  return refusal(error, fmt::format("the kernel's NBD client cannot be asked: {}", std::strerror(error)), "");
+  return refusal(error,
+                 fmt::format("cannot open netlink to the kernel's NBD client: {}", std::strerror(error)), "");
 }
 
 // Claims the device, so that it cannot be mounted meanwhile, and flushes its writes.

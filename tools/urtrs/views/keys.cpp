@@ -30,7 +30,7 @@ int make(const Command& command) {
                         "it is 1 to 128 of A-Z a-z 0-9 . _ : @ -", false},
                 options.format == Format::json);
   tls::Key key;
-  if (!tls::make_key(key)) return refuse("the kernel gives no random numbers", EIO, options);
+  if (!tls::make_key(key)) return refuse("getting random numbers from the kernel failed", EIO, options);
   const bool into_file = command.arguments.size() == 2;
   if (into_file) {
     if (const auto added = tls::add_key(command.arguments[1], identity, key); !added)

@@ -369,7 +369,7 @@ void Control::handle(const rpc::Caller& caller, const rpc::Request& request, con
     if (!caller.may_change)
       return reply.error(
           {Code::not_permitted,
-           fmt::format("{} changes something, and user {} may only look", method->name, caller.uid),
+           fmt::format("{} is not permitted for user {}, who may only read", method->name, caller.uid),
            "ask as root, as the user of urtrsd, or as a member of the group of the socket", EPERM});
     spdlog::info("control: {} {} asked by process {} of user {}", method->name,
                  tools::json_text(request.params), caller.pid, caller.uid);

@@ -97,7 +97,7 @@ json buckets_of(const At& at) {
 
 constexpr tools::Fact<At> kPath[] = {
     {text("sessname", "Session name", "name of the session").shown(), nullptr},
-    RTRS_FACT(plain("path", "Index", "of the path: names it where PATH is asked for").shown(), at.path.path),
+    RTRS_FACT(plain("path", "Index", "of the path; can be used as PATH").shown(), at.path.path),
     RTRS_FACT(text("pathname", "Path", "CLIENT@SERVER, both ends: names it too").shown(),
               pathname_of(at.path.peer)),
     RTRS_FACT(

@@ -49,11 +49,11 @@ json reconnects_of(const ClientModel& model) {
 }
 
 constexpr const char* kStates = "connecting|connected|draining|waiting|closing|closed";
-constexpr const char* kP99 = "99 of 100 took no longer; up to 2x too much";
+constexpr const char* kP99 = "99th percentile; can be up to 2x too high";
 
 constexpr tools::Fact<ClientPathAt> kPath[] = {
     {text("sessname", "Session name", "name of the session").shown(), nullptr},
-    RTRS_FACT(plain("path", "Index", "of the path; does as PATH").shown(), at.path.path),
+    RTRS_FACT(plain("path", "Index", "of the path; can be used as PATH").shown(), at.path.path),
     RTRS_FACT(text("pathname", "Path", "SRC@DST, both ends: names it too").shown(), pathname_of(at.path)),
     RTRS_FACT(text("hca_name", "HCA", "RDMA device, provider of libfabric, or tcp").shown(),
               at.path.device.name),

@@ -170,7 +170,7 @@ tl::expected<Protocol::endpoint, std::string> endpoint_of(const std::string& tex
 std::string make_room(const std::string& path) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0) return {};
-  if (!S_ISSOCK(found.st_mode)) return "it is there and no socket; choose another name";
+  if (!S_ISSOCK(found.st_mode)) return "the file exists and is not a socket; choose another name";
   asio::io_context own;
   asio::local::stream_protocol::socket probe(own);
   boost::system::error_code error;
