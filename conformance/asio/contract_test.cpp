@@ -12,8 +12,8 @@
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
-#include <boost/asio/strand.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
@@ -183,9 +183,8 @@ TEST_F(Contract, AHandlerRunsOnItsStrand) {
   make_mapped_device();
   auto strand = net::make_strand(context);
   std::optional<bool> inside;
-  device->async_read(0, data, net::bind_executor(strand, [&](Error) {
-                       inside = strand.running_in_this_thread();
-                     }));
+  device->async_read(0, data,
+                     net::bind_executor(strand, [&](Error) { inside = strand.running_in_this_thread(); }));
   serve_until([&inside] { return inside.has_value(); });
   EXPECT_TRUE(*inside);
 }

@@ -220,9 +220,9 @@ std::byte* StorageEngine::zeroes() noexcept {
 }
 
 std::vector<std::pair<block::OpId, const char*>> StorageEngine::pending_waits() const {
-  static constexpr const char* kWords[] = {"waits for operations of the same device to end",
-                                           "waits for delay_ms of its export", "the kernel works on it",
-                                           "its turn of copying memory", "done, is about to be answered"};
+  static constexpr const char* kWords[] = {
+      "waits for operations of the same device to end", "waits for delay_ms of its export",
+      "in progress in the kernel", "waits for its turn to copy memory", "complete, response not yet sent"};
   std::vector<std::pair<block::OpId, const char*>> all;
   for (std::uint32_t i = 0; i < used_; ++i) {
     const Slot& slot = slot_at(i);
