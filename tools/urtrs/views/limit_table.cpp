@@ -13,6 +13,8 @@
 namespace rtrs::admin {
 namespace {
 
+using Kind = Field::Kind;
+
 using nlohmann::json;
 
 // Maps 0, which means "none", to null.
@@ -37,7 +39,6 @@ json use_of(const json& shown, const char* name) {
 }  // namespace
 
 Table limit_table(const json& shown) {
-  using Kind = Field::Kind;
   Table table{"limits",
               {{"name", "Limit", "its name"},
                {"value", "Value", "unless something is set; empty: the host decides", Kind::number},
