@@ -21,14 +21,14 @@ namespace rtrs::tools {
 
 namespace {
 
-namespace rnbd = wire::rnbd;
+namespace wire_rnbd = wire::rnbd;
 
 // Limit for times in a trace, which are not trusted.
 constexpr Nanos kMaxTraceLength = seconds(30 * 86400);
 
 // Memory of one request; the session uses it until the response.
 struct Slot {
-  std::array<std::byte, rnbd::kOpenBytes> header{};
+  std::array<std::byte, wire_rnbd::kOpenBytes> header{};
   std::size_t header_bytes = 0;
   std::vector<std::byte> data;
   bool done = false;
@@ -104,14 +104,14 @@ class Player {
   std::string agree_on_version() {
     Slot& slot = opening_;
     slot.done = false;
-    slot.header_bytes = rnbd::encode(rnbd::SessInfo{}, slot.header);
-    slot.data.resize(rnbd::kSessInfoRspBytes);
+    slot.header_bytes = wire_rnbd::encode(wire_rnbd::SessInfo{}, slot.header);
+    slot.data.resize(wire_rnbd::kSessInfoRspBytes);
     send(slot, Direction::read, true, 0);
     if (!run_until(asio::steady_now() + options_.patience, [&] { return slot.done; }))
       return "the server does not answer the first message of RNBD";
     if (slot.error) return "the server refuses the first message of RNBD: " + slot.error.message();
-    const auto info = rnbd::parse_sess_info_rsp(slot.data);
-    return info && info.value.version == rnbd::kProtoMajor
+    const auto info = wire_rnbd::parse_sess_info_rsp(slot.data);
+    return info && info.value.version == wire_rnbd::kProtoMajor
                ? ""
                : "the server answers the first message of RNBD with what cannot be read";
   }
@@ -131,29 +131,29 @@ class Player {
   }
 
   // Builds the message of a request. Returns an error text or "".
-  std::string prepare(const workload::Asked& asked, Slot& slot, rnbd::Framing& framing) {
+  std::string prepare(const workload::Asked& asked, Slot& slot, wire_rnbd::Framing& framing) {
     const std::optional<std::uint32_t> id = ids_[asked.device];
     switch (asked.kind) {
       case workload::Asked::Kind::open: {
-        rnbd::Open open;
+        wire_rnbd::Open open;
         open.access_mode = asked.mode;
         const std::string& name = options_.device.empty() ? work_.devices[asked.device] : options_.device;
         const auto field = wire::make_name(name);
         if (!field) return "its name is too long";
         open.device_name = field.value;
-        slot.header_bytes = rnbd::encode(open, slot.header);
-        framing = rnbd::kOpenFraming;
+        slot.header_bytes = wire_rnbd::encode(open, slot.header);
+        framing = wire_rnbd::kOpenFraming;
         break;
       }
       case workload::Asked::Kind::close:
-        slot.header_bytes = rnbd::encode(rnbd::Close{*id}, slot.header);
-        framing = rnbd::kCloseFraming;
+        slot.header_bytes = wire_rnbd::encode(wire_rnbd::Close{*id}, slot.header);
+        framing = wire_rnbd::kCloseFraming;
         break;
       case workload::Asked::Kind::io: {
-        rnbd::Io io = asked.io;
+        wire_rnbd::Io io = asked.io;
         io.device_id = *id;
-        slot.header_bytes = rnbd::encode(io, slot.header);
-        framing = rnbd::io_framing(io);
+        slot.header_bytes = wire_rnbd::encode(io, slot.header);
+        framing = wire_rnbd::io_framing(io);
         break;
       }
     }
@@ -188,7 +188,7 @@ class Player {
     }
     answer.asked = true;
     auto slot = std::make_unique<Slot>();
-    rnbd::Framing framing;
+    wire_rnbd::Framing framing;
     answer.told.failure = prepare(asked, *slot, framing);
     if (!answer.told.failure.empty()) return;
     answer.took = asio::steady_now();
@@ -229,7 +229,7 @@ class Player {
     told.peer_errno = static_cast<std::uint16_t>(slot.error.value());
     if (asked.kind == workload::Asked::Kind::close && !slot.error) ids_[asked.device].reset();
     if (asked.kind != workload::Asked::Kind::open || slot.error) return;
-    const auto response = rnbd::parse_open_rsp(slot.data);
+    const auto response = wire_rnbd::parse_open_rsp(slot.data);
     if (!response) {
       told.answered = false;
       told.failure = "the answer cannot be read";
