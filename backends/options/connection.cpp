@@ -54,9 +54,9 @@ constexpr std::array kTable{
            "back to plain text. By default require if tls_keys or tls_cert is given, else off"},
           [](C c) { return &c.fabric.tls.mode; }},
     Entry{{"tls_keys", file(), "",
-           "tcp: pre-shared keys, IDENTITY:HEX per line, made by urtrs key new; must not be readable by "
-           "other users. A client reads the files of TLS and auth_keys again before a path connects if they "
-           "changed, a server on SIGHUP"},
+           "tcp: pre-shared keys, IDENTITY:HEX per line (urtrs key new), not readable by other users. Key "
+           "files "
+           "are read again if they changed: before a path connects, by urtrsd on SIGHUP"},
           [](C c) { return &c.fabric.tls.credentials.keys; }},
     Entry{{"tls_identity", text("NAME"), "", "key of tls_keys to use if the file has several", Side::client},
           [](C c) { return &c.fabric.tls.credentials.identity; }},

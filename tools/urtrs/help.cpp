@@ -331,7 +331,7 @@ std::string help_of(const Form& form) {
     text += "\nExamples:\n";
     for (const std::string& example : detail->examples) text += fmt::format("  urtrs {}\n", example);
   }
-  return text + "\n\"urtrs --help-all\" has all commands and options.\n";
+  return text;
 }
 
 std::string help_of_noun(const std::string& noun) {

@@ -32,8 +32,8 @@ constexpr const char* kExamples =
     "  urtrsd --dev-search-path /srv/%SESSNAME% --print-config\n"
     "      every session its own directory; show the resulting file\n"
     "\n"
-    "Without TLS or --auth-keys nobody is asked who he is: listen then only where "
-    "every host may read and write the exports.\n"
+    "Without TLS or --auth-keys clients are not authenticated: every host that can "
+    "connect may read and write the exports.\n"
     "Exit codes: 0 ok, 1 failed, 2 bad usage or configuration, 3 something needed is missing.";
 
 constexpr const char* kNotes =
