@@ -82,7 +82,7 @@ def test_a_signal_takes_back_a_map_that_waits(mapd, server, words):
 
 
 def test_remap_opens_at_once_what_the_server_refused(mapd, server, mapped, urtrs):
-    assert "it is open" in urtrs("remap", "disk0", code=1)
+    assert "it is already open" in urtrs("remap", "disk0", code=1)
     urtrs("export", "remove", "disk0", "force")
     copy = subprocess.Popen(["nbdcopy", mapped, "null:"])
     until("the server has refused it", lambda: mapd.ask_at(mapd.sessions().popitem()[1]["control"], "device.list")["devices"][0]["state"] == "closed")

@@ -113,7 +113,7 @@ std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
   app.add_flag("--check-config", flags.check,
                "check configuration, devices, fabric and addresses to listen on, then leave");
   app.add_flag("--json", flags.json, "with --check-config or --version: the answer as JSON");
-  app.add_flag("--print-config", flags.print, "print the resulting configuration as TOML, then leave");
+  app.add_flag("--print-config", flags.print, "print the resulting configuration and exit");
   app.add_flag("--origin", flags.origin,
                "with --print-config: say behind each value where it comes from, a flag, a variable of the "
                "environment, a line of the file, or the default");

@@ -102,7 +102,7 @@ constexpr std::array kOwn{
          "empty: none"},
         [](D d) { return &d->control; }},
     Own{{"metrics", text("ADDRESS"), "",
-         "ADDRESS:PORT or unix socket of /metrics; unset: none"},
+         "ADDRESS:PORT or unix socket of /metrics"},
         [](D d) { return &d->metrics; }},
     Own{{"control_group", text("GROUP"), "", "group that may use the control socket; unset: that of urtrsd"},
         [](D d) { return &d->control_group; }},
