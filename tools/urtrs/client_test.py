@@ -197,7 +197,7 @@ def test_events(web1):
 def test_two_clients_are_one_list(web1, start):
     start("web2")
     assert sorted(one["sessname"] for one in client("session list", "client_sessions")["sessions"]) == ["web1", "web2"]
-    assert "say which" in urtrs("client", "monitor", code=2)
+    assert "name one" in urtrs("client", "monitor", code=2)
     client("session policy web2 rr", "done")
     assert [client(f"session show {name}", "client_session_show")["mp_short"] for name in ("web1", "web2")] == ["MI", "RR"]
 
