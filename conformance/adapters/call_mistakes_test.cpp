@@ -73,7 +73,7 @@ TEST_F(CallMistakes, CallsOutsideOfABatch) {
   ibv_wr_send(calls);
   EXPECT_TRUE(found("begun without ibv_wr_start()"));
   ibv_wr_set_sge(calls, 0, 0, 0);
-  EXPECT_TRUE(found("data was set of no work request"));
+  EXPECT_TRUE(found("data was set without a work request"));
   EXPECT_EQ(ibv_wr_complete(calls), EINVAL);
   EXPECT_TRUE(found("ibv_wr_complete() was called without ibv_wr_start()"));
   ibv_wr_abort(calls);
@@ -116,7 +116,7 @@ TEST_F(CallMistakes, DataThatIsSetTwiceOrNotAtAll) {
   send_empty();
   ibv_wr_set_sge(calls, 0, 0, 0);
   EXPECT_EQ(ibv_wr_complete(calls), EINVAL);
-  EXPECT_TRUE(found("of one that has some"));
+  EXPECT_TRUE(found("or twice for one"));
   ibv_wr_start(calls);
   ibv_wr_send(calls);
   send_empty();
@@ -170,7 +170,7 @@ TEST_F(CallMistakes, WhatTheLibraryOfSoftRoceGetsWrong) {
     else
       ibv_wr_set_inline_data(calls, &byte, 1);
     EXPECT_EQ(ibv_wr_complete(calls), EINVAL);
-    EXPECT_TRUE(found("by IBV_SEND_INLINE alone"));
+    EXPECT_TRUE(found("decides only by IBV_SEND_INLINE"));
   }
   const std::array<ibv_sge, 2> parts{};
   ibv_wr_start(calls);

@@ -116,7 +116,7 @@ class TestOutage:
             # nbdkit waits at exit until idle clients disconnect.
             client.socket.close()
         nbdkit.wait(timeout=BOUND)
-        self.until(lambda: any("no path is connected: requests" in line for line in self.lines),
+        self.until(lambda: any("no path is connected: pending requests" in line for line in self.lines),
                    "the requests did not fail because no path is connected")
 
     def test_a_signal_ends_nbdkit_when_the_client_that_waited_is_gone(self):

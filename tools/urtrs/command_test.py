@@ -214,7 +214,7 @@ def test_a_reload_changes_exports_and_names_what_it_cannot_change(urtrsd, run_fo
     server = urtrsd(f"--config={config}")
     write({"b": "2M", "c": "1M"}, 'log_level = "debug"\nmax_sessions = 7\n')
     answer = json.loads(urtrs("reload", "--json"))
-    assert sorted(answer["changed"]) == ['export "a" is gone', 'export "b" is added', 'export "b" is gone',
+    assert sorted(answer["changed"]) == ['export "a" is removed', 'export "b" is added', 'export "b" is removed',
                                          'export "c" is added', "log_level is debug"]
     assert answer["kept"] == ["max_sessions is read at the start only; restart urtrsd to change it"]
     assert names() == ["b", "c"]
@@ -251,7 +251,7 @@ def test_reasons_are_explained_without_a_daemon(run_folder):
     assert {"requested", "heartbeat_lost", "too_many_sessions"} <= {one["code"] for one in all_of_them}
     assert all(one["sentence"] and one["hint"] for one in all_of_them)
     assert {one["code"] for one in all_of_them if not one["errno"]} == {"device_grown"}, "nothing failed"
-    assert "no device of that name" in urtrs("reason", "show", "device_absent")
+    assert "no device with this name" in urtrs("reason", "show", "device_absent")
     assert "dead-peer time" in urtrs("reason", "show", "heartbeat_lost")
     assert 'there is no reason "nonsense"' in urtrs("reason", "show", "nonsense", code=1)
 

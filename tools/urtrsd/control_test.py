@@ -158,7 +158,7 @@ def test_exports_in_use_stay_as_they_are_and_are_named_once(urtrsd, control, tmp
     assert 'export "a" is open in session "one"' in answer["kept"][0]
     one.close()
     until("the session is gone", lambda: not Line(control).ask("server.show")["devices"])
-    assert sorted(Line(control).ask("config.reload")["changed"]) == ['export "a" is added', 'export "a" is gone']
+    assert sorted(Line(control).ask("config.reload")["changed"]) == ['export "a" is added', 'export "a" is removed']
 
 
 def test_each_mistake_of_a_configuration_is_in_the_log(urtrsd, control, tmp_path):

@@ -85,7 +85,7 @@ TEST_F(OpenExportTest, WhyThereIsNone) {
   const OpenResult odd = open_export(path_, "disk0", kLong);
   server.join();
   ASSERT_FALSE(odd);
-  EXPECT_NE(odd.error().why.find("no NBD server"), std::string::npos);
+  EXPECT_NE(odd.error().why.find("fixed newstyle"), std::string::npos);
   EXPECT_FALSE(odd.error().is_dead);
   const OpenResult late = open_export(path_, "disk0", std::chrono::milliseconds(10));
   ASSERT_FALSE(late);
