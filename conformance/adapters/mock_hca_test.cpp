@@ -331,7 +331,7 @@ TEST_F(MistakeTest, ARegistrationUnderAWindow) {
 
 TEST_F(MistakeTest, WhatIsLeftBehind) {
   mock_hca::reset({mock_hca::mlx5()});
-  EXPECT_TRUE(found("5 objects were left behind"));
+  EXPECT_TRUE(found("5 objects were leaked"));
 }
 
 }  // namespace

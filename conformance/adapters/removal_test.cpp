@@ -160,7 +160,7 @@ TEST_F(GuestRemoval, TheLogTellsAGuestOfAnotherProgramWhatItKeeps) {
   mock_hca::reset({});
   const std::vector<std::string> problems = mock_hca::problems();
   ASSERT_EQ(problems.size(), 1U);
-  EXPECT_NE(problems[0].find("left behind"), std::string::npos) << problems[0];
+  EXPECT_NE(problems[0].find("objects were leaked"), std::string::npos) << problems[0];
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ TEST(ScenarioText, WhatIsWrongIsSaidWithItsLine) {
   EXPECT_EQ(refusal("scenario A B"), "line 1: missing name (no spaces allowed)");
   EXPECT_EQ(refusal("scenario A: none"), "line 1: unknown setup 'none': define it above this line");
   EXPECT_EQ(refusal("scenario A\nset pahts=2"), "line 2: no option 'pahts'");
-  EXPECT_EQ(refusal("scenario A\nset paths"), "line 2: not NAME=VALUE: 'paths'");
+  EXPECT_EQ(refusal("scenario A\nset paths"), "line 2: expected NAME=VALUE instead of 'paths'");
   EXPECT_EQ(refusal("scenario A\nset paths=many"), "line 2: 'many' is no value of paths");
   EXPECT_EQ(refusal("scenario A\nset paths=-1"), "line 2: '-1' is no value of paths");
   EXPECT_EQ(
@@ -130,15 +130,15 @@ TEST(ScenarioText, LinesOfBlockDevicesThatAreWrongAreSaidWithTheirLine) {
   EXPECT_EQ(why("open c"), "line 3: no disk 'c' in the line 'disks'");
   EXPECT_EQ(why("open a number=3"), "line 3: open takes no 'number=3'");
   EXPECT_EQ(why("read a fua"), "line 3: read takes no 'fua'");
-  EXPECT_EQ(why("write a sector=9..3"), "line 3: not understood: 'sector=9..3'");
-  EXPECT_EQ(why("write a sector=3..3"), "line 3: not understood: 'sector=3..3'");
+  EXPECT_EQ(why("write a sector=9..3"), "line 3: invalid value: 'sector=9..3'");
+  EXPECT_EQ(why("write a sector=3..3"), "line 3: invalid value: 'sector=3..3'");
   EXPECT_EQ(why("write a sectors=0"), "line 3: sectors= must be at least 1");
-  EXPECT_EQ(why("write a sectors=4097"), "line 3: not understood: 'sectors=4097'");
-  EXPECT_EQ(why("write a is=EWHAT"), "line 3: not understood: 'is=EWHAT'");
-  EXPECT_EQ(why("break_path path=2"), "line 3: not understood: 'path=2'");
-  EXPECT_EQ(why("pass time=5"), "line 3: not understood: 'time=5'");
-  EXPECT_EQ(why("pass time=99999999h"), "line 3: not understood: 'time=99999999h'");
-  EXPECT_EQ(why("pass time=1..4000s"), "line 3: not understood: 'time=1..4000s'");
+  EXPECT_EQ(why("write a sectors=4097"), "line 3: invalid value: 'sectors=4097'");
+  EXPECT_EQ(why("write a is=EWHAT"), "line 3: invalid value: 'is=EWHAT'");
+  EXPECT_EQ(why("break_path path=2"), "line 3: invalid value: 'path=2'");
+  EXPECT_EQ(why("pass time=5"), "line 3: invalid value: 'time=5'");
+  EXPECT_EQ(why("pass time=99999999h"), "line 3: invalid value: 'time=99999999h'");
+  EXPECT_EQ(why("pass time=1..4000s"), "line 3: invalid value: 'time=1..4000s'");
   EXPECT_EQ(why("pass"), "line 3: pass needs time=");
   EXPECT_EQ(why("done first"), "line 3: done needs is=");
   EXPECT_EQ(why("end"), "line 3: 'end' without a 'repeat' or 'either' before it");

@@ -49,10 +49,9 @@ TEST_F(StatusTest, ALostPathItsAttemptsAndItsReturnAreToldWithWhatIsLeft) {
   status->on_path(change(1, PathState::draining, Reason::peer_closed), {});
   status->on_path(change(0, PathState::connected), {});
   ASSERT_EQ(lines.size(), 4U);
-  EXPECT_EQ(
-      lines[0],
-      "session me, path 10.0.0.2 lost: nothing received for the dead-peer time [heartbeat_lost]; IO goes "
-      "on over 1 of 2 paths");
+  EXPECT_EQ(lines[0],
+            "session me, path 10.0.0.2 lost: nothing received for the dead-peer time [heartbeat_lost]; IO "
+            "continues on 1 of 2 paths");
   EXPECT_EQ(lines[1],
             "session me, path 10.0.0.2: attempt 1 of inf, next in 0.0 s (last: connection refused "
             "[connect_refused]); IO continues on 1 of 2 paths");

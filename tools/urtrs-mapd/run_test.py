@@ -109,5 +109,5 @@ def test_mistakes(server, urtrs):
     assert json.loads(urtrs("map", "disk0", "from", "127.0.0.1", "--json", code=3))["error"]["code"] == "no_daemon"
     assert "start it with" in urtrs("unmap", "disk0", code=3)
     assert "start it with" in urtrs("mapping", "list", code=3)
-    assert "is no server" in urtrs("map", "disk0", "from", "h@web1", "--run", "true", code=2)
+    assert "is not a server" in urtrs("map", "disk0", "from", "h@web1", "--run", "true", code=2)
     assert "both given" in urtrs("map", "disk0", "from", "127.0.0.1", "--run=true", "--nbd", code=2)

@@ -58,7 +58,7 @@ TEST(Arguments, ADoctorOfRdma) {
 }
 
 TEST(Arguments, WordsThatCouldBeSeveralAreRefused) {
-  EXPECT_EQ(bad({"s"}).message, "\"s\" could be session, stats");
+  EXPECT_EQ(bad({"s"}).message, "\"s\" is ambiguous: session, stats");
   EXPECT_EQ(bad({"session", "x"}).message, "there is no command of session \"x\"");
 }
 

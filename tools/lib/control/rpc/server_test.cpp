@@ -296,7 +296,7 @@ TEST_F(RpcServerTest, ASocketInUseAndAFileAreLeftAlone) {
   std::ofstream(file.path) << "text";
   auto third = Server::listen(context, file, [](const Caller&, const Request&, const Reply&) {});
   ASSERT_FALSE(third);
-  EXPECT_NE(third.error().find("no socket"), std::string::npos);
+  EXPECT_NE(third.error().find("not a socket"), std::string::npos);
   EXPECT_TRUE(client().call("who", json::object()));
 }
 
