@@ -33,7 +33,7 @@ class TestAccess:
         server.logged("identity=carl reason=not_allowed errno=13")
         self.file.write_text(self.head + 'allow_identities = "carl"\n')
         server.process.send_signal(signal.SIGHUP)
-        server.logged("allow_identities is another")
+        server.logged("allow_identities has changed")
         self.session(server, "carl").close()
         with pytest.raises(Refused):
             self.session(server, "alice")
@@ -55,7 +55,7 @@ class TestAccess:
         assert stranger.value.errno == 13
         self.file.write_text(self.head + 'allow_addresses = "10.0.0.0/8,127.0.0.0/8"\n')
         server.process.send_signal(signal.SIGHUP)
-        server.logged("allow_addresses is another")
+        server.logged("allow_addresses has changed")
         self.session(server, "alice").close()
 
     def test_session_names_are_let_in(self):
@@ -67,7 +67,7 @@ class TestAccess:
         server.logged('name="web1" .* opened identity=alice')
         self.file.write_text(self.head + 'allow_sessions = "web2"\n')
         server.process.send_signal(signal.SIGHUP)
-        server.logged("allow_sessions is another")
+        server.logged("allow_sessions has changed")
         self.session(server, "alice", "web2").close()
         with pytest.raises(OSError):
             self.session(server, "alice", "web1")

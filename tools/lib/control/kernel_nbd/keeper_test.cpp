@@ -152,7 +152,7 @@ TEST_F(KeeperTest, ADeviceWhoseTimeIsOverIsDetached) {
   EXPECT_EQ(now_, end);
   EXPECT_EQ(only<Detach>(all)[0].what, kDisk);
   EXPECT_EQ(only<List>(all).size(), 1U);
-  EXPECT_TRUE(told("is detached: the export is read-only"));
+  EXPECT_TRUE(told("is detached: the export is now read-only"));
   give(Listed{});
   EXPECT_TRUE(keeper_.devices().empty());
 }
