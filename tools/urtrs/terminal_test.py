@@ -98,7 +98,7 @@ def test_progress_is_one_line_in_place_and_ctrl_c_sums_up(screen, environment):
     shown.keys("C-c")
     assert shown.code() == 130
     assert any("stopped by a signal" in line for line in shown.lines())
-    assert any(line.startswith("go on: urtrs-sim sweep") for line in shown.lines())
+    assert any(line.startswith("continue with: urtrs-sim sweep") for line in shown.lines())
 
 
 def test_progress_in_a_pipe_has_no_line_in_place():

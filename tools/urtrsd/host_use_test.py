@@ -76,7 +76,7 @@ def test_a_mounted_device_is_opened_for_reading_only(disk, start, tmp_path):
     listed = json.loads(urtrs(tmp_path, "export", "list", "--json"))["exports"][0]
     assert listed["state"] == "missing" and holder(disk) in listed["why"]
     disk.unmount()
-    server.logged('export "d" is there')
+    server.logged('export "d" is available')
     peer.close()
     writer = IwarpClient(server.port, "writer")
     until("a client may write", lambda: writer.open("d")[0] == 0)

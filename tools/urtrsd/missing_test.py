@@ -48,7 +48,7 @@ def test_missing_exports_take_no_others_away(server, urtrs, tmp_path):
     assert "No such file or directory" in why["file"] and "is a directory" in why["folder"] and why["good"] == ""
     table = urtrs("export", "list").stdout
     assert re.search(r"^file +\S+ +rw +missing +export .*No such file", table, re.MULTILINE), table
-    started.logged(r'warning export "file" \(.*\) cannot be opened: No such file or directory \(2\); it is tried again after 1 s')
+    started.logged(r'warning export "file" \(.*\) cannot be opened: No such file or directory \(2\); retrying in 1 s')
     assert 'exporting "file"' not in started.text()
     (tmp_path / "later").write_bytes(bytes(4096))
     assert peer.open("file")[0] == 0, "a client need not wait for the next attempt"
@@ -66,7 +66,7 @@ def test_an_export_that_goes_is_missing_until_it_is_back(server, urtrs, tmp_path
     assert peer.open("a")[0] == errno.ENOENT
     assert states(urtrs)[0] == {"a": "missing"}
     (tmp_path / "away").rename(image)
-    started.logged('export "a" is there')
+    started.logged('export "a" is available')
 
 
 @pytest.mark.parametrize("arguments", [["--export=a={0}/missing"], ["--dev-search-path={0}/missing"], ["--export=a=mem:1M", "--listen=192.0.2.1"],
@@ -152,7 +152,7 @@ def test_an_address_is_listened_on_when_the_host_has_it(server, urtrs, tmp_path)
     inside = ["nsenter", "-t", str(started.process.pid), "-n"]
     subprocess.run([*inside, "ip", "address", "add", f"{address}/32", "dev", "lo"], check=True, timeout=BOUND)
     urtrs("reload")
-    started.logged(f"listening on {address}:{started.port}").logged(f'listen "{address}" is there').logged("metrics is there")
+    started.logged(f"listening on {address}:{started.port}").logged(f'listen "{address}" is available').logged("metrics is available")
     connects = f"import socket; socket.create_connection(('{address}', {started.port})).close()"
     subprocess.run([*inside, "python3", "-c", connects], check=True, timeout=BOUND)
     assert urtrs("export", "list").stderr == ""
@@ -189,7 +189,7 @@ def test_a_host_name_is_listened_on_when_it_has_an_address(server, urtrs, tmp_pa
     assert started.process.poll() is None and why in urtrs("export", "list").stderr, started.text()
     (tmp_path / "hosts").write_text("127.0.0.1 later.example\n127.0.0.5 later.example\n")
     urtrs("reload")
-    started.logged(f"listening on 127.0.0.5:{started.port}").logged('listen "later.example" is there')
+    started.logged(f"listening on 127.0.0.5:{started.port}").logged('listen "later.example" is available')
     assert urtrs("export", "list").stderr == ""
     IwarpClient(started.port)
 
@@ -208,7 +208,7 @@ def test_a_name_and_an_address_may_mean_the_same(server, tmp_path):
 
 
 def test_a_scope_that_is_no_interface_is_one_line_an_attempt(urtrsd):
-    server = urtrsd("--export=a=mem:1M", "--listen=127.0.0.1", "--listen=fe80::1%nosuch").logged("tried again after 2 s")
+    server = urtrsd("--export=a=mem:1M", "--listen=127.0.0.1", "--listen=fe80::1%nosuch").logged("retrying in 2 s")
     assert " error " not in server.text(), server.text()
 
 
@@ -221,5 +221,5 @@ def test_the_control_socket_is_made_when_its_folder_is_there(urtrsd, tmp_path):
 
 
 def test_the_end_does_not_wait_for_the_next_attempt(urtrsd, tmp_path):
-    server = urtrsd(f"--export=a={tmp_path}/missing").logged("tried again after 2 s")
+    server = urtrsd(f"--export=a={tmp_path}/missing").logged("retrying in 2 s")
     assert server.end() == 0

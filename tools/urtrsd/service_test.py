@@ -83,7 +83,7 @@ def test_a_start_with_something_missing_is_ready(urtrsd, manager, tmp_path):
         told = manager.recv(4096).decode()
     assert "STATUS=2 exports, 0 sessions, 1 missing" in told
     (tmp_path / "later").write_bytes(bytes(4096))
-    server.logged('export "a" is there')
+    server.logged('export "a" is available')
     until("the status says so", lambda: "STATUS=2 exports, 0 sessions\n" in manager.recv(4096).decode() + "\n")
 
 
