@@ -126,7 +126,7 @@ def test_a_sweep_goes_on_where_it_was_stopped(tmp_path):
     assert process.returncode == 130, err
     next_one = json.loads(state.read_text())["next"]
     assert 0 < next_one <= played(out)
-    told = shlex.split(re.search(r"^go on: urtrs-sim (sweep .*)", out, re.M)[1])
+    told = shlex.split(re.search(r"^continue with: urtrs-sim (sweep .*)", out, re.M)[1])
     assert told[told.index("--state") + 1] == str(state) and f"0..{whole}" in told
     again = sweep_of(*told[1:], "--time", "1s")
     assert f"{state}: seeds 0..{next_one} are done" in again
@@ -154,7 +154,7 @@ def test_the_state_of_another_sweep_is_refused_and_left(tmp_path):
 
 def test_without_a_state_the_rest_is_told(tmp_path):
     out = sweep_of("--seeds", "0..100000000", "--time", "1s", "--without", "crash")
-    rest = re.search(r"^go on: urtrs-sim sweep --without crash .*--seeds ([0-9]+)\.\.100000000$", out, re.M)
+    rest = re.search(r"^continue with: urtrs-sim sweep --without crash .*--seeds ([0-9]+)\.\.100000000$", out, re.M)
     assert 0 < int(rest[1]) <= played(out)
     assert "go on" not in sweep_of("--seeds", "0..3")
     assert "go on" not in sweep_of("--seeds", "18446744073709551612..18446744073709551615")
