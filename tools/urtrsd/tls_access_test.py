@@ -220,7 +220,7 @@ class TestAccess:
         self.file.write_text('[[export]]\nname = "a"\nmem = "1M"\nallow_identities = "alice"\n')
         for flags in ("--allow-identities=alice", "--export=b=mem:1M"), (f"--config={self.file}",), (f"--config={self.file}", "--tls=off"):
             done = run(program("urtrsd"), *flags, "--check-config")
-            assert done.returncode == 2 and "lets nobody in without TLS" in done.stderr, done.stderr
+            assert done.returncode == 2 and "rejects all clients without TLS" in done.stderr, done.stderr
 
 
     def test_a_reload_that_takes_tls_away_says_so(self):
