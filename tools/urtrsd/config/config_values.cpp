@@ -101,8 +101,7 @@ constexpr std::array kOwn{
          "socket on which the command urtrs reaches urtrsd; auto: urtrsd-PID.sock in the run-time folder; "
          "empty: none"},
         [](D d) { return &d->control; }},
-    Own{{"metrics", text("ADDRESS"), "",
-         "ADDRESS:PORT or unix socket of /metrics"},
+    Own{{"metrics", text("ADDRESS"), "", "ADDRESS:PORT or unix socket of /metrics"},
         [](D d) { return &d->metrics; }},
     Own{{"control_group", text("GROUP"), "", "group that may use the control socket; unset: that of urtrsd"},
         [](D d) { return &d->control_group; }},
