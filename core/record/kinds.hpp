@@ -83,7 +83,7 @@ struct BeginClientDevices {
   Nanos now = 0;
   RTRS_FIELDS(now)
 };
-// A machine is made, for session `session` of the server.
+// A machine is created for session `session` of the server.
 struct BeginServerDevices {
   Nanos now = 0;
   std::uint16_t session = 0;

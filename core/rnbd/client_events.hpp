@@ -19,17 +19,17 @@
 
 namespace rtrs::rnbd {
 
-inline constexpr unsigned kMaxClientDevices = 64;  // of one session, those being unmapped included
-// Re-opens of one device in a row without one IO that succeeded, before its IO is failed.
+inline constexpr unsigned kMaxClientDevices = 64;  // per session, including devices being unmapped
+// Number of consecutive reopens of a device without a successful IO after which its IO fails.
 inline constexpr unsigned kMaxFutileReopens = 3;
 
-// Names a mapped device; never used again for another one.
+// Identifies a mapped device; never reused for another device.
 using DeviceHandle = std::uint32_t;
 
 enum class DeviceState : std::uint8_t {
   init,  // never opened yet
   open,
-  closed,     // mapped but disconnected, or being opened again, or refused by the server
+  closed,     // mapped but disconnected, being reopened, or refused by the server
   unmapping,  // its pending IO and messages are completing
   unmapped,   // the handle is dead
 };
@@ -39,20 +39,20 @@ enum class DeviceState : std::uint8_t {
 //
 // `now` is for the recorder; the machine does not read it.
 
-// The session has a connected path. `extended`: its peer granted an extension, hence is no kernel server, and
-// sets the bytes of its answers that are reserved to a kernel server.
+// The session has a connected path. `extended`: its peer granted an extension, so it is not a kernel server
+// and initialises the response bytes that are reserved for a kernel server.
 struct LinkUp {
   bool extended = false;
   Nanos now = 0;
   RTRS_FIELDS(now, extended)
 };
-// It has none.
+// The session has no connected path.
 struct LinkDown {
   Nanos now = 0;
   RTRS_FIELDS(now)
 };
 struct MapRequested {
-  std::string_view name;  // 1..254 bytes, as the server knows it
+  std::string_view name;  // device name on the server, 1..254 bytes
   wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_write;
   Nanos now = 0;
 };
@@ -61,22 +61,22 @@ struct UnmapRequested {
   Nanos now = 0;
   RTRS_FIELDS(now, device)
 };
-// Try again to open a device that the server refused.
+// Retries to open a device that the server refused.
 struct RemapRequested {
   DeviceHandle device = 0;
   Nanos now = 0;
   RTRS_FIELDS(now, device)
 };
-// An open device has this size from now on, until a server opens it again. Ignored where no device can have
-// it.
+// Sets the size of an open device until a server reopens it. Ignored if the size is impossible for a block
+// device.
 struct ResizeRequested {
   DeviceHandle device = 0;
   std::uint64_t nsectors = 0;  // of 512 bytes
   Nanos now = 0;
   RTRS_FIELDS(now, nsectors, device)
 };
-// A SendMessage completed. Not delivered: the transport failed it (no path, session closed, queue full), and
-// the server may or may not have executed it. Unexpected tokens are ignored.
+// A SendMessage completed. `delivered` false: the transport failed it (no path, session closed, queue full),
+// and the server may or may not have executed it. Unexpected tokens are ignored.
 struct MessageDone {
   std::uint64_t token = 0;
   bool delivered = true;
@@ -108,7 +108,7 @@ struct IoArrival {
   auto operator<=>(const IoArrival&) const = default;
   RTRS_FIELDS(flush_told, fua_told, changes)
 };
-// An IO begins: of the user, or once more after retry_after_remap, with the nature and arrival of before.
+// An IO begins: a new one, or one that is resubmitted after retry_after_remap with its nature and arrival.
 struct IoBegun {
   DeviceHandle device = 0;
   IoNature nature{};
@@ -116,13 +116,13 @@ struct IoBegun {
   Nanos now = 0;
   RTRS_FIELDS(now, arrival, device, nature)
 };
-// Of one begin_io(), for its IoDone.
+// Result of begin_io(), to pass to its IoDone.
 struct IoTicket {
   IoNature nature{};
-  bool doomed = false;      // fails with EIO even if the server says that it is well
-  std::uint32_t cache = 0;  // caches() when it began
+  bool doomed = false;      // fails with EIO even if the server reports success
+  std::uint32_t cache = 0;  // caches() when the IO began
   IoArrival arrival{};
-  std::uint64_t losses = 0;  // that were known when it began
+  std::uint64_t losses = 0;  // losses known when the IO began
   auto operator<=>(const IoTicket&) const = default;
 };
 struct IoDone {
@@ -131,7 +131,7 @@ struct IoDone {
   std::uint16_t peer_errno = 0;
   IoTicket ticket{};
   Nanos now = 0;
-  // A trace has the fields of the ticket beside the others.
+  // In a trace the fields of the ticket stand beside the others.
   template <class Self, class Visitor>
   static constexpr void visit_fields(Self& self, Visitor&& visit) {
     visit("now", self.now);
@@ -146,12 +146,12 @@ struct IoDone {
   }
 };
 static_assert(sizeof(IoDone) == 56, "fits a slot of the recorder's ring");
-// Send again what failed undelivered while the link was up; see retry_wanted().
+// Resends undelivered messages that failed while the link was up; see retry_wanted().
 struct RetryDue {
   Nanos now = 0;
   RTRS_FIELDS(now)
 };
-// Open again what the server refused; see reopen_wanted().
+// Reopens devices that the server refused; see reopen_wanted().
 struct ReopenDue {
   Nanos now = 0;
   RTRS_FIELDS(now)
@@ -161,7 +161,7 @@ struct ReopenDue {
 
 enum class MessageKind : std::uint8_t { sess_info, open, close };
 
-// Send as a request of the service connection. READ: room for `response_length` bytes; WRITE: no data.
+// Send a request over the service connection. READ: room for `response_length` bytes; WRITE: no data.
 struct SendMessage {
   std::uint64_t token = 0;
   MessageKind kind = MessageKind::sess_info;
@@ -202,7 +202,7 @@ struct MapOutcome {
 
 enum class Gate : std::uint8_t {
   go,      // begin_io() and submit
-  hold,    // keep the IO and ask again after the next input
+  hold,    // keep the IO and call gate() again after the next input
   refuse,  // fail it with refusal_errno()
 };
 
@@ -210,7 +210,7 @@ enum class Disposition : std::uint8_t {
   ok,
   retry_after_remap,  // keep the IO, call gate() and resubmit the IO with its new id
   fail,               // with the peer's errno, or EIO when it was not delivered
-  lost,               // fail with EIO: changes that succeeded before it are lost
+  lost,               // fail with EIO: earlier successful changes are lost
 };
 
 struct IoStart {

@@ -12,7 +12,7 @@ using namespace wire::linux_errno;
 using wire::Refusal;
 using wire::rnbd::MsgType;
 
-// A message of the session, not of a device, that must leave room for its answer.
+// True if a message of the session, not of a device, leaves room for its response.
 bool ServerDevices::is_query(const Request& input, std::size_t answer_bytes) noexcept {
   return input.direction == Direction::read && input.data_len >= answer_bytes;
 }

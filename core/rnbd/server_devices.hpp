@@ -42,7 +42,7 @@ inline constexpr unsigned kMaxDeviceWaiters = 8;
 template <std::size_t HeaderBytes>
 struct RequestWith {
   std::uint64_t request = 0;
-  std::uint32_t data_len = 0;  // bytes of data, or of room for the answer
+  std::uint32_t data_len = 0;  // bytes of data, or of room for the response
   Direction direction = Direction::read;
   InlineBytes<HeaderBytes> header{};
   Nanos now = 0;
@@ -141,7 +141,7 @@ struct Storage {
   wire::rnbd::Opcode opcode = wire::rnbd::Opcode::read;  // never secure_erase
   bool fua = false;       // durable before StorageDone (write, discard, write_zeroes)
   bool preflush = false;  // makes earlier reported writes durable first; never set for a flush
-  bool nounmap = false;   // write_zeroes: the blocks stay allocated; else they may be freed
+  bool nounmap = false;   // write_zeroes: the blocks stay allocated; otherwise they may be freed
   RTRS_FIELDS(request, handle, sector, bytes, operation, prio, opcode, fua, preflush, nounmap)
 };
 // Copy the response into the request's data, see fill(). Always followed by Respond with 0 for the same
@@ -165,7 +165,7 @@ struct CacheDamaged {
   std::uint16_t error = 0;  // errno, 1..511
   RTRS_FIELDS(handle, error)
 };
-// Every device is closed and every request answered; the session takes no further input.
+// Every device is closed and every request answered; the session accepts no further input.
 struct SessionDrained {
   template <class Self, class Visitor>
   static constexpr void visit_fields(Self&, Visitor&&) {}
@@ -324,7 +324,7 @@ class ServerDevices {
   [[nodiscard]] std::uint16_t slot_by_name(const wire::Name& name) const noexcept;
   [[nodiscard]] bool is_name_closing(const wire::Name& name) const noexcept;
   [[nodiscard]] std::uint16_t vacant_slot() noexcept;
-  // kNone when the table is full.
+  // Returns kNone if the table is full.
   [[nodiscard]] std::uint16_t begin_operation(const Request& input, std::uint16_t slot, Kind kind) noexcept;
   void end_operation(std::uint16_t operation) noexcept;
 

@@ -140,6 +140,8 @@ TEST(Settings, SaysWhatIsWrongWithAValue) {
   for (const std::string wrong : {"0", "1023k", "2T", "1048577"})
     EXPECT_EQ(why(settings.set("trace_size", wrong)), "trace_size=" + wrong + ": expected 1M to 1T");
   EXPECT_EQ(why(settings.set("extensions", "yes")), "extensions=yes: expected on or off");
+  for (const char* policy : {"0", "1", "2", "RR", "Mi", "Min-Latency"})
+    EXPECT_EQ(why(settings.set("policy", policy)), "accepted") << policy;
   EXPECT_EQ(why(settings.set("policy", "fast")),
             "policy=fast: expected rr (round-robin), mi (min-inflight) or ml (min-latency)");
   EXPECT_EQ(why(settings.set("reconnect_min", "0")),

@@ -36,8 +36,8 @@ ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fab
   protocol.send_invalidate = !config.assume_kernel_6_12_clients;
   if (fabric.send_invalidate_is_slow && protocol.extensions != wire::Extensions::none)
     protocol.extensions |= wire::Extensions::keys_stay;
-  // An answer takes three work requests at most (SendQueue::kMaxBatch). Every connection has a queue of them,
-  // and 32 more for the rest lets that of the default depth take 512 KiB on mlx5, and not 1 MiB.
+  // A response takes at most three work requests (SendQueue::kMaxBatch). With 32 entries for other messages,
+  // a send queue of the default depth takes 512 KiB on mlx5; more would take 1 MiB.
   protocol.send_depth = static_cast<std::uint16_t>(std::min(3 * protocol.queue_depth + 32, 4096));
   return protocol;
 }
@@ -373,7 +373,7 @@ LogFields Daemon::fields_of(std::uint16_t session, int error) const {
 
 void Daemon::perform(const block::StartStorage& action) {
   submitted_ = true;
-  // There is room for all that the sessions can have in flight.
+  // Cannot fail: reserve() made room for all requests that the sessions can have in flight.
   const bool accepted = engine_->submit(action, *devices_.at(action.handle).opened.device);
   RTRS_ASSERT(accepted);
 }

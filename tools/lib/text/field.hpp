@@ -5,20 +5,20 @@
 namespace rtrs::tools {
 
 struct Field {
-  enum class Kind { text, number, bytes, seconds };  // seconds: null means that the time never ends
+  enum class Kind { text, number, bytes, seconds };  // seconds: JSON null means that the time never ends
   enum class Value { usual, real, flag, list };      // usual: an integer, or a string if kind is text
   const char* name;                                  // key of JSON, CSV and --fields
   const char* header;                                // title of the column
   const char* what;                                  // text of --help
   Kind kind = Kind::text;
   bool by_default = true;
-  bool summed = false;  // in the line of totals
+  bool summed = false;  // the line of totals has the sum
   Value value = Value::usual;
   bool optional = false;  // JSON lacks the key if the object has no such value
-  // All values of a text, separated by '|'; a pattern if it begins with '^'; nullptr: any text.
+  // Allowed values of a text, separated by '|'; or, if it begins with '^', a pattern. nullptr: any text.
   const char* words = nullptr;
-  // JSON pointer of the name that the control socket used before, written for one more release; nullptr:
-  // none.
+  // JSON pointer of the previous name on the control socket, also written for one more release. nullptr: no
+  // previous name.
   const char* old_name = nullptr;
   bool in_tables = true;  // false: only in the JSON of control sockets
 

@@ -25,7 +25,7 @@ bool changes_device(Opcode opcode) noexcept {
   return opcode == Opcode::write || opcode == Opcode::discard || opcode == Opcode::write_zeroes;
 }
 
-// Carries out one slice.
+// Executes one slice of an operation on memory.
 void execute(const block::StartStorage& op, Export& target, MemoryProgress& progress) noexcept {
   std::byte* place = target.memory().data() + progress.offset();
   switch (progress.step()) {

@@ -25,7 +25,7 @@ namespace rtrs::daemon {
 
 struct StorageResult {
   block::OpId id{};
-  std::int32_t error = 0;    // 0 or a positive errno out of peer_errno
+  std::int32_t error = 0;    // 0 or a positive errno from peer_errno()
   bool sync_failed = false;  // see OpProgress::sync_failed()
   // Set only for a failed operation, for the log.
   Opcode opcode = Opcode::read;

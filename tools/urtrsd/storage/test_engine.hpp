@@ -79,7 +79,7 @@ inline Buffer filled(std::size_t size, std::uint8_t seed) {
   return buffer;
 }
 
-// A test with each of the two runners.
+// Runs a test with each of the two runners.
 class WithRunner : public ::testing::TestWithParam<Runs> {
  protected:
   void SetUp() override {

@@ -108,7 +108,7 @@ constexpr tools::Fact<At> kPath[] = {
     RTRS_FACT(text("posting", "Posting", "over RDMA: send or wr, as --rdma-post has it"),
               at.path.device.posting),
     RTRS_FACT(text("state", "State", "connecting, connected or closing").shown(), to_string(at.path.state)),
-    // rnbd counts from where it runs: the server sends what clients read.
+    // The counters are those of this host: the server transmits (TX) the data that clients read.
     RTRS_FACT(bytes("tx_bytes", "TX", "bytes that clients read").shown().was("/read_bytes"),
               at.path.traffic.read_bytes()),
     RTRS_FACT(bytes("rx_bytes", "RX", "bytes that clients wrote").shown().was("/write_bytes"),

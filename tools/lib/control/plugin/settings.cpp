@@ -60,6 +60,17 @@ Done check_value(std::string_view key, std::string_view value, std::uint16_t por
   return {};
 }
 
+// Converts spellings that Linux accepts for mpath_policy, numbers and upper case, to a word of the table.
+std::string policy_word(std::string_view value) {
+  if (value == "0") return "rr";
+  if (value == "1") return "mi";
+  if (value == "2") return "ml";
+  std::string word(value);
+  for (char& c : word)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return word;
+}
+
 Done check_name(std::string_view key, const std::string& name) {
   if (name.empty() || name.size() > 254) return refuse(key, name, "expected 1 to 254 characters");
   return {};
@@ -130,9 +141,10 @@ Done Settings::set(std::string_view key, std::string_view value) {
   const auto* own = options::find(plugin_options(), key);
   const auto* shared = options::find(options::connection_options(), key);
   if (own == nullptr && shared == nullptr) return refuse_key(key);
+  const std::string word = key == "policy" ? policy_word(value) : std::string(value);
   const std::string error = own != nullptr
-                                ? options::set(*own, this, value)
-                                : options::set(*shared, options::Connection{fabric, protocol}, value);
+                                ? options::set(*own, this, word)
+                                : options::set(*shared, options::Connection{fabric, protocol}, word);
   if (!error.empty()) return tl::unexpected(error);
   access_mode_given |= key == "access_mode";
   reconnect_min_given |= key == "reconnect_min";

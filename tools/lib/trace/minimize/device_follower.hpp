@@ -18,12 +18,12 @@ class ClientDevicesFollower {
   void on_action(const ClientDevicesAction&, std::size_t at, std::uint32_t index);
 
  private:
-  // What an IO was told when it began, which its end tells again. A file may have any number that never end.
+  // Values that begin_io() gives an IO and its IoDone repeats. A trace may have any number without an IoDone.
   using Ticket = std::pair<rnbd::DeviceHandle, rnbd::IoTicket>;
-  std::map<rnbd::DeviceHandle, std::uint32_t> maps_;   // the input that mapped it
-  std::map<std::uint64_t, std::size_t> sent_;          // action by token
-  std::map<Ticket, std::deque<std::uint32_t>> begun_;  // the inputs that began such IOs, oldest first
-  rnbd::DeviceHandle beginning_ = 0;                   // device of the last IO that began
+  std::map<rnbd::DeviceHandle, std::uint32_t> maps_;   // device -> index of the input that mapped it
+  std::map<std::uint64_t, std::size_t> sent_;          // token -> number of the SendMessage action
+  std::map<Ticket, std::deque<std::uint32_t>> begun_;  // inputs that began such IOs, oldest first
+  rnbd::DeviceHandle beginning_ = 0;                   // device of the last IoBegun
 };
 
 class ServerDevicesFollower {

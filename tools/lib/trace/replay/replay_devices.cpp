@@ -85,7 +85,7 @@ class ClientDevicesReplay final
     return true;
   }
   bool on(const IoDone& event, Effects& effects) {
-    if (machine_.io_in_flight(event.device) == 0) return true;  // it did not begin, as above
+    if (machine_.io_in_flight(event.device) == 0) return true;  // the IO did not begin, see above
     return step(event, effects);
   }
 };
@@ -106,7 +106,7 @@ class ServerDevicesReplay final
   template <class Event>
   bool on(const Event& event, Effects& effects) {
     if constexpr (KindOf<Event>::category != EventClass::input) return false;
-    // A machine that does not wait for a result does nothing, and what was recorded then tells of it.
+    // A machine that awaits no result does nothing; the comparison with the recorded effects reports that.
     else if constexpr (requires { machine_.awaits(event); })
       return !machine_.awaits(event) || step(event, effects);
     else
