@@ -86,7 +86,7 @@ def test_a_search_path_may_come_later_and_be_replaced(server, urtrs, tmp_path):
     folder.mkdir()
     (folder / "one").write_bytes(bytes(4096))
     assert peer.open("one")[0] == 0
-    started.logged("dev_search_path is there")
+    started.logged("dev_search_path is available")
     assert urtrs("export", "list").stderr == ""
     folder.rename(tmp_path / "before")
     folder.mkdir()
@@ -215,7 +215,7 @@ def test_a_scope_that_is_no_interface_is_one_line_an_attempt(urtrsd):
 def test_the_control_socket_is_made_when_its_folder_is_there(urtrsd, tmp_path):
     server = urtrsd("--export=a=mem:1M", f"--control={tmp_path}/run/control")
     (tmp_path / "run").mkdir()
-    server.logged("control is there")
+    server.logged("control is available")
     done = subprocess.run([URTRS, f"--socket={tmp_path}/run/control", "export", "list"], capture_output=True, timeout=BOUND, check=False)
     assert done.returncode == 0, done
 
