@@ -136,7 +136,7 @@ void TcpListener::run() noexcept {
       turn();
       return;
     } catch (const std::bad_alloc&) {
-      // Only this client is lost; the others are not affected.
+      // Out of memory: only the client that was being served is lost.
       ::poll(nullptr, 0, kPauseMs);
     }
   }

@@ -50,8 +50,8 @@ class TcpListener final : public Admission {
     net::UniqueFd socket;
     net::SocketAddress client;
     std::uint32_t host = 0;        // digest of its address
-    std::uint64_t began = 0;       // ms
-    std::uint64_t first_byte = 0;  // ms, 0: none yet
+    std::uint64_t began = 0;       // start time in ms
+    std::uint64_t first_byte = 0;  // time in ms; 0: no byte arrived yet
     std::size_t size = 0;
     std::array<char, cm::kHeaderBytes + cm::kMaxData> bytes;
   };

@@ -50,7 +50,7 @@ struct Connection {
   FabricOptions& fabric;
   HeartbeatConfig& heartbeat;
   wire::Extensions& extensions;
-  wire::Extensions all_extensions;  // of `extensions = on`
+  wire::Extensions all_extensions;  // what `extensions = on` enables
   ClientConfig* client = nullptr;   // null: a server, which has no options of Side::client
 
   Connection(FabricOptions& options, ClientConfig& config)
@@ -67,7 +67,7 @@ struct Connection {
 };
 
 std::span<const Option<Connection>> all_options();
-std::span<const Option<Connection>> connection_options();  // of a client
+std::span<const Option<Connection>> connection_options();  // those of a client
 std::span<const Option<Connection>> server_options();
 
 }  // namespace rtrs::options

@@ -19,7 +19,7 @@ enum class Kind : std::uint8_t { text, file, word, toggle, number, time, size };
 // Accepted values. Numbers, times (nanoseconds) and sizes (bytes) lie between `least` and `most`.
 struct Rule {
   Kind kind = Kind::text;
-  std::string_view shape = {};  // of the value in help texts; words: "a|b|c"
+  std::string_view shape = {};  // placeholder of the value in help texts; for words: "a|b|c"
   std::int64_t least = 0;
   std::int64_t most = 0;
   bool or_never = false;       // times: also "never"

@@ -170,13 +170,13 @@ class Connection {
     // longer than this is rare.
     static constexpr std::size_t kCopied = 128;
     std::array<std::array<std::byte, kCopied>, kMost> copies;
-    std::array<std::uint32_t, kMost> old_keys, shown_keys;  // of windows that are bound
+    std::array<std::uint32_t, kMost> old_keys, shown_keys;  // of the windows in `binds`
     std::array<std::uint8_t, kMost> binds;                  // indices of the work requests that bind windows
     std::size_t size = 0, bind_count = 0;
     Chain() noexcept;
   };
 
-  // A binding of a window; the window shows its new key from now on.
+  // A binding of a window. The rkey field of the window already holds `new_key`.
   struct Binding {
     const WindowBind& what;
     Bind how;
@@ -210,7 +210,7 @@ class Connection {
   std::uint32_t depth() const noexcept { return params_.send_depth + params_.key_depth; }
   inline ibv_send_wr& next_in_chain() noexcept;
   inline void close_link() noexcept;
-  // Posts everything that has found room.
+  // Posts the receives and the chain that are ready.
   void flush_placed() noexcept;
   inline int send_chain() noexcept;
   // Posts with ibv_wr_*() (verbs_calls.cpp).
@@ -250,7 +250,7 @@ class Connection {
   Stage stage_ = Stage::pending;
   Reason ending_ = Reason::none;
   bool failed_ = false;
-  bool short_of_memory_ = false;  // reason of failed_
+  bool short_of_memory_ = false;  // the reason why failed_ is set
   bool comm_est_notified_ = false;
   Device* device_ = nullptr;
   std::uint32_t inline_limit_ = 0;

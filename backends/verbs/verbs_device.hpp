@@ -53,7 +53,7 @@ struct Device {
   // the first binding tries it (verbs_post.cpp).
   enum class Chains : std::uint8_t { unknown, tried, yes, no } type_1_chains = Chains::unknown;
   bool gone = false;
-  Retries told;          // values that were logged
+  Retries told;          // the values in the last log line about retries
   bool suspect = false;  // to be checked for removal
   unsigned connections = 0;
   std::vector<DownPort> down;

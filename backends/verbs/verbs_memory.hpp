@@ -93,7 +93,8 @@ class Memory {
   // From now on only this connection can bind the window, which is freed before the connection's queue pair.
   void bind_to(RemoteKeyId id, ConKey owner) noexcept { key_slots_[id].owner = owner; }
   void drop_windows_of(ConKey) noexcept;
-  // Return the work requests that bind the window and, by binding a length of 0, unbind it.
+  // window_open() returns the work request that binds the window. window_closed() returns the one that
+  // unbinds it by binding a length of 0.
   WindowBind window_open(RemoteKeyId id) const noexcept {
     const KeySlot& slot = key_slots_[id];
     WindowBind bind;
@@ -107,7 +108,7 @@ class Memory {
     return bind;
   }
   WindowBind window_closed(RemoteKeyId) const noexcept;
-  // Undo and redo the registration of a remote key that is not for all connections.
+  // withdraw() deregisters a remote key that is not for all connections; rebind() registers it again.
   void withdraw(RemoteKeyId) noexcept;
   Result<std::uint32_t> rebind(RemoteKeyId);
   // Call after the peer invalidated this key: its window may be reused.

@@ -23,7 +23,7 @@ struct urtrs_device {
   urtrs_session* session = nullptr;
   rtrs::rnbd::DeviceHandle handle = 0;
   std::string name;
-  rtrs::rnbd::Geometry geometry{};  // of the last successful open
+  rtrs::rnbd::Geometry geometry{};  // from the last successful open
   int refused = 0;                  // errno of the last rejected OPEN since the device was open
   bool opening = true;              // the result of the open was not reported yet
   rtrs::Nanos give_up_at = 0;       // time at which a pending open fails

@@ -136,7 +136,8 @@ void HostNames::start_thread() {
     std::thread([shared = shared_] { work(shared); }).detach();
     ++shared_->threads;
   } catch (const std::system_error&) {
-    // The name stays in the queue for the running threads. If there are none, the attempt fails at its bound.
+    // The name stays in the queue for the running threads. If there are none, the attempt fails at its time
+    // limit.
   }
 }
 

@@ -14,7 +14,7 @@ std::vector<wire::Uuid> all_of(const ClientOptions& options) {
   return all;
 }
 
-TEST(Identities, OneForTheSessionAndEachPathAndNoneTwice) {
+TEST(Identities, AllIdentitiesAreUnique) {
   ClientOptions first;
   ClientOptions second;
   draw_identities(first);
@@ -27,7 +27,7 @@ TEST(Identities, OneForTheSessionAndEachPathAndNoneTwice) {
     EXPECT_EQ(std::find(one + 1, all.end(), *one), all.end());
 }
 
-TEST(Identities, DrawnAgainTheyReplaceTheFormer) {
+TEST(Identities, DrawingAgainReplacesAllIdentities) {
   ClientOptions options;
   draw_identities(options);
   const std::vector<wire::Uuid> former = all_of(options);

@@ -115,7 +115,7 @@ Renewal::Set Renewal::look() {
     work(shared_);
   } else {
     std::unique_lock lock(shared_->mutex);
-    // A thread that an earlier call started is not waited for: that call has already waited `kPatience`.
+    // Does not wait for a thread that an earlier call started: that call has already waited `kPatience`.
     if (!shared_->busy && start_thread())
       shared_->done.wait_for(lock, kPatience, [this] { return !shared_->busy; });
   }

@@ -15,7 +15,7 @@
 namespace rtrs::tls {
 namespace {
 
-// Both use SHA-256, so a pre-shared key works with either.
+// Both suites use SHA-256, so a pre-shared key works with either.
 constexpr const char* kCiphers = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256";
 constexpr const char* kGroups = "X25519:P-256";
 constexpr long kMaxCertificateBytes = 16L << 10;
