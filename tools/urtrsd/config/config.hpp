@@ -29,7 +29,7 @@ struct DaemonConfig : options::FabricOptions {
   std::string allow_addresses;  // lists of AccessRules
   std::string allow_identities;
   std::string allow_sessions;
-  std::optional<bool> always_invalidate;  // unset: only if it protects (docs/security.md)
+  std::optional<bool> always_invalidate;  // unset: on only where it protects memory (docs/security.md)
   // Ignores NEED_INVAL. Kernel clients before 6.12 then hang (protocol section 5.6).
   bool assume_kernel_6_12_clients = false;
   std::string dev_search_path;  // empty: only `exports` can be opened
@@ -131,7 +131,7 @@ struct CommandLine {
   std::string errors;  // for stderr
 };
 
-// Problems that a start would have on this host, as messages.
+// Result of trying a start on this host: problems as messages.
 struct StartTrial {
   std::vector<std::string> errors;  // reasons why urtrsd would not start
   std::vector<std::string> warnings;

@@ -176,7 +176,7 @@ class NbdDisk {
   std::atomic<std::uint64_t> size_{0};
   std::atomic<bool> up_{false};
   std::atomic<bool> owes_flush_{false};
-  std::atomic<std::uint64_t> losses_{0};  // twice the count, plus 1 if the newest loss was not reported
+  std::atomic<std::uint64_t> losses_{0};  // bit 0: newest loss not yet reported; other bits: count
   std::thread thread_;
 };
 

@@ -101,7 +101,8 @@ class StorageEngine {
   const std::string& warning() const noexcept { return warning_; }
   std::uint32_t in_flight() const noexcept { return in_flight_; }  // accepted but not yet reported
   std::uint32_t depth() const noexcept { return options_.depth; }
-  // What each operation that is not reported waits for, in words, by id. Allocates: for an operator.
+  // Returns the id of each operation not reported yet, and a text about what it waits for. For messages to an
+  // operator, because it allocates memory.
   std::vector<std::pair<block::OpId, const char*>> pending_waits() const;
 
  private:
