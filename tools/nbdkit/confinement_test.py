@@ -91,16 +91,16 @@ def test_export_map_and_io(folder, keys, server):
     assert (folder / "disk.img").read_bytes() == after
 
 
-def test_the_check_says_what_the_start_would(folder, keys):
+def test_the_check_reports_the_same_error_as_the_start(folder, keys):
     check = [program("urtrsd"), f"--export=disk={folder / 'disk.img'}", f"--tls-keys={keys}", "--check-config", "--control=", "--port=0"]
     code, text = ended(contained(folder, *check))
     assert code == 0 and "storage engine: threads" in text and "io_uring cannot be used" in text, text
     code, text = ended(contained(folder, *check, options=["--no-groups"]))
     assert code == 3 and f"start this process with the group {confined.GROUP} of the file too" in text, text
-    assert "chmod 600" not in text and "chown" not in text, "others need the key"
+    assert "chmod 600" not in text and "chown" not in text, "the advice must not take the key from other readers"
 
 
-def test_doctor_says_what_urtrsd_would_use(folder):
+def test_doctor_reports_the_configuration_of_urtrsd(folder):
     text = ended(contained(folder, program("urtrs"), "doctor"))[1]
     assert re.search("warn +storage engine +urtrsd would use threads", text) and "seccomp profile" in text, text
     assert re.search("warn +/proc ", text), text

@@ -22,7 +22,7 @@ boost::system::error_code of_server(int error) {
   return {error, boost::system::generic_category()};
 }
 
-TEST(Explain, TheServersErrnoBecomesASentence) {
+TEST(Explain, ServerErrnoIsExplained) {
   const Settings settings = some_settings();
   EXPECT_EQ(explain_map_failure(settings, "disk", settings.access_mode, of_server(ENOENT), {}),
             "the server exports no device named 'disk': No such file or directory (errno 2). Check the name, "
@@ -45,7 +45,7 @@ TEST(Explain, TheServersErrnoBecomesASentence) {
             "Invalid argument (errno 22). The log of the server says which");
 }
 
-TEST(Explain, WhoAskedForAReadOnlyDeviceIsNotToldToAskForOne) {
+TEST(Explain, ReadOnlyIsNotSuggestedForAReadOnlyRequest) {
   Settings settings = some_settings();
   settings.access_mode = wire::rnbd::AccessMode::read_only;
   for (const int error : {EPERM, EACCES, EROFS})
@@ -54,7 +54,7 @@ TEST(Explain, WhoAskedForAReadOnlyDeviceIsNotToldToAskForOne) {
         std::string::npos);
 }
 
-TEST(Explain, AnExportThatNobodyGaveIsNamedWithThoseThatAre) {
+TEST(Explain, UnknownExportIsReportedWithTheKnownOnes) {
   Settings settings = some_settings();
   settings.devices = {"a", "b"};
   EXPECT_EQ(explain_unknown_export(settings, "c"), "there is no export named 'c'; device= gives a, b");
@@ -64,7 +64,7 @@ TEST(Explain, AnExportThatNobodyGaveIsNamedWithThoseThatAre) {
   EXPECT_EQ(explain_unknown_export(settings, "c"), "the device 'c' is not mapped; \"urtrs map\" maps it");
 }
 
-TEST(Explain, NamesOfNbdClientsStayInTheirLine) {
+TEST(Explain, NamesFromNbdClientsAreEscaped) {
   Settings settings = some_settings();
   EXPECT_EQ(explain_unknown_export(settings, "a\nnbdkit: urtrs: error: all is lost"),
             "there is no export named 'a\\x0anbdkit: urtrs: error: all is lost'; device= gives disk");
@@ -75,7 +75,7 @@ TEST(Explain, NamesOfNbdClientsStayInTheirLine) {
   EXPECT_LT(explain_unknown_export(settings, std::string(4096, 'x')).size(), 300U);
 }
 
-TEST(Explain, AFailedRequestHasACause) {
+TEST(Explain, FailedRequestIsExplained) {
   const Settings settings = some_settings();
   BlockRequest io;
   io.opcode = wire::rnbd::Opcode::write;
@@ -106,7 +106,7 @@ TEST(Explain, AFailedRequestHasACause) {
   EXPECT_EQ(explain_failed_request(settings, "disk", io, EIO, paths).rfind("flush of 'disk' failed", 0), 0U);
 }
 
-TEST(Explain, ARequestForADeviceThatTheServerRefusesSaysWhyAndHowLongItWaited) {
+TEST(Explain, RejectedReopenIsExplainedWithTheWait) {
   Settings settings = some_settings();
   std::vector<PathStatus> paths(1);
   paths[0].state = PathState::connected;
@@ -119,7 +119,7 @@ TEST(Explain, ARequestForADeviceThatTheServerRefusesSaysWhyAndHowLongItWaited) {
   EXPECT_NE(line.find("does not allow this client to open the device"), std::string::npos) << line;
 }
 
-TEST(Explain, ARequestWithoutAnAnswerHasItsTimeouts) {
+TEST(Explain, TimedOutRequestNamesTheTimeouts) {
   Settings settings = some_settings();
   settings.protocol.request_timeout = seconds(3);
   settings.protocol.queue_timeout = seconds(5);
@@ -138,7 +138,7 @@ TEST(Explain, ARequestWithoutAnAnswerHasItsTimeouts) {
   EXPECT_NE(line.find(late), std::string::npos) << line;
 }
 
-TEST(Explain, AnErrnoThatNbdDoesNotKnowBecomesAnIoError) {
+TEST(Explain, ErrnoUnknownToNbdBecomesEio) {
   for (const bool can_be_unsupported : {false, true}) {
     EXPECT_EQ(nbd_errno(ENOENT, can_be_unsupported), EIO);
     EXPECT_EQ(nbd_errno(ENODEV, can_be_unsupported), EIO);
@@ -149,7 +149,7 @@ TEST(Explain, AnErrnoThatNbdDoesNotKnowBecomesAnIoError) {
   EXPECT_EQ(nbd_errno(EOPNOTSUPP, false), EIO);
 }
 
-TEST(Explain, DurationsHaveTheirUnit) {
+TEST(Explain, DurationsHaveAUnit) {
   EXPECT_EQ(duration_words(milliseconds(250)), "250 ms");
   EXPECT_EQ(duration_words(milliseconds(1500)), "1500 ms");
   EXPECT_EQ(duration_words(seconds(90)), "90 s");
@@ -157,7 +157,7 @@ TEST(Explain, DurationsHaveTheirUnit) {
   EXPECT_EQ(duration_words(kNever), "for ever");
 }
 
-TEST(Explain, ATimeoutSaysWhatHappenedOnEachPath) {
+TEST(Explain, TimeoutIsExplainedForEachPath) {
   const Settings settings = some_settings();
   std::vector<PathStatus> paths(2);
   paths[0].state = PathState::waiting;
@@ -175,7 +175,7 @@ TEST(Explain, ATimeoutSaysWhatHappenedOnEachPath) {
             std::string::npos);
 }
 
-TEST(Explain, APortInThePathIsTheOneThatIsNamed) {
+TEST(Explain, PortInThePathIsUsedInMessages) {
   Settings settings = some_settings();
   settings.paths = {"10.0.0.2:7", "[fd00::2]:8"};
   std::vector<PathStatus> paths(2);
@@ -189,7 +189,7 @@ TEST(Explain, APortInThePathIsTheOneThatIsNamed) {
   EXPECT_EQ(text.find("1234"), std::string::npos) << text;
 }
 
-TEST(Explain, ANameThatIsTakenIsExplainedWithHowLongItLastsAndWhatToDo) {
+TEST(Explain, NameInUseIsExplainedWithDurationAndAdvice) {
   const Settings settings = some_settings();
   std::vector<PathStatus> paths(2);
   paths[0].state = paths[1].state = PathState::waiting;
@@ -224,7 +224,7 @@ TEST(Explain, ANameThatIsTakenIsExplainedWithHowLongItLastsAndWhatToDo) {
   EXPECT_FALSE(is_name_refusal(Reason::connect_refused, 0));
 }
 
-TEST(Explain, ATakenNameIsTriedForLongerThanTheServerMayHoldItForAClientThatVanished) {
+TEST(Explain, NameInUseIsRetriedLongerThanTheDeadPeerTime) {
   Settings settings = some_settings();
   EXPECT_GE(settings.name_in_use_timeout(), dead_peer_time(HeartbeatConfig{}) + seconds(10));
   settings.protocol.heartbeat.interval = seconds(60);
@@ -233,7 +233,7 @@ TEST(Explain, ATakenNameIsTriedForLongerThanTheServerMayHoldItForAClientThatVani
   EXPECT_EQ(settings.name_in_use_timeout(), settings.connect_timeout);
 }
 
-TEST(Explain, AReasonCarriesTheErrnoOfThePeer) {
+TEST(Explain, ReasonIncludesTheErrnoOfThePeer) {
   EXPECT_EQ(reason_words(Reason::rejected, ECONNRESET),
             "rejected by the server: Connection reset by peer (errno 104)");
   EXPECT_EQ(reason_words(Reason::rejected, ENOMEM),
@@ -243,7 +243,7 @@ TEST(Explain, AReasonCarriesTheErrnoOfThePeer) {
             "another path of the session has the same two addresses: File exists (errno 17)");
 }
 
-TEST(Explain, WhatListensAndIsNoServerOfThisFabricDoesNotHoldTheSessionName) {
+TEST(Explain, AnotherFabricIsNotReportedAsANameInUse) {
   const Settings settings = some_settings();
   std::vector<PathStatus> paths(1);
   paths[0].state = PathState::waiting;
@@ -253,7 +253,7 @@ TEST(Explain, WhatListensAndIsNoServerOfThisFabricDoesNotHoldTheSessionName) {
   EXPECT_EQ(text.find("session name"), std::string::npos) << text;
 }
 
-TEST(Explain, AnEarlyEndNamesWhatWasNotThereYet) {
+TEST(Explain, EarlyEndNamesWhatWasMissing) {
   EXPECT_EQ(explain_early_end("disk"), "asked to end before 'disk' was open");
   EXPECT_EQ(explain_early_end(""), "asked to end before the session was connected");
 }
