@@ -36,7 +36,7 @@ struct MapOptions {
   bool operator==(const MapOptions&) const = default;
 };
 
-// Options of `doctor`.
+// Options of `doctor --rdma`.
 struct RdmaOptions {
   bool wanted = false;   // --rdma
   bool listens = false;  // wait for a peer
