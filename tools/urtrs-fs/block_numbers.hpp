@@ -12,7 +12,7 @@ namespace rtrs::admin {
 
 class BlockNumbers {
  public:
-  // Client (its socket), and the number of the device there.
+  // The socket of a client, and the number that this client gave to the device.
   using Device = std::pair<std::string, unsigned>;
 
   // Sets the current devices. A device keeps its number as long as it exists; a new one gets the lowest free

@@ -301,7 +301,7 @@ void Keeper::schedule_check(const std::string& session) {
 void Keeper::look_at(const std::string& session) {
   Served& one = served(session);
   if (!one.process) return;
-  if (one.link && one.link->is_over()) one.link.reset();  // pending calls have already failed
+  if (one.link && one.link->is_over()) one.link.reset();  // its pending calls have already failed
   if (!one.link) {
     auto link = rpc::AsyncClient::connect(context_, files_of(session).control);
     if (!link) return schedule_check(session);

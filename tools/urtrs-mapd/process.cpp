@@ -110,7 +110,7 @@ struct Inheritance {
   ::dup2(has.said, STDOUT_FILENO);
   ::signal(SIGPIPE, SIG_DFL);
   write_number(has.lock, ::getpid());
-  ::fcntl(has.lock, F_SETFD, 0);  // inherited, and with it the lock
+  ::fcntl(has.lock, F_SETFD, 0);  // inherited by the command, which thereby keeps the lock
   ::fcntl(has.log, F_SETFD, 0);
   ::execvpe(command[0], command, has.environment.data());
   tell(report, errno);

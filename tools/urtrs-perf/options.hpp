@@ -56,7 +56,7 @@ struct Options : options::FabricOptions {
   bool csv = false;
   std::optional<Nanos> interval;  // interval of progress lines; unset: 1 s on a terminal
 
-  // For the server only.
+  // Options of the server only.
   std::string listen;  // empty: all addresses
   std::uint16_t queue_depth = 512;
   std::uint32_t chunk_size = 262144;
