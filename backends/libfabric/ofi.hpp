@@ -16,7 +16,7 @@ enum class LogLevel : std::uint8_t { debug, info, warning, error };
 struct OfiOptions {
   std::string provider = "tcp";
   std::string fabric;  // empty: the first one the provider offers
-  std::string domain;  // likewise; names a device on hardware providers
+  std::string domain;  // empty: the first one the provider offers; names a device on hardware providers
   // Up to this number of connections, poll() reads each one directly; with more, it asks the kernel which are
   // ready. Direct reads are faster if most find something, as in busy polling.
   unsigned direct_poll_connections = 2;

@@ -90,8 +90,8 @@ class TcpListener final : public Admission {
   std::vector<ConnectRequest> requests_;
 
   // Used only by the thread.
-  std::map<int, Handshake> handshakes_;  // by descriptor
-  std::uint64_t closed_ = 0;             // not reported yet
+  std::map<int, Handshake> handshakes_;  // keyed by descriptor
+  std::uint64_t closed_ = 0;             // handshakes closed since the last log line
   std::uint64_t dropped_clients_ = 0;
   std::uint64_t foreign_ = 0;
   std::string last_closed_;

@@ -24,7 +24,7 @@ struct AuthChoice {
   std::string mode;      // off, allow or require; empty: require if keys are given, else off
   std::string keys;      // file of keys, IDENTITY:HEX a line
   std::string identity;  // clients: the key to use; may be empty if the file has one
-  std::optional<std::uint32_t> checked_for{};  // as tls::Credentials::checked_for
+  std::optional<std::uint32_t> checked_for{};  // see tls::Credentials::checked_for
   bool operator==(const AuthChoice&) const = default;
 };
 
@@ -67,7 +67,7 @@ struct Connection {
 };
 
 std::span<const Option<Connection>> all_options();
-std::span<const Option<Connection>> connection_options();  // those of a client
+std::span<const Option<Connection>> connection_options();  // options of a client
 std::span<const Option<Connection>> server_options();
 
 }  // namespace rtrs::options

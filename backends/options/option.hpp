@@ -104,7 +104,7 @@ struct Option : Row {
                Access<Target, std::uint16_t>, Access<Target, std::uint32_t>, Access<Target, std::int32_t>,
                Access<Target, std::uint64_t>, Store<Target>>
       field;
-  std::string (*shown)(const Target&) = nullptr;  // for show(); unnecessary for a field
+  std::string (*shown)(const Target&) = nullptr;  // used by show() if `field` is a function
 };
 
 std::string dashed(std::string_view name);  // "rdma-tos" for rdma_tos

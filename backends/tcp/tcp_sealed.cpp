@@ -90,7 +90,7 @@ Transport::Moved SealedStream::send(std::span<const iwarp::Bytes> pieces, std::s
 }
 
 void SealedStream::announce_close() noexcept {
-  // After half a record, an alert would corrupt the stream for the peer.
+  // Sends no alert after half a record, because it would corrupt the stream.
   if (flush() != 0) return;
   channel_->close();
   (void)flush();

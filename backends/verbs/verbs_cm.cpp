@@ -58,7 +58,7 @@ bool FabricImpl::try_listen(Listener& listener, int& error) {
       rdma_listen(listener.id.get(), kBacklog) == 0) {
     // Listening on a loopback address succeeds, but no client can reach such an address.
     if (listener.id->verbs != nullptr || is_wildcard(listener.address.get())) {
-      // Keeps the port, so that clients can reconnect to the same port.
+      // Stores the chosen port, so that after a device removal it listens on the same port again.
       if (!is_gid(listener.address.get()))
         listener.address.set_port(ntohs(rdma_get_src_port(listener.id.get())));
       return true;
@@ -367,7 +367,8 @@ void FabricImpl::retry_listeners() {
     if (listener->id != nullptr) continue;
     if (try_listen(*listener, error)) {
       log(LogLevel::info, "listening on " + listener->text + " again");
-      // As in listen(); the device may have been removed again.
+      // Opens the device, as listen() does. The result is ignored, because the device may have been removed
+      // again.
       if (listener->id->verbs != nullptr) device_of(*listener->id);
     } else {
       listen_again_ = now_ + kListenAgain;

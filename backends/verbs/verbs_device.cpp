@@ -40,7 +40,7 @@ bool does_not_block(int fd) {
   return flags >= 0 && ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
-// Tries to allocate one, because some drivers set the capability flag and then refuse.
+// Allocates a window to find out, because some drivers set the capability flag and then refuse.
 bool has_window(ibv_pd* domain, ibv_mw_type type) {
   const WindowHandle window(ibv_alloc_mw(domain, type));
   return window != nullptr;

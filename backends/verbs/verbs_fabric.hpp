@@ -216,11 +216,11 @@ class FabricImpl final : public VerbsFabric {
 
   VerbsOptions options_;
   Capabilities capabilities_;
-  std::vector<std::pair<std::string, Limits>> limits_;  // by device, examined before first use
+  std::vector<std::pair<std::string, Limits>> limits_;  // by device name; measured before the first use
   VerbsStats stats_;
   FileDescriptor epoll_;
   FileDescriptor timer_;
-  std::vector<std::unique_ptr<Device>> devices_;  // by index
+  std::vector<std::unique_ptr<Device>> devices_;  // indexed by Device::index
   std::vector<std::unique_ptr<SharedQueue>> queues_;
   Memory memory_;
   EventChannelHandle channel_;

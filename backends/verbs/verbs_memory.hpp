@@ -118,7 +118,7 @@ class Memory {
   struct Held {
     bool used = false;
     bool mapped = false;                // allocated here, so this object unmaps it
-    std::vector<MemoryHandle> handles;  // by device
+    std::vector<MemoryHandle> handles;  // indexed by device
   };
   struct KeySlot {
     bool used = false;
@@ -126,14 +126,14 @@ class Memory {
     RegionId region = kNoRegion;
     std::byte* start = nullptr;
     std::size_t length = 0;
-    Device* device = nullptr;           // of a window, or of the only registration
-    std::vector<MemoryHandle> handles;  // by device
+    Device* device = nullptr;           // device of the window, or of the only registration
+    std::vector<MemoryHandle> handles;  // indexed by device
     MemoryHandle handle;
     WindowHandle window;
     // Entry in windows_, for a window of type 2.
     RemoteKeyId* windows_entry = nullptr;
     LastBind last_bind;
-    ConKey owner{};  // for a window that only one connection can bind
+    ConKey owner{};  // set for a window that only one connection can bind
     void clear() noexcept {
       used = false;
       open = true;
@@ -168,7 +168,7 @@ class Memory {
   inline bool take_window(Device&, ibv_mw_type, RemoteKeyId);
 
   const VerbsOptions& options_;
-  std::vector<Device*> devices_;  // by index; nullptr: none
+  std::vector<Device*> devices_;  // indexed by Device::index; nullptr: none
   std::vector<std::span<std::byte>>& regions_;
   std::vector<Held> held_;
   std::vector<RegionId> free_regions_;

@@ -79,7 +79,7 @@ class SharedQueue {
  private:
   struct Member {
     Connection* connection = nullptr;
-    std::uint16_t generation = 0;  // generation of this index
+    std::uint16_t generation = 0;  // current generation of this member index
   };
   SharedQueue(Device& device) : device_(device) {}
   void read() noexcept {

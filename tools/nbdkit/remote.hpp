@@ -56,7 +56,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
 
   struct Shape {
     std::string name;
-    rnbd::Geometry geometry;  // as of the last open
+    rnbd::Geometry geometry;  // from the last successful open
     bool writable = false;
   };
   Shape shape(const Use&);
@@ -69,7 +69,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   struct News {
     BlockEvent event;
     std::string about;              // name of the path or device
-    std::uint64_t size_before = 0;  // of the device, in bytes
+    std::uint64_t size_before = 0;  // previous size of the device in bytes
   };
   // A device that is being opened on request of a client of the control socket.
   struct Mapping {

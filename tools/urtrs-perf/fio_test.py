@@ -106,7 +106,7 @@ def test_urtrs_perf_agrees_with_the_trace(tmp_path, workload):
         server.terminate()
     said, = json.loads(done.stdout)["results"]
     seen = requests(tmp_path / "client")
-    # Without the requests of the warm-up.
+    # Leaves out the requests of the warm-up.
     measured = seen[len(seen) - COUNT:]
     assert said["iterations"] == COUNT and len(seen) == COUNT + COUNT // 10
     assert {(one.direction, one.length) for one in seen} == {(workload.removeprefix("rand"), BLOCK)}

@@ -194,7 +194,7 @@ int call(One& one, const std::string& method, const json& parameters, const Opti
   auto answer = one.client.call(method, parameters);
   if (!answer) return fail(answer.error(), options.format == Format::json);
   expected_answer(*answer);
-  answer->erase("address");  // used by urtrs-mapd only
+  answer->erase("address");  // only for urtrs-mapd
   if (options.format == Format::json) print(*answer);
   return done;
 }

@@ -184,7 +184,8 @@ class Operation {
   }
 
   void (*end_)(Operation&, End, const Error&) = nullptr;
-  // Links of the execution context's list: the pointer to this operation, and the next operation.
+  // Links in the list of the execution context: the pointer that points to this operation, and the next
+  // operation.
   Operation** previous_ = nullptr;
   Operation* next_ = nullptr;
   union {

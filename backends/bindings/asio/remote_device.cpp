@@ -160,8 +160,8 @@ void RemoteDevice::settle_later() {
   });
 }
 
-// The only place where user code runs, so every event handler calls it last. Returns false if the user code
-// destroyed this object.
+// Calls the user's callbacks and handlers. No other function does, so every event handler calls it last.
+// Returns false if user code destroyed this object.
 bool RemoteDevice::settle() {
   take_events();
   const auto alive = alive_;

@@ -73,7 +73,8 @@ class TestDevice:
             half = bytearray(2 * BLOCK)
             device.read_into(memoryview(half)[BLOCK:], 0)
             assert half == bytes(BLOCK) + b"b" * BLOCK
-            # The buffer is released: a bytearray can be resized only then.
+            # Clearing works only because the module has released the buffer: an exported bytearray cannot be
+            # resized.
             half.clear()
 
     def test_unsuitable_buffers_are_rejected(self, session):

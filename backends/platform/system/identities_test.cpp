@@ -22,7 +22,7 @@ TEST(Identities, AllIdentitiesAreUnique) {
   EXPECT_EQ(first.path_uuids.size(), kMaxPaths);
   std::vector<wire::Uuid> all = all_of(first);
   for (const wire::Uuid& one : all_of(second)) all.push_back(one);
-  all.push_back({});  // none is all zeros
+  all.push_back({});  // no identity may be all zeros
   for (auto one = all.begin(); one != all.end(); ++one)
     EXPECT_EQ(std::find(one + 1, all.end(), *one), all.end());
 }

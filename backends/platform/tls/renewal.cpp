@@ -53,7 +53,7 @@ struct Renewal::Shared {
   std::mutex mutex;
   std::condition_variable done;
   bool busy = false;
-  // Result of the thread; at most one of the two is set.
+  // Result of a read: a new set or an error, never both.
   Set renewed;
   std::string refused;
 };

@@ -120,7 +120,7 @@ TEST_F(RenewalTest, AChangedFileIsReadOnce) {
   EXPECT_TRUE(warnings_.empty());
 }
 
-// Same length, written into the same file.
+// The new text has the same length and is written into the same file.
 TEST_F(RenewalTest, FilesWrittenInPlaceAreRead) {
   const auto renewal = make();
   const FileMarks before = mark_files(files());

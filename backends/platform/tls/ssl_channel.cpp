@@ -120,7 +120,8 @@ SslChannel::SslChannel(std::shared_ptr<const SslContext> context, Side side, int
       buffers_(buffers) {}
 
 SslChannel::~SslChannel() {
-  // Without this, OpenSSL marks a session that did not end with an alert as not resumable.
+  // OpenSSL treats a session that did not end with an alert as not resumable, unless it is marked as shut
+  // down.
   if (established_) SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
   if (out_ != nullptr) buffers_.give_back(std::move(out_));
 }
@@ -212,7 +213,7 @@ void SslChannel::note_message(std::span<const unsigned char> message) {
   if (message[0] != kKeyUpdate) return;
   if (received_ < next_key_update_) refusal_ = "it changes its key too often";
   next_key_update_ = received_ + kKeyUpdateEvery;
-  // The kernel holds the key of this side and cannot change it.
+  // This side cannot update its key on request, because the kernel holds the key.
   if (in_kernel_ && message.size() > 4 && message[4] == 1) refusal_ = "it asks for a key that the kernel has";
 }
 

@@ -81,7 +81,7 @@ class SslChannel final : public Channel {
 
   bool established_ = false;
   bool in_kernel_ = false;
-  unsigned char record_type_ = 0;  // of the next record to send; 0: data
+  unsigned char record_type_ = 0;  // type of the next record to send; 0: data
   bool resumed_ = false;
   bool failed_ = false;
   std::string identity_;

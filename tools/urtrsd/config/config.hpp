@@ -36,12 +36,12 @@ struct DaemonConfig : options::FabricOptions {
   bool strict = false;          // fail at start if anything is missing
   std::uint32_t connection_memory_mb = 1024;
   std::string trace;                      // file; empty: the ring in memory only
-  std::string trace_detail = "machines";  // trace::Detail
+  std::string trace_detail = "machines";  // name of a trace::Detail
   std::uint64_t trace_size = 0;           // bytes at which a file is rotated; 0: one file of unlimited size
   std::uint32_t trace_files = 4;          // number of files kept by rotation
   std::string trace_dump;                 // file for a dump of the ring after an error; empty: none
   std::string log_level = "info";
-  std::string log_format = "text";       // LogFormat
+  std::string log_format = "text";       // name of a LogFormat
   std::string control = "auto";          // socket for urtrs; "auto": in the run-time directory; empty: none
   std::string metrics;                   // "ADDRESS:PORT" or path of a unix socket; empty: not served
   std::string control_group;             // group that may use the control socket; empty: group of the process

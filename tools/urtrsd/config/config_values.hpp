@@ -12,7 +12,8 @@
 
 namespace rtrs::daemon {
 
-// Row of the options that clients have too (backends/options/connection.cpp), or of urtrsd alone.
+// A setting: a row of the options shared with clients (backends/options/connection.cpp), or of the options
+// that only urtrsd has.
 class Setting {
  public:
   using Shared = options::Option<options::Connection>;

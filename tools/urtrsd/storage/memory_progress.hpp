@@ -25,8 +25,8 @@ class MemoryProgress {
                  bool keep_pages) noexcept;
 
   MemoryStep step() const noexcept { return step_; }
-  std::uint64_t offset() const noexcept { return offset_; }  // in the device
-  std::uint32_t length() const noexcept { return length_; }  // of the step
+  std::uint64_t offset() const noexcept { return offset_; }  // offset of the step in the device, in bytes
+  std::uint32_t length() const noexcept { return length_; }  // length of the step in bytes
   std::uint32_t buffer_offset() const noexcept { return completed_; }
 
   void on_done() noexcept;  // the step is complete
