@@ -132,7 +132,7 @@ def test_the_bare_fabric_is_measured(start):
 
 
 def test_an_io_takes_two_messages(start, tmp_path):
-    """A request and its response; the response of a read is the write with the data. From the trace of the server."""
+    """One request and one response, as counted in the trace of the server. The response of a read carries the data."""
     for workload in ("read", "write"):
         trace = tmp_path / f"{workload}.rtrc"
         server, port = start("--events", "--record", str(trace), "--record-detail", "wire")
@@ -189,7 +189,7 @@ def test_an_io_takes_two_messages_in_a_capture(start, tmp_path, workload):
 
 
 def ended(capture):
-    """Number of TCP connections."""
+    """Number of TCP connections in the capture that were closed or reset."""
     shown = subprocess.run(["tshark", "-r", capture, "-Y", "tcp.flags.fin == 1 || tcp.flags.reset == 1", "-T", "fields", "-e", "tcp.stream"],
                            capture_output=True, text=True, timeout=120, check=False)
     return len(set(shown.stdout.split()))

@@ -48,7 +48,7 @@ def test_open_files_leave_half_of_the_descriptors_to_connections(urtrsd, client,
 
 
 def test_a_long_memory_operation_completes_without_other_events(urtrsd, client):
-    """It is done in many parts, and nothing that comes from outside calls for the next one."""
+    """The server executes it in many slices, and no event from outside starts the next slice."""
     server = urtrsd("--export=m=mem:2G", "--heartbeat-interval=60s")
     session = client(server, "one")
     error, device = session.open("m")

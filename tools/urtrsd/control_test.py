@@ -263,7 +263,7 @@ def test_a_warning_about_a_device_names_the_session(urtrsd, tmp_path):
 
 
 def test_a_client_may_be_silent_for_the_time_configured_on_the_server(urtrsd, control):
-    """Here 20 s, with a heartbeat every 20 ms; by the default it would be 140 ms."""
+    """The configuration allows 20 s (1000 heartbeats of 20 ms); with the default number it would be 140 ms."""
     server = urtrsd("--export=m=mem:1M", f"--control={control}", "--heartbeat-interval=20ms", "--heartbeat-missed=1000")
     session, line = IwarpClient(server.port, "silent"), Line(control)
 
