@@ -57,7 +57,7 @@ TEST_F(ClientControlTest, AttemptsThatAreUsedUpTellWhatTheLastOneFailedOf) {
   status.reason = Reason::attempts_exhausted;
   status.last_cause = Reason::connect_refused;
   EXPECT_EQ((*ask("client.show"))["sessions"][0]["paths"][1]["sentence"],
-            "all attempts to connect again failed, the last of them: connection refused");
+            "all reconnect attempts failed, the last of them: connection refused");
 }
 
 TEST_F(ClientControlTest, APathShowsItsTimersAndHowLongItsAnswersTook) {
@@ -165,12 +165,12 @@ TEST_F(ClientControlTest, APathThatThisHostCannotConnectIsRefusedWithItsCause) {
   client.error = EHOSTUNREACH;
   const auto unknown = ask("path.add", {{"path", "nosuchhost"}});
   ASSERT_FALSE(unknown);
-  EXPECT_EQ(unknown.error().message, "adding the path: no host has that name or address");
+  EXPECT_EQ(unknown.error().message, "adding the path: the name or address does not resolve to a host");
   EXPECT_FALSE(unknown.error().hint.empty());
   client.error = EADDRNOTAVAIL;
   const auto foreign = ask("path.add", {{"path", "10.9.9.9@10.0.9.2"}});
   ASSERT_FALSE(foreign);
-  EXPECT_EQ(foreign.error().message, "adding the path: the source address is not one of this host");
+  EXPECT_EQ(foreign.error().message, "adding the path: the source address does not belong to this host");
 }
 
 TEST_F(ClientControlTest, PoliciesAreThoseOfLinux) {
