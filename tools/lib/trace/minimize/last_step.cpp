@@ -20,8 +20,8 @@ std::size_t kind_of(const AnyAction& action) {
 }
 
 // Calls visit() for each number in the fields, in order. Skips uuids, because they come from inputs and do
-// not change. A byte array counts with its maximum length, so that two actions of one kind have the same
-// number of numbers.
+// not change. Visits all elements of a byte array up to its capacity, so that all actions of one kind have
+// equally many numbers.
 template <class One, class Visit>
 void visit_numbers(One& action, Visit visit) {
   trace::visit_leaves(action, [&visit](auto& field) {

@@ -54,7 +54,7 @@ struct AnalyzerCounters {
   std::uint64_t gaps = 0;
   std::uint64_t lost_packets = 0;
   std::uint64_t unacknowledged =
-      0;  // messages and replies to a client without an acknowledgement in the capture; left out
+      0;  // messages and CM replies to a client that the capture does not show as acknowledged; left out
   std::uint64_t acknowledgements = 0;  // ACKs and NAKs
   std::uint64_t unproven = 0;  // messages to a client in a capture without acknowledgements; assumed received
   std::uint64_t strangers = 0;  // packets of queue pairs whose connection request is not in the capture
