@@ -24,8 +24,8 @@ struct ExportModel {
   std::uint32_t delay_ms = 0;
   bool read_only = false;
   bool force = false;   // allows writers even if this host uses the device
-  bool lost = false;    // its NBD server is lost
-  std::string missing;  // reason why it is not served; empty: it is
+  bool lost = false;    // the connection to its NBD server is lost
+  std::string missing;  // reason why the device is not served; empty: served
 };
 
 std::span<const tools::Fact<ServerSessionStatus>> server_session_facts();
