@@ -108,8 +108,7 @@ TEST_F(ClientControlTest, AmbiguousPathNameIsRefused) {
   const auto refused = ask("path.remove", {{"path", "rxe0"}});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().error, EINVAL);
-  EXPECT_EQ(refused.error().code, rpc::Code::failed)
-      << "valid syntax; unambiguous in another session";
+  EXPECT_EQ(refused.error().code, rpc::Code::failed) << "valid syntax; unambiguous in another session";
   EXPECT_TRUE(client.done.empty());
 }
 
