@@ -14,7 +14,7 @@ namespace rtrs::tools {
 
 namespace {
 
-using Rare = std::map<std::string, std::string>;  // scenario by mark
+using Rare = std::map<std::string, std::string>;  // mark -> scenario
 
 bool read_rare(const std::string& path, Rare& rare) {
   if (path.empty()) return true;

@@ -167,7 +167,7 @@ class Supervisor {
     bool kept = false;     // part of the desired state
     bool mapped = false;   // mapped in the process
     bool asked = false;    // a Map or Unmap is in progress
-    bool there = false;    // mapped according to the last Answers without a pending Map or Unmap
+    bool there = false;    // mapped, according to the last Answers received while no Map or Unmap was pending
     bool force = false;    // value for the next Unmap
     bool dropped = false;  // removed from the desired state; restored if the process refuses the unmap
     Change change = Change::none;

@@ -65,8 +65,8 @@ class LawCollector {
     std::uint32_t length = 0;
     bool known = true;  // `length` is known
     std::uint32_t head_size = 0;
-    std::uint64_t head = 0;   // digest of the part that a machine parses
-    std::uint64_t data = 0;   // digest of the rest; 0: none
+    std::uint64_t head = 0;   // digest of the head, which the protocol machines parse
+    std::uint64_t data = 0;   // digest of the bytes outside the head; 0: none
     std::uint64_t order = 0;  // number of its record among all records
   };
   struct End {

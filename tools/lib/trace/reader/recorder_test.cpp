@@ -165,7 +165,7 @@ TEST_F(RecorderTest, RingThatNeverWrappedIsComplete) {
   EXPECT_EQ(back.records[0].kind, kKindOf<BeginClient>);
   EXPECT_EQ(back.records[0].fields, encoded_fields(BeginClient{0, config}));
   EXPECT_EQ(count(back, kKindOf<ImmReceived>), 29U);
-  EXPECT_EQ(count(back, kKindOf<ActionCount>), 20U);  // i % 3 != 0
+  EXPECT_EQ(count(back, kKindOf<ActionCount>), 20U);  // feed() gives an action if i % 3 != 0
 }
 
 // A value in several slots is dropped if its first slot was overwritten.

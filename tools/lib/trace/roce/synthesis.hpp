@@ -51,7 +51,7 @@ class Synthesis {
     struct End {
       std::uint64_t serial = 0;
       std::uint32_t psn = 0;  // sequence number of its last packet
-      bool noticed = false;   // the receiver notices the message (it is in its trace)
+      bool noticed = false;   // the receiver sees the message and would record it; not for plain writes
     };
     std::uint32_t next_psn = 0;
     std::uint64_t posted = 0;        // number of messages, and serial of the last one

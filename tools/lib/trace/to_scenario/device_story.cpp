@@ -96,7 +96,7 @@ class Devices {
   void on(const trace::RemapRequested& input) {
     if (const Device* one = device(input.device)) add(input.now, step(Verb::remap, one->disk));
   }
-  void on(const trace::ResizeRequested&) {}  // no scenario has a step for it
+  void on(const trace::ResizeRequested&) {}  // scenarios have no step for this input
   void on(const trace::MessageDone&) {}
   void on(const trace::RetryDue&) {}
   void on(const trace::ReopenDue&) {}
