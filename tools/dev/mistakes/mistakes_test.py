@@ -38,7 +38,7 @@ NAMES = ("urtrsd", "urtrs", "urtrs-mapd", "urtrs-fs", "urtrs-sim", "urtrs-replay
 
 class Mistake:
     def __init__(self, command, answer):
-        self.command, self.answer = command, answer  # answer: lines
+        self.command, self.answer = command, answer  # answer: list of expected lines
         self.seconds = 0
 
     @staticmethod

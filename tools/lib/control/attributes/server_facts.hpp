@@ -33,6 +33,6 @@ std::span<const tools::Fact<ServerPathAt>> server_path_facts();
 std::span<const tools::Fact<OpenDeviceAt>> open_device_facts();
 std::span<const tools::Fact<ExportModel>> export_facts();
 
-std::string pathname_of(std::string_view described);  // SRC@DST of path_ends()
+std::string pathname_of(std::string_view described);  // returns "SRC@DST" from path_ends()
 
 }  // namespace rtrs::attributes

@@ -15,7 +15,7 @@
 namespace rtrs::sim {
 
 struct LawFinding {
-  unsigned law = 0;  // A1..A18
+  unsigned law = 0;  // number of the law, A1 to A18
   std::string text;
 };
 
@@ -89,7 +89,7 @@ class LawCollector {
     std::uint16_t cid = 0;
     auto operator<=>(const Name&) const = default;
   };
-  using Place = std::pair<unsigned, unsigned>;  // trace, machine
+  using Place = std::pair<unsigned, unsigned>;  // numbers of the trace and of the machine
   class Direction;
   class Chunks;
 

@@ -76,7 +76,7 @@ std::string words(const AnyAction& action) {
 
 // First difference between two steps, independent of identifiers.
 struct StepDifference {
-  std::size_t at = 0;                                 // index of the action
+  std::size_t at = 0;                                 // index of the first action that differs
   std::size_t recorded = kNothing, rerun = kNothing;  // kinds of that action; kNothing: no such action
   std::size_t field = kNothing;                       // first different field, if the kinds are equal
   static constexpr std::size_t kNothing = ~std::size_t{0};

@@ -32,7 +32,7 @@ class LastStep {
   std::size_t inputs() const;  // number of inputs up to the difference
 
   struct Candidate {
-    Inputs inputs;            // inputs that are possible
+    Inputs inputs;            // the kept inputs, without impossible ones
     RecordedActions actions;  // actions of the last input, as recorded
   };
   // Runs the inputs `kept`. Returns nullopt if the last step does not differ in the same way any more. `as`:

@@ -38,7 +38,7 @@ struct InputMeta {
 template <class Config, class Input, class RecordedAction>
 struct MachineInputs {
   Config config;
-  std::uint16_t session = 0;  // servers only
+  std::uint16_t session = 0;  // number of the session; servers only
   std::vector<Input> inputs;
   std::vector<InputMeta> metas;
   std::vector<RecordedAction> actions;

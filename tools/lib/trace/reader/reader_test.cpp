@@ -178,7 +178,7 @@ TEST(Reader, SkipsFramesOfALaterVersion) {
 
 TEST(Compatibility, OlderTracesLackFields) {
   Schema older = builtin_schema();
-  auto& fields = older.events[0].fields;  // BeginClient
+  auto& fields = older.events[0].fields;  // fields of BeginClient
   ASSERT_EQ(fields.back().name, "config.probe_deliveries");
   fields.pop_back();
   Compatibility compatibility(older);
