@@ -65,7 +65,7 @@ class ClientDevicesReplay final
   }
 
  private:
-  // Begins and actions are no inputs.
+  // Begin events and actions are not inputs.
   template <class Event>
   bool on(const Event& event, Effects& effects) {
     if constexpr (KindOf<Event>::category != EventClass::input)
