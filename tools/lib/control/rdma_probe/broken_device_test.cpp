@@ -187,7 +187,7 @@ TEST_F(BrokenDevice, KeysCheckedAfterTheWriteFail) {
   expect(lines, "message with invalidation", Grade::failed, "fails, and changes memory");
 }
 
-TEST_F(BrokenDevice, UnboundWindowFails) {
+TEST_F(BrokenDevice, RefusedWindowBindFails) {
   const Lines lines = probed({.bind_mw = [](ibv_qp*, ibv_mw*, ibv_mw_bind*) { return EINVAL; }});
   expect(lines, "window of type 1", Grade::failed, "posting a binding: Invalid argument");
   EXPECT_FALSE(windows_work(lines));
