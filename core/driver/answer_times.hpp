@@ -40,7 +40,7 @@ class AnswerTimes {
     return ~std::uint64_t{0} >> (63 - bucket);
   }
 
-  std::array<std::uint64_t, 64> counts_{};  // by the number of bits of the time, less one
+  std::array<std::uint64_t, 64> counts_{};  // index: number of bits of the time, minus one
   std::uint64_t count_ = 0;
   std::uint64_t sum_ = 0;
   std::uint64_t max_ = 0;

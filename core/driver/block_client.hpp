@@ -58,8 +58,8 @@ struct BlockRequest {
 //   not_open     ENODEV: the handle is dead or being unmapped, for example because the first OPEN was refused
 //   request_timeout  ETIMEDOUT: timeout of the session; or the device was not open for queue_timeout while
 //                the link was up or flapping. The time counts from the submission of the request, or from the
-//                end of the client's last request in flight, whichever is later. With queue_timeout 0 no
-//                request waits: it fails so at the next poll()
+//                end of the client's last request in flight, whichever is later. If queue_timeout is 0,
+//                requests that would have to wait fail at the next poll()
 //   no_path, no_permit, session_closed: errors of the session, see Client::submit()
 //
 // A request split into several messages reports the first error of any of them. An unanswered message takes

@@ -41,7 +41,7 @@ struct BlockClient::Impl {
     bool all_sent = false;
     bool all_fua = true;             // every piece was a write with FUA
     std::uint32_t cache = kNoCache;  // oldest cache in which a piece made a change, see IoTicket
-    // Oldest opening of the device in which a piece made a change that only a flush makes durable.
+    // Oldest opening of the device in which a piece made a change that still needs a flush to be durable.
     std::uint32_t opening = kNoOpening;
     bool flushing = false;  // all pieces are written and the final flush is pending
     bool misfit = false;    // a piece does not fit the reopened device: the whole request is split again
@@ -64,7 +64,7 @@ struct BlockClient::Impl {
     bool writable = false;
     IndexQueue again;              // pieces to resend, before new pieces
     IndexQueue backlog;            // requests with unsent pieces
-    Nanos refused_since = kNever;  // time of the first refusal since the device was open
+    Nanos refused_since = kNever;  // time of the first refusal since the device was last open
   };
 
   Impl(const BlockClientOptions&, Recorder*);
@@ -149,7 +149,7 @@ struct BlockClient::Impl {
   std::array<Message, kMaxMessages> messages;
   std::array<Device, rnbd::kMaxClientDevices> devices_by_slot;
   unsigned slots = 0;  // number of slots ever used in devices_by_slot
-  unsigned turn = 0;   // slot that sends first
+  unsigned turn = 0;   // slot that sent last; the next one sends first
   std::vector<Request> requests;
   std::vector<Piece> pieces;
   IndexQueue free_requests;

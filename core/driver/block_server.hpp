@@ -71,8 +71,8 @@ class BlockServer {
   // Reports that storage failed, outside any request, to make data written to an export durable. `error`:
   // positive errno.
   void sync_failed(std::uint64_t export_id, int error) noexcept;
-  // Closes an open device: its id is answered with ENOTCONN from now on, and the export is closed when none
-  // of its requests is in flight. Returns false if no export is open under this handle.
+  // Closes an open device: requests with its id fail with ENOTCONN from now on, and the export is closed once
+  // no request of the device is in flight. Returns false if no export is open under this handle.
   bool force_close(Fabric&, Nanos now, std::uint64_t handle);
   // As Server::disconnect_path().
   Errc disconnect_path(Fabric&, Nanos now, std::uint16_t session, unsigned path);

@@ -26,11 +26,12 @@ struct BlockServer::Impl {
       RequestId id;
       std::span<std::byte> data;
     };
-    // Operation that the caller executes; by rnbd's number of the operation, at most one per request.
+    // Operation in progress at the caller. Indexed by the device machine's operation number; a request has at
+    // most one.
     struct Operation {
       Nanos since = 0;
       std::uint32_t serial = 0;
-      std::uint16_t chunk = 0;  // of its request; unused by `measure`
+      std::uint16_t chunk = 0;  // chunk of the request; unused by `measure`
       OpKind kind = OpKind::none;
     };
     rnbd::ServerDevices devices;

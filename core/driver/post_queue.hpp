@@ -17,7 +17,7 @@ class PostQueue {
     inline_.reserve(64);
     bytes_.reserve(16384);
   }
-  // `inline_bytes` are copied.
+  // Copies `inline_bytes`.
   void push(const WorkRequest& work) {
     if (!work.inline_bytes.empty()) {
       inline_.push_back({work_.size(), bytes_.size(), work.inline_bytes.size()});
@@ -45,7 +45,7 @@ class PostQueue {
  private:
   struct Inline {
     std::size_t work;  // index in work_
-    std::size_t at;    // in bytes_
+    std::size_t at;    // offset in bytes_
     std::size_t size;
   };
   std::vector<WorkRequest> work_;

@@ -120,7 +120,7 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Ac
   answer.flags = action.flags;
   std::array<std::byte, wire::kConnRspBytes> bytes;
   std::array<std::byte, wire::kConnRspBytes> refusal;
-  // The receive of the INFO_REQ is posted before those of the connected path.
+  // The additional receive is for the INFO_REQ; it is posted before those of the connected path.
   ConnectionParams params;
   params.send_depth = config.send_depth;
   const bool probe = has(wire::granted_extensions(action.flags), wire::Extensions::probe);

@@ -49,7 +49,7 @@ class HeldFabric : public PlainFabric {
     return work.size();
   }
   std::size_t poll(Nanos, std::span<FabricEvent> out) noexcept override {
-    // Like a fabric that reads its idle connections only rarely.
+    // Simulates a fabric that checks idle connections only rarely.
     if (blind_polls != 0) {
       --blind_polls;
       return 0;
