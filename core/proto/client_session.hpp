@@ -44,8 +44,8 @@ struct ClientCounters {
   std::uint64_t stale_events = 0;     // events of older incarnations, ignored
   std::uint64_t stale_responses = 0;  // responses for a permit that no longer waits for one, ignored
   std::uint64_t violations = 0;       // protocol violations of the server, each closes a path
-  // Writes and service messages that failed with no_path although the server may still execute them, and for
-  // which no fence delayed later requests (ClientConfig::kernel_peer, fence_failed).
+  // Writes and service messages that failed with no_path although the server may still execute them, without
+  // a fence that delays later requests (ClientConfig::kernel_peer, fence_failed).
   std::uint64_t unproven_failures = 0;
 };
 
@@ -234,7 +234,8 @@ class ClientSession {
   // No path was ever added at this index or above. Cached because every IO asks for the next deadline.
   Uncompared<PathEnd> path_end_;
   GrowingVector<Fence, kPathsInside, kMaxPaths> fences_;  // index: path
-  // False: no fence lingers. Cached because every IO checks it and the value is nearly always false.
+  // False: no fence has `lingering` set. Cached because every IO checks it and the value is nearly always
+  // false.
   Uncompared<Lingering> lingering_;
   PermitPool permits_;
   std::uint32_t queue_depth_ = 0;

@@ -62,8 +62,8 @@ struct ClientConfig {
   HeartbeatConfig heartbeat;
   // Longest time to wait for a response; kNever: no limit, as slow storage may need. A request that exceeds
   // this time closes its path and fails with request_timeout after the path is drained. The other requests of
-  // the path fail over. If queue_timeout is also set, a request that loses its path later than the sum of
-  // both after it was first sent is not resent, but fails with request_timeout.
+  // the path fail over. If queue_timeout is also set, a request is resent only until request_timeout +
+  // queue_timeout after its first send. If its path is lost later, it fails with request_timeout.
   Nanos request_timeout = kNever;
   // Copied from the fabric's capability done_means_delivered. If set, ProbeDelivery detects a connection that
   // no longer delivers to a server without the probe extension.
@@ -85,8 +85,8 @@ struct ServerConfig {
   std::uint16_t max_host_sessions = 0;  // maximum number of sessions of one client address; 0: max_sessions
   std::uint16_t max_half_open =
       0;  // sessions of one client address that sent no INFO_REQ yet; 0: half of max_sessions
-  // Extensions that are granted on request. keys_stay: the server leaves the keys of READs to a client that
-  // requests it, because a local invalidation is cheaper for that client than a message.
+  // Extensions that are granted on request. With keys_stay, off by default, the client invalidates the keys
+  // of its READs itself, which may cost it less than a SEND_WITH_INV.
   wire::Extensions extensions = wire::kKnownExtensions & ~wire::Extensions::keys_stay;
   bool always_invalidate = false;  // a fresh key for every IO (needs capability `invalidation`)
   bool imm_consumes_receive = true;

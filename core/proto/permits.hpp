@@ -53,7 +53,7 @@ struct Permit {
   bool service = false;
   bool offers_invalidation = false;
   bool invalidated = false;  // the server invalidated the key of this request
-  bool proven = true;        // failed over with proof
+  bool proven = true;        // false: failed over without proof
   bool overdue = false;      // abandoned: request_timeout must still be reported
   FirstSent first_sent;
   bool operator==(const Permit&) const = default;

@@ -27,7 +27,7 @@ struct ReasonText {
   ReasonKind kind;
 };
 
-// Returns a text that says so if the number is not a Reason.
+// For a number that is not a Reason, returns a text that says so.
 const ReasonText& text_of(Reason) noexcept;
 // Text of a path's reason on the client. As text_of(), with two differences: a rejection with EEXIST has its
 // own sentence and hint (protocol section 3.2, row 8), and hints about keys name the server, whose log has

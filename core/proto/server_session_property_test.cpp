@@ -248,10 +248,10 @@ RC_GTEST_FIXTURE_PROP(ServerSessionPropertyTest, EveryConversationEnds, ()) {
   play(any_commands());
 }
 
-// Checks that such conversations reach the risky states.
+// Checks that random commands reach the risky states.
 class ServerSessionReachTest : public ServerSessionPropertyTest, public testing::WithParamInterface<bool> {};
 
-TEST_P(ServerSessionReachTest, ConversationsWaitAtTheGateAskForFencesAndLosePathsUnderLoad) {
+TEST_P(ServerSessionReachTest, ConversationsReachTheGateFencesAndPathLoss) {
   config.send_depth = 8;
   config.always_invalidate = GetParam();
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {

@@ -172,7 +172,7 @@ TEST(ServerDevices, L20MalformedOpenIsRefused) {
   EXPECT_TRUE(session.opens.empty());
 }
 
-TEST(ServerDevices, CloseWaitsForWhatIsInFlight) {
+TEST(ServerDevices, CloseWaitsForRequestsInFlight) {
   Session session;
   const auto id = session.opened("disk");
   const auto write = session.io(id, Opcode::write);
