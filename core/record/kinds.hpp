@@ -59,7 +59,7 @@ enum class EventClass : std::uint8_t { control = 0, input = 1, action = 2, note 
 struct BeginClient {
   Nanos now = 0;
   ClientConfig config;
-  // Older versions let one path at a time create the session.
+  // Default for traces of older versions, in which one path at a time created the session.
   static BeginClient of_older_version() noexcept {
     BeginClient begin{};
     begin.config.lead_head_start = kNever;
@@ -78,7 +78,7 @@ struct BeginServerRegistry {
   ServerConfig config;
   RTRS_FIELDS(now, config)
 };
-// A machine is made.
+// A machine is created.
 struct BeginClientDevices {
   Nanos now = 0;
   RTRS_FIELDS(now)

@@ -79,8 +79,8 @@ class ClientDevices {
   // The server refused a device that was open before: its file may be missing or locked for a moment only.
   // Feed ReopenDue after reopen_pause_s().
   [[nodiscard]] bool reopen_wanted() const noexcept;
-  // Seconds until the next ReopenDue, 1 .. kReopenPauseMax: twice as long after each, because each round
-  // holds the IO of all devices. When a device opens, it is 1 s again.
+  // Seconds until the next ReopenDue, 1 .. kReopenPauseMax. Doubles with each attempt, because each round
+  // holds the IO of all devices; 1 s again after a device opened.
   static constexpr unsigned kReopenPauseMax = 15;
   [[nodiscard]] unsigned reopen_pause_s() const noexcept;
   [[nodiscard]] DeviceState state(DeviceHandle device) const noexcept;  // unmapped for dead handles
@@ -93,9 +93,9 @@ class ClientDevices {
   // Number of times that another instance of the export's cache answered an OPEN; 0 for dead handles. Changes
   // that succeeded with another number in their ticket may be lost.
   [[nodiscard]] std::uint32_t caches(DeviceHandle device) const noexcept;
-  // Number of times that a server opened the device; 0 for dead handles. Only the server process may know of
-  // a failed sync, and the next process reports the same instance. Therefore a successful FLUSH proves only
-  // for changes of the same opening that no sync failed after them.
+  // Number of times that a server opened the device; 0 for dead handles. A failed sync may be known only to
+  // the server process, and the next process reports the same instance. Therefore a successful FLUSH proves
+  // durability only for changes of the same opening.
   [[nodiscard]] std::uint32_t openings(DeviceHandle device) const noexcept;
   // Successful changes that no FLUSH covers yet; 0 for dead handles.
   [[nodiscard]] std::uint64_t unflushed(DeviceHandle device) const noexcept;

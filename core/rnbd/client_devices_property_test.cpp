@@ -185,7 +185,7 @@ void heal(World& world) {
   }
 }
 
-RC_GTEST_PROP(ClientDevicesProperty, NoIoReachesAnotherDeviceAndAllComeBack, ()) {
+RC_GTEST_PROP(ClientDevicesProperty, NoIoReachesAnotherDeviceAndAllDevicesReopen, ()) {
   World world;
   for (const char* name : {"a", "b"}) world.map(name);
   heal(world);

@@ -209,7 +209,7 @@ enum class Gate : std::uint8_t {
 enum class Disposition : std::uint8_t {
   ok,
   retry_after_remap,  // keep the IO, call gate() and resubmit the IO with its new id
-  fail,               // with the peer's errno, or EIO when it was not delivered
+  fail,               // fail with the peer's errno, or EIO if not delivered
   lost,               // fail with EIO: earlier successful changes are lost
 };
 

@@ -37,8 +37,8 @@ inline constexpr unsigned kMaxDeviceWaiters = 8;
 //
 // `now` is for the recorder; the machine does not read it.
 
-// A request with a header of at most `HeaderBytes` bytes; a longer one is truncated. `request` is the
-// caller's name of the request and only given back. Holds the header, because the recorder keeps inputs.
+// A request with a header of at most `HeaderBytes` bytes; a longer one is truncated. `request` identifies the
+// request to the caller and is returned unchanged. The header is copied, because the recorder keeps inputs.
 template <std::size_t HeaderBytes>
 struct RequestWith {
   std::uint64_t request = 0;
@@ -50,8 +50,8 @@ struct RequestWith {
 };
 using DeviceRequest = RequestWith<wire::rnbd::kIoBytes>;  // every IO; fits a slot of the recorder's ring
 static_assert(sizeof(DeviceRequest) == 56);
-using LongDeviceRequest = RequestWith<wire::rnbd::kOpenBytes>;  // no message is longer
-// Calls `take` with the shortest of the two that holds the header.
+using LongDeviceRequest = RequestWith<wire::rnbd::kOpenBytes>;  // for the longest message
+// Calls `take` with the shorter of the two that holds the header.
 template <class Take>
 void make_request(std::uint64_t request, Direction direction, std::uint32_t data_len, wire::Bytes header,
                   Take&& take) {
@@ -68,7 +68,7 @@ struct ExportOpened {
   std::uint64_t handle = 0;
   Geometry geometry{};
   // Instance of the cache that holds written, unflushed data; 0: unknown. Two opens of an export have the
-  // same instance exactly if the second sees all data written by the first, flushed or not.
+  // same instance if and only if the second sees all data written by the first, flushed or not.
   std::uint64_t instance = 0;
   Nanos now = 0;
   RTRS_FIELDS(now, operation, error, handle, geometry, instance)

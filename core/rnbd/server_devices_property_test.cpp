@@ -205,7 +205,7 @@ void random_step(World& world) {
   }
 }
 
-RC_GTEST_PROP(ServerDevicesProperty, ArbitraryHeadersGetOneAnswerAndReachNothing, (const std::string& text)) {
+RC_GTEST_PROP(ServerDevicesProperty, ArbitraryHeadersGetOneResponse, (const std::string& text)) {
   World world;
   Bytes header;
   for (const char c : text) header.push_back(static_cast<std::byte>(c));
