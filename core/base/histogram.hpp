@@ -67,7 +67,7 @@ class Histogram {
     for (std::size_t i = 0; i < bucket_of(edge); ++i) seen += counts_[i];
     return seen;
   }
-  // The smallest recorded value that at least `percent` (0..100) of all do not exceed, to the histogram's
+  // Value that at least `percent` % (0..100) of the recorded values do not exceed, with the histogram's
   // precision and never outside min()..max().
   std::uint64_t percentile(double percent) const noexcept {
     if (count_ == 0) return 0;

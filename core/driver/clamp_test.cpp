@@ -17,7 +17,7 @@ TEST(Clamp, SendDepthIsLimitedByTheFabric) {
   ClientConfig wanted;
   wanted.send_depth = 100;
   Capabilities fabric;
-  EXPECT_EQ(clamped(wanted, fabric).send_depth, 100) << "0: no bound";
+  EXPECT_EQ(clamped(wanted, fabric).send_depth, 100) << "0: no limit";
   fabric.max_send_depth = 99;
   EXPECT_EQ(clamped(wanted, fabric).send_depth, 99);
   fabric.max_send_depth = 200'000;
@@ -29,7 +29,7 @@ TEST(Clamp, QueueDepthIsLimitedByReceives) {
   wanted.max_depth = 512;
   Capabilities fabric;
   fabric.per_io_keys = true;
-  EXPECT_EQ(clamped(wanted, fabric).max_depth, 512) << "0: no bound";
+  EXPECT_EQ(clamped(wanted, fabric).max_depth, 512) << "0: no limit";
   fabric.max_receive_depth = 128 + 512;
   EXPECT_EQ(clamped(wanted, fabric).max_depth, 512);
   fabric.max_receive_depth = 128 + 511;
@@ -82,7 +82,7 @@ TEST(Clamp, ServerIsLimitedToFabricSendDepthAndSendWithInv) {
   EXPECT_TRUE(poor.always_invalidate) << "unchanged; listen() fails";
   fabric.send_invalidate = true;
   fabric.max_send_depth = 0;
-  EXPECT_EQ(clamp_to(wanted, fabric).send_depth, 100) << "0: no bound";
+  EXPECT_EQ(clamp_to(wanted, fabric).send_depth, 100) << "0: no limit";
   EXPECT_TRUE(clamp_to(wanted, fabric).send_invalidate);
 }
 

@@ -144,7 +144,7 @@ RC_GTEST_PROP(StreamLaw, PiecesMakeNoDifference, ()) {
   RC_ASSERT(single.over(octets) == wanted);
 }
 
-RC_GTEST_PROP(StreamLaw, PiecesMakeNoDifferenceWhereAKeyDies, ()) {
+RC_GTEST_PROP(StreamLaw, PiecesMakeNoDifferenceIfAKeyIsInvalidated, ()) {
   Run whole;
   whole.crc = *rc::gen::arbitrary<bool>();
   const ByteVector octets = draw_conversation(whole.crc);
@@ -155,7 +155,7 @@ RC_GTEST_PROP(StreamLaw, PiecesMakeNoDifferenceWhereAKeyDies, ()) {
 
 // Bytes are changed, removed or duplicated: the invariant holds, and only memory of a key or a receive is
 // written.
-RC_GTEST_PROP(StreamLaw, HoldsOfWrongOctetsToo, ()) {
+RC_GTEST_PROP(StreamLaw, HoldsForCorruptedBytes, ()) {
   const Run whole;
   ByteVector octets = draw_conversation(false);
   for (int left = *rc::gen::inRange(1, 4); left != 0 && !octets.empty(); --left) {
@@ -180,7 +180,7 @@ RC_GTEST_PROP(StreamLaw, HoldsOfWrongOctetsToo, ()) {
 
 // With CRC, a changed byte is detected and its FPDU has no effect: events and memory are those of the valid
 // bytes before it.
-RC_GTEST_PROP(StreamLaw, CrcFindsAChangedOctet, ()) {
+RC_GTEST_PROP(StreamLaw, CrcDetectsAChangedByte, ()) {
   Run whole;
   whole.crc = true;
   const ByteVector good = draw_conversation(true);
