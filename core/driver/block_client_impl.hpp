@@ -14,7 +14,7 @@ namespace rtrs {
 struct BlockClient::Impl {
   // At most SESS_INFO, and an OPEN and a CLOSE of each device, are unanswered.
   static constexpr unsigned kMaxMessages = 1 + 2 * rnbd::kMaxClientDevices;
-  static constexpr std::uint64_t kMessage = std::uint64_t{1} << 63;  // in user_data of the session's requests
+  static constexpr std::uint64_t kMessage = std::uint64_t{1} << 63;  // set in user_data of messages
   static constexpr std::size_t kEvents = 1024;
   static constexpr std::uint32_t kNoCache = 0xffffffff;
   static constexpr std::uint32_t kNoOpening = 0xffffffff;

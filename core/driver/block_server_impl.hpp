@@ -35,7 +35,7 @@ struct BlockServer::Impl {
       OpKind kind = OpKind::none;
     };
     rnbd::ServerDevices devices;
-    std::vector<Request> requests;  // by chunk
+    std::vector<Request> requests;  // indexed by chunk
     std::vector<Operation> operations;
     std::uint64_t serial;
     std::uint16_t index;
@@ -148,7 +148,7 @@ struct BlockServer::Impl {
   std::uint32_t last_operation = 0;
   std::uint64_t last_session = 0;
   unsigned live = 0;
-  std::vector<std::unique_ptr<Session>> sessions;  // by index
+  std::vector<std::unique_ptr<Session>> sessions;  // indexed by session
   std::vector<Export> exports;                     // open exports
   std::vector<Damage> unreported_damage;           // CacheDamaged actions not handed out yet
 

@@ -154,7 +154,7 @@ class Client {
   // in the depth.
   bool oldest_in_flight(OldestRequest&) const noexcept;
   const ClientStats& stats() const noexcept;
-  std::uint64_t fingerprint() const noexcept;  // of the protocol state
+  std::uint64_t fingerprint() const noexcept;  // hash of the protocol state
   // Name of the first violated invariant of the protocol state, or null. Linear in the depth. For tests and
   // simulation.
   const char* broken_invariant() const noexcept;

@@ -45,10 +45,10 @@ struct PathStatus {
   std::uint64_t ios = 0;        // requests completed over this path
   std::uint64_t failovers = 0;  // requests taken over from other paths
   std::uint32_t inflight = 0;
-  Nanos heartbeat_latency = 0;  // of the last heartbeat; 0: none measured
+  Nanos heartbeat_latency = 0;  // round-trip time of the last heartbeat; 0: none measured
   Nanos silent_since = kNever;  // connected: send time of a heartbeat after which nothing was received
-  Nanos since = 0;              // when the state was entered
-  Nanos lost_at = kNever;       // when the path was last lost; kNever: not yet
+  Nanos since = 0;              // time at which the state was entered
+  Nanos lost_at = kNever;       // time at which the path was last lost; kNever: not yet
   // State waiting: time of the next attempt; kNever: it starts when another path has connected. 0 in other
   // states.
   Nanos retry_at = 0;

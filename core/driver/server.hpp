@@ -73,7 +73,7 @@ struct ServerPathStatus {
   std::uint32_t in_service = 0;   // unanswered requests
   std::uint32_t connections = 0;  // open connections
   wire::Extensions extensions{};  // granted extensions
-  Nanos since = 0;                // when the state was entered
+  Nanos since = 0;                // time at which the state was entered
   Traffic traffic;
   // Times from the arrival of a request to the post of its response. Null before the path is connected. Valid
   // until the next non-const call of the server.

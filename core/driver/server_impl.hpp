@@ -71,7 +71,7 @@ struct Server::Impl {
     Path& path_of(ConKey key) noexcept { return paths[key.path]; }
     std::string name;
     std::string refused_name;    // name of the last INFO_REQ that was refused for its name
-    std::string identity;        // of the client that created the session
+    std::string identity;        // identity of the client that created the session
     bool opened = false;         // session_opened was reported or is pending
     bool timer_changed = false;  // this step may have moved the machine's deadline to an earlier time
     // Connection for which an action failed; treated as lost after the step's actions.
@@ -246,7 +246,7 @@ struct Server::Impl {
   ServerRegistry registry;
   AccessRules access;
   bool where_it_protects = false;
-  std::vector<std::unique_ptr<Session>> sessions;  // by index
+  std::vector<std::unique_ptr<Session>> sessions;  // indexed by session
   std::vector<std::unique_ptr<Session>> retired;   // sessions whose events are not all handed out
   PostQueue posts;
   // Events that the application has not polled yet. A closed session stays in `retired` until its events are
@@ -260,7 +260,7 @@ struct Server::Impl {
   Ring<Waiting> events;
   std::size_t event_capacity = 0;
   std::deque<PathEvent> news;
-  std::vector<std::byte> scratch;  // for INFO_RSP
+  std::vector<std::byte> scratch;  // buffer for INFO_RSP
   // Buffer of one poll(). A member, because initialising it in each call costs more than an empty poll.
   std::array<FabricEvent, kFabricBatch> fabric_events;
   std::vector<wire::Descriptor> runs;

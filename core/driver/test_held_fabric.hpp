@@ -70,7 +70,7 @@ class HeldFabric : public PlainFabric {
   std::deque<FabricEvent> events;
   std::size_t max_per_poll = 64;
   unsigned blind_polls = 0;
-  std::deque<std::vector<std::byte>> memory;  // by region
+  std::deque<std::vector<std::byte>> memory;  // indexed by region
 
  private:
   Capabilities capabilities_;

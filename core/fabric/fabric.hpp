@@ -67,13 +67,13 @@ inline constexpr RemoteKeyId kNoRemoteKey = ~RemoteKeyId{0};
 struct RemoteKey {
   RemoteKeyId id = kNoRemoteKey;
   std::uint32_t rkey = 0;
-  std::uint64_t remote_addr = 0;  // of the first byte
+  std::uint64_t remote_addr = 0;  // address of the first byte
 };
 
 // Device of a connection; in Linux hca_name and hca_port of a path (protocol section 8).
 struct DevicePort {
   std::string name;       // "mlx5_0", "rxe0", or the provider ("tcp"); empty: not known
-  std::uint8_t port = 0;  // from 1
+  std::uint8_t port = 0;  // port number, from 1
   std::string posting{};  // "wr": by ibv_wr_*(), "send": by ibv_post_send(); empty: not verbs
 };
 

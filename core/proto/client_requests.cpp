@@ -186,7 +186,7 @@ void ClientSession::on(const ImmReceived& in, ClientActions& out) noexcept {
     case wire::ImmType::io_rsp:
     case wire::ImmType::io_rsp_w_inv:
       if (path->fresh_keys() && !path->reads_may_leave_keys()) {
-        violation(in.key.path, in.now, out);  // in this mode each response carries a key
+        violation(in.key.path, in.now, out);  // with fresh keys, each response must carry a key
       } else {
         response(in.key, in.now, in.imm, false, out);
       }

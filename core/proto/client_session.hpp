@@ -139,7 +139,7 @@ class ClientSession {
     std::uint32_t serial = 0;
     ConKey asked_over{};
     Nanos since = 0;          // time since which requests of the path wait
-    Nanos deadline = kNever;  // for the answer
+    Nanos deadline = kNever;  // deadline of the answer
     bool operator==(const Fence&) const = default;
     RTRS_FIELDS(state, lingering, upto_epoch, serial, asked_over, since, deadline)
   };

@@ -44,9 +44,9 @@ struct ClientConfig {
   UnfencedReplay kernel_peer = UnfencedReplay::replay;  // policy for a server without the fence
   UnfencedReplay fence_failed =
       UnfencedReplay::wait;             // policy if a fence is not answered within fence_timeout
-  Nanos connect_timeout = seconds(30);  // of each connection
+  Nanos connect_timeout = seconds(30);  // limit for each connection
   Nanos info_timeout = seconds(10);
-  Nanos fence_timeout = seconds(60);  // at least kMinFenceTimeout; kNever: no limit
+  Nanos fence_timeout = seconds(60);  // limit for the answer, at least kMinFenceTimeout; kNever: no limit
   Nanos queue_timeout =
       seconds(120);  // how long a request waits for a path; kNever: no limit; 0: fails at once
   Nanos close_timeout = seconds(30);        // how long close() waits for requests in flight
@@ -94,9 +94,9 @@ struct ServerConfig {
   // invalidate its keys itself, and a kernel client before 6.12 never completes a READ (protocol section
   // 5.6).
   bool send_invalidate = true;
-  Nanos handshake_timeout = seconds(30);  // from the first connect request of a path to its INFO_REQ
+  Nanos handshake_timeout = seconds(30);  // time from the first connect request of a path to its INFO_REQ
   HeartbeatConfig heartbeat;
-  bool probe_deliveries = false;  // as ClientConfig::probe_deliveries
+  bool probe_deliveries = false;  // see ClientConfig::probe_deliveries
   bool operator==(const ServerConfig&) const = default;
   RTRS_FIELDS(queue_depth, chunk_size, max_hdr_size, send_depth, max_sessions, max_host_sessions,
               max_half_open, extensions, always_invalidate, imm_consumes_receive, send_invalidate,

@@ -118,7 +118,7 @@ struct PolicyChanged {
 // New limit of reconnect attempts; takes effect at the next failed attempt.
 struct AttemptsChanged {
   Nanos now;
-  std::int32_t max_reconnect_attempts;  // as in ClientConfig
+  std::int32_t max_reconnect_attempts;  // see ClientConfig
   RTRS_FIELDS(now, max_reconnect_attempts)
 };
 // The path's host name has `count` addresses, at least 2. Arrives during the first connection of an attempt;

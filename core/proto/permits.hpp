@@ -44,7 +44,7 @@ struct Permit {
   std::uint32_t epoch = 0;
   std::uint16_t con = 0;
   std::uint16_t affinity = 0;
-  std::uint16_t next = kNoPermit;  // in the queue
+  std::uint16_t next = kNoPermit;  // successor in the queue of waiting requests
   std::uint8_t path = 0;
   std::uint8_t failed_from = kNowhere;  // lost path over which the request was sent
   std::uint8_t generation = 0;          // changes with every use of the permit on the wire

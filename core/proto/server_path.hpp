@@ -66,7 +66,7 @@ struct ServerPath {
   Heartbeat heartbeat;
   // Work of the batch. connecting: posts receives; connected: sends heartbeats; closing: closes connections.
   ConBatch batch;
-  ServerCons cons;  // by cid
+  ServerCons cons;  // indexed by cid
 
   bool complete() const noexcept { return open_cons == cons.size(); }
   bool open() const noexcept { return state == PathState::connecting || state == PathState::connected; }
@@ -97,7 +97,7 @@ struct ServerChunk {
   bool from_park = false;   // the user had waited in `parked`
   bool has_parked = false;  // a request of another path incarnation waits for the chunk
   std::uint16_t serial = 0;
-  std::uint16_t peer_errno = 0;  // of the response that waits for room
+  std::uint16_t peer_errno = 0;  // errno of the response that waits for room
   std::uint16_t next_waiting = kNoChunk;
   ChunkUser user;
   ChunkUser parked;

@@ -25,7 +25,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
   // State of one connection in the test world.
   struct Connection {
     bool disconnected = false;
-    std::vector<std::uint64_t> cookies;  // of signalled work requests in flight
+    std::vector<std::uint64_t> cookies;  // cookies of signalled work requests in flight
   };
 
   // Draws a decision of the current command; 0 is the most common result.

@@ -25,12 +25,12 @@ struct Value {
 // One record as read. Everything in it is borrowed and valid until the next record is read.
 struct Record {
   const EventInfo* event = nullptr;
-  std::uint64_t seq = 0;  // from 0
+  std::uint64_t seq = 0;  // number of the record in the file, from 0
   InstanceId instance = 0;
   Nanos time = 0;
   std::span<const Value> values;  // one per field of `event`
   std::string_view fields;        // the same values, encoded
-  std::uint64_t offset = 0;       // of the record in the file
+  std::uint64_t offset = 0;       // offset of the record in the file, in bytes
 };
 
 // Maximum size of a record of this build, without the bytes in notes.

@@ -106,8 +106,8 @@ struct Snapshot {
   Nanos now = 0;
   MachineKind machine = MachineKind::client_session;
   std::uint64_t layout = 0;
-  std::uint32_t size = 0;    // of the whole state
-  std::uint32_t offset = 0;  // of this part
+  std::uint32_t size = 0;    // bytes of the whole state
+  std::uint32_t offset = 0;  // offset of this part in the state
   wire::Bytes part;          // borrowed
   RTRS_FIELDS(now, machine, layout, size, offset, part)
 };

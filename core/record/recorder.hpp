@@ -64,7 +64,7 @@ struct RecorderCounters {
   std::uint64_t file_bytes = 0;         // handed to the operating system
   std::uint64_t file_records_lost = 0;  // not written since the file failed; later actions do not count
   std::uint64_t files_rotated = 0;
-  std::uint64_t snapshots = 0;  // of machines
+  std::uint64_t snapshots = 0;  // snapshots of machines
 };
 
 class Recorder {
@@ -259,7 +259,7 @@ class Recorder {
   std::uint64_t failed_at_ = 0;  // head_ at the time of the failure
   std::unique_ptr<trace::Writer> writer_;
   std::unique_ptr<trace::LiveRecords> live_;  // used instead of writer_
-  std::vector<trace::Watched> watched_;       // by instance
+  std::vector<trace::Watched> watched_;       // indexed by instance
   trace::FileOptions options_;
   std::string path_;
   trace::Origin origin_;

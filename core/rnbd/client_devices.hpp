@@ -122,7 +122,7 @@ class ClientDevices {
     Geometry geometry{};
     std::uint64_t open_token = 0;   // 0: none unanswered
     std::uint64_t close_token = 0;  // 0: none unanswered
-    std::uint64_t instance = 0;     // of the export's cache, from the last OPEN response; 0: never received
+    std::uint64_t instance = 0;     // the export's cache instance in the last OPEN response; 0: none
     std::uint64_t changes = 0;      // successful changes without FUA
     std::uint64_t flushed = 0;      // of these, flushed or known to be lost
     std::uint64_t losses = 0;       // times that another instance answered while changes were unflushed
@@ -135,7 +135,7 @@ class ClientDevices {
     std::uint32_t uses = 0;                      // number of handles that this slot has issued
     std::uint32_t device_id = 0;
     std::uint32_t in_flight = 0;
-    std::uint16_t peer_errno = 0;  // if `refused`
+    std::uint16_t peer_errno = 0;  // errno of the refusal if `refused`
     std::uint8_t futile_reopens = 0;
     wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
     DeviceState state = DeviceState::unmapped;

@@ -19,9 +19,9 @@ using Bytes = std::vector<std::byte>;
 // Requests that the transport holds. They are resent until answered, so a server may receive one twice.
 struct Pending {
   bool is_io = false;
-  SendMessage message{};        // if not an IO
-  DeviceHandle device = 0;      // of an IO
-  std::uint32_t device_id = 0;  // in the header of an IO
+  SendMessage message{};        // valid if the request is not an IO
+  DeviceHandle device = 0;      // device of an IO
+  std::uint32_t device_id = 0;  // id in the header of an IO
   std::string expected;         // the device an IO is meant for
   bool answered = false;        // the response is in flight
   std::uint16_t peer_errno = 0;

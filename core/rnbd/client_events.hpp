@@ -71,7 +71,7 @@ struct RemapRequested {
 // device.
 struct ResizeRequested {
   DeviceHandle device = 0;
-  std::uint64_t nsectors = 0;  // of 512 bytes
+  std::uint64_t nsectors = 0;  // sectors of 512 bytes
   Nanos now = 0;
   RTRS_FIELDS(now, nsectors, device)
 };
@@ -80,7 +80,7 @@ struct ResizeRequested {
 struct MessageDone {
   std::uint64_t token = 0;
   bool delivered = true;
-  std::uint16_t peer_errno = 0;  // of the server, positive
+  std::uint16_t peer_errno = 0;  // errno of the server, positive
   InlineBytes<wire::rnbd::kOpenRspBytes> response{};
   Nanos now = 0;
   RTRS_FIELDS(now, token, peer_errno, delivered, response)
@@ -214,7 +214,7 @@ enum class Disposition : std::uint8_t {
 };
 
 struct IoStart {
-  std::uint32_t device_id = 0;  // for the IO's header
+  std::uint32_t device_id = 0;  // id for the IO's header
   IoTicket ticket{};
   // As IoDone.
   template <class Self, class Visitor>

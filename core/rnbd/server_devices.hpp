@@ -117,7 +117,7 @@ struct OpenExport {
   std::uint64_t request = 0;
   std::uint16_t operation = 0;
   wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
-  std::string_view name;  // as the peer sent it: confine it. Valid until the next input.
+  std::string_view name;  // unchecked bytes from the peer: confine the name. Valid until the next input.
 };
 // No operation of the export is in flight. Performed before any later OpenExport of the same name.
 struct CloseExport {
@@ -134,7 +134,7 @@ struct MeasureExport {
 struct Storage {
   std::uint64_t request = 0;
   std::uint64_t handle = 0;
-  std::uint64_t sector = 0;  // of 512 bytes, and whole logical blocks; 0 for flush
+  std::uint64_t sector = 0;  // unit: 512 bytes; whole logical blocks; 0 for flush
   std::uint32_t bytes = 0;   // > 0; 0 for flush. Read and write: the request's data, of exactly this length
   std::uint16_t operation = 0;
   std::uint16_t prio = 0;  // Linux ioprio; 0 from peers that do not speak version 2
@@ -221,10 +221,10 @@ class ServerDevices {
     std::uint32_t uses = 0;  // number of ids that this slot has issued
     std::uint32_t in_flight = 0;
     std::uint64_t syncs_started = 0;
-    std::uint32_t syncs_running = 0;                                  // in storage now
+    std::uint32_t syncs_running = 0;                                  // syncs in storage now
     std::uint32_t settling = 0;                                       // operations of Kind::settling
     std::uint32_t sync_failures = 0;                                  // reported by storage to this device
-    wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // of the first OPEN; the one enforced
+    wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // mode of the first OPEN; enforced
     DeviceState state = DeviceState::vacant;
     std::uint16_t sync_error = 0;  // errno of every flush until the device is closed; 0: none
     std::uint8_t waiters = 0;
