@@ -94,7 +94,7 @@ TEST(Access, rule_can_require_the_identity_as_prefix) {
     EXPECT_TRUE(allows_session(own, name, "web1")) << name;
   for (const char* name : {"web", "web12", "web2", "web2-disk", "share", "", "%IDENTITY%"})
     EXPECT_FALSE(allows_session(own, name, "web1")) << name;
-  // A client without an identity has no session names of its own.
+  // Without an identity, %IDENTITY% matches no session name.
   EXPECT_FALSE(allows_session(own, "", ""));
   EXPECT_FALSE(allows_session(own, "-disk", ""));
   EXPECT_TRUE(allows_session(own, "shared", ""));

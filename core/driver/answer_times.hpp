@@ -1,6 +1,6 @@
 // Response times of one path and direction, from the post of a request to the poll that saw its response:
-// network plus server. Times are those of poll(), so that no clock is read. A request that is resent over
-// another path counts for that path, from the resend on.
+// network plus server. Uses the times that are passed to poll(), so that no clock is read. A request that is
+// resent over another path counts for that path, from the resend on.
 #pragma once
 #include <algorithm>
 #include <array>

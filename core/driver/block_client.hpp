@@ -39,7 +39,8 @@ struct BlockRequest {
   std::byte* data = nullptr;
   bool fua = false;      // durable before the request completes
   bool nounmap = false;  // write_zeroes: the blocks stay allocated, see rnbd::IoPiece
-  // Linux ioprio, for the server's storage; 0: none. A server ignores it until it has SESS_INFO.
+  // Linux ioprio, for the server's storage; 0: none. A server ignores the priority until it has received
+  // SESS_INFO.
   std::uint16_t prio = 0;
   RegionId region = kNoRegion;      // fabric region that contains `data`, at `region_offset`
   std::uint32_t region_offset = 0;  // bytes

@@ -29,9 +29,9 @@ Nanos BlockClient::Impl::held_until() const noexcept {
   return queued == 0 ? kNever : std::min(hold_ends(oldest_held), refusals_end);
 }
 
-// The session sets no time limit for held requests if a server does not answer OPEN or the link flaps, so
-// this limit does. It counts only while no piece is in flight: a device is reopened after all pieces have
-// completed, which may take storage any time.
+// Limits the wait of held requests if a server does not answer OPEN or the link flaps, for which the session
+// has no limit. The time counts only while no piece is in flight, because a device is reopened after all
+// pieces have completed, which may take storage any time.
 void BlockClient::Impl::update_idle_since(Nanos now) noexcept {
   idle_since = queued != 0 && in_flight == 0 ? std::min(idle_since, now) : kNever;
 }

@@ -12,7 +12,7 @@
 namespace rtrs {
 
 struct BlockClient::Impl {
-  // At most SESS_INFO, and an OPEN and a CLOSE of each device, are unanswered.
+  // Maximum number of unanswered messages: SESS_INFO, and one OPEN and one CLOSE per device.
   static constexpr unsigned kMaxMessages = 1 + 2 * rnbd::kMaxClientDevices;
   static constexpr std::uint64_t kMessage = std::uint64_t{1} << 63;  // set in user_data of messages
   static constexpr std::size_t kEvents = 1024;

@@ -200,8 +200,8 @@ void Client::Impl::start_waiting(Fabric& fabric, Nanos now) {
   }
 }
 
-// Fails requests that have waited for queue_timeout. They may lack a permit although a path is connected,
-// because permits of failed requests that the server may still execute are not freed.
+// Fails requests that have waited for queue_timeout. A request may lack a permit although a path is
+// connected, because permits of failed requests that the server may still execute are not freed.
 void Client::Impl::fail_waiting(Nanos now) noexcept {
   while (waiting_deadline() <= now) {
     const Errc result = session.connected_paths() > 0 ? Errc::no_permit : Errc::no_path;

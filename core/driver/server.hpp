@@ -53,7 +53,7 @@ struct ServerStats {
   std::uint64_t requests = 0, responses = 0, error_responses = 0;
   std::uint64_t sessions_opened = 0, paths_connected = 0, paths_lost = 0;
   std::uint64_t rejected = 0;           // connect requests rejected
-  std::uint64_t crowded_out = 0;        // sessions closed before their INFO_REQ, for newer connect requests
+  std::uint64_t crowded_out = 0;        // half-open sessions closed to make room for new clients
   std::uint64_t refused_messages = 0;   // messages that did not parse; each closed its path
   std::uint64_t gated = 0;              // requests that waited for an older user of their chunk
   std::uint64_t fences = 0;             // fence requests answered
@@ -146,7 +146,7 @@ class Server {
   // Sets the access rules for clients that connect and sessions that are opened from now on.
   void set_access(AccessRules);
   // Limits always_invalidate to sessions whose first connection uses a device on which it protects memory
-  // (fresh_keys_protect()). Without this call it applies to all sessions, at the cost that the device has.
+  // (fresh_keys_protect()). Without this call it applies to all sessions, whatever it costs on their device.
   void invalidate_where_it_protects() noexcept;
   // Status of every session, including those being opened or closed. Allocates, so do not call on the IO
   // path.

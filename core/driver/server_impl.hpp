@@ -148,7 +148,7 @@ struct Server::Impl {
   void on(Fabric&, Nanos, Session&, const event::Connected&) {}
   void on(Fabric&, Nanos, Session&, const event::AddressesFound&) {}
   void on(Fabric&, Nanos, Session&, const event::ConnectFailed&) {}
-  // Notes messages from the peer; own messages are noted where they are posted.
+  // Records messages from the peer as wire notes; own messages are recorded when they are posted.
   void note(Nanos now, Session&, const event::ImmReceived&);
   void note(Nanos now, Session&, const event::MessageReceived&);
   void note(Nanos now, Session&, const event::KeyInvalidated&);
@@ -247,7 +247,7 @@ struct Server::Impl {
   AccessRules access;
   bool where_it_protects = false;
   std::vector<std::unique_ptr<Session>> sessions;  // indexed by session
-  std::vector<std::unique_ptr<Session>> retired;   // sessions whose events are not all handed out
+  std::vector<std::unique_ptr<Session>> retired;   // ended sessions with events to hand out
   PostQueue posts;
   // Events that the application has not polled yet. A closed session stays in `retired` until its events are
   // handed out.
@@ -271,7 +271,7 @@ struct Server::Impl {
   bool gathering = false;  // a ResponseBatch exists
   bool closing = false;
   bool invalidates = false;  // a key was invalidated in this batch
-  // By session. An entry may be earlier than its machine's deadline, never later.
+  // Indexed by session. An entry may be earlier than its machine's deadline, never later.
   DeadlineHeap deadlines;
   std::size_t events_since_due = 0;  // events taken since a deadline became due
   std::deque<SetUp> set_ups;

@@ -182,7 +182,7 @@ struct SendFenceRsp {
 };
 // Zero-length write without immediate, always signalled. The write consumes no receive of the peer, changes
 // no memory and needs no key (InfiniBand specification C9-88), so that every peer accepts it, including the
-// kernel. Its completion proves that the connection delivers (Capabilities::done_means_delivered).
+// kernel. The completion proves that the connection delivers (Capabilities::done_means_delivered).
 struct ProbeDelivery {
   ConKey key;
   std::uint64_t cookie;

@@ -112,7 +112,7 @@ void ServerSession::on(const ChunkInvalidated& in, ServerActions& out) noexcept 
     ++counters_.stale_events;
     return;
   }
-  // While the key is valid, the peer could change the request during service.
+  // If the key was not invalidated, the peer could change the request during service.
   if (!in.ok) close_path(in.key.path, Reason::transport_error, out);
   if (live(chunk.user)) {
     deliver(in.chunk, out);

@@ -16,7 +16,7 @@ namespace {
 using namespace wire::linux_errno;
 using Bytes = std::vector<std::byte>;
 
-// Requests that the transport holds. They are resent until answered, so a server may receive one twice.
+// A request that the transport holds. It is resent until answered, so a server may receive it twice.
 struct Pending {
   bool is_io = false;
   SendMessage message{};        // valid if the request is not an IO

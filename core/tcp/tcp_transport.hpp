@@ -75,7 +75,7 @@ class Transport {
     bool last_place = false;  // the remaining descriptors are reserved for the rest of the process
   };
   virtual Client accept(SocketId listener) = 0;
-  // Accepts the oldest client and closes it at once. For use when accept() has no descriptor for it.
+  // Accepts the oldest client and closes it at once, because accept() has no descriptor left.
   virtual Client accept_and_drop(SocketId listener) = 0;
   // Maximum number of descriptors of the process.
   virtual std::size_t descriptors() const noexcept = 0;
