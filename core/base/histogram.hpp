@@ -54,7 +54,7 @@ class Histogram {
 
   std::uint64_t count() const noexcept { return count_; }
   std::uint64_t count(std::size_t bucket) const noexcept { return counts_[bucket]; }
-  // All of these are 0 while nothing was recorded.
+  // The following functions return 0 while nothing was recorded.
   std::uint64_t sum() const noexcept { return sum_; }
   std::uint64_t min() const noexcept { return count_ == 0 ? 0 : min_; }
   std::uint64_t max() const noexcept { return max_; }

@@ -11,9 +11,9 @@
 
 namespace rtrs::block {
 
-// Names one operation (StartStorage, OpenExport, MeasureExport) until its result is given. No other operation
-// of the same BlockServer gets the same id before 2^32 further ones have begun. A caller may keep it as a
-// plain number, for example in the user data of an IO queue.
+// Identifies one operation (StartStorage, OpenExport, MeasureExport) until its result is given. No other
+// operation of the same BlockServer gets the same id before 2^32 further ones have begun. A caller may keep
+// it as a plain number, for example in the user data of an IO queue.
 enum class OpId : std::uint64_t {};
 
 // Index of the session of the operation.

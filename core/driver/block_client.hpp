@@ -110,7 +110,7 @@ class BlockClient {
   // the span was filled, and at the latest at next_deadline().
   std::size_t poll(Fabric&, Nanos now, std::span<BlockCompletion>);
   Nanos next_deadline() const noexcept;
-  // As next_deadline(), without work that is pending for the fabric; see Client::next_timer().
+  // Like next_deadline(), but without work that is pending for the fabric; see Client::next_timer().
   Nanos next_timer() const noexcept;
   // Takes the oldest event; false if there is none. Call it after every call above: beyond 1,024 events, the
   // oldest are dropped.

@@ -141,7 +141,7 @@ struct BlockClient::Impl {
   bool begun = false;  // the recording of the devices has begun
   std::uint32_t max_requests;
   Nanos queue_timeout;
-  std::uint32_t max_pieces;  // maximum in the session; leaves room for device messages
+  std::uint32_t max_pieces;  // maximum pieces in the session; leaves room for device messages
   bool can_open;
   rnbd::ClientDevices devices;
   rnbd::ClientActions actions;
@@ -160,7 +160,7 @@ struct BlockClient::Impl {
   Nanos refusals_end = kNever;  // no request of a refused device is overdue before this time
   Nanos idle_since = kNever;    // since then, requests are held and no piece is in the session
   std::uint32_t in_flight = 0;  // pieces in the session
-  std::uint32_t under_way = 0;  // requests, until polled
+  std::uint32_t under_way = 0;  // requests whose completion is not polled yet
   AffinityRun affinity;
   Ring<BlockEvent> events;
   // Buffer of one poll(). A member, because initialising it in each call costs more than an empty poll.

@@ -131,8 +131,8 @@ BlockClient::Impl::Result BlockClient::Impl::next_piece(Request& request, Piece&
   if (io.offset % block != 0 || io.length % block != 0) return {Errc::invalid, kEinval};
   if (io.offset > size || io.length > size - io.offset) return {Errc::invalid, kEio};
   const bool writable = devices_by_slot[rnbd::slot_of(request.device)].writable;
-  // Checked before the device's capabilities, because a server reports no discard support for a device opened
-  // read-only.
+  // Write protection is checked before the device's capabilities, because a server reports no discard support
+  // for a device opened read-only.
   const bool changes = io.opcode != Opcode::read && io.opcode != Opcode::secure_erase;
   if (changes && !writable) return {Errc::invalid, kEperm};
   const std::uint32_t bytes =

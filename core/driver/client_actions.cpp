@@ -158,7 +158,8 @@ void Client::Impl::control(Fabric& fabric, Nanos now, const Connect& action) {
   request.extensions = action.extensions;
   std::array<std::byte, wire::kConnReqBytes> bytes{};
   const std::size_t size = wire::encode(request, bytes);
-  // An invalidation uses one more receive, before the response; the rest is for messages.
+  // A request needs a receive for its response and, if invalidation is offered, one before it. The other
+  // receives are for messages.
   const unsigned per_request = options.protocol.offer_invalidation ? 2U : 1U;
   ConnectionParams params{options.protocol.send_depth, per_request * options.protocol.max_depth + 128U,
                           per_request > 1 ? options.protocol.max_depth : 0U};

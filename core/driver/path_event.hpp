@@ -39,7 +39,7 @@ struct PathStatus {
   Reason reason = Reason::none;  // why the path was last lost or refused; none once it reconnected
   std::uint16_t peer_errno = 0;
   Reason last_cause = Reason::none;  // for attempts_exhausted: reason of the last failed attempt; else none
-  std::uint32_t attempt = 0;         // attempts since it was last connected
+  std::uint32_t attempt = 0;         // attempts since the path was last connected
   std::uint64_t reconnects = 0;      // reconnects after the first connection
   std::uint64_t failed_attempts = 0;
   std::uint64_t ios = 0;        // requests completed over this path

@@ -183,7 +183,7 @@ Errc check(const ServerConfig& config, const Capabilities& fabric) noexcept {
   const bool rest = config.send_depth >= 8 && config.max_sessions >= 1 && config.heartbeat.interval > 0;
   if (!geometry || !rest) return Errc::invalid;
   ServerConfig fitted = clamp_to(config, fabric);
-  fitted.probe_deliveries = fitted.probe_deliveries && config.probe_deliveries;  // config may disable it
+  fitted.probe_deliveries = fitted.probe_deliveries && config.probe_deliveries;  // config may disable probes
   const bool receives =
       fabric.max_receive_depth == 0 || server_receives(config, 0, false) < fabric.max_receive_depth;
   const bool fences = !config.always_invalidate || fabric.invalidation;

@@ -24,7 +24,7 @@ namespace rtrs {
 
 class Recorder;
 
-// Names one request until it is answered.
+// Identifies one request until it is answered.
 struct RequestId {
   std::uint16_t session = 0;
   std::uint16_t chunk = 0;
@@ -59,8 +59,8 @@ struct ServerStats {
   std::uint64_t fences = 0;             // fence requests answered
   std::uint64_t dropped_responses = 0;  // responses whose path was lost
   std::uint64_t stale_events = 0;
-  std::array<std::uint64_t, kReasonCount> lost_by{};      // paths_lost by Reason
-  std::array<std::uint64_t, kReasonCount> rejected_by{};  // rejected by Reason
+  std::array<std::uint64_t, kReasonCount> lost_by{};      // paths_lost, indexed by Reason
+  std::array<std::uint64_t, kReasonCount> rejected_by{};  // rejected, indexed by Reason
 };
 
 // Status of one path of a session.
@@ -128,7 +128,7 @@ class Server {
   };
   // Latest time of the next poll(); 0: at once.
   Nanos next_deadline() const noexcept;
-  // As next_deadline(), without work that is pending for the fabric: time of the next protocol timer.
+  // Like next_deadline(), but without work that is pending for the fabric: time of the next protocol timer.
   Nanos next_timer() const noexcept;
 
   Errc disconnect_path(Fabric&, Nanos now, std::uint16_t session, unsigned path);

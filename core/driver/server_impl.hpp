@@ -37,7 +37,7 @@ struct Server::Impl {
   // for a storm of connections.
   static constexpr unsigned kSetUpShare = 8;
   static constexpr unsigned kConnectCost = 1;
-  static constexpr unsigned kInfoCost = 4;  // INFO_REQ: memory and keys of a path
+  static constexpr unsigned kInfoCost = 4;  // cost of an INFO_REQ: memory and keys of a path
   static constexpr std::size_t kMaxSetups = 4096;
   // A poll that delays set-ups counts as this many events in `events_since_due`.
   static constexpr std::size_t kEventsOfShare = 128;
@@ -66,7 +66,7 @@ struct Server::Impl {
     // `requests` and `chunks` are empty until the first INFO_REQ, because sending a connect request costs a
     // client almost nothing.
     RequestStore requests{0, 0};
-    Region chunks;            // queue_depth * chunk_size
+    Region chunks;            // queue_depth * chunk_size bytes
     std::vector<Path> paths;  // up to the highest index that a connect request has used
     Path& path_of(ConKey key) noexcept { return paths[key.path]; }
     std::string name;

@@ -85,7 +85,7 @@ class End {
   [[nodiscard]] Lines seen() const { return receiver_ ? receiver_->seen : Lines{}; }
 
   TestMemory memory;
-  Lines wanted;       // as the other peer sent it
+  Lines wanted;       // expected events, from what the other peer sent
   ByteVector shadow;  // bytes that the other peer wrote into the window
 
  private:

@@ -13,7 +13,7 @@ constexpr std::uint32_t kKey = 0x01020304;
 constexpr std::uint32_t kSecond = 0x05060708;
 constexpr std::uint64_t kBase = 0x7000;
 constexpr std::size_t kWindow = 3000;
-constexpr std::size_t kReceives = 65536;  // where the receives are
+constexpr std::size_t kReceives = 65536;  // offset of the receives
 constexpr std::size_t kReceive = 700;
 constexpr std::size_t kMemory = kReceives + 64 * kReceive;
 
@@ -92,7 +92,7 @@ struct Run {
   bool crc = false;
   std::size_t capacity = 64;
   bool place = false;
-  std::vector<std::size_t> steps{~std::size_t{0}};  // used in turn
+  std::vector<std::size_t> steps{~std::size_t{0}};  // sizes of the pieces, used in turn
   std::size_t dies_at = ~std::size_t{0};            // bytes before the first key is invalidated
 
   [[nodiscard]] Ended over(const ByteVector& octets) const {

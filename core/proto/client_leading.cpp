@@ -78,7 +78,7 @@ void ClientSession::give_way(Nanos now, ClientActions& out) noexcept {
   giving_way_ = new_home_ = false;
 }
 
-// As give_way(), for paths with no attempt in progress.
+// Like give_way(), for paths with no attempt in progress.
 void ClientSession::join_next() noexcept {
   for (ClientPath& path : paths_)
     if (path.state() != PathState::connecting && !path.connected() && (new_home_ || path.leads()))

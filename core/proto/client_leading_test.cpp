@@ -21,7 +21,7 @@ class ClientLeadingTest : public ClientSessionFixture {
     lose(0);
     drain(0);
   }
-  // As lose_only_connected_path(). Then path 0 gets no response and path 1 is rejected with "unknown
+  // Like lose_only_connected_path(). Then path 0 gets no response and path 1 is rejected with "unknown
   // session", until path 1 may create the session.
   void recreate_session_over_path_1() {
     lose_only_connected_path();

@@ -185,7 +185,7 @@ TEST_F(ClientOutageTest, QueueTimeoutCountsFromTheLossOfTheLastPath) {
   EXPECT_GE(now - lost, config.queue_timeout);
 }
 
-TEST_F(ClientOutageTest, UnansweredFenceDoesNotRestartQueueTimeout) {  // seed 9507
+TEST_F(ClientOutageTest, UnansweredFenceDoesNotRestartQueueTimeout) {  // found by seed 9507
   ClientConfig config = small_config();
   config.fence_failed = UnfencedReplay::replay;
   config.queue_timeout = config.fence_timeout + seconds(10);

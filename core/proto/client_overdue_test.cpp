@@ -133,7 +133,7 @@ TEST_F(ClientOverdueTest, KernelServerChunkStaysUnusedUntilTheNextIncarnation) {
   EXPECT_EQ(session.permit(stuck.permit).state, Permit::State::free);
 }
 
-TEST_F(ClientOverdueTest, RequestsWaitAtMostQueueTimeoutForAUsablePermit) {  // seed 91221
+TEST_F(ClientOverdueTest, RequestsWaitAtMostQueueTimeoutForAUsablePermit) {  // found by seed 91221
   ClientConfig config = impatient();
   config.max_depth = 1;
   session = ClientSession(config);

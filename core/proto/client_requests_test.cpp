@@ -156,7 +156,7 @@ TEST_F(ClientRequestsTest, RequestsOfARemovedPathAreReleasedIfProofIsImpossible)
   EXPECT_FALSE(only<FailedOver>().fenced);
 }
 
-TEST_F(ClientRequestsTest, FenceIsKeptIfItsPathIsAddedAgain) {  // seed 77211
+TEST_F(ClientRequestsTest, FenceIsKeptIfItsPathIsAddedAgain) {  // found by seed 77211
   open(2);
   submit();
   const PostRequest request = only<PostRequest>();

@@ -152,7 +152,7 @@ class ClientSession {
   };
   static const ClientPath kAbsentPath;
 
-  ClientPath* current(const ConKey&) noexcept;  // null, and counted, for a key of an older incarnation
+  ClientPath* current(const ConKey&) noexcept;  // counts a key of an older incarnation and returns null
   void finish_step(Nanos now, ClientActions&) noexcept;
 
   // client_leading.cpp: which path creates the session
@@ -242,8 +242,8 @@ class ClientSession {
   std::uint32_t max_io_size_ = 0;
   std::uint32_t max_hdr_size_ = 0;
   std::uint32_t connected_ = 0;
-  Nanos down_since_ = 0;            // when the last path was lost; 0 while one is connected
-  Nanos exhausted_since_ = kNever;  // when the last usable permit was given up; kNever: some permit is usable
+  Nanos down_since_ = 0;            // time at which the last path was lost; 0 while one is connected
+  Nanos exhausted_since_ = kNever;  // time since which no permit is usable; kNever: some permit is usable
   std::uint32_t cursor_ = 0;
   std::uint32_t next_fence_serial_ = 1;
   std::uint16_t queue_head_ = kNoPermit;
@@ -255,8 +255,8 @@ class ClientSession {
   Nanos alive_at_ = 0;  // send time of the newest message that the server answered: the session existed then
   bool ever_connected_ = false;
   bool pump_ = false;
-  bool giving_way_ = false;  // a path connected; other leading paths were not changed yet
-  bool new_home_ = false;    // that path is the only connected one, and was never connected before
+  bool giving_way_ = false;  // a path connected; give_way() must still handle other paths
+  bool new_home_ = false;    // the path of giving_way_ is the only connected one, and is new
   bool closing_ = false;
   bool closing_paths_ = false;
   bool ended_ = false;

@@ -224,7 +224,7 @@ TEST_F(ClientSessionTest, HeartbeatToleranceSurvivesReconnects) {  // R28
     drain(0);
     pass(seconds(40));
     bring_up(0);
-    pass(seconds(6));  // one heartbeat is out; its answer is late
+    pass(seconds(6));  // one heartbeat is unanswered; its reply is late
     ASSERT_TRUE(session.path(0).connected());
     feed(ImmReceived{now, key(0, 0), wire::encode_hb(wire::ImmType::hb_ack)});
   }

@@ -37,7 +37,7 @@ struct ClientConfig {
   std::uint16_t con_num = 3;        // connections per path: one for service, the rest for IO; 2 .. kMaxCons
   std::uint16_t max_depth = 512;    // maximum number of permits, 1 .. kMaxPermits; the server may offer fewer
   std::uint16_t send_depth = 1024;  // send queue entries of a connection, at least 8
-  wire::Extensions extensions = wire::kKnownExtensions;  // offered
+  wire::Extensions extensions = wire::kKnownExtensions;  // extensions offered to the server
   bool imm_consumes_receive = true;                      // copied from the fabric's capabilities
   bool offer_invalidation = false;                       // each READ offers its own key (needs per_io_keys)
   MultipathPolicy policy = MultipathPolicy::min_inflight;

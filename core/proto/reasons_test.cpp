@@ -1,4 +1,4 @@
-// The table of reasons: complete, of one form, and the same as in docs/reasons.md.
+// The table of reasons is complete, uniform, and equal to docs/reasons.md.
 #include "core/proto/reasons.hpp"
 
 #include <gtest/gtest.h>

@@ -125,7 +125,7 @@ class ServerSession {
     RTRS_FIELDS(index, connected, waiting, closing, ended, batches, paths, fences, chunks)
   };
   struct Verdict {
-    Reason reason = Reason::none;  // none: accept
+    Reason reason = Reason::none;  // none: the request is accepted
     int peer_errno = 0;
     bool supersedes = false;
   };

@@ -10,7 +10,7 @@ namespace {
 
 class ServerWideTest : public ServerSessionTest {
  protected:
-  static constexpr std::uint16_t kWide = 3 * kConsPerStep;  // connections
+  static constexpr std::uint16_t kWide = 3 * kConsPerStep;  // number of connections
 
   // Checks that each connection of the only path was disconnected once.
   void expect_all_ended(std::size_t cons) {

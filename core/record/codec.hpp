@@ -77,7 +77,7 @@ std::uint8_t* put_record(std::uint8_t* out, InstanceId instance, const T& value,
   return put_fields(out, value);
 }
 
-// As put_fields(), for a value of built-in kind `kind` at address `value`; null for an unknown kind.
+// Like put_fields(), for a value of built-in kind `kind` at address `value`; null for an unknown kind.
 std::uint8_t* put_record(std::uint8_t* out, KindId kind, InstanceId instance, const void* value,
                          Nanos& last) noexcept;
 

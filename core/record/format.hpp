@@ -44,7 +44,7 @@ enum HeaderFlags : std::uint32_t {
 struct Header {
   std::uint16_t major = kMajor;
   std::uint16_t minor = kMinor;
-  std::uint32_t flags = 0;  // HeaderFlags
+  std::uint32_t flags = 0;  // bits of HeaderFlags
   Origin origin;
   Schema schema;
   bool operator==(const Header&) const = default;

@@ -19,7 +19,7 @@
 
 namespace rtrs::rnbd {
 
-inline constexpr unsigned kMaxClientDevices = 64;  // per session, including devices being unmapped
+inline constexpr unsigned kMaxClientDevices = 64;  // maximum per session, including devices being unmapped
 // Number of consecutive reopens of a device without a successful IO after which its IO fails.
 inline constexpr unsigned kMaxFutileReopens = 3;
 
@@ -131,7 +131,7 @@ struct IoDone {
   std::uint16_t peer_errno = 0;
   IoTicket ticket{};
   Nanos now = 0;
-  // In a trace the fields of the ticket stand beside the others.
+  // In a trace, the ticket's fields are fields of the event itself.
   template <class Self, class Visitor>
   static constexpr void visit_fields(Self& self, Visitor&& visit) {
     visit("now", self.now);
@@ -216,7 +216,7 @@ enum class Disposition : std::uint8_t {
 struct IoStart {
   std::uint32_t device_id = 0;  // id for the IO's header
   IoTicket ticket{};
-  // As IoDone.
+  // In a trace, the ticket's fields are fields of the event itself.
   template <class Self, class Visitor>
   static constexpr void visit_fields(Self& self, Visitor&& visit) {
     visit("device_id", self.device_id);

@@ -223,7 +223,7 @@ class ServerDevices {
     std::uint64_t syncs_started = 0;
     std::uint32_t syncs_running = 0;                                  // syncs in storage now
     std::uint32_t settling = 0;                                       // operations of Kind::settling
-    std::uint32_t sync_failures = 0;                                  // reported by storage to this device
+    std::uint32_t sync_failures = 0;                                  // sync failures that storage reported
     wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // mode of the first OPEN; enforced
     DeviceState state = DeviceState::vacant;
     std::uint16_t sync_error = 0;  // errno of every flush until the device is closed; 0: none
@@ -270,7 +270,7 @@ class ServerDevices {
   };
   struct Operation {
     std::uint64_t request = 0;
-    wire::rnbd::Io io{};  // late
+    wire::rnbd::Io io{};  // for Kind::late
     std::uint32_t data_len = 0;
     std::uint16_t device = 0;
     std::uint16_t next_vacant = 0;

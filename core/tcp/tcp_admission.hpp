@@ -97,7 +97,7 @@ class Admission {
   Poller& poller_;
   TcpStats& stats_;
   iwarp::MutableBytes inbox_;
-  unsigned handshakes_ = 0;  // performed in this round
+  unsigned handshakes_ = 0;  // handshake steps in this round
   std::vector<std::unique_ptr<Watched>>& free_at_next_poll_;
   std::function<void(LogLevel, const std::string&)> say_;
   std::uint16_t port_ = 0;
