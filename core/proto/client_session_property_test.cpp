@@ -49,8 +49,7 @@ RC_GTEST_PROP(PermitPool, LowestFreePermitIsNext, (const std::vector<std::uint8_
   }
 }
 
-RC_GTEST_PROP(HeartbeatBounds, SilenceIsDetectedWithinItsBounds,
-              (const std::vector<std::uint16_t>& gaps)) {
+RC_GTEST_PROP(HeartbeatBounds, SilenceIsDetectedWithinItsBounds, (const std::vector<std::uint16_t>& gaps)) {
   HeartbeatConfig config;
   config.interval = *rc::gen::inRange<Nanos>(2, 50'000);
   config.missed_max = *rc::gen::inRange<std::uint32_t>(1, 9);
