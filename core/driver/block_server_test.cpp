@@ -171,7 +171,7 @@ TEST_F(BlockServerTest, ExportOpenedAfterClientDisconnectIsClosed) {
   turn();
   EXPECT_EQ(closed, std::vector<std::uint64_t>{last_handle});
   EXPECT_EQ(ended.size(), 1U);
-  EXPECT_FALSE(server.export_opened(fabric, now, opens[0].id, good("disk"))) << "the caller must close the export";
+  EXPECT_FALSE(server.export_opened(fabric, now, opens[0].id, good("disk"))) << "the caller must close it";
 }
 
 TEST_F(BlockServerTest, DeviceIsClosedAfterItsLastOperation) {
