@@ -16,7 +16,7 @@ using test::BlockServerTest;
 using test::RawClient;
 using wire::rnbd::Opcode;
 
-TEST_F(BlockServerTest, ARequestGoesToStorageAndItsResultToTheClient) {
+TEST_F(BlockServerTest, RequestReachesStorageAndItsResultTheClient) {
   RawClient client = connect();
   const std::uint32_t device = opened(client, "disk");
   client.chunk(3)[4095] = std::byte{42};

@@ -210,7 +210,7 @@ TEST_F(ClientPollTest, ArrivedAnswerIsHandledFirstIfFabricChecksRarely) {
   expect_second_connect(client);
 }
 
-TEST_F(ClientPollTest, EventFloodDelaysDeadlinesOnlyForAWhile) {
+TEST_F(ClientPollTest, EventFloodDelaysDeadlinesForALimitedTime) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
   answer_behind(100'000);

@@ -123,7 +123,7 @@ TEST_F(ServerPollTest, PathIsClosedIfNoInfoReqArrives) {
   EXPECT_EQ(server.sessions()[0].paths[0].reason, Reason::handshake_timeout);
 }
 
-TEST_F(ServerPollTest, EventFloodDelaysDeadlinesOnlyForAWhile) {
+TEST_F(ServerPollTest, EventFloodDelaysDeadlinesForALimitedTime) {
   queue_info_req_after(1'000'000);
   EXPECT_FALSE(connects_late());
 }
@@ -217,7 +217,7 @@ TEST_F(SetupStormTest, MessageAfterAStormIsHandledBeforeItsDeadline) {
   EXPECT_TRUE(up);
 }
 
-TEST_F(SetupStormTest, ConnectStormDelaysDeadlinesOnlyForAWhile) {
+TEST_F(SetupStormTest, ConnectStormDelaysDeadlinesForALimitedTime) {
   storm(20'000);
   for (unsigned polls = 0; polls < 100; ++polls) poll(seconds(8) + config().handshake_timeout);
   EXPECT_EQ(server.sessions()[0].paths[0].reason, Reason::handshake_timeout);

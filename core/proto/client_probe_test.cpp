@@ -88,7 +88,7 @@ TEST_F(ClientProbeTest, IdleConnectionsAreNotProbed) {
   EXPECT_TRUE(session.path(0).connected());
 }
 
-TEST_F(ClientProbeTest, AnUnansweredProbeIsNotRepeated) {
+TEST_F(ClientProbeTest, UnansweredProbeIsNotRepeated) {
   open(1);
   submit();
   const PostRequest first = only<PostRequest>();

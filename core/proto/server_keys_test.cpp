@@ -88,7 +88,7 @@ TEST_F(FreshKeyTest, InvalidationOnALostPathDeliversNoRequest) {
   EXPECT_TRUE(session->chunk_idle(2));
 }
 
-TEST_F(FreshKeyTest, InvalidationThatIsNeverReportedDoesNotHoldThePath) {
+TEST_F(FreshKeyTest, UnreportedInvalidationDoesNotDelayTheRelease) {
   const Keys keys = bring_up(1);
   const Keys other = bring_up(2);
   feed(write(keys.io, 2));

@@ -228,13 +228,13 @@ TEST_F(ServerRegistryTest, R13L13OneOwnerOfAName) {
   EXPECT_EQ(claim(b, 6), 0) << "the refusal left nothing behind";
 }
 
-TEST_F(ServerRegistryTest, ASessionKeepsItsName) {
+TEST_F(ServerRegistryTest, SessionKeepsItsName) {
   const auto a = admit(1).session;
   EXPECT_EQ(claim(a, 5), 0);
   EXPECT_EQ(claim(a, 6), wire::linux_errno::kEperm);
 }
 
-TEST_F(ServerRegistryTest, TheNameIsFreeOnceItsSessionIsDropped) {
+TEST_F(ServerRegistryTest, NameIsFreeOnceItsSessionIsDropped) {
   const auto a = admit(1).session;
   const auto b = admit(2).session;
   EXPECT_EQ(claim(a, 5), 0);

@@ -278,7 +278,7 @@ TEST_F(ClientCache, LaterMappingOfTheNameReportsNoLoss) {
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
-TEST_F(ClientCache, TheNatureOfOperations) {
+TEST_F(ClientCache, OperationsHaveTheirNature) {
   using wire::rnbd::Opcode;
   for (const Opcode change : {Opcode::write, Opcode::discard, Opcode::write_zeroes}) {
     EXPECT_TRUE(nature_of(change, false).changes && !nature_of(change, false).durable);

@@ -14,7 +14,7 @@ using namespace test;
 using Bytes = std::vector<std::byte>;
 using wire::rnbd::Opcode;
 
-TEST(ServerIo, IoGoesToItsExport) {
+TEST(ServerIo, IoReachesItsExport) {
   Session session;
   const auto first = session.opened("a");
   const auto second = session.opened("b");

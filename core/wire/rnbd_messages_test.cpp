@@ -284,7 +284,7 @@ TEST(Rnbd, LowerVersionIsNegotiated) {
   EXPECT_EQ(negotiated_version(255), 2);
 }
 
-TEST(Rnbd, Words) {
+TEST(Rnbd, EnumeratorsHaveTheirText) {
   EXPECT_STREQ(to_string(Opcode::write_zeroes), "write_zeroes");
   EXPECT_STREQ(to_string(static_cast<Opcode>(77)), "unknown");
   EXPECT_STREQ(to_string(AccessMode::read_only), "ro");
