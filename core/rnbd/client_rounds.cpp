@@ -101,7 +101,7 @@ void ClientDevices::finish_sess_info(const MessageDone& input, ClientActions& ac
     version_ = wire::rnbd::negotiated_version(response.value.version);
     return;
   }
-  if (needs_info_) return;  // response to an earlier round; this round sends SESS_INFO again
+  if (needs_info_) return;  // response to an earlier round; the next one sends SESS_INFO again
   needs_info_ = true;
   const std::uint16_t error = input.peer_errno != 0 ? input.peer_errno : std::uint16_t{kEinval};
   for (Device& device : devices_) {
@@ -112,7 +112,7 @@ void ClientDevices::finish_sess_info(const MessageDone& input, ClientActions& ac
 void ClientDevices::finish_open(Device& device, const MessageDone& input, ClientActions& actions) noexcept {
   if (!input.delivered) return undelivered_open(device);
   if (input.peer_errno != 0) {
-    // The OPEN belongs to an earlier round; this round sends it again.
+    // If needs_open is set, the OPEN belongs to an earlier round; the next round sends it again.
     if (!device.needs_open) refuse_device(device, input.peer_errno, actions);
     return;
   }
