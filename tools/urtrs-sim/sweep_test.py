@@ -156,5 +156,5 @@ def test_remaining_seeds_are_printed_without_a_state(tmp_path):
     out = sweep_of("--seeds", "0..100000000", "--time", "1s", "--without", "crash")
     rest = re.search(r"^continue with: urtrs-sim sweep --without crash .*--seeds ([0-9]+)\.\.100000000$", out, re.M)
     assert 0 < int(rest[1]) <= played(out)
-    assert "go on" not in sweep_of("--seeds", "0..3")
-    assert "go on" not in sweep_of("--seeds", "18446744073709551612..18446744073709551615")
+    assert "continue with" not in sweep_of("--seeds", "0..3")
+    assert "continue with" not in sweep_of("--seeds", "18446744073709551612..18446744073709551615")
