@@ -81,7 +81,7 @@ def test_the_129th_path_is_rejected_with_the_limit(server):
     with pytest.raises(OSError) as refused:
         IwarpClient(server.port, "wide", paths=clients[0].paths, source="127.0.8.1")
     assert refused.value.errno == errno.ECONNRESET
-    server.logged(r"reason=too_many_paths errno=104: the session has 128 paths, the maximum of the protocol; leave paths out")
+    server.logged(r"reason=too_many_paths errno=104: the session has 128 paths, the maximum of the protocol; configure fewer paths")
     clients[0].beat()
     close(clients)
 
