@@ -89,7 +89,7 @@ class TcpListener final : public Admission {
   std::vector<net::UniqueFd> listening_;
   std::vector<ConnectRequest> requests_;
 
-  // Used only by the thread.
+  // Used only by the listener thread.
   std::map<int, Handshake> handshakes_;  // keyed by descriptor
   std::uint64_t closed_ = 0;             // handshakes closed since the last log line
   std::uint64_t dropped_clients_ = 0;

@@ -30,18 +30,18 @@ struct AuthChoice {
 
 struct FabricOptions {
   std::string fabric = "tcp";
-  std::string provider = "tcp";       // libfabric
+  std::string provider = "tcp";       // libfabric only
   bool crc = false;                   // tcp: requests a CRC-32C behind each frame
   std::string device;                 // verbs: RDMA device; empty: the one that has the address
   unsigned retry_count = 6;           // verbs, 0 to 7
   std::string invalidation = "auto";  // verbs: auto, windows, registration; of a program: off, no per-IO key
   unsigned ack_timeout = 0;           // verbs, 0 to 31; 0: negotiated while connecting
   unsigned tos = 0;                   // verbs, 0 to 255; 0: default of the host
-  bool relaxed_ordering = false;      // verbs
-  bool thread_domains = false;        // verbs
+  bool relaxed_ordering = false;      // verbs only
+  bool thread_domains = false;        // verbs only
   std::string post = "send";          // verbs: auto, wr or send
-  TlsChoice tls;                      // tcp
-  AuthChoice auth;                    // verbs and libfabric
+  TlsChoice tls;                      // tcp only
+  AuthChoice auth;                    // verbs and libfabric only
   bool operator==(const FabricOptions&) const = default;
 };
 

@@ -113,7 +113,7 @@ std::string dashed(std::string_view name);  // "rdma-tos" for rdma_tos
 std::string parse(const Rule& rule, std::string_view name, std::string_view value, Value& out);
 // The value as a user writes it.
 std::string written(const Rule& rule, const Value& value);
-std::string range(const Rule& rule, std::string_view between);  // "10ms to 1h" for " to "
+std::string range(const Rule& rule, std::string_view between);  // `between` " to ": "10ms to 1h"
 std::vector<std::string> choices(const Rule& rule);             // words of a rule of Kind::word
 
 template <class Target>

@@ -156,7 +156,7 @@ class RemoteDevice {
                     std::forward<Token>(token));
   }
 
-  // As BlockClient::resize(): sets the size of an open device in sectors of 512 bytes until it is reopened,
+  // Like BlockClient::resize(): sets the size of an open device in sectors of 512 bytes until it is reopened,
   // regardless of the server. geometry() changes at once, and on_device is called. Returns false if the
   // device is not mapped, or if the size is not a multiple of its logical blocks.
   bool resize(std::uint64_t sectors);

@@ -220,7 +220,7 @@ tl::expected<ExportSpec, std::string> parse_export(const std::string& text) {
   reader.add_export_flag(text);
   if (!reader.problems().empty()) {
     ConfigProblem problem = reader.problems().front();
-    constexpr std::string_view kFlag = "--export ";  // absent in `text`, so not wanted in the hint
+    constexpr std::string_view kFlag = "--export ";  // removed from the hint: `text` does not have it
     if (const std::size_t at = problem.hint.find(kFlag); at != std::string::npos)
       problem.hint.erase(at, kFlag.size());
     return tl::unexpected(problem.message + (problem.hint.empty() ? "" : "; " + problem.hint));

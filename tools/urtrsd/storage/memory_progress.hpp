@@ -17,7 +17,7 @@ class MemoryProgress {
   static constexpr std::uint32_t kCopySlice = 256 * 1024;          // bytes of one read, write or zero
   static constexpr std::uint32_t kReleaseSlice = 4 * 1024 * 1024;  // bytes of one release
 
-  MemoryProgress() = default;  // done
+  MemoryProgress() = default;  // an operation that is complete
   // `offset`, `bytes` and `page` are in bytes; the range must lie within the device. `page`: page size of the
   // system, a power of two to which the memory is aligned. `keep_pages`: write_zeroes keeps the pages
   // allocated. A discard always releases them.

@@ -89,8 +89,8 @@ class StorageEngine {
   // few slices of MemoryProgress per call, so call it again while has_news().
   std::size_t poll(std::span<StorageResult> done) noexcept;
 
-  // As poll(), but blocks until at least one operation completes. Returns 0 only if no operation is in flight
-  // or `done` is empty.
+  // Like poll(), but blocks until at least one operation completes. Returns 0 only if no operation is in
+  // flight or `done` is empty.
   std::size_t wait(std::span<StorageResult> done) noexcept;
 
   // Readable while poll() has a completion of the kernel or of a thread to process.

@@ -291,7 +291,7 @@ TEST_P(EngineTrouble, FullDiskIsReported) {
   EXPECT_GT(outcomes[0], 0);
   EXPECT_GT(outcomes[28], 0);
   EXPECT_EQ(outcomes[0] + outcomes[28], 32);
-  // tmpfs does not support zero_range, but punch_hole: this frees space, and writes succeed again.
+  // tmpfs supports punch_hole but not zero_range. Punching a hole frees space, so writes succeed again.
   EXPECT_EQ(run(*engine, range(*opened.device, Opcode::write_zeroes, 0, kSize)), 0);
   EXPECT_EQ(run(*engine, io(*opened.device, Opcode::write, 128 * 30, buffer)), 0);
   Buffer read(buffer.size(), std::byte{1});
