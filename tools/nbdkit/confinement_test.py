@@ -76,7 +76,7 @@ def client(folder, keys, server, device, command):
                      f"tls_keys={keys}", "connect_timeout=20s", "--run", command, options=["--host=web"])
 
 
-def test_export_map_and_io(folder, keys, server):
+def test_data_is_copied_to_and_from_an_export(folder, keys, server):
     assert len(re.findall("warning.*io_uring cannot be used", server.text())) == 1, server.text()
     assert "Operation not permitted (1)" in server.text() and "seccomp profile" in server.text()
     before = (folder / "disk.img").read_bytes()
@@ -106,7 +106,7 @@ def test_doctor_reports_the_configuration_of_urtrsd(folder):
     assert re.search("warn +/proc ", text), text
 
 
-def test_hosts_of_the_same_name_at_the_same_time(folder, keys, server):
+def test_hosts_of_the_same_name_connect_at_the_same_time(folder, keys, server):
     for name in ("a.img", "b.img"):
         shutil.copy(folder / "disk.img", folder / name)
         os.chown(folder / name, confined.FIRST_ID + confined.USER, confined.FIRST_ID + confined.USER)

@@ -117,7 +117,7 @@ def test_a_dead_path_shows_the_next_attempt(web1, server):
     until("the path is connected again", lambda: paths() == ["connected"])
 
 
-def test_policy_statistics_and_the_dump(web1):
+def test_policy_statistics_and_dump_commands(web1):
     client("session policy web1 ml", "done")
     assert client("session show web1", "client_session_show")["policy"] == "min-latency"
     assert "no policy" in urtrs("client", "session", "policy", "web1", "best", code=2)
@@ -149,7 +149,7 @@ def test_timers_show_their_origin(start):
     assert "did you mean \"web1\"" in urtrs("client", "timers", "web2", code=1)
 
 
-def test_metrics_of_all_clients(start):
+def test_metrics_cover_all_clients(start):
     start("web1")
     start("web2")
     text = client("metrics", "client_metrics")["text"]
@@ -164,7 +164,7 @@ def test_metrics_of_all_clients(start):
     assert all(re.fullmatch(r'[a-z_]+\{([a-z_]+="[^"\\]*"(,(?!\})|(?=\})))+\} [0-9.e+-]+', line) for line in samples), text
 
 
-def test_devices(web1):
+def test_devices_are_mapped_resized_and_unmapped(web1):
     client("device map disk1 web1 ro", "mapped")
     assert client("device show disk1", "client_device_show")["access_mode"] == "ro"
     assert client("device list", "client_devices")["devices"][0]["state"] == "open"
@@ -182,7 +182,7 @@ def test_devices(web1):
     assert "No such" in unknown and "Check the name" in unknown
 
 
-def test_events(web1):
+def test_monitor_prints_events_that_fit_the_schema(web1):
     watch = subprocess.Popen([URTRS, "client", "monitor", "--json", "--count=3"], stdout=subprocess.PIPE, text=True)
 
     def cut():

@@ -93,7 +93,7 @@ def test_silent_sockets_do_not_block_other_clients(start):
     beside.end()
 
 
-def test_descriptors_used_up(start):
+def test_exhausted_descriptors_reject_clients_with_an_error(start):
     server = start(descriptors=200)
     beside = Beside(server)
     held, errors = [], []
@@ -113,7 +113,7 @@ def test_descriptors_used_up(start):
     beside.end()
 
 
-def test_memory_used_up(start):
+def test_the_server_survives_exhausted_memory(start):
     server = start(descriptors=4096, address_space=900 << 20, depth=512)
     beside = Beside(server)
     held, errors = [], []
@@ -131,7 +131,7 @@ def test_memory_used_up(start):
     beside.end()
 
 
-def test_half_open_sessions(start):
+def test_half_open_sessions_do_not_block_new_clients(start):
     server = start("--max-sessions", "32", descriptors=1024)
     beside = Beside(server)
     before, held = resident_mib(server), []
@@ -150,7 +150,7 @@ def test_half_open_sessions(start):
             one.close()
 
 
-def test_sessions_of_one_address(start):
+def test_sessions_of_one_address_are_limited(start):
     server = start("--max-sessions", "8", "--max-host-sessions", "3", descriptors=1024)
     held = [Client(server.port, timeout=5) for _ in range(3)]
     with pytest.raises(Refused) as refused:
@@ -165,7 +165,7 @@ def test_sessions_of_one_address(start):
         one.close()
 
 
-def test_half_requests(start):
+def test_incomplete_connect_requests_do_not_block_new_clients(start):
     server = start(descriptors=1024)
     beside = Beside(server)
     stop = threading.Event()
@@ -199,7 +199,7 @@ def test_half_requests(start):
 
 
 @pytest.mark.parametrize("offset", [64, 1 << 16, 1 << 18])
-def test_key_of_nothing(start, offset):
+def test_the_rkey_of_empty_writes_gives_no_access_to_memory(start, offset):
     """An RDMA write to the rkey of empty writes, with bounds that wrap around, must not change memory. If the provider
     copies the data in user space, the write crashes the process."""
     server = start()
@@ -233,6 +233,6 @@ def copies_in(pid, mark):
     return found
 
 
-def test_untrusted_network(start):
+def test_listening_on_all_addresses_causes_a_warning(start):
     assert "trusted" not in start().text(), "a warning on loopback"
     start("--listen=0.0.0.0").logged(r"warning .*0\.0\.0\.0.*trusted")

@@ -197,7 +197,7 @@ def test_invalid_messages_after_the_handshake_are_terminated(scene, what):
     scene.logged(r"protocol_violation: ")
 
 
-def test_a_terminate_message(scene):
+def test_a_terminate_message_closes_the_connection(scene):
     sock = stranger(scene)
     sock.sendall(untagged(TERMINATE, 1, bytes(4), queue=2))
     assert is_closed_by(sock) == b""
@@ -205,7 +205,7 @@ def test_a_terminate_message(scene):
 
 
 @pytest.mark.parametrize("bits", range(48, 64))
-def test_writes_that_wrap(scene, bits):
+def test_writes_with_a_wrapping_range_are_terminated(scene, bits):
     session = IwarpClient(scene.port, timeout=GOOD_TIME)
     key = session.chunks[0][1]
     session.sockets[1].sendall(tagged(key, (1 << 64) - (1 << (63 - bits)) * 2, os.urandom(1 << 15)))
@@ -236,7 +236,7 @@ def test_writes_with_a_key_of_another_session_are_terminated(start):
     beside.end()
 
 
-def test_empty_writes(scene):
+def test_a_flood_of_empty_writes_does_not_delay_others(scene):
     """A flood of empty writes must not delay other clients."""
     sock = stranger(scene)
     end, flood = time.monotonic() + 3, tagged(0, 0, b"") * 4096
@@ -246,7 +246,7 @@ def test_empty_writes(scene):
     sock.close()
 
 
-def test_half_headers(scene):
+def test_incomplete_headers_do_not_block_new_clients(scene):
     """Twenty incomplete headers per second, for longer than the handshake timeout; new clients must still get in."""
     held, end = [], time.monotonic() + HANDSHAKE + 2
     while time.monotonic() < end:
@@ -259,7 +259,7 @@ def test_half_headers(scene):
 
 
 @pytest.mark.parametrize("descriptors", [256, 1024])
-def test_silent_sockets(start, descriptors):
+def test_silent_sockets_do_not_block_new_clients(start, descriptors):
     server = start(descriptors=descriptors)
     beside = Beside(server)
     held = []
@@ -272,7 +272,7 @@ def test_silent_sockets(start, descriptors):
     beside.end()
 
 
-def test_half_sessions(scene):
+def test_half_open_sessions_do_not_prevent_new_ones(scene):
     held = []
     for _ in range(60):
         with contextlib.suppress(OSError):
@@ -282,7 +282,7 @@ def test_half_sessions(scene):
         sock.close()
 
 
-def test_no_first_message(scene):
+def test_a_client_without_a_first_message_is_disconnected(scene):
     sock = raw(scene, request_frame(connect_request(0, 2, os.urandom(16), os.urandom(16))))
     assert is_closed_by(sock, 2 * DEADLINE)[:16] == b"MPA ID Rep Frame"
 
@@ -306,7 +306,7 @@ def test_a_client_that_reads_no_responses_is_disconnected(start):
     assert server.process.poll() is None
 
 
-def test_messages_without_a_receive(scene):
+def test_messages_without_a_receive_do_not_affect_others(scene):
     """More messages than posted receives before the session exists: only this connection may be delayed or closed."""
     sock = stranger(scene)
     with contextlib.suppress(OSError):
@@ -316,7 +316,7 @@ def test_messages_without_a_receive(scene):
 
 
 @pytest.mark.parametrize("what", ["memory", "descriptors"])
-def test_one_address_takes_all_it_can(start, what):
+def test_one_address_leaves_resources_to_others(start, what):
     """The limit per address leaves resources for other addresses, which can connect and reconnect."""
     server = start("--max-sessions=64", "--connection-memory-mb=64") if what == "memory" else start(descriptors=128)
     beside = Beside(server)

@@ -31,7 +31,7 @@ def next_but_watchdog(manager):
     return message
 
 
-def test_ready_sessions_and_stopping(urtrsd, manager):
+def test_readiness_session_count_and_shutdown_are_reported(urtrsd, manager):
     server = start(urtrsd, manager)
     assert next_but_watchdog(manager) == "READY=1\nSTATUS=1 exports, 0 sessions\n"
     server.ready()

@@ -108,7 +108,7 @@ class TestDevice:
             with pytest.raises(OverflowError):
                 session.add_path("127.0.0.1", port)
 
-    def test_zero_and_discard(self, session):
+    def test_zeroed_and_discarded_ranges_read_as_zero(self, session):
         with session.open("disk0") as device:
             assert device.info.can_zero and device.info.can_discard
             device.write(b"z" * 4 * BLOCK, 0)
@@ -143,7 +143,7 @@ class TestDevice:
 
 
 class TestSession:
-    def test_statistics_and_paths(self, session, server):
+    def test_statistics_count_requests_and_paths_are_listed(self, session, server):
         with session.open("small") as device:
             before = session.stats()
             device.write(bytes(8 * BLOCK), 0)
@@ -156,7 +156,7 @@ class TestSession:
             assert (path.destination, path.port, path.state, path.reason) == ("127.0.0.1", server.port, "connected", "none")
             assert path.requests >= 2 and path.in_flight == 0
 
-    def test_a_second_path(self, session, server):
+    def test_a_second_path_can_be_added(self, session, server):
         with session.open("small") as device:
             session.add_path("127.0.0.1@127.0.0.2", server.port)
 

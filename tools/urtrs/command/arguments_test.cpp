@@ -19,7 +19,7 @@ Mistake bad(const Words& words) {
   return command ? Mistake{} : command.error();
 }
 
-TEST(Arguments, NounVerbAndArguments) {
+TEST(Arguments, NounVerbAndArgumentsAreParsed) {
   const Command command = good({"path", "disconnect", "web1", "ip:10.0.0.1@ip:10.0.0.2"});
   EXPECT_EQ(command.noun, "path");
   EXPECT_EQ(command.verb, "disconnect");
@@ -34,13 +34,13 @@ TEST(Arguments, PluralsPrefixesAndTheSideAreAccepted) {
   }
 }
 
-TEST(Arguments, VerbsWithoutANoun) {
+TEST(Arguments, VerbsWithoutANounAreAccepted) {
   EXPECT_EQ(good({"stats"}).verb, "stats");
   EXPECT_EQ(good({"mon"}).verb, "monitor");
   EXPECT_EQ(good({"trace", "start", "/tmp/x"}).arguments, (Words{"start", "/tmp/x"}));
 }
 
-TEST(Arguments, DoctorRdmaOptions) {
+TEST(Arguments, DoctorRdmaOptionsAreStored) {
   const Command command = good({"doctor", "--rdma", "--rdma-device=mlx5_0", "--rounds", "1000000"});
   EXPECT_EQ(command.options.rdma, (RdmaOptions{true, false, "mlx5_0", 1'000'000}));
   EXPECT_EQ(good({"doctor", "--rdma", "10.0.0.1", "--port=7"}).options.map.port, "7");

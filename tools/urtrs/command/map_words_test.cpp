@@ -78,7 +78,7 @@ TEST(MapWords, InvalidOptionsAreRejectedWithoutAServer) {
     EXPECT_EQ(told(&MapOptions::nbd, device), "") << device;
 }
 
-TEST(MapWords, UnmapAndRemapArguments) {
+TEST(MapWords, UnmapAndRemapArgumentsAreParsed) {
   const auto forced = unmap_words("unmap", {"ram0", "s", "force"});
   ASSERT_TRUE(forced);
   EXPECT_EQ(forced->session, "s");

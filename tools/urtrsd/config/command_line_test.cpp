@@ -56,7 +56,7 @@ TEST(CommandLine, EmptyValueDoesNotConsumeTheNextArgument) {
             "urtrsd: --tls-keys: expected non-empty string, got \"\"\n");
 }
 
-TEST(CommandLine, UsageErrors) {
+TEST(CommandLine, UsageErrorsAreExplained) {
   EXPECT_EQ(usage_error({"--prot", "5"}), "urtrsd: unknown option \"--prot\"; did you mean \"--port\"?\n");
   EXPECT_EQ(usage_error({"--prot=5"}), "urtrsd: unknown option \"--prot=5\"; did you mean \"--port\"?\n");
   EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--port", "abc"}),

@@ -379,7 +379,7 @@ TEST(ConfigFile, TheSampleInTheDocumentationIsValid) {
   EXPECT_EQ(reader.config().exports.size(), 4U);
 }
 
-TEST(ConfigText, NearestWord) {
+TEST(ConfigText, SuggestsTheNearestWord) {
   EXPECT_EQ(did_you_mean("prot", {"port", "trace"}), "did you mean \"port\"?");
   EXPECT_EQ(did_you_mean("zzz", {"port", "trace"}), "");
 }

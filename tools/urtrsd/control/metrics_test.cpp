@@ -34,7 +34,7 @@ bool has(const std::string& text, const std::string& line) {
   return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
 }
 
-TEST(Metrics, PathsDevicesAndCounters) {
+TEST(Metrics, PathsDevicesAndCountersHaveSamples) {
   const std::string text = metrics_text(input("web1"));
   const std::string labels = "{session=\"web1\",path=\"ip:10.0.0.1@ip:10.0.0.2\",index=\"0\"}";
   EXPECT_TRUE(has(text, "urtrs_path_up" + labels + " 1")) << text;

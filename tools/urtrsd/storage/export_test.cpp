@@ -183,7 +183,7 @@ TEST_P(Confined, AFailedOpenKeepsNoLease) {
   EXPECT_TRUE(exports->access().empty());
 }
 
-TEST_P(Confined, MissingSearchPath) {
+TEST_P(Confined, MissingSearchPathIsReported) {
   auto exports = catalog(directory_ / "nowhere");
   const auto problems = exports->check(Catalog::CheckLocks::take);
   ASSERT_EQ(problems.size(), 1U);
@@ -201,7 +201,7 @@ TEST(SearchPathAtRoot, FollowsAbsoluteLinks) {
   EXPECT_TRUE((*exports)->open("sess", directory / "link", AccessMode::read_only));
 }
 
-TEST(Catalog, ConfiguredExports) {
+TEST(Catalog, OnlyConfiguredNamesAreOpened) {
   TestDirectory directory;
   ExportSpec iso{"iso", directory.make_file("a.iso", kMiB), 0, true, 0};
   ExportSpec ram{"ram", "", 64 * 1024, false, 7};

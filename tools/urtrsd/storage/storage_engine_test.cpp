@@ -101,7 +101,7 @@ TEST_P(Engine, ReadsWhatWasWritten) {
   EXPECT_EQ(read, written);
 }
 
-TEST_P(Engine, FuaWrites) {
+TEST_P(Engine, FuaIsAcceptedForEveryChange) {
   Buffer written = filled(4096, 5);
   EXPECT_EQ(run(*engine_, io(device(), Opcode::write, 0, written, true)), 0);
   EXPECT_EQ(run(*engine_, range(device(), Opcode::write_zeroes, 0, 512, true)), 0);
