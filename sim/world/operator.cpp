@@ -86,7 +86,8 @@ void Operator::operate(ClientNode& client, PathOperation operation, std::uint32_
       break;
     case PathOperation::remove:
       if (!scenario_.directed && !may_remove(client, path)) break;
-      // Without a fence, only the path itself can provide the proof that its requests wait for.
+      // The load assumes that no request executes after it failed. Without the fence extension, only the path
+      // itself can prove that, so that its requests still need it.
       if (!scenario_.can_fence() && scenario_.fenced) break;
       remove(client, path);
       if (client.missing.size() == scenario_.paths) judge_.mark(Mark::all_removed);
