@@ -36,7 +36,7 @@ class CrowdWatch {
     std::uint32_t host = 0;
     wire::Uuid uuid{};
     unsigned connections = 0;
-    bool half_open = true;  // and not ended yet
+    bool half_open = true;  // no message arrived, and no connection was lost or ended
   };
   struct Asked {
     std::uint32_t request = 0;

@@ -64,8 +64,8 @@ class IoBook {
   // The client failed this write without a response from the server, which may still execute it. Its window
   // stays open until end_failed() or close_windows().
   void failed_unanswered(std::uint32_t io, unsigned start) { failed_.push_back({io, start}); }
-  // A request that this start of the client submitted at `invoked` succeeded. Writes that had failed by then
-  // must no longer take effect.
+  // Called when a request of this start of the client, submitted at `invoked`, succeeded. Writes that had
+  // failed before `invoked` must not take effect from now on.
   void end_failed(std::uint32_t client, unsigned start, Tick invoked) {
     if (failed_.empty()) return;
     const Tick now = tick();

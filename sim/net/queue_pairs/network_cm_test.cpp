@@ -88,7 +88,7 @@ TEST_F(NetworkTest, RestartedNodeIsEmptyAndOldKeysAreDead) {
   const RemoteKey old = remote_key;
   network.crash(1, false, calm);
   network.restart(1);
-  EXPECT_EQ(server->allocate(1).error(), Errc::fabric_error) << "a fabric of before the crash is inert";
+  EXPECT_EQ(server->allocate(1).error(), Errc::fabric_error) << "a fabric opened before the crash is inert";
   server = std::make_unique<SimFabric>(network, 1, calm);
   ASSERT_EQ(server->listen({}), Errc::ok);
   const ConKey second{0, 1, 2};
@@ -125,7 +125,7 @@ TEST_F(NetworkTest, CompletionOnWeakNetworkOnlyMeansCopied) {
   EXPECT_EQ(kinds(run_and_poll(*client)), Kinds{Kind::send_done});
   fill(source.bytes, 'b');
   heal(Way::to_server);
-  EXPECT_EQ(kinds(run_and_poll(*server)), Kinds{Kind::imm_received}) << "takes no receive";
+  EXPECT_EQ(kinds(run_and_poll(*server)), Kinds{Kind::imm_received}) << "consumes no receive";
   EXPECT_EQ(target.bytes[0], std::byte{'a'});
 }
 

@@ -41,7 +41,7 @@ TEST_F(NetworkTest, SwallowedConnectionDeliversNothingButItsLinkDoes) {
   post(*client, write(8, 1));
   EXPECT_TRUE(run_and_poll(*server).empty());
   client->connect(ConKey{0, 2, 1}, {"", "n1.p0"}, {64, 64}, {});
-  EXPECT_EQ(run_and_poll(*server).size(), 1u) << "connection management goes another way";
+  EXPECT_EQ(run_and_poll(*server).size(), 1u) << "connection management is not affected";
   network.swallow(qp, false, calm);
   EXPECT_EQ(run_and_poll(*server).size(), 1u);
 }

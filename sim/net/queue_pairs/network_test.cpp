@@ -30,7 +30,7 @@ TEST_F(NetworkTest, SendBufferIsReadAtDelivery) {
   post(*client, write(8, 1));
   fill(source.bytes, 'b');
   run_and_poll(*server);
-  EXPECT_EQ(target.bytes[0], std::byte{'b'}) << "whoever changes a buffer before completion sends the change";
+  EXPECT_EQ(target.bytes[0], std::byte{'b'}) << "a change of the buffer before the completion is sent";
 }
 
 TEST_F(NetworkTest, DeliveryAndCompletionTakeTheirLatency) {
@@ -40,7 +40,7 @@ TEST_F(NetworkTest, DeliveryAndCompletionTakeTheirLatency) {
   EXPECT_TRUE(poll(*client).empty());
   network.run_until(network.now() + network.config().latency, calm);
   EXPECT_EQ(poll(*server).size(), 1u);
-  EXPECT_TRUE(poll(*client).empty()) << "the acknowledgement takes its time too";
+  EXPECT_TRUE(poll(*client).empty()) << "the acknowledgement has a latency too";
 }
 
 TEST_F(NetworkTest, PostToFullSendQueueAcceptsPrefix) {
@@ -51,7 +51,7 @@ TEST_F(NetworkTest, PostToFullSendQueueAcceptsPrefix) {
   std::vector<WorkRequest> many(70, write(0, 1, false));
   EXPECT_EQ(client->post(many), 64u);
   run_and_poll(*client);
-  EXPECT_EQ(post(*client, many[0]), 0u) << "unsignalled work frees no place";
+  EXPECT_EQ(post(*client, many[0]), 0u) << "unsignalled work frees no slot";
 }
 
 TEST_F(NetworkTest, SignalledCompletionFreesAllEarlierSlots) {
@@ -147,7 +147,7 @@ TEST_F(NetworkTest, SendWithInvalidateKillsTheKey) {
   ASSERT_EQ(kinds(events), Kinds{Kind::key_invalidated});
   EXPECT_EQ(events[0].rkey, offered.rkey);
   post(*server, wr);
-  EXPECT_EQ(kinds(run_and_poll(*client)), Kinds{Kind::connection_lost}) << "a key dies once";
+  EXPECT_EQ(kinds(run_and_poll(*client)), Kinds{Kind::connection_lost}) << "a key is revoked only once";
 }
 
 TEST_F(NetworkTest, OutageBelowTheBudgetOnlyDelays) {

@@ -27,11 +27,11 @@ Delivery stalled(unsigned attempts) {
 
 TEST(DeliveryWatch, two_failed_retransmissions_while_small_packets_pass_are_a_black_hole) {
   tcp::DeliveryWatch watch;
-  EXPECT_FALSE(watch.is_black_hole(stalled(3), 1000, true)) << "it was never seen before";
+  EXPECT_FALSE(watch.is_black_hole(stalled(3), 1000, true)) << "the first check of the stall";
   EXPECT_FALSE(watch.is_black_hole(stalled(4), 1000, true));
   EXPECT_FALSE(watch.is_black_hole(stalled(4), 1000, true));
   EXPECT_TRUE(watch.is_black_hole(stalled(5), 1000, true));
-  EXPECT_FALSE(watch.is_black_hole(stalled(6), 1000, true)) << "told once for a stall";
+  EXPECT_FALSE(watch.is_black_hole(stalled(6), 1000, true)) << "a stall is reported once";
 }
 
 // Small packets of the stalled connection still pass, and Linux then resets its count of retransmissions to
@@ -49,11 +49,11 @@ TEST(DeliveryWatch, an_outage_is_no_black_hole) {
   tcp::DeliveryWatch watch;
   for (unsigned attempts = 1; attempts < 9; ++attempts)
     EXPECT_FALSE(watch.is_black_hole(stalled(attempts), 1000, false));
-  EXPECT_FALSE(watch.is_black_hole(stalled(9), 1000, true)) << "it ended since the last look";
+  EXPECT_FALSE(watch.is_black_hole(stalled(9), 1000, true)) << "the outage ended since the last check";
   EXPECT_FALSE(watch.is_black_hole(stalled(9), 1000, true)) << "nothing was sent since";
   Delivery just_sent = stalled(10);
   just_sent.quiet = milliseconds(20);
-  EXPECT_FALSE(watch.is_black_hole(just_sent, 1000, true)) << "its acknowledgement may be on the way";
+  EXPECT_FALSE(watch.is_black_hole(just_sent, 1000, true)) << "the acknowledgement may be in flight";
   Delivery next = stalled(1);
   next.acknowledged = 5000;
   EXPECT_FALSE(watch.is_black_hole(next, 1000, true));
@@ -83,7 +83,7 @@ TEST(DeliveryWatch, acknowledged_data_is_not_checked_again) {
 TEST(DeliveryWatch, passed_greeting_only_needs_three_retransmissions_after_the_greeting) {
   EXPECT_TRUE(tcp::passed_greeting_only(stalled(3), 100));
   EXPECT_FALSE(tcp::passed_greeting_only(stalled(2), 100));
-  EXPECT_FALSE(tcp::passed_greeting_only(stalled(3), 99)) << "something behind it passed";
+  EXPECT_FALSE(tcp::passed_greeting_only(stalled(3), 99)) << "data after the greeting passed";
   Delivery none = stalled(3);
   none.acknowledged = 0;
   EXPECT_FALSE(tcp::passed_greeting_only(none, 100));
