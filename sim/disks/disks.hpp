@@ -52,12 +52,13 @@ struct BlockDisk {
   // By sector: moment of the death of the only process that knew of the failed sync which lost it.
   std::vector<std::uint64_t> lost_unknown_at;
   bool next_sync_fails = false;
-  bool fails_during_open = false;  // and at that time the opening of another part of the export completes
+  bool fails_during_open = false;  // the next sync fails when the opening of another part completes
   // An operator may replace the medium in the middle of a large change: the first part succeeds, the rest
   // uses another cache. `replaced_during_write`: planned for the next such change.
   bool replaceable = false;
   bool replaced_during_write = false;
-  // Planned for when its server runs: a flush by another session fails; an operator takes the disk away.
+  // Planned for the next time that a server runs: a flush by another session fails; an operator takes the
+  // disk away.
   bool foreign_sync_fails = false, removal_planned = false;
   bool may_alarm = false;  // something may have been lost, and no flush submitted afterwards has reported it
   std::uint64_t alarm_from = 0;  // moment of the possible loss
@@ -160,7 +161,7 @@ class Disks {
     std::string disk;
     bool writable = false;
     bool taken_away = false;
-    bool shrunk = false;  // storage reported it, and the server has not measured the export since
+    bool shrunk = false;  // an IO failed beyond the end, and the server has not measured the export since
   };
   struct Opening {
     Nanos due = 0;
