@@ -251,7 +251,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, PlantedServerTest, testing::ValuesIn(kServerPlan
                          [](const auto& one) { return std::string(one.param.name); });
 
 // After the server has stopped serving, every further case must report that.
-TEST(DeadServerTest, OneThatServesNobodyFailsEveryCase) {
+TEST(DeadServerTest, ServerThatServesNoClientFailsEveryCase) {
   SimBench bench;
   RuleBreakingFabric liar(bench.peer_fabric);
   SimServer server(bench, liar, {});
