@@ -257,7 +257,7 @@ TEST_F(Calls, BindType1WindowsOnlyOnSoftRoce) {
   }
 }
 
-// Also if the bind is not the first work request of its chain, on a device that accepts it there.
+// The bind may stand anywhere in its chain, on a device that accepts it there.
 TEST_F(Calls, AreNotUsedForAChainWithAType1Bind) {
   connected(mock_hca::mlx5());
   const auto revocable = server.fabric->make_revocable_key(kFar, memory.id, 0, 4096);

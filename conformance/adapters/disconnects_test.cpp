@@ -320,7 +320,7 @@ TEST_F(DisconnectTest, PostBeforeTheConnectionIsUpAcceptsNothing) {
   };
   ask_with();
   EXPECT_EQ(posted(), 0U);
-  for (unsigned i = 0; i < 80; ++i) poll(client);  // its request has reached the server
+  for (unsigned i = 0; i < 80; ++i) poll(client);  // the request reaches the server
   EXPECT_EQ(posted(), 0U);
   SeenEvent request;
   ASSERT_TRUE(until([&] { return server.side->take(Kind::connect_requested, request); }));

@@ -224,7 +224,7 @@ TEST_F(PendingWorkTest, UnestablishedConnectionIsNotReportedLost) {
                            {.source = {}, .destination = kAddress, .port = server.fabric->listening_port()},
                            params(), {});
     client.fabric->post_receive(kNearAgain, 4, 64);
-    for (unsigned i = 0; i < 80; ++i) poll(client);  // its request has reached the server
+    for (unsigned i = 0; i < 80; ++i) poll(client);  // the request reaches the server
     if (how == told) mock_hca::raise_on_last_queue_pair(IBV_EVENT_QP_FATAL);
     if (how == overrun) mock_hca::overrun_last_queue();
     if (how == failed) mock_hca::fail_last_queue_pair(IBV_EVENT_QP_FATAL);

@@ -289,7 +289,7 @@ TEST_F(QueuedKeysTest, DisconnectedConnectionGetsNoInvalidations) {
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
 }
 
-// Also tests an adapter where the library itself chooses the rkey, in a separate bind call.
+// One of the adapters chooses the rkey itself, in a separate bind call.
 TEST_F(QueuedKeysTest, RkeyIsThatOfTheLastRenewal) {
   for (const auto chain : {mock_hca::Profile::Type1Chain::takes, mock_hca::Profile::Type1Chain::refuses}) {
     ASSERT_NO_FATAL_FAILURE(open_two_connections(chain));

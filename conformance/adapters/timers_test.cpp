@@ -62,7 +62,7 @@ TEST_F(Timers, PostToASleepingFabricReachesTheDevice) {
   SeenEvent event;
   ASSERT_TRUE(server.side->take(SeenEvent::Kind::imm_received, kFar, event));
   EXPECT_EQ(event.imm, 77U);
-  // Also receives, because the peer may answer.
+  // The post must reach the device, and so must new receives, because the peer may answer.
   const std::uint64_t before = mock_hca::counts(0).receives;
   client.fabric->post_receive(kNear, 1, 64);
   EXPECT_EQ(mock_hca::counts(0).receives, before + 1);

@@ -78,7 +78,7 @@ TEST_F(RemoteDeviceTest, ForceUnitAccessUsesAFlagAFlushOrNothing) {
   MemoryDisk& disk = disks["disk"];
   write_once();
   EXPECT_EQ(disk.fua_writes, 1U);
-  EXPECT_EQ(disk.flushes, 1U);  // for the write zeroes, which has no FUA flag
+  EXPECT_EQ(disk.flushes, 1U);  // write zeroes has no FUA flag and needs a flush
   disk.fua = false;
   write_once();
   EXPECT_EQ(disk.fua_writes, 1U);

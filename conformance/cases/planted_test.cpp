@@ -77,8 +77,8 @@ void hide_enotconn(RuleBreakingFabric& liar) {
     return 1U;
   };
 }
-// As Linux did: builds the response in the chunk and sets only two fields, so old bytes of the chunk are
-// sent.
+// Builds the response in the chunk, as Linux did, and sets only two fields, so that old bytes of the chunk
+// are sent.
 void send_stale_bytes(RuleBreakingFabric& liar) {
   liar.change_work = [&liar](WorkRequest& work) {
     const LocalPart& part = work.parts[0];

@@ -214,8 +214,8 @@ TEST_P(TcpFence, a_revocable_key_is_valid_only_on_its_path) {
   close_link(link);
 }
 
-// Also refused on another connection of the same path, because the peer answers a request on its own
-// connection.
+// The peer answers a request on the connection of the request. The key is refused even on another connection
+// of the same path.
 TEST_P(TcpFence, a_request_key_is_valid_only_on_its_connection) {
   for (const bool ends_it : {false, true}) {
     const Link link = open_link(keyed(), 32, 256);

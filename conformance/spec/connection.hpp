@@ -66,7 +66,7 @@ class Connection {
   std::uint64_t receives_ = 0;
   std::optional<std::uint64_t> usual_receives_;
   std::uint64_t outstanding_ = 0;  // used entries of the send queue
-  std::uint64_t unsignalled_ = 0;  // of these, posted since the last signalled one
+  std::uint64_t unsignalled_ = 0;  // entries posted since the last signalled one
   std::deque<std::uint64_t> cookies_;
 };
 

@@ -30,7 +30,7 @@ class BlockRuns : public testing::Test {
       BlockRequest request;
       request.length = length;
       request.data = data.data();
-      request.prio = 0xffff;  // no number of an IO in the book
+      request.prio = 0xffff;  // marks a request that is not in the book
       EXPECT_EQ(w.client().submit(w.client_fabric(), w.now(), device, request), Errc::ok);
     }
     w.until("all are over", [&] {

@@ -125,7 +125,7 @@ TEST_F(NoPermitTest, RequestWithoutPermitFailsWithNoPermitWhileThePathIsUp) {
   EXPECT_TRUE(w.link_up());
 }
 
-// As for the session: with queue_timeout 0, a request that would have to wait fails at once.
+// Clients with queue_timeout 0: a request that would have to wait fails at once, as in the session.
 class ImpatientTest : public BlockClientTest {
  protected:
   ImpatientTest() : BlockClientTest(options()) {}

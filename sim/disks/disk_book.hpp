@@ -161,7 +161,7 @@ class DiskBook {
     Nanos submitted_clock = 0;  // by the clock of the client node
     std::uint16_t error = 0;
     bool over = false;
-    bool abandoned = false;  // its client died, and the IO may still take effect
+    bool abandoned = false;  // the client died; the IO may still take effect
   };
   // Possible contents of a sector.
   struct Expected {

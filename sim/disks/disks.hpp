@@ -38,7 +38,7 @@ struct BlockDisk {
   std::uint16_t absent = 0;
   Nanos absent_until = kNever;
   bool volatile_cache = true;
-  bool fua = true;         // with a cache: a single write can be made durable
+  bool fua = true;         // true: a disk with a cache can make a single write durable
   bool memory = false;     // the content is in the memory of the server process and is lost with it
   unsigned exchanged = 0;  // number of times that an empty disk replaced it
   std::uint32_t block = kDiskSector;      // block size in bytes
@@ -72,7 +72,7 @@ struct BlockDisk {
   unsigned caches = 0;           // number of cache instances that were replaced by another one in an answer
   std::uint64_t instance = 0;    // last reported instance; 0: none
   rnbd::Geometry geometry;       // last reported geometry; the size may have changed since
-  Nanos damaged_at = kNever;     // when a sync of it last failed, or its server last learned of a failure
+  Nanos damaged_at = kNever;     // time of the last failed sync, or when the server learned of it
 };
 
 // How the server dies. The death of the process loses the memory disks and the knowledge of the process; the

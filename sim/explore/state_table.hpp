@@ -10,7 +10,7 @@
 
 namespace rtrs::explore {
 
-using StateId = std::uint32_t;  // in order of insertion, from 0
+using StateId = std::uint32_t;  // states are numbered in order of insertion, from 0
 
 class StateTable {
  public:

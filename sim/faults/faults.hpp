@@ -77,7 +77,7 @@ struct FaultRecord {
   Target target = Target::everything;
   std::uint32_t id = kNone;  // NodeId, LinkId, or QpId of the connection or of one connection of the path
   bool one_way = false;
-  Way way = Way::to_server;  // if one_way
+  Way way = Way::to_server;  // direction, if `one_way`
 };
 
 class FaultDriver;

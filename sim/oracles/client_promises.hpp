@@ -68,7 +68,7 @@ class ClientPromises {
   bool leaving_ = false;
   Before before_;
   std::array<bool, kMaxPaths> must_reconnect_at_once_{};  // must reconnect at once after draining
-  std::array<Nanos, kMaxPaths> asked_;  // when an operator ended the path; kNever: it has tried again since
+  std::array<Nanos, kMaxPaths> asked_;  // time when an operator ended the path; kNever: path retried since
   // Start of the time without a path, now and at the start of the poll. Initially the start of the client.
   Nanos down_since_ = 0;
   // The last period without a path that was as long as queue_timeout. A message that failed then may belong

@@ -164,7 +164,7 @@ void ConnectionWatch::news(std::size_t number, PathState state, Reason reason, N
 }
 
 void ConnectionWatch::poll_begins(Nanos now, std::span<const Nanos> waiting) {
-  constexpr Nanos kRounding = milliseconds(1);  // of the node clock
+  constexpr Nanos kRounding = milliseconds(1);  // in time of the node clock
   for (std::size_t number = 0; number < paths_.size(); ++number) {
     const Path& path = paths_[number];
     const bool waits = number < waiting.size() && waiting[number] == path.retry_since;

@@ -76,7 +76,7 @@ class ConnectionWatch {
   Limits limits_;
   std::vector<Path> paths_;
   std::vector<ConKey> open_;  // connections requested or accepted and not ended
-  std::vector<ConKey> lost_;  // of these, connections whose loss was reported in this poll
+  std::vector<ConKey> lost_;  // open connections whose loss was reported in this poll
 };
 
 }  // namespace rtrs::sim

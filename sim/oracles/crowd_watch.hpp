@@ -31,7 +31,7 @@ class CrowdWatch {
 
  private:
   struct Session {
-    std::uint64_t number = 0;  // in order of creation
+    std::uint64_t number = 0;  // sessions are numbered in order of creation
     std::uint32_t index = 0;   // index at the server
     std::uint32_t host = 0;
     wire::Uuid uuid{};

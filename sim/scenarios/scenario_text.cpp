@@ -281,7 +281,7 @@ class Reader {
   Setups& setups_;
   std::deque<ScenarioText> scenarios_;
   ScenarioText* scenario_ = nullptr;         // nullptr in a setup
-  std::optional<DeviceScriptReader> disks_;  // for a scenario of block devices
+  std::optional<DeviceScriptReader> disks_;  // reader for a scenario of block devices
   Settings* settings_ = nullptr;             // settings of the current setup or scenario; nullptr: none yet
   std::string name_;
   std::size_t at_ = 0, began_ = 0;          // current line, or line of the error; first line of `name_`

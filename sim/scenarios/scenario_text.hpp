@@ -31,7 +31,7 @@ namespace rtrs::sim {
 struct ScenarioText {
   std::string id, title;
   std::size_t line = 0;                                       // first line in the text, counted from 1
-  std::vector<std::pair<std::string, std::string>> settings;  // in the order in which they apply
+  std::vector<std::pair<std::string, std::string>> settings;  // options and values, in order of effect
   Script script;
   // Scenario of block devices: its disks and its steps; otherwise empty.
   std::vector<DeviceScriptReader::Disk> disks;

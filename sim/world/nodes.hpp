@@ -40,7 +40,7 @@ struct Node {
   std::unique_ptr<CorruptingFabric> lies;  // nullptr for an honest node
   std::unique_ptr<NamedFabric> names;      // nullptr if the run has no host names
   std::unique_ptr<PreflushFabric> preflushes;
-  std::unique_ptr<GateWatch> gate;            // for a server that requires keys; otherwise nullptr
+  std::unique_ptr<GateWatch> gate;            // set for a server that requires keys
   std::unique_ptr<keyed::KeyedFabric> keyed;  // nullptr if the run has no keys
   std::unique_ptr<WatchedFabric> fabric;
   std::unique_ptr<Recorder> recorder;
@@ -89,7 +89,7 @@ struct WantedRequest {
 
 struct ClientNode : Node {
   std::unique_ptr<ClientEnd> driver;
-  std::unique_ptr<DiskBook> disks;  // for an application on block devices; otherwise nullptr
+  std::unique_ptr<DiskBook> disks;  // set for an application on block devices
   ClientOracles oracles;
   std::unique_ptr<ClientPromises> promises;
   Nanos last_connected = 0;  // time at which a path last connected

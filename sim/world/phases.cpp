@@ -35,8 +35,8 @@ void Phases::disconnect_dead() {
       }
 }
 
-// Also adds the paths again that an operator removed. A paused server counts as not connected, because a
-// client may not have noticed yet that it loses its path.
+// Adds removed paths again. A paused server counts as not connected, because a client may not have noticed
+// yet that it loses its path.
 bool Phases::all_connected() {
   if (!server_.up) return false;
   bool all = server_.paused_until <= now();

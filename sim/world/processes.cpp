@@ -116,7 +116,7 @@ void Processes::settle_limits() {
     const bool usual =
         tells && session.depth() == default_server_config_.queue_depth &&
         session.max_io_size() == default_server_config_.chunk_size - default_server_config_.max_hdr_size;
-    // Also restarts a client without a session, because a response with the old limits may be on its way.
+    // A client without a session is restarted too, because a response with the old limits may be in flight.
     if (!usual) restart_now(client->id);
   }
 }

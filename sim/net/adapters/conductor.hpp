@@ -22,7 +22,7 @@ struct Message {
   std::uint32_t from = 0, to = 0;        // identifiers; 0: the listener
   std::size_t sender = 0, receiver = 0;  // adapters
   sockaddr_storage source{}, destination{};
-  int reason = 0;  // for a reject: reason code
+  int reason = 0;  // reason code of a reject
   std::uint32_t queue_pair = 0;
   std::uint8_t retry_count = 0, ack_timeout = 0, tos = 0;
   std::vector<std::byte> data;

@@ -244,7 +244,7 @@ struct World {
   std::set<Queue*> queues;
   std::set<EventChannel*> event_channels;
   std::set<Identifier*> identifiers;
-  std::map<std::uint32_t, Identifier*> numbered;  // the same identifiers in order of creation
+  std::map<std::uint32_t, Identifier*> numbered;  // identifiers by number, in order of creation
   // Last message to each client whose connection has ended on this side, because a repeated request must be
   // treated as a duplicate.
   std::map<std::pair<unsigned, std::uint32_t>, Message> answered;

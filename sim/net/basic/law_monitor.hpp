@@ -75,8 +75,8 @@ class LawMonitor {
     bool known = false, broken = false, disconnected = false, closed = false, overrun = false;
     bool request_sent = false, answered = false;
     bool failed = false;           // a work request failed; all later ones are flushed
-    bool refused_peer = false;     // as responder, refused an access of the peer
-    bool refused_by_peer = false;  // as requester, was refused an access
+    bool refused_peer = false;     // responder: refused an access of the peer
+    bool refused_by_peer = false;  // requester: an access was refused
     bool cut = false;              // none of its messages reaches the peer
     NodeId node = kNone;
     LinkId link = kNone;

@@ -55,7 +55,7 @@ struct NetworkConfig {
   Nanos cm_late_hold = seconds(20);      // mean
   Nanos cm_timeout = seconds(2);         // a connect request is repeated after this
   bool strict_send_queue =
-      false;  // as in verbs, unsignalled work keeps its slot until a later signalled one ends
+      false;  // verbs rule: unsignalled work keeps its slot until a later signalled one ends
   std::uint32_t cm_retries = 7;      // repetitions before ConnectFailed{connect_timeout}
   Nanos info_cut_hold = seconds(5);  // mean; minimum is a tenth of it
   Nanos rnr_budget = 0;              // a receive missing for this long breaks the requester; 0: never
@@ -65,7 +65,8 @@ struct NetworkConfig {
   std::uint32_t channel_turns = 64;
 };
 Capabilities default_capabilities() noexcept;
-// As a stream socket: immediates consume no receive, no remote invalidation, a completion means "copied".
+// Capabilities of a stream socket: immediates consume no receive, no remote invalidation, and a completion
+// only means "copied".
 Capabilities weak_capabilities() noexcept;
 
 struct LinkInfo {

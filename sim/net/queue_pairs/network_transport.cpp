@@ -202,7 +202,7 @@ void Network::deliver(QpId id, ChoiceSource& choice) {
     case Outcome::done:
       ++qp.delivered;
       qp.rnr_since = kNever;
-      if (serial < qp.completed) {  // it completed when it was copied
+      if (serial < qp.completed) {  // completed when it was copied
         pool_.give_back(wr.payload);
         wr.payload = kNoPayload;
       }

@@ -47,7 +47,7 @@ struct PipeEnd : EngineEnd {
   FpduWalk walk;             // finds the frames in the delivered bytes
   Nanos delivered = 0;       // time of the last delivery
   ByteQueue out, in;
-  Nanos since = kNever;          // when accept() or outcome() reported the connection
+  Nanos since = kNever;          // time when accept() or outcome() reported the connection
   unsigned late_polls = 0;       // polls of the process since it missed a deadline of this end
   Nanos starved_since = kNever;  // since when received bytes wait for a posted receive
   Nanos owed_since = kNever;     // since when the socket has accepted less than offered

@@ -73,7 +73,7 @@ class StreamsTest : public ::testing::Test {
   tcp::SocketId listener_ = tcp::kNoSocket, near_ = tcp::kNoSocket, far_ = tcp::kNoSocket;
 };
 
-// As with accept4(), the client stays in the queue of the listener.
+// The client stays in the queue of the listener, as with accept4().
 TEST_F(StreamsTest, a_client_waits_while_there_is_no_free_descriptor) {
   SeededChoice choice(1);
   open(choice);
