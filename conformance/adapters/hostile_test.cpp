@@ -304,7 +304,7 @@ TEST_F(Hostile, EachConnectionClosesOnceAndServiceResumes) {
     for (const std::string& problem : mock_hca::problems()) ADD_FAILURE() << problem;
     EXPECT_EQ(mock_hca::objects(), 0U);
   }
-  // The test is useless if too little happens.
+  // Checks that enough has happened; otherwise the test would prove nothing.
   const std::uint64_t count = last - first + 1;
   if (count < 100) return;
   EXPECT_GT(connected, 3 * count);

@@ -38,7 +38,7 @@ TEST(ReportTest, LinesLookLikeBlktests) {
   EXPECT_NE(text_line(results()[3], nullptr).find("[not run]\n     no device\n"), std::string::npos);
 }
 
-TEST(ReportTest, QuirksAndKnownDeviationsFailNothing) {
+TEST(ReportTest, QuirksAndKnownDeviationsAreNotFailures) {
   Baseline baseline;
   baseline.seen["C001-a-must"] = "it says no";
   EXPECT_EQ(judge(results()[1], nullptr), Verdict::failed);

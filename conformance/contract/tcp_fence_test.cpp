@@ -97,7 +97,7 @@ TEST_P(TcpFence, no_data_lands_after_a_key_is_invalidated_during_a_write) {
 }
 
 // One thread may post while another one, which polls, is asleep.
-TEST_P(TcpFence, a_sleeping_fabric_wakes_when_there_is_something_to_do) {
+TEST_P(TcpFence, a_post_or_a_disconnect_wakes_a_sleeping_fabric) {
   const Link link = open_link();
   const auto sleep_now = [&] {
     run_until_quiet();

@@ -61,7 +61,7 @@ void ClientPromises::note_path(const PathChanged& path, Nanos at) {
     fail(" waits for its next attempt although it was recovered");
   if (path.state != PathState::draining && path.state != PathState::closing)
     must_reconnect_at_once_[path.path] = false;
-  // A path event from before the operator's call may be reported after the call; its time tells.
+  // A path event from before the operator's call may be reported after the call; its time shows which.
   if (path.state == PathState::connecting && asked_[path.path] != kNever && at > asked_[path.path])
     asked_[path.path] = kNever;
   const bool ended = path.state == PathState::closed && config_.max_reconnect_attempts < 0;

@@ -12,7 +12,8 @@ namespace rtrs::sim {
 
 class CloseWatch {
  public:
-  // `wait`: maximum time until it ends its connections. `drain`: maximum time from then until it has closed.
+  // `wait`: maximum time until the process ends its connections. `drain`: maximum time from then to its
+  // close.
   CloseWatch(Judge& judge, std::string who, Nanos now, Nanos wait, Nanos drain)
       : judge_(judge), who_(std::move(who)), since_(now), wait_(wait), drain_(drain) {}
 

@@ -16,7 +16,7 @@ namespace rtrs::sim {
 class CrowdWatch {
  public:
   CrowdWatch(Judge&, const ServerConfig&);
-  // The server polls: earlier evictions do not belong to the requests of this poll.
+  // Called when the server polls. Earlier evictions do not belong to requests of this poll.
   void polled() noexcept { evicted_session_ = answered_ = kNobody; }
   void asked(std::uint32_t request, std::uint32_t host, wire::Bytes data);
   void accepted(std::uint32_t request, ConKey, Nanos now);

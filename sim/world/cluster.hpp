@@ -1,5 +1,5 @@
-// The nodes of a run, the network and the disks between them, and the shared state of the run. Makes no
-// decisions; the parts of World do.
+// The nodes of a run, the network and the disks between them, and the shared state of the run. The parts of
+// World make the decisions.
 #pragma once
 #include <memory>
 #include <string>

@@ -98,7 +98,7 @@ class DisksServer final : public ServerEnd {
   void storage_due(Fabric& fabric, Nanos now) override { disks_.due(host(fabric, now)); }
 
  private:
-  static constexpr unsigned kGenerationsOfOneLife = 1000;  // per server start; each session uses one
+  static constexpr unsigned kGenerationsOfOneLife = 1000;  // numbers per server start; each session uses one
 
   Disks::Host host(Fabric& fabric, Nanos clock) { return {server_, fabric, network_.now(), clock}; }
 

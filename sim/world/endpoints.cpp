@@ -238,7 +238,7 @@ class DiskServer final : public ServerEnd {
   }
 
  private:
-  static constexpr unsigned kGenerationsOfOneLife = 1000;  // per server start; each session uses one
+  static constexpr unsigned kGenerationsOfOneLife = 1000;  // numbers per server start; each session uses one
 
   void expect(bool holds, const char* rule) noexcept {
     if (!holds && broken_ == nullptr) broken_ = rule;

@@ -26,7 +26,7 @@ void Operator::change_paths() {
   if (client.driver->session().link_up() || adds) operate(client);
 }
 
-// Runs also without a connected path, because that is when an operator recovers a session.
+// Does not need a connected path, because an operator recovers a session that has lost all its paths.
 void Operator::recover_due() {
   next_recovery_ = now() + draw_exponential(choice_, microseconds(1), scenario_.recover_gap, Label::recover);
   if (choice_.skips(Label::recover)) return;

@@ -334,8 +334,8 @@ void draw_names(ChoiceSource& choice, Scenario& s) {
   s.names.dies = choice.draw(2, Label::host_name) == 1;
 }
 
-// Only with one server and new uuids at each start of a client. Derived from the client seed instead of a
-// draw.
+// Keys need a single server, and new uuids at each start of a client. Derived from the client seed instead of
+// a draw.
 void draw_keys(Scenario& s) {
   s.keys = !s.over_tcp && !s.other_server && !s.same_identity && s.client.seed / 1'299'709 % 4 == 1;
 }

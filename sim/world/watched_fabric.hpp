@@ -23,7 +23,7 @@ namespace rtrs::sim {
 
 class WatchedFabric final : public ForwardingFabric {
  public:
-  // `clock`: clock of the process that calls.
+  // `clock`: clock of the calling process.
   WatchedFabric(Fabric& inner, HeartbeatWatch& watch, const ClockRate& clock)
       : ForwardingFabric(inner), watch_(watch), clock_(clock) {}
   // Judges how the server treats connect requests for sessions.

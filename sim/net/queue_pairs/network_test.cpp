@@ -176,7 +176,7 @@ TEST_F(NetworkTest, LostAcknowledgementsBreakSenderOfExecutedRequest) {
   EXPECT_EQ(kinds(poll(*client)), Kinds{Kind::connection_lost});
 }
 
-TEST_F(NetworkTest, IdleConnectionNoticesNothing) {
+TEST_F(NetworkTest, IdleConnectionDoesNotDetectACrash) {
   connect();
   network.crash(1, false, calm);
   EXPECT_TRUE(run_and_poll(*client, seconds(1000)).empty());
