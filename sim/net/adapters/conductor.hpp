@@ -20,7 +20,7 @@ struct Message {
   enum class Kind : std::uint8_t { none, request, reply, ready, reject, disconnect, disconnected };
   Kind kind = Kind::none;
   std::uint32_t from = 0, to = 0;        // identifiers; 0: the listener
-  std::size_t sender = 0, receiver = 0;  // adapters
+  std::size_t sender = 0, receiver = 0;  // numbers of the two adapters
   sockaddr_storage source{}, destination{};
   int reason = 0;  // reason code of a reject
   std::uint32_t queue_pair = 0;

@@ -47,12 +47,12 @@ struct NetworkConfig {
   Nanos retry_budget = seconds(9);       // a shorter outage only delays
   Nanos retry_spread = seconds(9);       // maximum addition to the retry budget of a queue pair
   Nanos retransmit = milliseconds(100);  // maximum delay of traffic after a heal
-  Nanos torn_hold = milliseconds(1);     // maximum
-  Nanos ghost_hold = seconds(20);        // mean
-  Nanos drain = microseconds(20);        // maximum
-  Nanos slow_drain_hold = seconds(2);    // mean
-  Nanos cm_latency = microseconds(100);  // maximum
-  Nanos cm_late_hold = seconds(20);      // mean
+  Nanos torn_hold = milliseconds(1);     // maximum time until the rest of a torn write is visible
+  Nanos ghost_hold = seconds(20);        // mean additional delay of a ghost
+  Nanos drain = microseconds(20);        // maximum time from disconnect to ConnectionClosed
+  Nanos slow_drain_hold = seconds(2);    // mean time that slow_drain adds
+  Nanos cm_latency = microseconds(100);  // maximum additional latency of a CM message
+  Nanos cm_late_hold = seconds(20);      // mean; minimum is a tenth of it
   Nanos cm_timeout = seconds(2);         // a connect request is repeated after this
   bool strict_send_queue =
       false;  // verbs rule: unsignalled work keeps its slot until a later signalled one ends
