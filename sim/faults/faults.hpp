@@ -28,7 +28,7 @@ const char* text_of(FaultClass) noexcept;
 struct FaultOptions {
   std::array<std::uint32_t, kFaultClasses> weight{};  // 0: off
   std::uint32_t budget = 0;                           // maximum number of timed faults, or kUnlimited
-  Nanos mean_gap = seconds(2);                        // between timed faults
+  Nanos mean_gap = seconds(2);                        // mean time between timed faults
   Nanos min_hold = milliseconds(10);                  // minimum duration of a timed fault
   Nanos mean_hold = seconds(3);                       // mean of the exponential time on top of min_hold
   std::uint32_t pause_factor = 1;                     // a pause lasts this many times as long as other faults

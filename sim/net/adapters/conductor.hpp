@@ -36,16 +36,16 @@ class Conductor {
   virtual std::uint64_t time() const = 0;
   // Returns true if the current allocation of a resource shall fail.
   virtual bool allocation_fails() = 0;
-  // `waiting` work requests of the queue pair can be carried out.
+  // Called when `waiting` work requests of the queue pair can be carried out.
   virtual void work_waits(std::uint32_t queue_pair, std::size_t waiting) = 0;
-  // The queue pair is destroyed. Returns how many of its pending work requests are already in flight and
-  // still arrive.
+  // Called when the queue pair is destroyed. Returns how many of its pending work requests are already in
+  // flight and still arrive.
   virtual unsigned still_arrives(std::uint32_t queue_pair, unsigned waiting) = 0;
   virtual void sent(const Message&) = 0;
   // Returns 0, or the errno with which address resolution fails.
   virtual int resolve() = 0;
   virtual void made(std::uint32_t identifier) = 0;
-  // The program has associated the identifier with the queue pair.
+  // Called when the program has associated the identifier with the queue pair.
   virtual void joined(std::uint32_t identifier, std::uint32_t queue_pair) = 0;
 };
 // Sets the conductor; nullptr for none. No object of an earlier run may exist.

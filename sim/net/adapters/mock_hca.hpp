@@ -88,7 +88,7 @@ struct Held {
   std::size_t windows = 0;
   std::size_t vectors = 0;  // completion vectors in use
   std::size_t regions = 0;
-  std::uint64_t bytes = 0;   // registered; counts each registration of the same memory
+  std::uint64_t bytes = 0;   // registered memory; counts each registration of the same memory
   unsigned access = 0;       // union of the access flags of regions, windows and queue pairs
   std::size_t writable = 0;  // regions that peers may write to without a window
 };

@@ -36,8 +36,8 @@ struct EngineEvent {
   std::uint64_t serial = 0;
 };
 
-// `Node` has a pointer to the fabric of the running process, or nullptr. The `Kinds` of events include
-// `budget` and `unstick`.
+// `Node`: has a pointer `fabric` to the fabric of the running process, or nullptr. `Kinds`: kinds of events,
+// including `budget` and `unstick`.
 template <class Node, class End, class Kinds>
 class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
   using Base = BasicNet<Node, NetLink, EngineEvent<Kinds>>;
