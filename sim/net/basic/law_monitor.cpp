@@ -132,8 +132,7 @@ void LawMonitor::on_paired(const NetworkEvent& h) {
   Qp& server = qp_at(h.peer);
   const bool is_free = client.peer == kNone || qp_at(client.peer).closed;
   check(is_free && server.peer == kNone, 13, h, "a queue pair was connected twice");
-  // The server accepted a repeated request. A client that is already established keeps its first peer: the
-  // late request reached the server after a restart.
+  // An established client keeps its first peer when a restarted server accepts its repeated request.
   if (!client.answered) client.peer = h.peer;
   server.peer = h.qp;
 }

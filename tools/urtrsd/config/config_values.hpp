@@ -25,8 +25,8 @@ class Setting {
   std::string key() const { return std::string(row_->name); }
   bool is_boolean() const { return row_->rule.kind == options::Kind::toggle; }
   std::string show(const DaemonConfig& config) const;  // empty: unset, or an empty text
-  std::string default_value() const;  // text for a default that is computed; may be empty
-  std::string expected() const;       // "integer 0..65535", "boolean", "one of tcp, udp"
+  std::string default_value() const;                   // text for a default that is computed; may be empty
+  std::string expected() const;                        // "integer 0..65535", "boolean", "one of tcp, udp"
   // Returns an empty string after storing the value, or the expected values in words.
   std::string store(DaemonConfig& config, std::string_view value) const;
 
