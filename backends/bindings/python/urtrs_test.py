@@ -73,8 +73,7 @@ class TestDevice:
             half = bytearray(2 * BLOCK)
             device.read_into(memoryview(half)[BLOCK:], 0)
             assert half == bytes(BLOCK) + b"b" * BLOCK
-            # Clearing works only because the module has released the buffer: an exported bytearray cannot be
-            # resized.
+            # Only a bytearray whose buffer the module has released can be resized.
             half.clear()
 
     def test_unsuitable_buffers_are_rejected(self, session):
