@@ -46,7 +46,7 @@ class SearchPath {
   tl::expected<UniqueFd, OpenError> open_beneath(int directory, const std::string& name, int flags,
                                                  const std::string& described) const;
   std::string path_;    // as configured
-  std::string prefix_;  // part before %SESSNAME%; without that token the whole path
+  std::string prefix_;  // part before %SESSNAME%; the whole path if that is absent
   bool per_session_ = false;
   bool kernel_confines_ = false;
   std::vector<std::string> warnings_;
