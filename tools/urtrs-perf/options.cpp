@@ -37,7 +37,7 @@ constexpr const char* kExamples =
     "--compare-raw has no verdict because every round was too noisy, 4 no server, or it stopped to "
     "answer, 128 and the number of the signal that ended it.";
 
-constexpr std::uint64_t kMaxIterations = 1'000'000'000'000'000;  // enough for 31 years at one million per second
+constexpr std::uint64_t kMaxIterations = 1'000'000'000'000'000;  // 31 years at one million per second
 
 const std::map<std::string, Workload> kWorkloads{{"read", Workload::read},
                                                  {"write", Workload::write},
