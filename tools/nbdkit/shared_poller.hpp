@@ -1,6 +1,6 @@
 // Shares one source of events between many threads. A thread that waits for an operation polls the source for
-// all threads (tools/nbdkit/poll_turns.hpp). While no thread waits, the keeper polls, a thread that belongs to
-// the poller. With one operation in flight at a time, no thread switch is needed.
+// all threads (tools/nbdkit/poll_turns.hpp). While no thread waits, the keeper polls, a thread that belongs
+// to the poller. With one operation in flight at a time, no thread switch is needed.
 //
 // Every call to the source is made under one mutex, which a polling thread releases only while it sleeps.
 #pragma once
