@@ -22,19 +22,19 @@ struct Field {
   const char* old_name = nullptr;
   bool in_tables = true;  // false: only in the JSON of control sockets
 
-  constexpr Field of(const char* all) const { return with(&Field::words, all); }
-  constexpr Field as(Value type) const { return with(&Field::value, type); }
-  constexpr Field if_known() const { return with(&Field::optional, true); }
-  constexpr Field shown() const { return with(&Field::by_default, true); }
-  constexpr Field was(const char* pointer) const { return with(&Field::old_name, pointer); }
-
- private:
+  // Returns a copy whose member has this value. First, because clang evaluates templates in the order of the
+  // text.
   template <class Member>
   constexpr Field with(Member Field::*member, Member value_of_it) const {
     Field one = *this;
     one.*member = value_of_it;
     return one;
   }
+  constexpr Field of(const char* all) const { return with(&Field::words, all); }
+  constexpr Field as(Value type) const { return with(&Field::value, type); }
+  constexpr Field if_known() const { return with(&Field::optional, true); }
+  constexpr Field shown() const { return with(&Field::by_default, true); }
+  constexpr Field was(const char* pointer) const { return with(&Field::old_name, pointer); }
 };
 
 // Constructors of fields that tables show only on request; see Field::shown().
