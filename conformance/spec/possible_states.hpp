@@ -40,6 +40,7 @@ class PossibleStates {
   }
   template <class Test>
   bool keep(Test test) {
+    if (std::all_of(states_.begin(), states_.end(), test)) return true;
     return step([&](const State& state, std::vector<State>& next) {
       if (test(state)) next.push_back(state);
     });

@@ -177,7 +177,7 @@ CLI::App* sweep_options(CLI::App& app, Arguments& given) {
   many->add_flag("--no-specification", given.no_specification,
                  "the oracles alone: do not judge every run by the specification");
   many->add_flag("--no-block-devices", given.no_block_devices,
-                 "leave out the world BD24 that each seed plays besides its own; --without and --only-faults "
+                 "leave out the world BD24 that one seed in eight plays besides its own; --without and --only-faults "
                  "leave it out too");
   many->add_flag("--replay-check", given.replay, "replay the traces of those seeds, every state compared");
   many->add_option("--state", given.state,

@@ -316,7 +316,8 @@ class Sweep {
                 static_cast<double>(events) / time / 1e6, u(total(&Worker::requests)),
                 static_cast<double>(total(&Worker::virtual_ms)) / 3.6e6);
     if (options_.block_devices)
-      std::printf("block devices: %llu worlds, %llu requests\n", u(seeds), u(total(&Worker::block_ios)));
+      std::printf("block devices: %llu worlds, %llu requests\n", u(total(&Worker::block_worlds)),
+                  u(total(&Worker::block_ios)));
     if (options_.replay)
       std::printf("%llu traces replayed, %llu states compared\n%llu records, %.2f M/s a core\n",
                   u(total(&Worker::traces)), u(total(&Worker::state_hashes)), u(total(&Worker::records)),

@@ -18,7 +18,7 @@ struct SweepOptions {
   double time_limit = 0;                     // seconds; 0: none
   unsigned determinism_percent = 1;          // percentage of seeds that are run twice
   bool specification = false;                // check the specification in every run
-  bool block_devices = false;                // run a world with block devices for each seed too
+  bool block_devices = false;                // run a world with block devices for one seed in eight too
   bool over_tcp = false;                     // see sim::Scenario
   sim::MakeNet make_net = nullptr;           // see sim::WorldOptions
   bool replay = false;                       // also replay the traces of seeds that are run twice

@@ -70,7 +70,7 @@ bool play(Shared& shared, Worker& worker, LiveJudge& specification, sim::WorldOp
   if (options.specification) world.listeners = &specification;
   const sim::WorldResult result = sim::run_seed(world);
   if (worker.at == ExtraWorld::blocks)
-    worker.block_ios += result.requests;
+    worker.block_worlds += 1, worker.block_ios += result.requests;
   else if (worker.at == ExtraWorld::nothing)
     add(worker, world.seed, result);
   const bool broken = specification.verdict().has_value() && result.honest;
@@ -121,7 +121,7 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
     world.over_tcp = options.over_tcp;
     world.make_net = options.make_net;
     if (!play(shared, worker, specification, world, options)) return;
-    if (options.block_devices &&
+    if (options.block_devices && seed % kBlockWorldEvery == 0 &&
         !play_extra_world(ExtraWorld::blocks, shared, worker, specification, options))
       return;
     if (options.over_tcp && options.filter == nullptr &&
