@@ -12,7 +12,7 @@ using Counter = std::atomic<std::uint64_t>;
 inline constexpr std::uint64_t kNoSeed = ~std::uint64_t{0};
 inline constexpr unsigned kMaxJobs = 256;
 
-// A seed that is a multiple of this also plays a world of block devices, whose cost is half that of its own world.
+// A seed that is a multiple of this also plays a world of block devices, which costs half as much as its own.
 inline constexpr std::uint64_t kBlockWorldEvery = 8;
 
 // Additional world of a seed.
