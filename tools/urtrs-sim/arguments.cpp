@@ -176,9 +176,10 @@ CLI::App* sweep_options(CLI::App& app, Arguments& given) {
   filter_options(*many, given);
   many->add_flag("--no-specification", given.no_specification,
                  "the oracles alone: do not judge every run by the specification");
-  many->add_flag("--no-block-devices", given.no_block_devices,
-                 "leave out the world BD24 that one seed in eight plays besides its own; --without and --only-faults "
-                 "leave it out too");
+  many->add_flag(
+      "--no-block-devices", given.no_block_devices,
+      "leave out the world BD24 that one seed in eight plays besides its own; --without and --only-faults "
+      "leave it out too");
   many->add_flag("--replay-check", given.replay, "replay the traces of those seeds, every state compared");
   many->add_option("--state", given.state,
                    "keep in this file how far it is, and go on from there if it is there")
