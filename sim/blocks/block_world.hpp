@@ -1,6 +1,6 @@
-// A world of block devices that code drives step by step: one client, one server with its exports, two paths.
-// Actions are executed at once; waits advance virtual time. sim/disks/disk_book.hpp judges the disks; World
-// judges sessions, links and the network.
+// A world with block devices that test code drives step by step: one client with two paths to one server and
+// its exports. Actions are executed at once; waits advance virtual time. DiskBook (sim/disks/disk_book.hpp)
+// judges the disks; World judges sessions, links and the network.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -95,7 +95,7 @@ class BlockWorld {
   // Errno with which the device was last refused or closed.
   std::uint16_t refusal(DeviceHandle device) const { return book().at(device).refusal; }
   unsigned times_opened(DeviceHandle device) const { return book().at(device).opened; }
-  // For requests that the world does not judge, with `user_data` 0.
+  // Direct access, for requests that DiskBook does not judge. Their `user_data` is 0.
   BlockClient& client() const { return node().driver->disks()->client(); }
   Fabric& client_fabric() { return *node().fabric; }
   // Results of the requests that are not judged, oldest first.

@@ -19,7 +19,7 @@ class ClientOracle {
   virtual void path(const PathChanged&, bool /*was_connected*/, Nanos) {}
   // The first path connects, or the last one is lost.
   virtual void link(bool /*up*/, Nanos) {}
-  // Every event of a poll has been handed out.
+  // All events of a poll have been handed out.
   virtual void poll_ends(Nanos) {}
 };
 

@@ -85,7 +85,7 @@ void ClientPromises::recovered(std::span<const PathStatus> before, std::span<con
                   "path " + std::to_string(path) +
                       " is not tried at once when the session is recovered: " + to_string(after[path].state));
   }
-  // recover() may count each path that is ending, unless the path is being removed.
+  // recover() may also count each path that is ending, unless the path is being removed.
   if (tried < down || tried > down + ending)
     judge_.fail(Oracle::promises, now,
                 "a recover of " + std::to_string(down) + " paths that are down and " +
@@ -134,8 +134,8 @@ void ClientPromises::completed(std::uint32_t io, Errc result, Nanos submitted, N
 }
 
 void ClientPromises::poll_ends(std::size_t taken, bool all_results, Nanos now) {
-  // A client reads a limited number of batches before its deadlines, so that a flood of events cannot delay
-  // them.
+  // A client reads a limited number of batches before it checks its deadlines, so that a flood of events
+  // cannot delay them.
   constexpr std::size_t kBatches = 64;
   if (missed_ != Reason::none && taken < before_.held_events && taken < kBatches)
     judge_.fail(Oracle::promises, now,

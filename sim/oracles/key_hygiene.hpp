@@ -23,8 +23,8 @@ class KeyHygiene {
                 "client " + std::to_string(client) + " offers " + std::to_string(keys) + " keys for " +
                     std::to_string(reads) + " READs: a key outlived its request");
   }
-  // `keys`: keys of one client's READs that its peers left valid although the client asked for their
-  // invalidation and had not agreed to do without.
+  // `keys`: keys of one client's READs that its peers left valid although the client had asked for their
+  // invalidation and had not agreed to leave keys valid.
   void left(std::uint32_t client, std::uint64_t keys, Nanos now) {
     if (keys == 0) return;
     judge_.fail(Oracle::keys, now,

@@ -39,7 +39,7 @@ struct SectorRequest {
 class ClientEnd {
  public:
   virtual ~ClientEnd() = default;
-  // The session, for observation and for operations that do not concern requests.
+  // The session, for observation and for operations other than requests.
   virtual Client& session() noexcept = 0;
   virtual Errc open(Fabric&, Nanos now) = 0;
   virtual Errc submit(Fabric&, Nanos now, const SectorRequest&) = 0;
@@ -109,8 +109,8 @@ class ServerEnd {
   virtual void storage_due(Fabric&, Nanos /*now*/) {}
 };
 std::unique_ptr<ServerEnd> make_raw_server(const ServerConfig&, Recorder*);
-// `life`: number of servers that this node ran before. Each server derives different device ids from it.
-// `sectors`: size of the disk in sectors of the world.
+// `life`: number of server processes that this node ran before. Device ids depend on it, so that they differ
+// between the processes. `sectors`: size of the disk in sectors of the world.
 std::unique_ptr<ServerEnd> make_block_server(const ServerConfig&, Recorder*, unsigned life,
                                              std::uint32_t sectors);
 std::unique_ptr<ServerEnd> make_disks_server(const ServerConfig&, Recorder*, unsigned life, const DiskHost&);

@@ -16,7 +16,7 @@ struct Scenario;
 struct FaultFilter {
   std::vector<Label> calm;                // labels under which all choices are calm
   std::array<bool, kFaultClasses> off{};  // true: faults of this class never occur
-  bool operators = false, slow_storage = false, storage_errors = false;  // true: leave out
+  bool operators = false, slow_storage = false, storage_errors = false;  // true: leave these out
   bool block_device = false;  // true: requests go directly to the session
   bool keys = false;          // true: no keys
   bool names = false;         // true: each path leads to one address

@@ -1,5 +1,5 @@
 // The phases of a run, and the condition that ends each: connect; load under faults; end of faults and
-// recovery within its bounds; probe; check of the books; close.
+// recovery within its time limits; new requests; check that nothing is left over; close.
 #pragma once
 #include "sim/world/books.hpp"
 #include "sim/world/cluster.hpp"

@@ -148,7 +148,7 @@ void Network::on_datagram(std::uint32_t index, ChoiceSource& choice) {
     connect_failed(datagram.to, reason, datagram.data);
     return;
   }
-  // A disconnect, or a notice that the client has given up. The queue pair exists until its owner closes it.
+  // The peer has disconnected, or the client has given up. The queue pair exists until its owner closes it.
   if (!answers) report_lost(datagram.to, Reason::peer_closed);
   pool_.give_back(datagram.data);
 }

@@ -82,7 +82,7 @@ void Network::stuck(QpId id, ChoiceSource& choice) {
 void Network::on_budget(QpId id, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   qp.budget_scheduled = false;
-  // Nothing to do while a retransmission is in progress: its delivery decides.
+  // While a retransmission is in progress, its delivery decides what happens.
   if (qp.state != Qp::State::ready || qp.stuck_since == kNever) return;
   if (!qp.blocked && !qp.ack_blocked) return;
   stuck(id, choice);

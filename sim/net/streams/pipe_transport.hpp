@@ -1,4 +1,4 @@
-// The sockets of one process on a node of a PipeNetwork. Inert after a crash of the node.
+// The sockets of one process on a node of a PipeNetwork. After a crash of the node, calls have no effect.
 #pragma once
 #include <array>
 #include <map>

@@ -126,7 +126,7 @@ void MockNet::collect_problems() {
   for (std::string& text : mock_hca::problems()) laws_.violated(kAdapterMisuse, now_, std::move(text));
 }
 
-// A process sends what it posted before it sleeps.
+// Lets each process send what it has posted, as it would before it sleeps.
 Nanos MockNet::next_time() const noexcept {
   Nanos next = kNever;
   for (const Node& node : nodes_) {
