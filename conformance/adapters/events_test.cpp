@@ -1,4 +1,5 @@
-// Events that the connection manager and real devices report, but soft-RoCE in a quiet lab never does.
+// Events that the connection manager and real devices report, but that soft-RoCE does not report in an
+// undisturbed lab.
 #include <algorithm>
 
 #include "conformance/adapters/test_two_ends.hpp"

@@ -99,7 +99,7 @@ TEST_P(LimitsOf, KeysDoNotReduceInlineData) {
   EXPECT_TRUE(carries());
 }
 
-// The size matters because a Linux client opens a connection per CPU.
+// A Linux client opens a connection per CPU, so the memory per connection matters.
 TEST_P(LimitsOf, SendQueueOfDefaultDepthTakesHalfAMebibyte) {
   open({mock_hca::mlx5()});
   connect_with(depths(3 * 512 + 32, 2 * 512));
@@ -132,7 +132,7 @@ TEST_P(LimitsOf, MessagesWithoutInlineDataNeedNoNewRegistration) {
   EXPECT_EQ(regions(), before);
 }
 
-// More messages than the send buffers hold at a time.
+// Sends more messages than the send buffers hold at a time.
 TEST_P(LimitsOf, BurstOfMessagesArrivesWithoutInlineData) {
   open({mock_hca::hfi1()});
   ConnectionParams wanted = depths(1024, 0);

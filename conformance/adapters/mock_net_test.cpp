@@ -1,4 +1,5 @@
-// The verbs backend on in-memory adapters as a network of the simulator: which queue pairs are connected.
+// The verbs backend on in-memory adapters as a network of the simulator. Checks which queue pairs are
+// connected.
 #include "sim/net/verbs/mock_net.hpp"
 
 #include <gtest/gtest.h>

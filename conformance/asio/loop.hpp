@@ -33,7 +33,7 @@ void run_until(boost::asio::io_context& context, Done done) {
   }
 }
 
-// Runs the loop until the coroutine has returned; throws what it threw.
+// Runs the loop until the coroutine has returned. Throws what the coroutine threw.
 inline void run(boost::asio::io_context& context, boost::asio::awaitable<void> task) {
   bool done = false;
   std::exception_ptr thrown;

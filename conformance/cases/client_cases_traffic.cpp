@@ -53,7 +53,7 @@ void heartbeat_own(ClientTester& tester) {
   require(came && attempt.up(), "no HB_MSG within three intervals");
 }
 
-// The tester sends nothing any more, neither responses nor heartbeats.
+// From now on the tester sends nothing, neither responses nor heartbeats.
 void silent_server(ClientTester& tester) {
   Attempt& attempt = tester.healthy();
   for (Con* one : attempt.cons) one->mute = true;
@@ -77,7 +77,7 @@ void acks_keep_path_up(ClientTester& tester) {
   tester.stop_misbehaving();
 }
 
-// A chunk without an outstanding request.
+// Returns a chunk without an outstanding request.
 std::uint32_t idle_chunk() {
   return ClientTester::kDepth - 1;
 }

@@ -61,8 +61,8 @@ class Path {
   Con& connect(std::uint16_t cid);
   void connect_all();
   Message info_request() const;
-  // exchange_info() sends INFO_REQ, and parses and stores the response; send_info() sends any message in its
-  // place.
+  // exchange_info() sends INFO_REQ, and parses and stores the response. send_info() sends any message instead
+  // of INFO_REQ.
   void exchange_info();
   void send_info(wire::Bytes message);
   // Waits for the response. Returns false if the server closed the path.

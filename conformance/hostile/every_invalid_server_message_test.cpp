@@ -78,7 +78,7 @@ class Scene {
   // True if the invalid message gave the session another queue depth, so that later attempts are refused.
   bool has_other_depth() { return client_.paths()[0].reason == Reason::depth_changed; }
   void close() { client_.close(client_fabric_, world_.network.now()); }
-  // For a closing session: it must still close.
+  // Expects that a closing session still closes.
   void expect_ends() {
     world_.run_until([] { return false; }, seconds(3));
     hold_ = false;
@@ -120,8 +120,9 @@ class Scene {
     made.protocol.con_num = 2;
     made.protocol.send_depth = 64;
     // If the invalid response grants `generation` but later responses carry none, the client ignores them
-    // like stale responses. It detects the error only because these responses renew no chunk keys, which it
-    // grants too. With data_with_answer, responses need not renew keys, so the client would wait forever.
+    // like stale responses. It detects the error only because the invalid response also grants new chunk
+    // keys, which the later responses do not contain. With data_with_answer, responses need not renew keys,
+    // so the client would wait forever.
     made.protocol.extensions &= ~wire::Extensions::data_with_answer;
     return made;
   }

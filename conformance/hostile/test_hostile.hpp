@@ -81,7 +81,7 @@ class World {
   std::function<Nanos()> deadline = [] { return kNever; };
 };
 
-// Connections of the misbehaving peer on its own node.
+// Connections of the misbehaving peer, which has a separate node.
 class RawPeer {
  public:
   RawPeer(World& world, sim::NodeId node) : fabric(world.network, node, world.choice) {}

@@ -58,7 +58,7 @@ class VerbsEnd final : public End {
   }
   VerbsEnd(const VerbsEnd&) = delete;
   VerbsEnd& operator=(const VerbsEnd&) = delete;
-  // Frees nothing: the process ends, and the kernel frees what a failure left.
+  // Nothing is freed: the process ends, and the kernel frees what is left after a failure.
   ~VerbsEnd() override = default;
 
   void listen(const std::string& address, std::uint16_t port) override {
