@@ -23,7 +23,7 @@ std::span<const BlockScenario> block_scenarios();
 // The BlockScenario must outlive the world. The ChoiceSource only draws the options of the scenario; the run
 // has its own source.
 Scenario make_block_world(const BlockScenario&, ChoiceSource&);
-// Sets the play of a world to this block scenario.
+// Makes the world play this block scenario.
 void drive(Scenario&, const BlockScenario&);
 // Returns nullptr for an unknown id.
 const BlockScenario* find_block_scenario(std::string_view id);

@@ -28,7 +28,8 @@ class LateWriteTest : public BlockClientTest {
   }
 };
 
-// Whatever the device waits for, its requests wait as long as any other request and then fail with no_path.
+// The requests of a device wait as long as any other request, whatever the device itself waits for, and then
+// fail with no_path.
 TEST_F(PatientTest, R78RequestWaitingForItsDeviceFailsAfterQueueTimeout) {
   const auto device = static_cast<DeviceHandle>(w.map("a"));
   w.until("the device is open", [&] { return w.state(device) == rnbd::DeviceState::open; });

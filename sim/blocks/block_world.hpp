@@ -16,7 +16,7 @@ struct BlockOptions {
   std::uint16_t depth = 8;          // number of permits
   Nanos queue_timeout = kNever;     // option of the client
   Nanos storage = milliseconds(1);  // maximum time of an operation
-  std::uint32_t post_short = 0;     // probability per million
+  std::uint32_t post_short = 0;     // probability per million that post() accepts only a part
   std::uint32_t max_requests = 65536;
   Nanos opening = 0;               // maximum time to open an export; 0: immediate
   Nanos request_timeout = kNever;  // option of the client
@@ -67,7 +67,7 @@ class BlockWorld {
   void pause_server(Nanos time);
   // Pauses the client process for this time.
   void pause_client(Nanos time);
-  // The server closes orderly, as for an update, and a new process starts.
+  // The server process closes in an orderly way, as for an update, and a new process starts.
   void replace_server();
   // The server operator takes the disk away from its session.
   void take_away(const std::string& name);

@@ -104,7 +104,7 @@ struct DeviceLine {
   };
   Verb verb = Verb::pass;
   std::string text;      // text of the line
-  std::size_t line = 0;  // line number in its file, from 1
+  std::size_t line = 0;  // line number in the file, from 1
   std::string disk;      // disk name, or name of an IO
   std::string as;
   Range number{1, 2}, sector{0, 1}, sectors{8, 9}, path{0, 1}, time{0, 1};
@@ -122,7 +122,7 @@ class DeviceScriptReader {
   // Reads the `rest` of a line `disks`, for example "a b=128"; default size: 64 sectors. Returns the error;
   // empty if valid.
   std::string take_disks(std::string_view rest);
-  // Reads a line after `disks`. `number`: line number in its text. Returns the error; empty if valid.
+  // Reads a line after `disks`. `number`: line number in the text. Returns the error; empty if valid.
   std::string take(std::string_view line, std::size_t number);
   // Checks that all blocks are ended. Returns the error, and in `number` the line of the open block; empty if
   // valid.

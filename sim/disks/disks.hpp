@@ -33,14 +33,14 @@ struct BlockDisk {
   std::uint32_t export_id = 0;
   DiskBook* book = nullptr;  // book of the application that uses the disk; never nullptr
   bool writable = true;      // false: opening for writing is refused
-  // Errno with which the server refuses to open the disk until `absent_until`, because it started before the
-  // disk was available; 0: it does not refuse.
+  // Errno with which the server refuses to open the disk until `absent_until`, because the server started
+  // before the disk was available; 0: it does not refuse.
   std::uint16_t absent = 0;
   Nanos absent_until = kNever;
   bool volatile_cache = true;
   bool fua = true;         // true: a disk with a cache can make a single write durable
   bool memory = false;     // the content is in the memory of the server process and is lost with it
-  unsigned exchanged = 0;  // number of times that an empty disk replaced it
+  unsigned exchanged = 0;  // number of times that an empty disk replaced this one
   std::uint32_t block = kDiskSector;      // block size in bytes
   std::uint32_t most_discard = 1U << 16;  // in sectors; 0: discard is not supported
   bool reports_instance = true;           // reports the instance of its cache when it is opened
@@ -48,7 +48,7 @@ struct BlockDisk {
   std::vector<std::uint64_t> durable;     // by sector: content after the death of the server host
   std::vector<bool> forgotten;            // by sector: the host marked it clean when a sync failed
   std::uint64_t sync_failures = 0;        // number of sync failures that the server process knows of
-  bool failure_unreported = false;        // a sync failed, and the server has not reported it yet
+  bool failure_unreported = false;        // a sync failed, and the server has not reported this failure
   // By sector: moment when the only process died that knew of the failed sync which lost the data.
   std::vector<std::uint64_t> lost_unknown_at;
   bool next_sync_fails = false;
@@ -67,7 +67,7 @@ struct BlockDisk {
   // True if flushed data may be lost too.
   bool forgets() const noexcept { return memory || exchanged != 0; }
   unsigned holders = 0;          // number of open exports
-  std::uint64_t operations = 0;  // number of operations executed on it
+  std::uint64_t operations = 0;  // number of operations executed on the disk
   Nanos opened_at = 0;           // time of the last opening
   unsigned openings = 0;         // number of answered openings
   unsigned caches = 0;           // number of times that an opening reported a new cache instance

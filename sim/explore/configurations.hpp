@@ -10,7 +10,7 @@ namespace rtrs::explore {
 struct Configuration {
   std::string name;
   std::string text;              // description for people
-  sim::MachineConfig machines;   // configuration with the fence agreed
+  sim::MachineConfig machines;   // configuration in which both ends agreed on the fence
   unsigned connected_first = 0;  // number of paths connected before the search starts
   std::uint64_t states =
       0;                   // approximate number of states with and without fence, to estimate remaining time

@@ -31,13 +31,13 @@ struct SearchOptions {
   bool reduced = true;        // identity by canonical(); false: by fingerprint(), for comparison
   bool judge_endings = true;  // stores every edge, to find states that can never finish
   std::function<void(const Progress&)> progress;  // called occasionally from the calling thread; may be empty
-  std::function<bool()> stopped;                  // called likewise; true ends the search; may be empty
+  std::function<bool()> stopped;                  // as `progress`; true ends the search; may be empty
 };
 
 // Violations of one rule.
 struct Finding {
   std::string rule;
-  std::uint64_t states = 0;           // number of states that violate it
+  std::uint64_t states = 0;           // number of states that violate the rule
   std::vector<sim::MachineStep> way;  // shortest sequence of steps from the root
 };
 // Rule for stuck states: a state violates it if no order of steps answers every request, although no other

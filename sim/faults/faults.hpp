@@ -61,8 +61,8 @@ struct WorldFault {
   enum class Kind : std::uint8_t {
     crash,    // destroy the driver of the node; the network has crashed the node already
     restart,  // create a new driver; the network has restarted the node already
-    pause,    // send connect requests but complete no path until `until`; has no node
-    crowd,    // send connect requests that complete no path until `until`; has no node
+    pause,    // do not poll the node before `until`
+    crowd,    // send connect requests but complete no path until `until`; has no node
   };
   Kind kind = Kind::crash;
   NodeId node = kNone;
@@ -73,7 +73,7 @@ struct WorldFault {
 struct FaultRecord {
   enum class Target : std::uint8_t { everything, node, link, path, connection };
   FaultClass which = FaultClass::cut_both;
-  Nanos until = 0;  // end of the fault; 0: it has none
+  Nanos until = 0;  // end of the fault; 0: no end
   Target target = Target::everything;
   std::uint32_t id = kNone;  // NodeId, LinkId, or QpId of the connection or of one connection of the path
   bool one_way = false;

@@ -147,7 +147,7 @@ class MachineWorld {
     std::uint16_t peer_errno = 0;
     std::uint16_t cid_num = 0;
     std::uint16_t io = 0;           // request, data: the request
-    std::uint16_t content = kNoIo;  // data: the write that stored it
+    std::uint16_t content = kNoIo;  // data: the write that stored the data
     std::uint32_t number = 0;       // imm; fence: serial; accept: flags
     std::uint64_t cookie = 0;
     RTRS_FIELDS(kind, extensions, first_conn, path, recon, peer_errno, cid_num, io, content, number, cookie)
@@ -166,7 +166,7 @@ class MachineWorld {
   };
   // A chunk as in the server's driver: headers are copied at arrival, data stays in the chunk.
   struct ChunkMemory {
-    std::uint16_t data = kNoIo;  // the write whose data it holds
+    std::uint16_t data = kNoIo;  // the write whose data the chunk holds
     std::uint16_t header = kNoIo;
     std::uint16_t parked_header = kNoIo;
     std::uint16_t served = kNoIo;  // request whose header storage received
@@ -242,7 +242,7 @@ class MachineWorld {
   std::vector<std::uint16_t> permit_io_;  // by permit
   std::vector<std::uint16_t> buffers_;    // by permit: the write whose data a READ received
   std::vector<IoState> ios_;              // by request
-  std::vector<std::uint16_t> disk_;       // by block: the write whose data it holds
+  std::vector<std::uint16_t> disk_;       // by block: the write whose data the block holds
   std::uint16_t cuts_;
   std::uint16_t early_deadlines_;
   std::uint16_t losses_;

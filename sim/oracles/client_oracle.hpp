@@ -15,7 +15,7 @@ class ClientOracle {
   virtual ~ClientOracle() = default;
   // The process of the client starts or restarts: it has no paths and no link.
   virtual void started() {}
-  // A path changes its state. `was_connected`: before the change.
+  // A path changes its state. `was_connected`: the path was connected before the change.
   virtual void path(const PathChanged&, bool /*was_connected*/, Nanos) {}
   // The first path connects, or the last one is lost.
   virtual void link(bool /*up*/, Nanos) {}

@@ -61,7 +61,8 @@ void ClientPromises::note_path(const PathChanged& path, Nanos at) {
     fail(" waits for its next attempt although it was recovered");
   if (path.state != PathState::draining && path.state != PathState::closing)
     must_reconnect_at_once_[path.path] = false;
-  // A path event from before the operator's call may be reported after the call; its time shows which.
+  // A path event from before the operator's call may be reported after the call. Only the time of the event
+  // shows that.
   if (path.state == PathState::connecting && asked_[path.path] != kNever && at > asked_[path.path])
     asked_[path.path] = kNever;
   const bool ended = path.state == PathState::closed && config_.max_reconnect_attempts < 0;

@@ -21,7 +21,7 @@ struct BookedIo {
   std::uint32_t sectors = 0;
   std::uint32_t deliveries = 0;  // number of deliveries to storage
   Tick invoked = 0;
-  Tick answered = kOpenEnd;    // time of its result, success or failure
+  Tick answered = kOpenEnd;    // time of the result, success or failure
   Tick window_end = kOpenEnd;  // the request takes no effect after this
   Tick last_effect = 0;        // 0: none so far
   bool good = false;           // succeeded

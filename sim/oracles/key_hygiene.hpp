@@ -16,7 +16,7 @@ class KeyHygiene {
     if (count != 0)
       judge_.fail(Oracle::keys, now, "a peer refused a message: its key was dead or not its own");
   }
-  // `keys`: keys that READs of one client offer now. `reads`: its READs in flight.
+  // `keys`: keys that READs of one client offer now. `reads`: number of READs that the client has in flight.
   void offered(std::uint32_t client, std::uint64_t keys, std::uint64_t reads, Nanos now) {
     if (keys <= reads) return;
     judge_.fail(Oracle::keys, now,

@@ -16,7 +16,7 @@ namespace rtrs::sim {
 struct Directed {
   std::string_view id;     // "L01"; ids for the same race share a prefix: "R01a", "R01b"
   std::string_view title;  // action and expected result
-  // At most one of them is set. If both are nullptr, the scenario plays streams
+  // At most one of `text` and `blocks` is set. If both are nullptr, the scenario plays streams
   // (sim/scenarios/stream_play.hpp).
   const ScenarioText* text = nullptr;
   const BlockScenario* blocks = nullptr;

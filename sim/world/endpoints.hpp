@@ -51,7 +51,7 @@ class ClientEnd {
   virtual bool closed() const noexcept = 0;
   // Maximum number of READs of the session in flight while the user has `reads` reads in flight.
   virtual std::uint64_t most_reads(std::uint32_t reads) const noexcept = 0;
-  // The violated rule as text; nullptr if there is none.
+  // Returns the violated rule as text; nullptr if there is none.
   virtual const char* broken() const noexcept = 0;
   // Application that submits its own requests to block devices; nullptr if there is none. With such an
   // application, poll() records the completions in the book of the application and returns their number.
@@ -80,9 +80,9 @@ class ServerUser {
   virtual ~ServerUser() = default;
   virtual void session_opened(std::uint16_t session, std::string_view name) = 0;
   virtual void session_closed(std::uint16_t session) = 0;
-  // A request of a server without block layer.
+  // A server without block layer received a request.
   virtual void raw_request(const ServerEvent&) = 0;
-  // A request of a block server.
+  // A block server received a request.
   virtual void block_request(const block::StartStorage&) = 0;
 };
 

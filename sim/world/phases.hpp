@@ -31,8 +31,8 @@ class Phases : private Part {
  private:
   bool connects_in_time();
   bool follow_script();
-  // Waits for the processes that were closed at random. Faults continue meanwhile, so that no dead link
-  // delays a close.
+  // Waits for the processes that were closed at random. The faults have not ended yet, so links that die at
+  // their end cannot delay a close.
   bool finish_closings();
   void heal();
   void liveness();

@@ -47,7 +47,7 @@ inline constexpr std::uint32_t kMaxClients = 4;
 
 // Permanently dead links. At least one link of each client stays alive, and the rest of the system must work.
 struct DeadLinks {
-  std::array<std::uint32_t, kMaxClients> paths{};  // by client: bit i stands for its path i
+  std::array<std::uint32_t, kMaxClients> paths{};  // by client: bit i stands for path i
   std::uint32_t ways = 3;    // dead directions: 1: to the server, 2: to the client, 3: both
   bool from_start = false;   // false: the links die when the other faults end
   bool others_late = false;  // the other links are cut until the other faults end
@@ -149,8 +149,8 @@ void disable_fence(Scenario&);
 // Time limits for the recovery after the last fault, term by term.
 struct LivenessBound {
   Nanos detect = 0;    // maximum of retry budget and dead-peer time
-  Nanos teardown = 0;  // slow drains, storage
-  Nanos stale = 0;     // the server closes a half-open or dead path
+  Nanos teardown = 0;  // time for slow drains and for storage
+  Nanos stale = 0;     // time until the server closes a half-open or dead path
   Nanos lead = 0;      // time until a path that must let all others go first may create the session
   Nanos attempt = 0;   // one attempt: its reconnect delay, and a failed attempt before it
   Nanos request = 0;   // a waiting request: fence, storage, and the requests before it in the queue

@@ -18,7 +18,7 @@
 
 namespace rtrs::sim {
 
-// X(verb, waits, words, description). A word is a member of Step, or NAME:MEMBER if the text uses another
+// X(verb, waits, words, description). A word is a member of Step, or NAME:MEMBER if the text uses a different
 // name.
 #define RTRS_SIM_VERBS(X)                                                                                    \
   X(until, true, "time", "the virtual time is `time`")                                                       \

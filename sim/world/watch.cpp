@@ -133,8 +133,8 @@ void Watch::check_idle(Nanos until) {
   }
 }
 
-// Number of undelivered messages that a probe of the client covers: its own, and between peers that support
-// the probe also the responses.
+// Number of undelivered messages that a probe of the client covers: the client's messages, and between peers
+// that support the probe also the responses.
 std::uint32_t Watch::undelivered_messages(const ClientNode& client, QpId qp) const {
   const QpInfo info = network_.qp_info(qp);
   if (!client.up || !client.hearts->is_connected(info.key.place())) return 0;

@@ -60,7 +60,7 @@ void receive_request(const Message& message) {
   Adapter& here = *world().adapters[message.receiver];
   const auto said = world().answered.find({here.host, message.from});
   if (said != world().answered.end()) {
-    if (said->second.kind == Kind::none) return;  // the client has withdrawn it
+    if (said->second.kind == Kind::none) return;  // the client has withdrawn the request
     const bool rejected = said->second.kind == Kind::reject;
     Message again = answer_to(message, Kind::reject, rejected ? said->second.reason : kStale);
     if (rejected) again.data = said->second.data;

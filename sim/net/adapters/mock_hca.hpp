@@ -101,8 +101,8 @@ ibv_qp_cap last_granted();
 // separate doorbell, which many adapters read from memory.
 struct Counts {
   std::uint64_t doorbells = 0;      // calls of ibv_post_send(), ibv_bind_mw() and ibv_wr_complete()
-  std::uint64_t batches = 0;        // calls of ibv_wr_complete() among them
-  std::uint64_t work_requests = 0;  // posted by these calls
+  std::uint64_t batches = 0;        // of these, calls of ibv_wr_complete()
+  std::uint64_t work_requests = 0;  // work requests posted by these calls
   std::uint64_t receive_calls = 0;  // calls of ibv_post_recv()
   std::uint64_t receives = 0;
   std::uint64_t completions = 0;  // read by the program

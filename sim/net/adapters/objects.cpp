@@ -281,7 +281,7 @@ int ibv_get_cq_event(ibv_comp_channel* given, ibv_cq** cq, void** owner) {
   for (;;) {
     if (!channel->signal.take()) return -1;
     const std::scoped_lock lock(world().lock);
-    if (channel->ready.empty()) continue;  // its queue was destroyed
+    if (channel->ready.empty()) continue;  // the completion queue was destroyed
     *cq = channel->ready.front();
     *owner = (*cq)->cq_context;
     channel->ready.pop_front();

@@ -121,7 +121,8 @@ bool takes_receive(const Work& work) {
   return work.opcode != IBV_WR_RDMA_WRITE && work.opcode != IBV_WR_BIND_MW;
 }
 
-// Copies the data into the receive. Returns false if it does not fit or the memory is not registered.
+// Copies the data into the receive. Returns false if the data does not fit or the receive's memory is not
+// registered.
 bool place(QueuePair& peer, const Receive& receive, const std::vector<std::byte>& bytes) {
   std::size_t done = 0;
   for (const ibv_sge& part : receive.parts) {

@@ -92,12 +92,12 @@ struct Window : ibv_mw {
   unsigned access = 0;
   std::uint32_t live_key = 0;
   std::uint32_t key = 0;          // key of the last completed bind; the next bind must name it
-  const QueuePair* of = nullptr;  // type 2: the only queue pair on which it is valid
+  const QueuePair* of = nullptr;  // type 2: the only queue pair on which the key is valid
 };
 
 struct Work {
   ibv_wr_opcode opcode{};
-  std::uint64_t number = 0;  // number within its queue pair
+  std::uint64_t number = 0;  // number of the work request within its queue pair
   std::uint64_t id = 0;
   bool signalled = false;
   std::uint32_t imm = 0;
@@ -150,7 +150,7 @@ struct QueuePair : ibv_qp {
   std::uint64_t waits_since =
       0;  // time since which it waits for a peer that has disappeared; 0: it does not wait
   bool comm_est_raised = false;
-  bool ended = false;  // sends nothing more
+  bool ended = false;  // this end sends nothing more
   unsigned unacknowledged = 0;
   std::unique_ptr<Batch> batch;  // set if the queue pair supports ibv_wr_*()
 };

@@ -52,12 +52,12 @@ struct NetworkConfig {
   Nanos drain = microseconds(20);        // maximum time from disconnect to ConnectionClosed
   Nanos slow_drain_hold = seconds(2);    // mean time that slow_drain adds
   Nanos cm_latency = microseconds(100);  // maximum additional latency of a CM message
-  Nanos cm_late_hold = seconds(20);      // mean; minimum is a tenth of it
+  Nanos cm_late_hold = seconds(20);      // mean; the minimum is a tenth of the mean
   Nanos cm_timeout = seconds(2);         // a connect request is repeated after this
   bool strict_send_queue =
       false;  // verbs rule: unsignalled work keeps its slot until a later signalled one ends
   std::uint32_t cm_retries = 7;      // repetitions before ConnectFailed{connect_timeout}
-  Nanos info_cut_hold = seconds(5);  // mean; minimum is a tenth of it
+  Nanos info_cut_hold = seconds(5);  // mean; the minimum is a tenth of the mean
   Nanos rnr_budget = 0;              // a receive missing for this long breaks the requester; 0: never
   // Maximum additional latency of a connection, so that messages on different connections may overtake each
   // other. Redrawn on average every `channel_turns` messages.

@@ -1,4 +1,4 @@
-// Checks after each poll of the fabric.
+// Checks that run after each poll of the fabric.
 #include <algorithm>
 #include <cstring>
 #include <numeric>

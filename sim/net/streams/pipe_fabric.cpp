@@ -8,7 +8,7 @@
 namespace rtrs::sim {
 namespace {
 
-// Number of most recently revoked keys whose memory is checked.
+// The memory of this many most recently revoked keys is checked.
 constexpr std::size_t kWatchedKeys = 24;
 tcp::KeySequence::Secret secret_of(std::uint64_t seed) {
   tcp::KeySequence::Secret secret;
