@@ -63,7 +63,7 @@ class Calls : public TwoEnds {
     server.fabric->invalidate(on, one.id, 1);
     EXPECT_EQ(take(server, Kind::chunk_invalidated, on).cookie, 1U);
   }
-  // The server invalidates each of the client's keys remotely; each new key has another rkey.
+  // The server invalidates each of the client's keys remotely; each new key has a different rkey.
   void windows_of_type_2() {
     std::uint32_t last = 0;
     for (unsigned i = 0; i < 3; ++i) {

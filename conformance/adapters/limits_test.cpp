@@ -43,7 +43,7 @@ class LimitsOf : public TwoEndsBothWays {
     one.key_depth = keys;
     return one;
   }
-  // Sends a message of this size from the client; true if it arrives.
+  // Sends a message of this size from the client. Returns true if the message arrives.
   bool says(std::size_t bytes) {
     const std::vector<std::byte> text(bytes, std::byte{7});
     WorkRequest work;
@@ -231,8 +231,8 @@ class ManyKeys : public LimitsOf {
       keys.push_back(*key);
     }
   }
-  // Sends an immediate to the client. It is queued behind the binds, so its arrival proves that they
-  // executed.
+  // Sends an immediate to the client. The immediate is queued behind the binds, so its arrival proves that
+  // the binds were executed.
   void send_server_immediate() {
     WorkRequest work;
     work.key = kFar;

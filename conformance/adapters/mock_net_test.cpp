@@ -28,7 +28,7 @@ class MockNetTest : public ::testing::Test {
   static NetworkConfig config() {
     NetworkConfig made;
     made.cm_timeout = milliseconds(100);
-    made.cm_late_hold = seconds(100);  // actual delay: at least a tenth of it
+    made.cm_late_hold = seconds(100);  // the actual delay is at least a tenth of this
     return made;
   }
   void SetUp() override {

@@ -170,7 +170,7 @@ TEST_F(PendingWorkTest, RenewedKeyIsPostedByTheNextPoll) {
 // size.
 TEST_F(PendingWorkTest, ReceiveHasTheRequestedLength) {
   ASSERT_NO_FATAL_FAILURE(connected());
-  for (unsigned i = 0; i < 7; ++i) ASSERT_TRUE(carries());  // eight of 64 bytes are free again
+  for (unsigned i = 0; i < 7; ++i) ASSERT_TRUE(carries());  // eight buffers of 64 bytes are free again
   for (unsigned i = 0; i < 2; ++i) server.fabric->post_receive(kFar, 1, 256);
   const std::vector<std::byte> text(200, std::byte{'x'});
   WorkRequest work;

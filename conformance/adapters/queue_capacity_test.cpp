@@ -290,7 +290,7 @@ TEST_F(QueueCapacityTest, FinishedWorkIsNotCountedAsDiscardedAfterALoss) {
   EXPECT_TRUE(late);
 }
 
-// The bytes of an event stay valid until the next poll(), also if a receive is posted in between.
+// The bytes of an event stay valid until the next poll(), even if a receive is posted in between.
 TEST_F(QueueCapacityTest, ReportedMessageIsNotOverwritten) {
   open({mock_hca::mlx5()});
   listen(kAddress);

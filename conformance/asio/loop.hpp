@@ -1,4 +1,4 @@
-// Runs coroutines of a test on its event loop.
+// Runs the coroutines of a test on an event loop.
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>

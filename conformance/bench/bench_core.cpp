@@ -1,4 +1,4 @@
-// Cost of one request at both sides together, and speed of the simulation.
+// Cost of one request, both sides together, and speed of the simulation.
 #include <benchmark/benchmark.h>
 
 #include "conformance/bench/pair.hpp"

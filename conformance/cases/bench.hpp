@@ -19,11 +19,11 @@ class Bench {
 // peer fail.
 struct Deadlines {
   Nanos connect = seconds(30);    // time to connect once (protocol section 3.1)
-  Nanos answer = seconds(10);     // response to an INFO_REQ or a request
-  Nanos refusal = seconds(10);    // reaction of the peer to a violation
-  Nanos half_open = seconds(70);  // until an incomplete path is closed
-  Nanos retire = seconds(45);     // until the resources of a lost path are free (protocol section 3.2)
-  Nanos reconnect = seconds(80);  // until a client has reconnected (protocol section 6.3)
+  Nanos answer = seconds(10);     // time for the response to an INFO_REQ or a request
+  Nanos refusal = seconds(10);    // time for the peer's reaction to a violation
+  Nanos half_open = seconds(70);  // time until an incomplete path is closed
+  Nanos retire = seconds(45);     // time until the resources of a lost path are free (protocol section 3.2)
+  Nanos reconnect = seconds(80);  // time until a client has reconnected (protocol section 6.3)
   Nanos heartbeat = seconds(5);   // heartbeat interval (protocol section 7)
   unsigned missed_max = 5;
 

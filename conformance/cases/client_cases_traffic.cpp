@@ -168,8 +168,8 @@ void fresh_keys(ClientTester& tester) {
   tester.healthy();
 }
 
-// The response of a READ carries its data in the same RDMA write. OPEN is also answered this way, so a client
-// that cannot handle it gets no device.
+// The response of a READ carries its data in the same RDMA write. OPEN is answered in the same way, so a
+// client that cannot handle such responses gets no device.
 void data_with_answer(ClientTester& tester, std::uint32_t flags) {
   Attempt& old = tester.healthy();
   tester.flags = flags;
@@ -194,7 +194,7 @@ void data_with_answer(ClientTester& tester, std::uint32_t flags) {
 void data_with_answer_plain(ClientTester& tester) {
   data_with_answer(tester, 0);
 }
-// A response that carries data keeps the chunk's key; every other response renews it.
+// A response that carries data keeps the chunk's key; every other response renews the key.
 void data_with_answer_and_keys(ClientTester& tester) {
   data_with_answer(tester, wire::kConnRspNewRkey);
 }

@@ -31,7 +31,7 @@ struct Attempt {
   bool joins_data = false;                 // granted: the response of a READ carries its data
   unsigned joined = 0;                     // READs whose response carried the data
   unsigned io = 0;                         // requests that were answered
-  std::vector<std::string> breaches;       // broken rules that hold for every request
+  std::vector<std::string> breaches;       // broken rules that apply to every request
   std::vector<std::string> user_messages;  // types of the first RNBD messages, in order
   std::vector<RemoteKeyId> remote_keys;    // keys of the chunks, if each chunk has a separate one
 

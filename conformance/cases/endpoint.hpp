@@ -59,7 +59,7 @@ struct Incoming {  // connect request that is not accepted or rejected yet
 class Endpoint {
  public:
   static constexpr unsigned kReceives = 128;  // per established connection, besides the receive for INFO
-  // Bytes of memory from which sources and destinations of writes are taken in turn.
+  // Size of the memory from which sources and destinations of writes are taken in turn.
   static constexpr std::size_t kMemory = std::size_t{16} << 20;
 
   Endpoint(Fabric&, Bench&);

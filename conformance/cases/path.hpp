@@ -103,7 +103,7 @@ class Path {
   std::uint32_t chunk_size() const noexcept { return static_cast<std::uint32_t>(limits_.chunk_size()); }
   std::uint16_t depth() const noexcept { return limits_.queue_depth; }
   bool fresh_keys() const noexcept { return (limits_.flags & wire::kConnRspNewRkey) != 0; }
-  // True if it was negotiated that the response of a READ carries its data and keeps the chunk's key.
+  // True if both ends agreed that the response of a READ carries its data and keeps the chunk's key.
   bool joins_data() const noexcept {
     return has(offered_ & wire::granted_extensions(limits_.flags), wire::Extensions::data_with_answer);
   }

@@ -1,4 +1,4 @@
-// Runs cases against a server. An independent session (the bystander) runs meanwhile and must not be
+// Runs cases against a server. In the meantime an independent session (the bystander) runs, which must not be
 // disturbed.
 #pragma once
 #include <functional>

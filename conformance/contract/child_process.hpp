@@ -16,7 +16,7 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  // The line that the child prints when it is ready; empty if none comes within 10 s.
+  // The line that the child prints when it is ready; empty if the child prints nothing within 10 s.
   const std::string& greeting() const noexcept { return greeting_; }
   // Sends signal `number`. Returns the signal that killed the child; 0 if the child still runs after 10 s or
   // ended otherwise.

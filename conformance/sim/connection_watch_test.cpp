@@ -113,7 +113,7 @@ TEST(ConnectionWatch, PathThatNoLongerWaitsNeedsNoRetry) {
   EXPECT_FALSE(one.judge.failed());
 }
 
-// One attempt on one of two addresses, refused at `now`.
+// Makes one attempt on one of two addresses, which is refused at `now`.
 void fails(History& one, std::uint32_t epoch, std::uint16_t address, Nanos now,
            Reason reason = Reason::connect_refused) {
   one.watch.asked(con(0, epoch), address);

@@ -11,7 +11,7 @@
 namespace rtrs::sim::shortage_test {
 namespace {
 
-// More than the number of resources that a node needs from the start of a session until its third path is
+// Exceeds the number of resources that a node needs from the start of a session until its third path is
 // connected: twelve connections, the session's memory, and a key per chunk.
 constexpr std::uint32_t kThings = 48;
 

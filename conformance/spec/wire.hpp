@@ -109,7 +109,7 @@ class WireSpec {
     bool closed = false;
     // Record of the last message, [0] from the recording side, [1] from its peer.
     std::uint64_t last_seq[2] = {0, 0};
-    // [0] from the recording side, [1] from its peer.
+    // Heartbeats: [0] from the recording side, [1] from its peer.
     std::uint64_t heartbeats[2] = {0, 0};
     std::uint64_t acknowledged[2] = {0, 0};
   };

@@ -172,7 +172,7 @@ void WireSpec::ended(Connection& con) {
   con.closed = true;
   Path& path = of_->paths[con.path];
   path.over = true;
-  // The connection has no outstanding requests any more; they may be resent on another path.
+  // The connection has no outstanding requests any more; the requests may be resent on another path.
   for (PossibleStates<Slot>& slot : session_of(path).slots)
     slot.step([&](Slot state, auto& next) {
       if (state.phase == Phase::under_way && state.key == con.key) state = Slot{};
