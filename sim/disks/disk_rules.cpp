@@ -71,7 +71,7 @@ void DiskBook::check_reopens() {
            "a refused device is retried in time");
 }
 
-// If an OPEN or CLOSE fails while the link is up, the client must send it again after kRetryPause.
+// If an OPEN fails while the link is up, the client must send it again after kRetryPause.
 void DiskBook::check_asks(Nanos clock) {
   const bool waits = std::any_of(mapped_.begin(), mapped_.end(), [this](const auto& one) {
     const rnbd::DeviceState state = client_->state(one.first);

@@ -1,5 +1,5 @@
 // Records every request of a run, numbered from 1: its kind, the period in which it was in flight, and the
-// result of a read. Source of the register histories.
+// result of a read. The histories of the sectors are made from these records.
 #pragma once
 #include <algorithm>
 #include <cstddef>

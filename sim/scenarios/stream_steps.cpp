@@ -156,7 +156,7 @@ void StreamPlay::check_arrived() {
   }
   for (Link& link : links_) {
     for (const std::uint32_t node : {kServer, kClient}) {
-      // The arrival of a plain write is not reported; a message sent after it is.
+      // Plain writes are not reported on arrival; a message sent after them shows that they have arrived.
       if (link.ends[node].up) message(link, node);
     }
   }

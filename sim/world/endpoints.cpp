@@ -130,7 +130,7 @@ class DiskClient final : public ClientEnd {
   }
   bool closed() const noexcept override { return client_.closed(); }
   std::uint64_t most_reads(std::uint32_t reads) const noexcept override {
-    // max_io_size() is 0 until the session knows its limits; no request is sent before.
+    // max_io_size() is 0 until the session knows its limits; until then no request is sent.
     const std::uint64_t message = std::max<std::uint64_t>(client_.session().max_io_size(), 1);
     return client_.messages_in_flight() + reads * ((largest_ + message - 1) / message);
   }

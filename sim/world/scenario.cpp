@@ -148,8 +148,8 @@ void draw_extreme_options(ChoiceSource& choice, Scenario& s) {
   const Nanos dead = (s.server.heartbeat.missed_max + 2) * i;
   if (happens(50)) s.client.queue_timeout = i / 4 * (1 + choice.draw(8, Label::cruel));
   if (happens(30)) s.client.request_timeout = i / 2 * (1 + choice.draw(8, Label::cruel));
-  // Only if the client waits for a proof when a fence fails; otherwise it would reuse the chunk of a request
-  // that it gave up while slow storage still uses the chunk.
+  // Allowed only if the client waits for a proof when a fence fails; otherwise it would reuse the chunk of a
+  // request that it gave up while slow storage still uses the chunk.
   if (happens(40) && s.client.fence_failed == UnfencedReplay::wait) {
     s.storage.slow_rate = 300'000;
     s.storage.slow_latency = dead * (1 + choice.draw(3, Label::cruel));
