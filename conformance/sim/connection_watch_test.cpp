@@ -22,7 +22,7 @@ struct History {
   Judge judge;
   ConnectionWatch watch{judge, "client 1", kLimits};
 
-  // A path that requests its first connection at time 0; its connections are established at 1 s and 2 s.
+  // A path requests its first connection at time 0; its connections are established at 1 s and 2 s.
   void connects() {
     watch.asked(con(0));
     watch.poll_ends(0);

@@ -50,7 +50,7 @@ class End {
   // Connects from the local address `source`.
   virtual Answer connect(const std::string& source, const std::string& address, std::uint16_t port,
                          Bytes data) = 0;
-  // Maximum bytes of private data, for the initiator or the responder.
+  // Maximum size of the private data in bytes, for the initiator or the responder.
   [[nodiscard]] virtual std::size_t most_data(bool initiator) const = 0;
 
   // Memory of this connection that the peer may write to; place() is its address and key.
