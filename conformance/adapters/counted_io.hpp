@@ -12,7 +12,7 @@
 
 namespace rtrs::mock_hca {
 
-// Keys that each request invalidates.
+// Which keys each request invalidates.
 enum class Keys : std::uint8_t {
   stay,
   of_chunks,    // the server renews the key of each chunk: windows of type 1
@@ -42,7 +42,7 @@ class CountedIo {
   // request by a new one. Returns false if a request fails or there is no progress.
   bool run(unsigned requests);
 
-  static constexpr std::size_t kServer = 0, kClient = 1;  // adapters
+  static constexpr std::size_t kServer = 0, kClient = 1;  // numbers of the adapters
 
  private:
   bool submit();

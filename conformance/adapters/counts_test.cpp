@@ -1,5 +1,5 @@
-// Upper bounds of doorbells, work requests and completions per 4 KiB request at both ends. Exceeding a bound
-// means that real hardware would do more work.
+// Checks upper bounds for doorbells, work requests and completions per 4 KiB request at both ends. If a bound
+// is exceeded, real hardware would do more work.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -87,7 +87,7 @@ TEST(Counts, WithoutInvalidationFewCompletionsAreRead) {
   }
 }
 
-// The response's chain invalidates the key, the request's chain binds it.
+// The key is invalidated in the chain of the response and bound in the chain of the request.
 TEST(Counts, RequestKeyTakesNoExtraDoorbell) {
   const BothEnds one = measure({Direction::read, Keys::of_requests, 1, 1});
   EXPECT_LE(one.server.doorbells, 1 + kEdge);

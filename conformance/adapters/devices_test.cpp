@@ -1,4 +1,5 @@
-// Hosts with several adapters: capabilities are decided per adapter, and only adapters in use are examined.
+// Hosts with several adapters: capabilities are determined per adapter, and only adapters in use are
+// examined.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -203,7 +204,7 @@ TEST_F(Devices, SendWithInvalidateNeedsTheDeviceFlag) {
   EXPECT_FALSE(server.fabric->capabilities().send_invalidate);
 }
 
-// Sessions of one server over two adapters.
+// Sessions with one server over two adapters.
 class Sessions : public Devices {
  protected:
   static constexpr std::uint16_t kDepth = 8;

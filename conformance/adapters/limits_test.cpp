@@ -43,7 +43,7 @@ class LimitsOf : public TwoEndsBothWays {
     one.key_depth = keys;
     return one;
   }
-  // Sends a message of this size from the client; true if it arrives.
+  // Sends a message of this size from the client. Returns true if the message arrives.
   bool says(std::size_t bytes) {
     const std::vector<std::byte> text(bytes, std::byte{7});
     WorkRequest work;
@@ -99,7 +99,7 @@ TEST_P(LimitsOf, KeysDoNotReduceInlineData) {
   EXPECT_TRUE(carries());
 }
 
-// The size matters because a Linux client opens a connection per CPU.
+// A Linux client opens a connection per CPU, so the memory per connection matters.
 TEST_P(LimitsOf, SendQueueOfDefaultDepthTakesHalfAMebibyte) {
   open({mock_hca::mlx5()});
   connect_with(depths(3 * 512 + 32, 2 * 512));
@@ -132,7 +132,7 @@ TEST_P(LimitsOf, MessagesWithoutInlineDataNeedNoNewRegistration) {
   EXPECT_EQ(regions(), before);
 }
 
-// More messages than the send buffers hold at a time.
+// Sends more messages than the send buffers hold at a time.
 TEST_P(LimitsOf, BurstOfMessagesArrivesWithoutInlineData) {
   open({mock_hca::hfi1()});
   ConnectionParams wanted = depths(1024, 0);
@@ -231,8 +231,8 @@ class ManyKeys : public LimitsOf {
       keys.push_back(*key);
     }
   }
-  // Sends an immediate to the client. It is queued behind the binds, so its arrival proves that they
-  // executed.
+  // Sends an immediate to the client. The immediate is queued behind the binds, so its arrival proves that
+  // the binds were executed.
   void send_server_immediate() {
     WorkRequest work;
     work.key = kFar;

@@ -1,5 +1,5 @@
-// bench_device [COUNT]: COUNT writes and reads of 4 KiB with RemoteDevice, 16 in flight, to a server in the
-// same thread, without a network. To count instructions per IO, run it with two counts and take the
+// bench_device [COUNT]: runs COUNT writes and reads of 4 KiB with RemoteDevice, 16 in flight, to a server in
+// the same thread, without a network. To count instructions per IO, run it with two counts and take the
 // difference.
 #include <boost/asio/io_context.hpp>
 #include <cstdio>

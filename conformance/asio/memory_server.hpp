@@ -1,5 +1,5 @@
 // A server of memory disks for tests: a BlockServer on libfabric, in the event loop of the test. Its
-// destructor does not disconnect clients, like a killed server.
+// destructor does not disconnect clients, as if the server were killed.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <cstdint>

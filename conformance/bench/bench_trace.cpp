@@ -1,4 +1,4 @@
-// Recording cost per input: off, ring only, hash, file.
+// Cost of recording, per input: off, to the ring only, as a hash, to a file.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>

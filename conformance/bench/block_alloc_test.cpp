@@ -40,7 +40,7 @@ constexpr std::array kKinds{
 // write is followed by a flush.
 class Blocks {
  public:
-  // `advance` advances the time and returns the new time.
+  // `advance` advances virtual time and returns the new time.
   Blocks(Fabric& near, Fabric& far, const PathAddress& path, std::function<Nanos()> advance)
       : near_(near),
         far_(far),

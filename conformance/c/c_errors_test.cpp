@@ -1,5 +1,5 @@
-// Errors of the functions in urtrs.h that need no server: settings, paths, files, and waiting for an
-// unreachable server.
+// Errors of the functions in urtrs.h that need no server: settings, paths, missing descriptors, and waiting
+// for an unreachable server.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -108,7 +108,7 @@ TEST_F(CErrors, ExhaustedAttemptsReportTheLastReason) {
   EXPECT_EQ(urtrs_device_open(session_, "disk", 0, -1, &device), -EIO);
   EXPECT_EQ(message(),
             "disk: Input/output error (127.0.0.1: attempts_exhausted, the last with connect_refused)");
-  // The path makes no further attempts, so a second open fails the same way.
+  // The path makes no further attempts, so a second open must fail in the same way.
   EXPECT_EQ(urtrs_device_open(session_, "disk", 0, -1, &device), -EIO);
   urtrs_path path{};
   EXPECT_EQ(urtrs_session_get_path(session_, 0, &path, sizeof path), 0);

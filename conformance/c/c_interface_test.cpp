@@ -1,4 +1,4 @@
-// The functions of urtrs.h with the real server.
+// Tests the functions of urtrs.h with the real server.
 #include <gtest/gtest.h>
 #include <poll.h>
 

@@ -35,7 +35,7 @@ TEST_F(CInterfaceTest, InvalidCallsReturnTheirErrno) {
   EXPECT_EQ(urtrs_session_close(session_, kLong), 0);
   EXPECT_EQ(urtrs_read(device, data.data(), data.size(), 0, -1), -ESHUTDOWN);
   EXPECT_STREQ(urtrs_session_message(session_), "disk: read: the session is closed");
-  // Must not block forever.
+  // The call must not block forever.
   EXPECT_EQ(urtrs_session_wait(session_, -1), -ESHUTDOWN);
 }
 

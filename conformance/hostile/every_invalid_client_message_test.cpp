@@ -71,7 +71,7 @@ class Scene {
     peer_.write_imm(key, imm, bytes, chunk_);
   }
 
-  // `quiet`: the sent message need not be answered.
+  // `quiet`: the server need not answer the message.
   void expect_answered_and_closed(bool quiet) {
     const std::size_t before = answers();
     const bool answered = world_.run_until([&] { return answers() > before; }, kBound);
@@ -241,7 +241,7 @@ TEST(EveryInvalidClientMessage, InFenceReq) {
     for (const Lie& lie :
          lies(honest, {{"type", 0, 2}, {"recon_cnt", 2, 2}, {"serial", 4, 4}, {"path", 8, 8}}))
       play(state, lie.name, false, [&](Scene& scene) { scene.send(kService, lie.bytes); });
-    // An INFO_REQ with the client's own path name, and one on the wrong connection.
+    // Sends an INFO_REQ with the name of the client's own path, and one on the wrong connection.
     Message own = honest;
     std::fill(own.begin() + 8, own.end(), std::byte{0x11});
     play(state, "own path", false, [&](Scene& scene) { scene.send(kService, own); });

@@ -1,4 +1,5 @@
-// Every directed scenario runs without breaking a rule, and its script survives writing and parsing.
+// Checks that every directed scenario runs without breaking a rule, and that its script does not change when
+// it is written and parsed.
 #include "sim/scenarios/directed.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +34,7 @@ TEST(Directed, NoScenarioViolatesARule) {
   }
 }
 
-// Seeds in which a waiting client gets no reply, or only part of one.
+// In these seeds a waiting client gets no reply, or only a part of it.
 TEST(Directed, RareSeedsOfStreamsPass) {
   for (const std::uint64_t seed : {1278, 1502, 2374}) plays(*find_directed("TS01"), seed);
 }

@@ -1,4 +1,4 @@
-// Each oracle with a short history that breaks its rule, and with the corrected history.
+// Tests each oracle with a short history that breaks its rule, and with the corrected history.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -12,7 +12,7 @@ namespace {
 
 constexpr DeviceHandle kDevice = 7;
 
-// A book whose disk only the test changes.
+// A DiskBook without a world: only the test changes its disk.
 class DiskBookTest : public testing::Test {
  protected:
   DiskBookTest() : disk(disks.add("a", kSectors, book)) {
@@ -60,7 +60,7 @@ TEST_F(DiskBookTest, RequestMayBeResentAfterALoss) {
   EXPECT_TRUE(accepts(action)) << "old messages may be in flight for some time";
 }
 
-// Messages arrive long after the loss, because the next path connected late.
+// Messages of the old connection arrive long after the loss, because the next path connected late.
 TEST_F(DiskBookTest, OldMessageMayArriveBesidesTheResentOne) {
   const auto action = begin(Opcode::write, false);
   book.note_loss(seconds(80));
@@ -136,7 +136,7 @@ TEST_F(DiskBookTest, LossIsReportedOnlyIfChangesAreNotFlushed) {
   EXPECT_EQ(told(), "") << "a part of the discard may have succeeded";
 }
 
-// Changes that storage executed and then lost, without any process knowing of the loss.
+// Storage executed changes and then lost them, and no process knows of the loss.
 class OwedChangeTest : public DiskBookTest {
  protected:
   OwedChangeTest() { book.begins(client); }

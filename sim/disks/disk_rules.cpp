@@ -1,4 +1,4 @@
-// Rules about single requests and waiting times, in addition to the content of the disks.
+// Rules of DiskBook about single requests and waiting times; disk_book.cpp has those about disk contents.
 #include <algorithm>
 #include <cerrno>
 
@@ -25,7 +25,7 @@ void DiskBook::note_refused(Mapped& mapped, DeviceHandle device, Nanos clock) co
   if (client_->refused(device)) mapped.refused = clock;
 }
 
-// The size may differ from the last opening: the server measures an export that is already open again.
+// The size may differ from that at the last opening: opening an open export again measures it.
 void DiskBook::judge_geometry(const rnbd::DeviceChanged& change, const std::string& disk) {
   rnbd::Geometry told = disks_.at(disk).geometry;
   told.nsectors = change.geometry.nsectors;
@@ -45,7 +45,8 @@ void DiskBook::note_refusal(const rnbd::DeviceChanged& change) {
   if (change.peer_errno == ENOTCONN && !client_->refused(change.device)) return;
   note_refused(mapped_.at(change.device), change.device, clock_);
   mapped_.at(change.device).disruptions = 0;
-  // Not set for a permanent refusal, because requests of the device may still be executing at the server.
+  // A permanent refusal does not count as waiting, because requests of the device may still be executing at
+  // the server.
   if (rnbd::may_pass(change.peer_errno))
     mapped_.at(change.device).refused_since = std::min(mapped_.at(change.device).refused_since, clock_);
   refused_ = true;
@@ -70,7 +71,7 @@ void DiskBook::check_reopens() {
            "a refused device is retried in time");
 }
 
-// A message for a device that failed while the link was up is sent again after kRetryPause.
+// If an OPEN fails while the link is up, the client must send it again after kRetryPause.
 void DiskBook::check_asks(Nanos clock) {
   const bool waits = std::any_of(mapped_.begin(), mapped_.end(), [this](const auto& one) {
     const rnbd::DeviceState state = client_->state(one.first);
@@ -88,7 +89,7 @@ void DiskBook::check_waits(Nanos clock) {
   check_asks(clock);
   if (queue_timeout_ == kNever) return;
   check_refused(clock);
-  // If the session carries only messages for devices (such as OPEN), the client holds back all IO.
+  // If only messages about devices (such as OPEN) are in flight, the client is holding back all IO.
   const bool holds = client_->session().inflight() <= client_->messages_in_flight();
   holds_since_ = holds ? std::min(holds_since_, clock) : kNever;
   const bool pathless = !client_->session().link_up();
@@ -123,7 +124,7 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
   if (done.result == Errc::no_path || done.result == Errc::no_permit)
     expect(queue_timeout_ != kNever && clock - io.submitted_clock >= queue_timeout_,
            "a request fails for want of a path or a permit after queue_timeout");
-  // Errnos of refused OPENs: simulated storage never fails with them.
+  // Only a refused OPEN has these errnos: simulated storage never fails with them.
   const bool absent =
       done.error == ENOENT || done.error == EACCES || done.error == EBUSY || done.error == ENODEV;
   if (done.result == Errc::peer_error && absent)
@@ -146,7 +147,7 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
                waited_for_refused_device(io, mapped, clock),
            "a flush of " + io.disk +
                " fails because a sync failed since it was opened, or the server refused to open it");
-  // A request sent before a loss may have been made for the disk before it was replaced.
+  // A request that was sent before a loss may have been made for the disk as it was before its replacement.
   const bool malformed = done.error == EINVAL || done.error == EOPNOTSUPP;
   expect(done.result != Errc::peer_error || !malformed || losses_noted_ != io.losses,
          "a request is made for its device as it was opened the last time");
@@ -206,8 +207,8 @@ bool DiskBook::is_part(const block::StartStorage& what) const {
 }
 
 void DiskBook::judge_request(const block::StartStorage& action, const std::string& disk, Nanos now) {
-  // The book does not judge a request without a number. A server that does not know the RNBD version of the
-  // client yet drops the number (`prio`).
+  // The book does not judge a request without a number (`prio`). A server that does not know the client's
+  // RNBD version yet drops the number.
   if (action.prio == 0 || action.prio >= ios_.size()) return;
   const Io& io = ios_[action.prio];
   const std::uint64_t end = io.piece.sector + io.piece.bytes / kDiskSector;
@@ -232,8 +233,8 @@ void DiskBook::judge_request(const block::StartStorage& action, const std::strin
 }
 
 // Maximum number of times that storage may execute a request again without a loss. A change that a flush
-// makes durable restarts each time its device was opened. A change of several messages restarts each time its
-// cache was replaced.
+// makes durable restarts each time that its device is opened. A change of several messages restarts each time
+// that its cache is replaced.
 unsigned DiskBook::times_again(const Io& io, const BlockDisk& disk, std::uint32_t bytes) const {
   const bool by_itself =
       disk.memory || !disk.volatile_cache || (io.piece.opcode == Opcode::write && disk.fua);

@@ -244,7 +244,7 @@ class View {
     });
   }
 
-  // --- what travels, and the disk ---
+  // --- messages in flight, and the disk ---
 
   void connection(const Connection& connection) {
     client_key(connection.client_key);

@@ -23,7 +23,7 @@ struct MemoryDisk {
   unsigned fua_writes = 0;
   unsigned opens = 0;
   unsigned writers = 0;        // current number of writers; at most one
-  std::uint64_t instance = 0;  // instance of its cache; 0: not reported
+  std::uint64_t instance = 0;  // instance of the disk's cache; 0: not reported
   int next_error = 0;          // errno for the next data request; then reset to 0
 };
 using MemoryDisks = std::map<std::string, MemoryDisk>;

@@ -16,7 +16,7 @@ struct Pin {
 class Pins {
  public:
   void add(const Pin& pin) { pins_.push_back(pin); }
-  // Returns false if two pins contradict each other.
+  // Sorts the pins. Returns false if two of them contradict each other.
   bool order() {
     std::sort(pins_.begin(), pins_.end(), [](const Pin& a, const Pin& b) { return a.begin < b.begin; });
     for (std::size_t at = 1; at < pins_.size(); ++at)

@@ -198,7 +198,7 @@ class Reader {
   }
 
  private:
-  // Returns the scenario after the first `count` settings.
+  // Returns the scenario with only the first `count` settings applied.
   Scenario tried(std::size_t count) const {
     ZeroChoice calm;
     const bool has_disks = scenario_ != nullptr && !scenario_->disks.empty();
@@ -284,9 +284,9 @@ class Reader {
   std::optional<DeviceScriptReader> disks_;  // reader for a scenario of block devices
   Settings* settings_ = nullptr;             // settings of the current setup or scenario; nullptr: none yet
   std::string name_;
-  std::size_t at_ = 0, began_ = 0;          // current line, or line of the error; first line of `name_`
+  std::size_t at_ = 0, began_ = 0;          // current line or that of the error; line where `name_` begins
   std::vector<std::size_t> step_lines_;     // lines of the steps of the current script
-  std::vector<std::size_t> setting_lines_;  // lines of the last settings, without those of setups
+  std::vector<std::size_t> setting_lines_;  // lines of the current settings, without those of setups
 };
 
 Scenario device_world_of(const ScenarioText& scenario) {

@@ -1,4 +1,4 @@
-// Scenarios as text: valid and invalid texts, and error messages.
+// Parses valid and invalid scenario texts, and checks the error messages.
 #include "sim/scenarios/scenario_text.hpp"
 
 #include <gtest/gtest.h>

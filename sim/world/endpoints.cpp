@@ -80,7 +80,7 @@ class DiskClient final : public ClientEnd {
     request.data = wanted.data.data();
     request.region = wanted.region;
     request.region_offset = wanted.region_offset;
-    // The server passes `prio` on to the storage. It tells the world which request a message belongs to.
+    // The server passes `prio` on to storage, where it tells the world which request a message belongs to.
     request.prio = static_cast<std::uint16_t>(wanted.io);
     request.user_data = wanted.io;
     largest_ = std::max(largest_, request.length);
@@ -111,7 +111,7 @@ class DiskClient final : public ClientEnd {
     while (client_.take_event(event)) {
       if (const auto* path = std::get_if<PathEvent>(&event)) {
         news = *path;
-        // Read here, because the session may have no path later.
+        // Stored here, because the session may have no path later.
         if (path->kind == PathEvent::Kind::link_up) extended_ = client_.session().peer_extends();
         return true;
       }
@@ -130,7 +130,7 @@ class DiskClient final : public ClientEnd {
   }
   bool closed() const noexcept override { return client_.closed(); }
   std::uint64_t most_reads(std::uint32_t reads) const noexcept override {
-    // No request is sent before the session knows its limits.
+    // max_io_size() is 0 until the session knows its limits; until then no request is sent.
     const std::uint64_t message = std::max<std::uint64_t>(client_.session().max_io_size(), 1);
     return client_.messages_in_flight() + reads * ((largest_ + message - 1) / message);
   }
@@ -238,7 +238,7 @@ class DiskServer final : public ServerEnd {
   }
 
  private:
-  static constexpr unsigned kGenerationsOfOneLife = 1000;  // numbers per server start; each session uses one
+  static constexpr unsigned kGenerationsOfOneLife = 1000;  // maximum number of sessions per server process
 
   void expect(bool holds, const char* rule) noexcept {
     if (!holds && broken_ == nullptr) broken_ = rule;

@@ -1,4 +1,4 @@
-// O26: a server that requires keys refuses every client without a key, with EACCES. Placed between the
+// O26: a server that requires keys refuses every client without a key, with EACCES. GateWatch is between the
 // network and the server's KeyedFabric, so that it sees the wire traffic. It also records a client's connect
 // request, so that the attacker can replay it under the address of that client.
 #pragma once

@@ -15,7 +15,7 @@
 
 namespace rtrs::sim {
 
-// The parts that have events of their own.
+// The parts of the world that produce events.
 struct TimelineParts {
   Watch& watch;
   Crowd& crowd;

@@ -69,7 +69,7 @@ void Watch::check_waits(ClientNode& client, std::uint32_t index, Nanos slack) {
   }
 }
 
-// Delivery promises are checked only without the probe extension. With it, the server itself responds to
+// What was delivered is checked only without the probe extension. With it, the server itself responds to
 // probes, and the server may be paused.
 ClientPromises::Before Watch::before_poll(const ClientNode& client) const {
   ClientPromises::Before before{network_.event_count(client.id), client.without_permits_since, {}};
@@ -112,8 +112,8 @@ void Watch::watch_timer(Node& node, Nanos timer) {
                      " times");
 }
 
-// If a poll of an idle node acts, next_deadline() has left out a timer, which would run only when another
-// event causes a poll.
+// Polls nodes that have nothing to do. If such a poll acts, next_deadline() has left out a timer, which would
+// otherwise run only when another event causes a poll.
 void Watch::check_idle(Nanos until) {
   if (until <= now() + 1) return;
   network_.run_until(until - 1, choice_);
@@ -135,8 +135,8 @@ void Watch::check_idle(Nanos until) {
   judge(client, acts, client.driver->poll(*client.fabric, now(client), done));
 }
 
-// Number of undelivered messages that a probe of the client covers: its own, and between peers that support
-// the probe also the responses.
+// Number of undelivered messages that a probe of the client covers: the client's messages, and between peers
+// that support the probe also the responses.
 std::uint32_t Watch::undelivered_messages(const ClientNode& client, QpId qp) const {
   const QpInfo info = network_.qp_info(qp);
   if (!client.up || !client.hearts->is_connected(info.key.place())) return 0;
@@ -177,7 +177,7 @@ void Watch::check_hung() {
 }
 
 // A client that waits for the response to a fence probes the connection that carries the fence. Once a path
-// of the client reconnects, it no longer waits, and only messages posted later count.
+// of the client reconnects, the client waits no longer, and only messages posted later count.
 void Watch::watch_fence(const ClientNode& client, Undelivered& one) {
   const std::uint32_t messages = undelivered_messages(client, one.qp);
   if (one.of_fence != kNever && client.last_connected > one.of_fence) {
@@ -219,8 +219,8 @@ void Watch::check_one_server(ClientNode& client, unsigned path) {
     ++(cluster_.leads_to_other_server(client, other) == astray ? beside : elsewhere);
   }
   if (elsewhere == 0 || beside != 0) return;
-  // A session at that server in which no other path ever connected was created by this path, although the
-  // path asked to join.
+  // This path may have asked to join a session and nevertheless have created one: no other path ever
+  // connected in that session then.
   if (client.fabric->joins(path) && count_connected_paths(client, astray) != 1) {
     client.split_over_servers = true;
     judge_.mark(Mark::joined_astray);
