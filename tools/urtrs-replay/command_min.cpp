@@ -191,7 +191,7 @@ int minimize_file(const MinOptions& options) {
   std::string bytes;
   if (const int wrong = read_all(options, file, bytes); wrong != exit_ok) return wrong;
   if (options.rerun) return rerun(options, bytes);
-  const trace::ScratchFolder workplace;
+  const tools::ScratchFolder workplace;
   MinimizeOptions how = how_to(options, workplace.path().string());
   ProgressLine line;
   how.progress = [&line](std::size_t left, std::uint64_t runs) {

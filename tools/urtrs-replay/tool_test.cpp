@@ -71,7 +71,7 @@ class ToolTest : public ::testing::Test {
     ASSERT_EQ(recorder.close_file(), 0);
     ASSERT_EQ(recorder.dump_ring(path("ring.rtrc").c_str(), {}), 0);
   }
-  const trace::ScratchFolder folder_;
+  const tools::ScratchFolder folder_;
 };
 
 bool has(const Outcome& outcome, const std::string& text) {

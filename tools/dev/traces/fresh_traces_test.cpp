@@ -14,7 +14,7 @@ namespace rtrs::trace::test::fresh_traces_test {
 namespace {
 
 TEST(FreshTraces, AllReplay) {
-  const ScratchFolder scratch;
+  const tools::ScratchFolder scratch;
   constexpr std::uint64_t kFirst = 1'000'000;
   constexpr std::uint64_t kRuns = 250;
   std::uint64_t files = 0;

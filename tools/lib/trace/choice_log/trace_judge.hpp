@@ -20,7 +20,7 @@ class TraceScratch {
 
  private:
   static std::filesystem::path base();
-  trace::ScratchFolder folder_{base()};
+  ScratchFolder folder_{base()};
 };
 
 struct TraceViolation {

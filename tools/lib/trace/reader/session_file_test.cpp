@@ -37,7 +37,7 @@ TEST(SessionFile, HoldsTheRunAndWhatWentOverTheWire) {
   conformance::MemoryDisks disks;
   conformance::MemoryServer server(context, disks, {});
   const asio::SessionSettings settings = settings_for(server.port());
-  const ScratchFolder folder;
+  const tools::ScratchFolder folder;
   const std::string path = folder / "session.rtrc";
   {
     Recorder recorder;
