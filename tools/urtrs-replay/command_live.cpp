@@ -35,8 +35,8 @@ bool belongs_to_plugin(const std::string& key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-tl::expected<nbdkit::Settings, std::string> settings_of(const LiveCommandOptions& options) {
-  nbdkit::Settings settings;
+tl::expected<plugin::Settings, std::string> settings_of(const LiveCommandOptions& options) {
+  plugin::Settings settings;
   for (const std::string& word : options.parameters) {
     const std::size_t equals = word.find('=');
     const std::string key = word.substr(0, equals);
@@ -160,7 +160,7 @@ void print_json(Output& out, const std::vector<Found>& all, const Counts& counts
 }
 
 int play(const LiveCommandOptions& options, const workload::Workload& work,
-         const nbdkit::Settings& settings) {
+         const plugin::Settings& settings) {
   LiveOptions how;
   how.changes = options.writes == "send";
   how.as_recorded = options.as_recorded;

@@ -253,7 +253,7 @@ class Player {
 
 }  // namespace
 
-tl::expected<LiveRun, std::string> run_live(const workload::Workload& work, const nbdkit::Settings& settings,
+tl::expected<LiveRun, std::string> run_live(const workload::Workload& work, const plugin::Settings& settings,
                                             const LiveOptions& options) {
   FabricChoice choice = settings.fabric;
   choice.client = true;

@@ -34,7 +34,7 @@ struct LiveRun {
 };
 
 // All waits are limited. The error is a sentence that says why there is no session.
-tl::expected<LiveRun, std::string> run_live(const workload::Workload&, const nbdkit::Settings&,
+tl::expected<LiveRun, std::string> run_live(const workload::Workload&, const plugin::Settings&,
                                             const LiveOptions&);
 
 }  // namespace rtrs::tools
