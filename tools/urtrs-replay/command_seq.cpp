@@ -63,7 +63,7 @@ bool add_findings(const std::vector<std::string>& files, std::vector<WantedMark>
     InputFile file(files[i]);
     if (!file.is_open()) return false;
     trace::FdSource source(file.fd());
-    for (const spec::Finding& finding : sim::check_trace(source).findings)
+    for (const spec::Finding& finding : trace::check_trace(source).findings)
       marks.push_back({i, finding.seq,
                        std::string(spec::info_of(finding.rule).id) + ": " + finding.seen +
                            "; allowed: " + finding.allowed});

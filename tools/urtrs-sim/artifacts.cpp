@@ -77,7 +77,7 @@ std::string judgement(const std::vector<std::string>& traces, std::vector<sequen
   std::string text;
   for (std::size_t at = 0; at < traces.size(); ++at) {
     OpenTrace opened(traces[at]);
-    const sim::TraceCheck check = sim::check_trace(opened.source());
+    const trace::TraceCheck check = trace::check_trace(opened.source());
     text += traces[at] + ": " + std::to_string(check.records) + " records, " +
             std::to_string(check.violations) + " violations of the protocol\n";
     for (const spec::Finding& finding : check.findings) {
