@@ -41,7 +41,7 @@ class CInterfaceTest : public ::testing::Test {
   }
 
   void serve() {
-    MemoryStore store(disks_);
+    sim::MemoryStore store(disks_);
     while (!ending_) {
       if (answers_ && store.serve(*server_, *fabric_, steady_now())) continue;
       pollfd news{fabric_->wait_fd(), POLLIN, 0};
@@ -63,7 +63,7 @@ class CInterfaceTest : public ::testing::Test {
     return stats;
   }
 
-  MemoryDisks disks_;
+  sim::MemoryDisks disks_;
   std::unique_ptr<Fabric> fabric_;
   std::unique_ptr<BlockServer> server_;
   std::uint16_t port_ = 0;

@@ -34,7 +34,7 @@ asio::SessionSettings settings_for(std::uint16_t port) {
 
 TEST(SessionFile, HoldsTheRunAndWhatWentOverTheWire) {
   boost::asio::io_context context;
-  conformance::MemoryDisks disks;
+  sim::MemoryDisks disks;
   conformance::MemoryServer server(context, disks, {});
   const asio::SessionSettings settings = settings_for(server.port());
   const tools::ScratchFolder folder;
