@@ -21,7 +21,7 @@
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/held_output.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
@@ -105,7 +105,7 @@ void write_page(const std::vector<std::string>& traces, const std::vector<sequen
 }  // namespace
 
 void write_artifacts(const std::string& prefix, const std::string& said) {
-  const std::vector<std::string> traces = traces_of(prefix);
+  const std::vector<std::string> traces = tools::traces_of(prefix);
   std::vector<std::string> files = traces;
   std::vector<sequence::WantedMark> marks;
   const auto make = [&](const char* ending, const std::function<void(const std::string&)>& how) {
@@ -143,8 +143,8 @@ int run_with_artifacts(const ReportOptions& given, const std::string& folder, co
   if (code == kViolated || code == kNoProgress)
     write_artifacts(options.trace, said);
   else
-    for (const std::string& trace : traces_of(options.trace)) ::unlink(trace.c_str());
+    for (const std::string& trace : tools::traces_of(options.trace)) ::unlink(trace.c_str());
   return code;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool
