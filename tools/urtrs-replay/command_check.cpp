@@ -10,7 +10,7 @@
 #include "tools/lib/trace/reader/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct CheckOptions {
@@ -239,4 +239,4 @@ void add_check(CLI::App& app, Runner& runner) {
       bind, check);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -17,9 +17,10 @@
 #include "tools/lib/trace/sequence/text_diagram.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
+namespace sequence = tools::sequence;
 using sequence::Story;
 using sequence::WantedMark;
 using sequence::Window;
@@ -131,7 +132,7 @@ Window choose_window(const Story& story, const SeqOptions& options, std::size_t 
 }
 
 bool is_colored(const std::string& choice) {
-  return choice == "auto" ? wants_color(stdout) : choice == "always";
+  return choice == "auto" ? tools::wants_color(stdout) : choice == "always";
 }
 
 int write_page(const std::string& path, const std::string& page) {
@@ -191,7 +192,7 @@ int seq(const SeqOptions& options) {
   style.color = color;
   style.ascii = options.ascii;
   style.by_path = options.by_path;
-  style.width = columns_of(stdout);
+  style.width = tools::columns_of(stdout);
   sequence::print_diagram(story, window, style, [&out](std::string_view line) { return out.line(line); });
   return out.finish(code);
 }
@@ -234,4 +235,4 @@ void add_seq(CLI::App& app, Runner& runner) {
                           bind, seq);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

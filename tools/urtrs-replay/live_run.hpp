@@ -9,7 +9,7 @@
 #include "tools/lib/control/plugin/settings.hpp"
 #include "tools/lib/trace/workload/compare.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 
 struct LiveOptions {
   bool changes = false;  // also send requests that change blocks
@@ -37,4 +37,4 @@ struct LiveRun {
 tl::expected<LiveRun, std::string> run_live(const workload::Workload&, const plugin::Settings&,
                                             const LiveOptions&);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

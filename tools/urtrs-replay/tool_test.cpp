@@ -13,7 +13,7 @@
 #include "core/record/recorder.hpp"
 #include "tools/lib/files/scratch_folder.hpp"
 
-namespace rtrs::tools::tool_test {
+namespace rtrs::replay_tool::tool_test {
 namespace {
 
 struct Outcome {
@@ -189,4 +189,4 @@ TEST_F(ToolTest, FullOutput) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools::tool_test
+}  // namespace rtrs::replay_tool::tool_test
