@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::admin::block_numbers_test {
+namespace rtrs::fs_tool::block_numbers_test {
 namespace {
 
 TEST(BlockNumbers, ADeviceKeepsItsNumberAndANewOneGetsTheLowestThatIsFree) {
@@ -36,4 +36,4 @@ TEST(BlockNumbers, PathsOfBlockDevices) {
 }
 
 }  // namespace
-}  // namespace rtrs::admin::block_numbers_test
+}  // namespace rtrs::fs_tool::block_numbers_test
