@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "sim/net/basic/net.hpp"
+
 namespace rtrs::sim_tool {
 
 struct ShrinkCommand {
