@@ -10,7 +10,7 @@
 #     RUNS: programs that the tests start.
 #     ALONE: a separate program: for tests that replace a global function, such as operator new, and for tests whose
 #     cases are in SHARED objects.
-#     LABELS: `tools/test` runs tests labelled `tsan` also in the TSan build, `hash` also in the clang build, and `asan`
+#     LABELS: `tools/test` runs tests labelled `tsan` also in the TSan build, and `asan` also
 #     in the build with address and undefined-behaviour sanitizers even without --full. Tests below core/ and sim/ have
 #     `asan` automatically; other tests need it if they pass untrusted bytes to a parser or a machine.
 #     SHARED: object libraries of urtrs_test_objects, with sources that several tests use.
@@ -73,11 +73,10 @@ endfunction()
 
 # Each target builds only the test programs with one label.
 add_custom_target(tsan_tests)
-add_custom_target(hash_tests)
 add_custom_target(pure_tests)
 add_custom_target(asan_tests)
 
-# With a label, e.g. -DURTRS_TESTS=hash, the target `all` contains only tests with that label; no test has the label
+# With a label, e.g. -DURTRS_TESTS=asan, the target `all` contains only tests with that label; no test has the label
 # `none`.
 set(URTRS_TESTS "all" CACHE STRING "Tests to build by default: all, none, or those of one label")
 
@@ -157,7 +156,7 @@ function(urtrs_test_programs)
     if(NOT URTRS_TESTS STREQUAL "all" AND NOT URTRS_TESTS IN_LIST LABELS)
       set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL TRUE)
     endif()
-    foreach(label tsan hash pure asan)
+    foreach(label tsan pure asan)
       if(label IN_LIST LABELS)
         add_dependencies(${label}_tests ${program})
       endif()

@@ -83,7 +83,7 @@ Errc to_errc(int error) noexcept {
 }
 
 std::string error_text(int error) {
-  if (error == kUnresolved) return "no host has that name or address";
+  if (error == kUnresolved) return "the name or address does not resolve to a host";
   if (error == kNotOurs) return "its source is no address of this host, or of another family";
   if (error == kNoNameServiceAnswer) return "the name service (DNS) does not tell its address";
   return std::generic_category().message(error) + " (" + std::to_string(error) + ")";

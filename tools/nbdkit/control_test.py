@@ -333,7 +333,7 @@ def test_a_mapping_without_a_server_is_told_why_the_start_failed(tmp_path, ends)
         refusal = client.ask("device.map", device="disk0")
         assert "no path came up within 2 s (connect_timeout)" in refusal["message"], refusal
         assert "no answer to the connect request" in refusal["message"], refusal
-        assert "an operator asked" not in refusal["message"], refusal
+        assert "requested by an operator" not in refusal["message"], refusal
         assert client.process.wait(BOUND) == 1
 
 

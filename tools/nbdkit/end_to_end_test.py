@@ -168,7 +168,7 @@ class TestEndToEnd:
                 self.server = start_server(self.urtrsd, "--fabric=libfabric", f"--export=disk={self.image}")
             done = nbdkit(self.server.port, "nbdinfo $uri", "device=disk", f"fabric={fabric}", "connect_timeout=1s")
             assert done.returncode != 0
-            assert "both ends have the same fabric" in done.stderr
+            assert "both ends use the same fabric" in done.stderr
             assert "session name" not in done.stderr
             self.server.logged("same fabric|another fabric")
 

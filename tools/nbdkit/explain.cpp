@@ -38,7 +38,7 @@ std::string advice(Reason reason, std::uint16_t peer_errno, const plugin::Settin
       return taken_name_words(settings);
     case Reason::info_timeout:
     case Reason::peer_closed:
-      return "the server ended the handshake: if its log does not say that it has no room, " +
+      return "the server closed the connection during the handshake: unless its log names a limit, " +
              taken_name_words(settings);
     default:
       return hint;
@@ -87,10 +87,9 @@ bool is_name_refusal(Reason reason, std::uint16_t peer_errno) {
 std::string taken_name_words(const plugin::Settings& settings) {
   const Nanos dead = std::max(dead_peer_time(settings.protocol.heartbeat), dead_peer_time(HeartbeatConfig{}));
   return "another client probably holds the session name '" + settings.session +
-         "'; one that vanished holds it until the server's dead-peer time is over, " + duration_words(dead) +
-         " if its heartbeat is the default. End that client, or set session= to another name; allow_sessions "
-         "of the "
-         "server may also leave this one out";
+         "'; a client that disappeared keeps it for the server's dead-peer time, " + duration_words(dead) +
+         " with the default heartbeat. Stop that client, or set session= to another name; allow_sessions of "
+         "the server may also exclude this name";
 }
 
 std::string errno_words(int error) {
@@ -145,30 +144,29 @@ std::string explain_map_failure(const plugin::Settings& settings, const std::str
              ". Check the name, and the exports and dev_search_path of the server";
     case EPERM:
       if (!writable)
-        return "the server refuses to open " + device + code + ". The log of the server says why";
-      return "the server does not let us open " + device + " for writing" + code +
+        return "the server refuses to open " + device + code + ". See the server's log for the reason";
+      return "the server refuses to open " + device + " for writing" + code +
              ". A device has one writer at a time: if another client writes to it, end that client or use " +
              read_only;
     case EACCES:
     case EROFS:
       if (!writable)
         return "the server may not read " + device + code +
-               ", or not for us. Check the permissions of the file, that it is no link out of "
-               "dev_search_path, "
-               "and the allow lists of the export; see the server's log";
+               ", or this client may not open it. Check the permissions of the file, that it is not a link "
+               "to a place outside dev_search_path, and the allow lists of the export; see the server's log";
       return "the server does not allow this client to write to " + device + code + ". Use " + read_only +
-             ", unless the log of the server says that its allow lists leave this client out";
+             ", unless the server's log says that its allow lists exclude this client";
     case ENOSPC:
-      return device + " is one device too many" + code + ": a session has " +
-             std::to_string(rnbd::kMaxClientDevices) + ". Start another nbdkit with a session of its own";
+      return "cannot open " + device + ": a session has at most " + std::to_string(rnbd::kMaxClientDevices) +
+             " devices" + code + ". Start another nbdkit with a different session";
     case ENOTBLK:
       return device + " is neither a file nor a block device at the server" + code;
     case EINVAL:
       // EINVAL comes from the server, or from this client if it cannot use the geometry in the response.
       return "the server cannot open " + device + ", or reports an unsupported size or block size" + code +
-             ". The log of the server says which";
+             ". See the server's log for details";
     default:
-      return "the server cannot open " + device + code + ". The log of the server says why";
+      return "the server cannot open " + device + code + ". See the server's log for the reason";
   }
 }
 

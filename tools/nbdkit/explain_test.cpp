@@ -28,8 +28,7 @@ TEST(Explain, TheServersErrnoBecomesASentence) {
   const Settings settings = some_settings();
   EXPECT_EQ(explain_map_failure(settings, "disk", settings.access_mode, of_server(ENOENT), {}),
             "the server exports no device named 'disk': No such file or directory (errno 2). Check the name, "
-            "and the "
-            "exports and dev_search_path of the server");
+            "and the exports and dev_search_path of the server");
   EXPECT_NE(explain_map_failure(settings, "disk", settings.access_mode, of_server(EPERM), {})
                 .find("another client writes to it"),
             std::string::npos);
@@ -43,8 +42,8 @@ TEST(Explain, TheServersErrnoBecomesASentence) {
                 .find("Input/output error"),
             std::string::npos);
   EXPECT_EQ(explain_map_failure(settings, "disk", settings.access_mode, of_server(EINVAL), {}),
-            "the server cannot open 'disk', or reports an unsupported size or block size: "
-            "Invalid argument (errno 22). The log of the server says which");
+            "the server cannot open 'disk', or reports an unsupported size or block size: Invalid argument "
+            "(errno 22). See the server's log for details");
 }
 
 TEST(Explain, WhoAskedForAReadOnlyDeviceIsNotToldToAskForOne) {
@@ -87,8 +86,7 @@ TEST(Explain, AFailedRequestHasACause) {
   paths[0].state = PathState::connected;
   EXPECT_EQ(explain_failed_request(settings, "disk", io, EIO, paths),
             "write of 4096 bytes at 512 of 'disk' failed: Input/output error (errno 5); see the server's log "
-            "for the reason, "
-            "unless a line above gives it");
+            "for the reason, unless a line above gives it");
   EXPECT_NE(explain_failed_request(settings, "disk", io, ENOSPC, paths).find("storage is full"),
             std::string::npos);
   paths[0].state = PathState::waiting;
@@ -100,10 +98,9 @@ TEST(Explain, AFailedRequestHasACause) {
       << without;
   paths[0].reason = Reason::attempts_exhausted;
   paths[0].last_cause = Reason::connect_timeout;
-  EXPECT_NE(
-      explain_failed_request(settings, "disk", io, EIO, paths)
-          .find("all attempts to connect again failed, the last of them: no answer to the connect request"),
-      std::string::npos);
+  EXPECT_NE(explain_failed_request(settings, "disk", io, EIO, paths)
+                .find("all reconnect attempts failed, the last of them: no answer to the connect request"),
+            std::string::npos);
   io.opcode = wire::rnbd::Opcode::flush;
   EXPECT_EQ(explain_failed_request(settings, "disk", io, EIO, paths).rfind("flush of 'disk' failed", 0), 0U);
 }
@@ -165,13 +162,13 @@ TEST(Explain, ATimeoutSaysWhatHappenedOnEachPath) {
   paths[0].state = PathState::waiting;
   paths[0].reason = Reason::connect_refused;
   paths[1].state = PathState::connecting;
-  EXPECT_EQ(
-      explain_timeout(settings, "disk", settings.connect_timeout, paths),
-      "no path came up within 15 s (connect_timeout): path 10.0.0.2: " +
-          reason_words(Reason::connect_refused, 0) +
-          " (no server listens at 10.0.0.2:1234: is the server running, are address and port right?); path "
-          "10.0.1.2: no answer to the connect request within 15 s (no reply from 10.0.1.2:1234: "
-          "check the address, that an RTRS server listens at it, and that a firewall lets its port through)");
+  EXPECT_EQ(explain_timeout(settings, "disk", settings.connect_timeout, paths),
+            "no path came up within 15 s (connect_timeout): path 10.0.0.2: " +
+                reason_words(Reason::connect_refused, 0) +
+                " (no server listens at 10.0.0.2:1234: check that the server is running and that address and "
+                "port are correct); path 10.0.1.2: no answer to the connect request within 15 s (no reply "
+                "from 10.0.1.2:1234: check the address, that an RTRS server listens on it, and that "
+                "firewalls allow its port)");
   paths[1].state = PathState::connected;
   EXPECT_NE(explain_timeout(settings, "disk", settings.connect_timeout, paths).find("did not open 'disk'"),
             std::string::npos);
@@ -198,18 +195,15 @@ TEST(Explain, ANameThatIsTakenIsExplainedWithHowLongItLastsAndWhatToDo) {
   paths[0].reason = Reason::peer_closed;
   paths[1].reason = Reason::rejected;
   paths[1].peer_errno = ENOMEM;
-  EXPECT_EQ(
-      explain_timeout(settings, "disk", settings.name_in_use_timeout(), paths),
-      "no path came up within 75 s: path 10.0.0.2: disconnected by the peer (the server ended the "
-      "handshake: if its log does not say that it has no room, another client probably holds the session "
-      "name 'me'; one that vanished holds it until "
-      "the server's dead-peer time is over, 35 s if its heartbeat is the default. End that client, or set "
-      "session= to another name; allow_sessions of the server may also leave this one out); path 10.0.1.2: "
-      "the server has reached a limit of its sessions, connections or memory: Cannot allocate memory (errno "
-      "12) (end sessions that nobody "
-      "needs, or raise max_sessions, max_host_sessions or connection_memory_mb of urtrsd: its log says "
-      "which, "
-      "and urtrs limits on its host what is set and used)");
+  EXPECT_EQ(explain_timeout(settings, "disk", settings.name_in_use_timeout(), paths),
+            "no path came up within 75 s: path 10.0.0.2: disconnected by the peer (the server closed the "
+            "connection during the handshake: unless its log names a limit, another client probably holds "
+            "the session name 'me'; a client that disappeared keeps it for the server's dead-peer time, 35 s "
+            "with the default heartbeat. Stop that client, or set session= to another name; allow_sessions "
+            "of the server may also exclude this name); path 10.0.1.2: the server reached its limit of "
+            "sessions, connections or memory: Cannot allocate memory (errno 12) (close unused sessions, or "
+            "raise max_sessions, max_host_sessions or connection_memory_mb of urtrsd: its log says which, "
+            "and urtrs limits on its host shows the settings and their use)");
   paths.resize(1);
   paths[0].reason = Reason::name_refused;
   const std::string text = explain_timeout(settings, "disk", settings.name_in_use_timeout(), paths);
@@ -238,9 +232,9 @@ TEST(Explain, ATakenNameIsTriedForLongerThanTheServerMayHoldItForAClientThatVani
 TEST(Explain, AReasonCarriesTheErrnoOfThePeer) {
   EXPECT_EQ(reason_words(Reason::rejected, ECONNRESET),
             "rejected by the server: Connection reset by peer (errno 104)");
-  EXPECT_EQ(reason_words(Reason::rejected, ENOMEM),
-            "the server has reached a limit of its sessions, connections or memory: Cannot allocate memory "
-            "(errno 12)");
+  EXPECT_EQ(
+      reason_words(Reason::rejected, ENOMEM),
+      "the server reached its limit of sessions, connections or memory: Cannot allocate memory (errno 12)");
   EXPECT_EQ(reason_words(Reason::rejected, EEXIST),
             "another path of the session has the same two addresses: File exists (errno 17)");
 }
@@ -251,7 +245,7 @@ TEST(Explain, WhatListensAndIsNoServerOfThisFabricDoesNotHoldTheSessionName) {
   paths[0].state = PathState::waiting;
   paths[0].reason = Reason::bad_conn_rsp;
   const std::string text = explain_timeout(settings, "disk", seconds(15), paths);
-  EXPECT_NE(text.find("both ends have the same fabric"), std::string::npos) << text;
+  EXPECT_NE(text.find("both ends use the same fabric"), std::string::npos) << text;
   EXPECT_EQ(text.find("session name"), std::string::npos) << text;
 }
 

@@ -169,7 +169,7 @@ void Status::on_path_changed(Nanos at, const PathChanged& change) {
     on_attempt_failed(change, path, name, reason);
   } else if (change.state == PathState::closed && !is_wanted(change.reason)) {
     const bool hidden = change.reason == Reason::attempts_exhausted && !path.reason.empty();
-    lines_(true, name + " is closed and will not be tried again: " + reason +
+    lines_(true, name + " is closed and will not be retried: " + reason +
                      (hidden ? " (last: " + path.reason + ")" : "") + "; " + what_is_left());
   } else {
     const bool known = change.reason == Reason::none && !path.reason.empty();
@@ -223,8 +223,8 @@ void Status::on_replaced_cache(const std::string& name, const asio::DeviceNews& 
   lines_(true,
          "device " + name + ": the server came back without the cache that it had" +
              (lost ? ": " + std::to_string(news.unflushed) +
-                         " acknowledged writes were not flushed and may be lost; the next flush and the "
-                         "next write with FUA fail with EIO"
+                         " acknowledged writes were not flushed and may be lost; the next flush and the next "
+                         "write with FUA fail with EIO"
                    : "; every acknowledged write was flushed before, so nothing of a file or disk is lost") +
              "; a memory export (mem:) is empty again");
   note(std::move(event));

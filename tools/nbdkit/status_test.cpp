@@ -55,10 +55,9 @@ TEST_F(StatusTest, ALostPathItsAttemptsAndItsReturnAreToldWithWhatIsLeft) {
   EXPECT_EQ(lines[1],
             "session me, path 10.0.0.2: attempt 1 of inf, next in 0.0 s (last: connection refused "
             "[connect_refused]); IO continues on 1 of 2 paths");
-  EXPECT_EQ(
-      lines[2],
-      "session me, path 10.0.1.2 lost: disconnected by the peer [peer_closed]; no path left, IO waits up "
-      "to 2 min (queue_timeout)");
+  EXPECT_EQ(lines[2],
+            "session me, path 10.0.1.2 lost: disconnected by the peer [peer_closed]; no path left, IO waits "
+            "up to 2 min (queue_timeout)");
   EXPECT_EQ(lines[3].find("session me, path 10.0.0.2: connected again after "), 0U);
   EXPECT_NE(lines[3].find(" s (2 attempts); IO continues on 1 of 2 paths"), std::string::npos);
   const nlohmann::json shown = render();
@@ -88,15 +87,13 @@ TEST_F(StatusTest, APathThatIsRefusedForEverIsToldEverMoreRarely) {
   for (std::uint32_t attempt = 1; attempt <= 1000; ++attempt)
     status->on_path(change(1, PathState::waiting, Reason::rejected, attempt), {});
   ASSERT_EQ(lines.size(), 10U);  // 1, 2, 4 .. 512
-  EXPECT_EQ(
-      lines[9].find("session me, path 10.0.1.2: attempt 512 of inf, next in 0.0 s (last: rejected by the "
-                    "server [rejected])"),
-      0U);
+  EXPECT_EQ(lines[9].find("session me, path 10.0.1.2: attempt 512 of inf, next in 0.0 s (last: rejected by "
+                          "the server [rejected])"),
+            0U);
   status->on_path(change(1, PathState::closed, Reason::attempts_exhausted), {});
   EXPECT_EQ(lines[10],
-            "session me, path 10.0.1.2 is closed and will not be tried again: all attempts to connect again "
-            "failed [attempts_exhausted] (last: rejected by the server [rejected]); IO continues on 1 of 2 "
-            "paths");
+            "session me, path 10.0.1.2 is closed and will not be retried: all reconnect attempts failed "
+            "[attempts_exhausted] (last: rejected by the server [rejected]); IO continues on 1 of 2 paths");
 }
 
 TEST_F(StatusTest, AnAttemptThatBeginsIsToldWithTheLastReason) {

@@ -113,7 +113,7 @@ def test_names_of_sessions(mapd, server, mapped, urtrs):
 def test_refusals_keep_nothing(mapd, server, mapped, urtrs):
     assert "the server exports no device named 'nothing'" in urtrs("map", "nothing", "from", "127.0.0.1", code=1)
     said = urtrs("map", "disk0", "from", "other", "127.0.0.2@127.0.0.1", f"--port={server.port}", code=1)
-    assert "the server does not let us open 'disk0' for writing" in said and "one writer at a time" in said, "in the words of the plugin"
+    assert "the server refuses to open 'disk0' for writing" in said and "one writer at a time" in said, "in the words of the plugin"
     assert "stands behind a name for the server: \"urtrs map disk1 from NAME 127.0.0.2@127.0.0.1\"" in \
         urtrs("map", "disk1", "from", "127.0.0.2@127.0.0.1", code=2)
     assert "File exists" in urtrs("map", "disk0", "from", "127.0.0.1", code=1)

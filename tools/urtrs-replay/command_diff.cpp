@@ -48,7 +48,7 @@ int diff(const DiffOptions& options) {
   }
   const Difference difference = compare(a, b);
   const bool damaged = a.code != exit_ok || b.code != exit_ok;
-  // If a damaged trace just ends earlier, its missing part may be equal.
+  // A damaged trace that merely ends earlier is no difference, because the missing part may be equal.
   const bool unlike = difference.found && !(a.code != exit_ok && difference.a.empty()) &&
                       !(b.code != exit_ok && difference.b.empty());
   Output out;
@@ -85,7 +85,7 @@ void add_diff(CLI::App& app, Runner& runner) {
             "times, handles by their first use, messages of RNBD in words; state: what became of paths, "
             "sessions "
             "and devices")
-        // CLI11 runs the transformation that was added last first.
+        // CLI11 runs transformations in reverse order: first the check, then the conversion.
         ->transform(CLI::Transformer(modes(), CLI::ignore_case))
         ->transform(CLI::Validator(known_mode, "MODE"))
         ->option_text("{canonical,exact,state}=canonical");

@@ -46,8 +46,8 @@ int read_all(const MinOptions& options, const InputFile& file, std::string& byte
   return got == 0 ? exit_ok : exit_usage;
 }
 
-// The session machine of the trace. If there is none and the trace has one machine, as in a minimised trace
-// of block devices, that machine. Null if there are several.
+// Returns the only session machine of the trace; without a session, the only machine, as in a minimised trace
+// of block devices. Returns null if there are several.
 const tools::MachineTrace* only_machine(const tools::LoadedTrace& trace) {
   const auto is_session = [](const tools::MachineTrace& machine) {
     return std::holds_alternative<tools::ClientInputs>(machine.machine) ||

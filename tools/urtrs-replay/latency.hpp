@@ -15,7 +15,7 @@ namespace rtrs::replay_tool {
 struct PathLatency {
   std::uint64_t reads = 0, writes = 0;
   std::uint64_t bytes = 0;   // data bytes; client only
-  std::uint64_t failed = 0;  // requests that failed
+  std::uint64_t failed = 0;  // number of failed requests
   // All latencies, sorted by finish(). Not a histogram, because a malicious trace may use a new path in every
   // record, and a histogram per path would need far more memory than the trace.
   std::vector<Nanos> took;

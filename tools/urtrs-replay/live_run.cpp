@@ -203,7 +203,7 @@ class Player {
     if (number >= slots_.size() || !slots_[number] || number == given_up_) return;
     Slot& slot = *slots_[number];
     LiveAnswer& answer = run_.answers[number];
-    if (given_up_ && !slot.done) {  // the result is unknown
+    if (given_up_ && !slot.done) {  // the time limit was reached, so the result is unknown
       answer.asked = false;
       return;
     }
@@ -245,7 +245,7 @@ class Player {
   std::vector<std::optional<std::uint32_t>> ids_;  // device ids of the live server, by device
   std::vector<std::unique_ptr<Slot>> slots_;       // by request; null: not in flight
   std::vector<std::size_t> in_flight_;
-  Slot opening_;                         // for opening the session
+  Slot opening_;                         // memory of the request that opens the session
   std::optional<std::size_t> given_up_;  // request without a response; no more requests are sent
   boost::asio::io_context context_{1};
   asio::Session session_;  // destroyed before the slots

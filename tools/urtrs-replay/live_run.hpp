@@ -14,7 +14,7 @@ namespace rtrs::replay_tool {
 struct LiveOptions {
   bool changes = false;  // also send requests that change blocks
   bool as_recorded =
-      false;  // keep the recorded times; otherwise send a request when all earlier answered ones are answered
+      false;  // keep the recorded times; otherwise send a request after the same responses as in the trace
   Nanos patience = seconds(60);  // time limit for each response
   std::string device;            // replaces the name of the only device; empty: as in the trace
   std::function<void(std::size_t asked)> progress;

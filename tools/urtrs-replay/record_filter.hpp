@@ -20,7 +20,7 @@ struct FilterOptions {
   std::vector<std::uint16_t> instances;
   std::vector<std::uint16_t> sessions;   // sessions of a server
   std::vector<std::uint16_t> paths;      // path index in the session
-  std::vector<std::string> connections;  // CON or PATH:CON
+  std::vector<std::string> connections;  // connections as CON or PATH:CON
   std::vector<std::uint32_t> permits;    // permits or chunks
   std::vector<std::uint32_t> devices;    // client handles, or device ids of the server
   std::vector<std::string> fields;       // NAME=VALUE, as printed by `cat`

@@ -30,7 +30,7 @@ const char* verdict_of(int code) {
     case kNondeterministic:
       return "nondeterministic";
     default:
-      return "stopped";  // stopped by a signal
+      return "stopped";  // a signal stopped the program
   }
 }
 

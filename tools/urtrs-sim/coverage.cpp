@@ -14,7 +14,7 @@ namespace rtrs::sim_tool {
 
 namespace {
 
-using Rare = std::map<std::string, std::string>;  // scenario by mark
+using Rare = std::map<std::string, std::string>;  // mark -> scenario
 
 bool read_rare(const std::string& path, Rare& rare) {
   if (path.empty()) return true;
@@ -80,7 +80,7 @@ unsigned print_marks(const SweepTotals& totals, const Rare& rare) {
   return missing;
 }
 
-// Chances are counted by marks; only faults at drawn times are here.
+// Prints only faults that strike at drawn times; faults that strike messages by chance are counted as marks.
 unsigned print_faults(const SweepTotals& totals) {
   unsigned missing = 0;
   auto& faults = answer()["faults"] = nlohmann::ordered_json::object();

@@ -28,8 +28,8 @@ using explore::Configuration;
 using explore::Finding;
 using explore::SearchResult;
 
-// This rule and kLostUpdate detect that an older write undid a newer one, after or before the newer one was
-// acknowledged.
+// kLostUpdate and this rule find an older write that undid a newer one: kLostUpdate if the newer one was
+// acknowledged before that, this rule if it is acknowledged afterwards.
 constexpr const char* kUndone = "an acknowledged write is on the disk";
 
 struct Row {

@@ -112,7 +112,7 @@ std::optional<sim::Scenario> directed_world(const std::string& id, std::uint64_t
     no_such(id);
     return std::nullopt;
   }
-  sim::SeededChoice choice(~seed);  // different from the choices of the run
+  sim::SeededChoice choice(~seed);  // another seed than that of the run's choices
   return sim::make_directed(*directed, choice);
 }
 

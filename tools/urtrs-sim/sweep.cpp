@@ -226,7 +226,7 @@ class Sweep {
         (artifacts ? options_.artifacts : options_.traces) + "/urtrs-sim-" + std::to_string(seed);
     std::optional<HeldOutput> held;
     if (artifacts) held.emplace();
-    const MemoryFile found;  // answer() of the process
+    const MemoryFile found;  // answer() of the child process
     const pid_t pid = fork();
     if (pid == 0) {
       std::setvbuf(stdout, nullptr, _IOLBF, 0);

@@ -36,7 +36,7 @@ struct SweepOptions {
 // Coverage of a sweep.
 struct SweepTotals {
   std::uint64_t seeds = 0;
-  std::array<std::uint64_t, sim::kMarks> marks{};          // number of seeds
+  std::array<std::uint64_t, sim::kMarks> marks{};          // number of seeds that reached each mark
   std::array<std::uint64_t, sim::kFaultClasses> faults{};  // number of strikes of timed faults
   // Number of seeds by path states: [client state][server state].
   std::array<std::array<std::uint64_t, sim::kPathStates>, sim::kPathStates> pairs{};

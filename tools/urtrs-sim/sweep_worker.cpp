@@ -88,7 +88,7 @@ bool play(Shared& shared, Worker& worker, tools::LiveJudge& specification, sim::
 // Runs the additional world with the current seed.
 bool play_extra_world(ExtraWorld which, Shared& shared, Worker& worker, tools::LiveJudge& specification,
                       const SweepOptions& options) {
-  sim::SeededChoice shape(~worker.current.load());  // different from the choices of the run
+  sim::SeededChoice shape(~worker.current.load());  // another seed than that of the run's choices
   const sim::Scenario scenario = sim::make_directed(
       *sim::find_directed(which == ExtraWorld::blocks ? sim::kRandomBlocks : sim::kRandomStreams), shape);
   sim::WorldOptions world;

@@ -26,7 +26,7 @@ struct Worker {
   Counter differs{kNoSeed};                         // seed whose traces differ when replayed
   Counter seeds{0}, events{0}, requests{0}, virtual_ms{0}, rerun{0}, hash{0};
   Counter block_ios{0};
-  Counter traces{0}, records{0}, state_hashes{0}, replay_ns{0};  // counts of replayed traces
+  Counter traces{0}, records{0}, state_hashes{0}, replay_ns{0};  // totals of replayed traces
   Counter faults[sim::kFaultClasses]{};
   Counter marks[sim::kMarks]{};
   Counter pairs[sim::kPathStates][sim::kPathStates]{};

@@ -96,7 +96,7 @@ def test_paths_come_and_go(web1):
 
 
 def test_a_path_that_cannot_be_is_not_added(web1):
-    assert "the source address is not one of this host" in urtrs("client", "path", "add", "web1", "203.0.113.9@127.0.0.1", code=1)
+    assert "the source address does not belong to this host" in urtrs("client", "path", "add", "web1", "203.0.113.9@127.0.0.1", code=1)
     assert paths() == ["connected"]
 
 

@@ -128,7 +128,7 @@ def test_a_path_that_is_disconnected_comes_back(server, client):
     before, = shown("path")
     urtrs("path", "disconnect", "web1", before["pathname"])
     server.logged(r'name="web1" path=ip:127\.0\.0\.1@ip:127\.0\.0\.1 index=0 peer=\S+ state=closing reason=requested '
-                  r"errno=104: an operator asked for it\n")
+                  r"errno=104: requested by an operator\n")
     until("the path is back", lambda: any(one["state"] == "connected" for one in shown("path")))
     read_all(client)
 

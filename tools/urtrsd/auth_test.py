@@ -73,7 +73,7 @@ def test_two_paths_of_several_connections_have_io(keys, tmp_path):
 
 
 def test_a_wrong_key_is_refused(server, keys, wrong):
-    refused(plugin(server, f"auth_keys={wrong}"), "key_refused", "the log of the server names whom it refused")
+    refused(plugin(server, f"auth_keys={wrong}"), "key_refused", "see the server's log for the key that it refused")
     server.logged(r"peer=127\.0\.0\.1:\d+ reason=key_refused errno=13: .*: its key of alice is another than the one here; give both ends")
     assert "log of the server" not in server.text(), "it is that log"
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
@@ -86,7 +86,7 @@ def test_an_unknown_identity_is_refused(server, keys):
 
 
 def test_a_client_without_a_key_is_refused(server):
-    refused(plugin(server), "rejected", "the server asks for a shared key", "auth_keys or --auth-keys")
+    refused(plugin(server), "rejected", "the server requires a shared key", "auth_keys or --auth-keys")
     server.logged("reason=key_refused errno=13: .*: it offers no key; give both ends .*--auth-keys")
 
 

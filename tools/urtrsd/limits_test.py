@@ -81,7 +81,7 @@ def test_a_session_has_128_paths_and_the_next_is_refused_by_name(server):
     with pytest.raises(OSError) as refused:
         IwarpClient(server.port, "wide", paths=clients[0].paths, source="127.0.8.1")
     assert refused.value.errno == errno.ECONNRESET
-    server.logged(r"reason=too_many_paths errno=104: the session has 128 paths, the maximum of the protocol; leave paths out")
+    server.logged(r"reason=too_many_paths errno=104: the session has 128 paths, the maximum of the protocol; configure fewer paths")
     clients[0].beat()
     close(clients)
 

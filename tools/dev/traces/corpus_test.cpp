@@ -43,7 +43,7 @@ TEST(Corpus, EveryWholeRunReplays) {
   EXPECT_GT(inputs, 3'000U);
 }
 
-TEST(Corpus, EveryTraceHasItsLine) {
+TEST(Corpus, EveryTraceIsInTheReadme) {
   std::ostringstream readme;
   readme << std::ifstream(std::string(URTRS_TRACES) + "/README.md").rdbuf();
   for (const std::filesystem::path& path : corpus())
@@ -51,7 +51,7 @@ TEST(Corpus, EveryTraceHasItsLine) {
 }
 
 // A file seed-N-... is the run of seed N.
-TEST(Corpus, EverySeedThatFailedHasItsTraces) {
+TEST(Corpus, EveryFormerlyFailingSeedHasATrace) {
   std::set<std::string> seeds;
   for (const std::filesystem::path& path : corpus()) {
     const std::string name = path.filename();

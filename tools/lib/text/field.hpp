@@ -37,7 +37,7 @@ struct Field {
   }
 };
 
-// Fields that tables show only if they are asked for.
+// Constructors of fields that tables show only on request; see Field::shown().
 namespace field {
 
 constexpr Field text(const char* name, const char* header, const char* what) {
@@ -55,17 +55,17 @@ constexpr Field real(const char* name, const char* header, const char* what) {
 constexpr Field size(const char* name, const char* header, const char* what) {
   return {name, header, what, Field::Kind::bytes, false};
 }
-// In the JSON of control sockets only.
+// A field that is only in the JSON of control sockets, not in tables.
 constexpr Field unlisted(const char* name, const char* old_name = nullptr) {
   Field one = text(name, "", "").if_known().was(old_name);
   one.in_tables = false;
   return one;
 }
-// With a total.
+// A number with a total in the last line of a table.
 constexpr Field count(const char* name, const char* header, const char* what) {
   return {name, header, what, Field::Kind::number, false, true};
 }
-// With a total.
+// A number of bytes with a total in the last line of a table.
 constexpr Field bytes(const char* name, const char* header, const char* what) {
   return {name, header, what, Field::Kind::bytes, false, true};
 }

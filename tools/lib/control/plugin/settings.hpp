@@ -30,7 +30,7 @@ struct Settings {
   tools::FabricChoice fabric;
   ClientConfig protocol;  // queue depth, connections, heartbeat, reconnect, queue_timeout
   Nanos connect_timeout = seconds(15);
-  std::string trace;  // file; empty: none
+  std::string trace;  // trace file; empty: none
   rtrs::trace::FileOptions trace_options;
   // File for the last trace records, written when an error closes a path, on a broken invariant and on
   // SIGUSR1. Empty: written only on SIGUSR1, to a file in `directory`.

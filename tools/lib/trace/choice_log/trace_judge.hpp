@@ -25,7 +25,7 @@ class TraceScratch {
 
 struct TraceViolation {
   std::string id;      // id of the rule, or A1..A18 for a law
-  std::string oracle;  // O1..O18
+  std::string oracle;  // id of the oracle, O1 to O18
   std::string rule;    // text of the rule
   std::string seen;    // id of the rule, what was seen, and what was allowed
   std::string where;   // file and record number

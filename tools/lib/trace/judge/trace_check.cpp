@@ -6,7 +6,7 @@ namespace rtrs::trace {
 
 namespace {
 
-constexpr std::uint64_t kProgressEvery = 1 << 14;  // records
+constexpr std::uint64_t kProgressEvery = 1 << 14;  // records between two progress reports
 
 void add_doubts(TraceCheck& check, const trace::Header& header) {
   using Status = trace::Reader::Status;

@@ -32,7 +32,7 @@ asio::SessionSettings settings_for(std::uint16_t port) {
   return settings;
 }
 
-TEST(SessionFile, HoldsTheRunAndWhatWentOverTheWire) {
+TEST(SessionFile, ContainsMachineRecordsAndWireNotes) {
   boost::asio::io_context context;
   sim::MemoryDisks disks;
   conformance::MemoryServer server(context, disks, {});

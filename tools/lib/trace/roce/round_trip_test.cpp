@@ -340,7 +340,7 @@ Story imported(const Frames& frames, AnalyzerCounters& counters) {
   return told_by(load_text(text), true);
 }
 
-TEST_F(RoundTrip, FramesOfAServerWhoseClockIsAheadOrBehindAreReadInTheirOrder) {
+TEST_F(RoundTrip, ServerClockOffsetDoesNotChangeTheMessages) {
   for (const std::uint64_t seed : {3U, 5U, 11U}) {
     const tools::ScratchFolder folder;
     const Files files = play(folder, seed);
@@ -366,7 +366,7 @@ TEST_F(RoundTrip, FramesOfAServerWhoseClockIsAheadOrBehindAreReadInTheirOrder) {
 }
 
 // In these worlds the network duplicates a connect request, and the server accepts both copies.
-TEST_F(RoundTrip, OfDoubledRequestsTheOneCountsOnWhichTheSameWasSaid) {
+TEST_F(RoundTrip, DuplicatedConnectRequestIsPairedByItsMessages) {
   for (const std::uint64_t seed : {82612U, 8988U}) {
     SCOPED_TRACE(seed);
     const tools::ScratchFolder folder;
@@ -378,12 +378,12 @@ TEST_F(RoundTrip, OfDoubledRequestsTheOneCountsOnWhichTheSameWasSaid) {
 }
 
 // The last messages of a connection that never ends: one before the analyzer's patience, one within it.
-TEST_F(RoundTrip, WhatASilentServerSaidLongAgoWasAcknowledged) {
+TEST_F(RoundTrip, OldMessagesOfASilentServerAreAcknowledged) {
   const tools::ScratchFolder folder;
   EXPECT_NO_THROW(check_server(play(folder, 25388), 256));
 }
 
-RC_GTEST_FIXTURE_PROP(RoundTrip, EventsOfSimulatedWorldsComeBack, ()) {
+RC_GTEST_FIXTURE_PROP(RoundTrip, EventsOfSimulatedWorldsRoundTrip, ()) {
   const auto seed = *rc::gen::inRange<std::uint64_t>(0, 100'000);
   const auto mtu = *rc::gen::element<std::uint32_t>(256, 1024, 4096);
   const tools::ScratchFolder folder;

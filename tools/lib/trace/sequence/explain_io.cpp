@@ -111,7 +111,7 @@ void Explainer::on_key_invalidated(const Fields& record, Step& step) {
 void Explainer::on_peer_broke(const Fields& record, Step& step) {
   step.group = Group::connect;
   step.tone = Tone::bad;
-  step.title = "the peer broke the protocol: " + record.word("why");
+  step.title = "the peer violated the protocol: " + record.word("why");
 }
 
 void Explainer::on_wire(const Fields& record, Step& step) {
