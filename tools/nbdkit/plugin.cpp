@@ -311,8 +311,8 @@ nbdkit_plugin make_plugin() {
   return made;
 }
 
-nbdkit_plugin plugin = make_plugin();
+nbdkit_plugin urtrs_plugin = make_plugin();
 
 }  // namespace
 
-NBDKIT_REGISTER_PLUGIN(plugin)
+NBDKIT_REGISTER_PLUGIN(urtrs_plugin)
