@@ -16,7 +16,7 @@ namespace rtrs::conformance {
 enum class Keys : std::uint8_t {
   stay,
   of_chunks,    // the server renews the key of each chunk: windows of type 1
-  of_requests,  // the client offers a key for each read, which the server kills: windows of type 2
+  of_requests,  // the client offers a key per read, which the server invalidates: windows of type 2
 };
 
 struct Load {

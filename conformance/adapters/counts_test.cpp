@@ -46,7 +46,7 @@ BothEnds measure(const Load& load) {
 // Tolerance: the last requests of a measurement are still in flight when it ends.
 constexpr double kEdge = 0.07;
 
-TEST(Counts, AReadTakesOneDoorbellAndTwoWorkRequestsOfTheServer) {
+TEST(Counts, ReadTakesOneDoorbellAndTwoWorkRequestsOfTheServer) {
   const BothEnds one = measure({Direction::read, Keys::stay, 1, 1});
   EXPECT_LE(one.server.doorbells, 1 + kEdge);
   EXPECT_LE(one.server.work_requests, 2 + kEdge);
@@ -56,7 +56,7 @@ TEST(Counts, AReadTakesOneDoorbellAndTwoWorkRequestsOfTheServer) {
   EXPECT_LE(one.client.completions, 1.1);
 }
 
-TEST(Counts, AWriteTakesOneWorkRequestOfEach) {
+TEST(Counts, WriteTakesOneWorkRequestOfEachEnd) {
   const BothEnds one = measure({Direction::write, Keys::stay, 1, 1});
   EXPECT_LE(one.server.doorbells, 1 + kEdge);
   EXPECT_LE(one.server.work_requests, 1 + kEdge);
@@ -80,7 +80,7 @@ TEST(Counts, ManyRequestsOfOneRoundTakeFewDoorbells) {
   }
 }
 
-TEST(Counts, WithoutKeysThatDieOneCompletionTellsOfManyWorkRequests) {
+TEST(Counts, WithoutInvalidationFewCompletionsAreRead) {
   for (const unsigned in_flight : {1U, 32U}) {
     for (const Direction direction : {Direction::read, Direction::write}) {
       const BothEnds one = measure({direction, Keys::stay, in_flight, 1});
@@ -91,7 +91,7 @@ TEST(Counts, WithoutKeysThatDieOneCompletionTellsOfManyWorkRequests) {
 }
 
 // The response's chain invalidates the key, the request's chain binds it.
-TEST(Counts, AKeyOfARequestTakesNoDoorbellOfItsOwn) {
+TEST(Counts, RequestKeyTakesNoExtraDoorbell) {
   const BothEnds one = measure({Direction::read, Keys::of_requests, 1, 1});
   EXPECT_LE(one.server.doorbells, 1 + kEdge);
   EXPECT_LE(one.server.work_requests, 3 + kEdge);
@@ -102,7 +102,7 @@ TEST(Counts, AKeyOfARequestTakesNoDoorbellOfItsOwn) {
 
 // One doorbell invalidates the chunk's key before the request is served; the other renews the key together
 // with the data and the response.
-TEST(Counts, ARequestWhoseChunkGetsAKeyTakesTwoDoorbells) {
+TEST(Counts, RequestThatRenewsTheChunkKeyTakesTwoDoorbells) {
   for (const Direction direction : {Direction::read, Direction::write}) {
     const BothEnds one = measure({direction, Keys::of_chunks, 1, 1});
     EXPECT_LE(one.server.doorbells, 2 + kEdge);
@@ -116,7 +116,7 @@ TEST(Counts, ARequestWhoseChunkGetsAKeyTakesTwoDoorbells) {
 
 // Posting with ibv_wr_*() instead of ibv_post_send() changes no other count. Binds of type 1 windows are
 // still posted with ibv_post_send().
-TEST(Counts, ByCallsTheSameGoesOutAsOften) {
+TEST(Counts, PostingWithCallsTakesTheSameNumberOfDoorbells) {
   for (Load load : {Load{Direction::read, Keys::stay, 1, 1},
                     {Direction::write, Keys::stay, 32, 1},
                     {Direction::read, Keys::of_requests, 32, 1},
@@ -136,7 +136,7 @@ TEST(Counts, ByCallsTheSameGoesOutAsOften) {
   }
 }
 
-TEST(Counts, WhatIsCountedIsThere) {
+TEST(Counts, CountsHaveLowerBounds) {
   const BothEnds one = measure({Direction::read, Keys::of_requests, 1, 1});
   // Server: data, response, and the invalidation of the key. Client: the bind of the key, and the request.
   EXPECT_GE(one.server.work_requests, 3 - kEdge);

@@ -55,7 +55,7 @@ class MockNetTest : public ::testing::Test {
       fabric.try_wait();
       pass(milliseconds(100));
     }
-    ADD_FAILURE() << "nothing of the kind " << static_cast<int>(kind);
+    ADD_FAILURE() << "no event of kind " << static_cast<int>(kind);
     return {};
   }
   // Polls this process until it is idle and its messages are in flight.
@@ -80,7 +80,7 @@ class MockNetTest : public ::testing::Test {
 };
 
 // The duplicate request reaches the restarted server process, which has no such connection.
-TEST_F(MockNetTest, ARequestThatComesTwiceLeavesTheClientWithTheEndThatItIsConnectedTo) {
+TEST_F(MockNetTest, DuplicateRequestKeepsTheConnectedPeer) {
   network.rates().request_late = kAlways;
   client->connect(kClientKey, {"n0.p0", "n1.p0", 7}, {64, 64}, bytes_of("req"));
   client->post_receive(kClientKey, 8, 256);

@@ -59,14 +59,14 @@ class QueueCapacityTest : public TwoEnds {
 };
 
 // The adapter is removed and flushes all posted work at once, while nobody reads the queue.
-TEST_F(QueueCapacityTest, AQueueHoldsAllThatItsConnectionsMayHave) {
+TEST_F(QueueCapacityTest, QueueHoldsAllCompletionsOfItsConnections) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.flushes_when_taken_out = true;
   open({profile});
   listen(kAddress);
   const auto memory = client.fabric->allocate(4096);
   ASSERT_TRUE(memory);
-  constexpr std::uint32_t kSends = 16, kReceives = 262, kKeys = 64;  // of three connections: 1,026
+  constexpr std::uint32_t kSends = 16, kReceives = 262, kKeys = 64;  // for three connections: 1,026
   for (std::uint16_t i = 0; i < 6; ++i) {
     const ConKey near{0, i, 1}, far{0, i, 2};
     ASSERT_NO_FATAL_FAILURE(connect_with(depths(kSends, kReceives, kKeys), 0, near, far));
@@ -97,7 +97,7 @@ TEST_F(QueueCapacityTest, SpaceOfAClosedConnectionIsReused) {
   EXPECT_EQ(mock_hca::objects(), with_one_queue);
 }
 
-TEST_F(QueueCapacityTest, AQueueThatCannotBeLargeIsSmall) {
+TEST_F(QueueCapacityTest, SmallerQueueIsUsedIfALargeOneCannotBeCreated) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   client.fabric->connect(
@@ -118,7 +118,7 @@ TEST_F(QueueCapacityTest, HalfOfAQueueIsForReceives) {
   EXPECT_EQ(server.fabric->capabilities().max_receive_depth, 128U);
 }
 
-TEST_F(QueueCapacityTest, TheGreatestDepthIsFoundToTheLastWorkRequest) {
+TEST_F(QueueCapacityTest, MaximumDepthIsFoundExactly) {
   for (const std::uint32_t depth : {64U, 65U, 66U, 127U, 4095U}) {
     mock_hca::Profile profile = mock_hca::mlx5();
     profile.send_queue_bytes = 0;
@@ -130,7 +130,7 @@ TEST_F(QueueCapacityTest, TheGreatestDepthIsFoundToTheLastWorkRequest) {
 }
 
 // Unsignalled work is signalled as often as needed to free entries of a shallow send queue.
-TEST_F(QueueCapacityTest, NoDepthIsTooSmallForWorkThatNobodyWantsToHearOf) {
+TEST_F(QueueCapacityTest, UnsignalledWorkRunsOnTheSmallestQueues) {
   struct {
     int cqe;
     ConnectionParams wanted;
@@ -155,7 +155,7 @@ TEST_F(QueueCapacityTest, NoDepthIsTooSmallForWorkThatNobodyWantsToHearOf) {
   }
 }
 
-TEST_F(QueueCapacityTest, ADepthThatAnAdapterHasNotIsToldOnce) {
+TEST_F(QueueCapacityTest, ExcessiveDepthIsLoggedOnce) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.max_cqe = 128;
   open({profile});
@@ -168,7 +168,7 @@ TEST_F(QueueCapacityTest, ADepthThatAnAdapterHasNotIsToldOnce) {
   EXPECT_EQ(told, 1U);
 }
 
-TEST_F(QueueCapacityTest, KeysLeaveNoMoreRoomToMessagesThanWasAskedFor) {
+TEST_F(QueueCapacityTest, RoomForKeysDoesNotIncreaseTheSendDepth) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   ASSERT_NO_FATAL_FAILURE(connect_with(depths(64, 64, 32), 0));
@@ -178,7 +178,7 @@ TEST_F(QueueCapacityTest, KeysLeaveNoMoreRoomToMessagesThanWasAskedFor) {
 
 // A message that is longer than the adapter's inline data keeps its send buffer until it is sent, regardless
 // of earlier work in the queue.
-TEST_F(QueueCapacityTest, AMessageKeepsItsPlaceUntilItIsSent) {
+TEST_F(QueueCapacityTest, MessageKeepsItsSendBufferUntilItIsSent) {
   for (const std::uint32_t inline_bytes : {0U, 64U}) {
     mock_hca::Profile profile = mock_hca::mlx5();
     profile.send_queue_bytes = 0;
@@ -205,7 +205,7 @@ TEST_F(QueueCapacityTest, AMessageKeepsItsPlaceUntilItIsSent) {
   }
 }
 
-TEST_F(QueueCapacityTest, PlacesForMessagesAreFewerThanADeepQueueHolds) {
+TEST_F(QueueCapacityTest, DeepQueueHasAtMost256SendBuffers) {
   open({mock_hca::hfi1()});
   listen(kAddress);
   ASSERT_NO_FATAL_FAILURE(connect_with(depths(1024, 1024, 0), 0));
@@ -220,7 +220,7 @@ TEST_F(QueueCapacityTest, PlacesForMessagesAreFewerThanADeepQueueHolds) {
 }
 
 // Binds in between must not free the send buffers of messages.
-TEST_F(QueueCapacityTest, BindingsGiveNoPlacesForMessagesBack) {
+TEST_F(QueueCapacityTest, BindsFreeNoSendBuffersOfMessages) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.send_queue_bytes = 0;
   profile.max_inline = 0;
@@ -242,7 +242,7 @@ TEST_F(QueueCapacityTest, BindingsGiveNoPlacesForMessagesBack) {
   EXPECT_LE(post_messages(1000, 96), 256U);
 }
 
-TEST_F(QueueCapacityTest, ALongMessageWithoutMemoryIsNoFaultOfTheQueuePair) {
+TEST_F(QueueCapacityTest, LongMessageWithoutMemoryIsReportedAsNoResources) {
   open({mock_hca::hfi1()});
   listen(kAddress);
   ASSERT_NO_FATAL_FAILURE(connect_with(depths(16, 16, 0), 1));
@@ -251,7 +251,7 @@ TEST_F(QueueCapacityTest, ALongMessageWithoutMemoryIsNoFaultOfTheQueuePair) {
   EXPECT_EQ(take(client, Kind::connection_lost, kNear).reason, Reason::no_resources);
 }
 
-TEST_F(QueueCapacityTest, WorkThatWasNotDoneIsCountedAtTheEnd) {
+TEST_F(QueueCapacityTest, UnfinishedWorkIsCountedAsDiscarded) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   ASSERT_NO_FATAL_FAILURE(connect_with(depths(16, 16, 0), 2));
@@ -265,7 +265,7 @@ TEST_F(QueueCapacityTest, WorkThatWasNotDoneIsCountedAtTheEnd) {
 }
 
 // The completions may be reported after the loss of the connection, depending on which queue is read first.
-TEST_F(QueueCapacityTest, WorkThatWasDoneIsNotCountedAtTheEndWhenTheLossWasTold) {
+TEST_F(QueueCapacityTest, FinishedWorkIsNotCountedAsDiscardedAfterALoss) {
   bool late = false;
   for (unsigned polls = 0; polls < 33; ++polls) {
     open({mock_hca::mlx5()});
@@ -332,7 +332,7 @@ TEST_F(QueueCapacityTest, BindDoesNotOvertakeEarlierWork) {
 }
 
 // The bind that invalidates a key waits for queue space; there is space again when the key is renewed.
-TEST_F(QueueCapacityTest, ARenewalDoesNotOvertakeTheEndOfItsKey) {
+TEST_F(QueueCapacityTest, RenewalDoesNotOvertakeTheInvalidationOfItsKey) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.send_queue_bytes = 0;
   profile.max_qp_wr = 100;

@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(MockHca, SharedQueueTest,
                          case_name);
 
 // Some devices discard unread completions when the queue pair is destroyed.
-TEST_P(SharedQueueTest, what_was_done_before_the_end_is_not_counted_as_discarded) {
+TEST_P(SharedQueueTest, finished_work_is_not_counted_as_discarded) {
   const Link link = open_link(kMany, 0);
   post_many(client(), link.client);
   client().fabric().disconnect(link.client);
@@ -62,7 +62,7 @@ TEST_P(SharedQueueTest, what_was_done_before_the_end_is_not_counted_as_discarded
   run_until_quiet();
 }
 
-TEST_P(SharedQueueTest, the_completions_of_a_connection_that_ended_are_nobodys) {
+TEST_P(SharedQueueTest, completions_of_a_closed_connection_are_dropped) {
   for (unsigned round = 0; round < 20; ++round) {
     const Link first = open_link(kMany, 0);
     const Link beside = open_link(kMany, 0);
@@ -87,7 +87,7 @@ TEST_P(SharedQueueTest, the_completions_of_a_connection_that_ended_are_nobodys) 
   }
 }
 
-TEST_P(SharedQueueTest, a_connection_that_ends_loses_nothing_of_the_others) {
+TEST_P(SharedQueueTest, a_closed_connection_keeps_the_completions_of_others) {
   const Link first = open_link(kMany, 0);
   const Link second = open_link(kMany, 0);
   post_many(server(), first.server);
@@ -103,7 +103,7 @@ TEST_P(SharedQueueTest, a_connection_that_ends_loses_nothing_of_the_others) {
 }
 
 // Completions of one connection were read while another was closed; try_wait() must not report idle.
-TEST_P(SharedQueueTest, nobody_sleeps_over_what_the_end_of_another_brought_to_light) {
+TEST_P(SharedQueueTest, completions_read_during_a_close_prevent_sleep) {
   const Link first = open_link(kMany, 0);
   const Link second = open_link(kMany, 0);
   const Link third = open_link(kMany, 0);

@@ -7,7 +7,7 @@
 namespace rtrs::conformance::remote_device_restart_test {
 namespace {
 
-TEST_F(RemoteDeviceTest, TellsANewSizeAfterARestart) {
+TEST_F(RemoteDeviceTest, ReportsANewSizeAfterARestart) {
   start_server();
   asio::RemoteDevice& remote = make(options_for("disk"));
   ASSERT_FALSE(map());
@@ -22,7 +22,7 @@ TEST_F(RemoteDeviceTest, TellsANewSizeAfterARestart) {
   EXPECT_FALSE(close());
 }
 
-TEST_F(RemoteDeviceTest, ARefusalIsToldOnceUntilTheDeviceWasOpenAgain) {
+TEST_F(RemoteDeviceTest, RefusalIsReportedOnceUntilTheDeviceReopens) {
   start_server();
   asio::RemoteDevice& remote = make(options_for("disk"));
   ASSERT_FALSE(map());
@@ -42,7 +42,7 @@ TEST_F(RemoteDeviceTest, ARefusalIsToldOnceUntilTheDeviceWasOpenAgain) {
   EXPECT_FALSE(close());
 }
 
-TEST_F(RemoteDeviceTest, ALostCacheIsAnInputOutputErrorOfTheNextFlush) {
+TEST_F(RemoteDeviceTest, LostCacheFailsTheNextFlushWithEio) {
   disks["disk"].instance = 1;
   start_server();
   asio::RemoteDevice& remote = make(options_for("disk"));
@@ -63,7 +63,7 @@ TEST_F(RemoteDeviceTest, ALostCacheIsAnInputOutputErrorOfTheNextFlush) {
   EXPECT_FALSE(close());
 }
 
-TEST_F(RemoteDeviceTest, ASizeThatTheApplicationSetsCountsAtOnceUntilTheNextOpen) {
+TEST_F(RemoteDeviceTest, ResizeTakesEffectAtOnceUntilTheNextOpen) {
   start_server();
   asio::RemoteDevice& remote = make(options_for("disk"));
   EXPECT_FALSE(remote.resize(16));

@@ -105,7 +105,7 @@ unsigned begins_without_memory(unsigned before, First&& first) {
   return failures;
 }
 
-TEST(NoMemory, ABlockClientThatCannotBeRecordedDoesNotBeginAndMayTryAgain) {
+TEST(NoMemory, MapWithoutRecorderMemoryFailsAndCanBeRepeated) {
   const auto map = [](BlockClient& client, Fabric& fabric) {
     EXPECT_EQ(client.map(fabric, 1, "disk", wire::rnbd::AccessMode::read_write).error, 0);
     EXPECT_EQ(client.mapped_count(), 1U);
@@ -115,7 +115,7 @@ TEST(NoMemory, ABlockClientThatCannotBeRecordedDoesNotBeginAndMayTryAgain) {
   EXPECT_GE(failures, 2U) << "two copies of the state for the recorder";
 }
 
-TEST(NoMemory, ABlockClientThatCannotBeRecordedDoesNotOpen) {
+TEST(NoMemory, OpenWithoutRecorderMemoryFails) {
   const auto open = [](BlockClient& client, Fabric& fabric) {
     EXPECT_EQ(client.open(fabric, 1), Errc::ok);
     EXPECT_EQ(client.session().paths().size(), 1U);

@@ -6,7 +6,7 @@
 namespace rtrs::bench::response_batch_test {
 namespace {
 
-TEST(ResponseBatch, AnswersThatAreReadyAtATimeAreOneCallOfTheFabric) {
+TEST(ResponseBatch, ResponsesThatAreReadyTogetherTakeOneFabricCall) {
   for (const bool recorded : {false, true}) {
     Pair pair(2, recorded);
     ASSERT_TRUE(pair.ready(2));

@@ -39,7 +39,7 @@ TEST_F(CInterfaceTest, ReadsBackWhatItWroteWithAndWithoutATimeout) {
   EXPECT_EQ(disks_["disk"].flushes, 2U + 2U);  // two more for the write zeroes with FUA
 }
 
-TEST_F(CInterfaceTest, AnOlderProgramKnowsASmallerStructure) {
+TEST_F(CInterfaceTest, OlderProgramMayPassASmallerStructure) {
   urtrs_device* device = open();
   urtrs_device_info info;
   std::memset(&info, 0x5a, sizeof info);
@@ -50,7 +50,7 @@ TEST_F(CInterfaceTest, AnOlderProgramKnowsASmallerStructure) {
   EXPECT_EQ(urtrs_device_get_info(device, &info, 0), -EINVAL);
 }
 
-TEST_F(CInterfaceTest, AYoungerProgramFindsWhatIsNotKnownAsZero) {
+TEST_F(CInterfaceTest, NewerProgramGetsZeroForUnknownFields) {
   struct {
     urtrs_stats known;
     std::uint64_t more;
@@ -60,7 +60,7 @@ TEST_F(CInterfaceTest, AYoungerProgramFindsWhatIsNotKnownAsZero) {
   EXPECT_EQ(younger.more, 0U);
 }
 
-TEST_F(CInterfaceTest, CallbacksRunInPollAloneAndMayBeginMore) {
+TEST_F(CInterfaceTest, CallbacksRunOnlyInPollAndMayStartRequests) {
   urtrs_device* device = open();
   struct Chain {
     urtrs_session* session;
@@ -96,7 +96,7 @@ TEST_F(CInterfaceTest, CallbacksRunInPollAloneAndMayBeginMore) {
   EXPECT_EQ(stats().under_way, 0U);
 }
 
-TEST_F(CInterfaceTest, ACallbackMayBeginMoreThanThereEverWere) {
+TEST_F(CInterfaceTest, CallbackMayStartMoreRequestsThanEverBefore) {
   struct Tree {
     urtrs_device* device;
     std::vector<char> data = std::vector<char>(512);
@@ -120,7 +120,7 @@ TEST_F(CInterfaceTest, ACallbackMayBeginMoreThanThereEverWere) {
   EXPECT_EQ(tree.ended, 500U);
 }
 
-TEST_F(CInterfaceTest, AfterATimeoutTheMemoryIsTheCallersAgain) {
+TEST_F(CInterfaceTest, MemoryBelongsToTheCallerAfterATimeout) {
   urtrs_device* device = open();
   std::vector<char> written(8192, 'w');
   answers_ = false;
@@ -141,7 +141,7 @@ TEST_F(CInterfaceTest, AfterATimeoutTheMemoryIsTheCallersAgain) {
   EXPECT_EQ(read, written);
 }
 
-TEST_F(CInterfaceTest, FreeingASessionEndsEveryRequestOnce) {
+TEST_F(CInterfaceTest, FreeingASessionCompletesEveryRequestOnce) {
   urtrs_device* device = open();
   answers_ = false;
   std::array<Ended, 3> ended;
@@ -157,7 +157,7 @@ TEST_F(CInterfaceTest, FreeingASessionEndsEveryRequestOnce) {
   EXPECT_EQ(ended[0].error, -ECANCELED);
 }
 
-TEST_F(CInterfaceTest, ADeviceThatIsClosedBeforeItOpenedTellsSo) {
+TEST_F(CInterfaceTest, DeviceClosedBeforeItOpenedReportsAnError) {
   open();
   answers_ = false;
   Ended ended;
@@ -170,7 +170,7 @@ TEST_F(CInterfaceTest, ADeviceThatIsClosedBeforeItOpenedTellsSo) {
   EXPECT_EQ(stats().devices, 1U);
 }
 
-TEST_F(CInterfaceTest, BeforeItIsOpenASessionTakesSettingsAndNothingElse) {
+TEST_F(CInterfaceTest, UnopenedSessionAcceptsOnlySettings) {
   urtrs_device* device = nullptr;
   EXPECT_EQ(urtrs_device_open(session_, "disk", 0, kLong, &device), -ENOTCONN);
   EXPECT_EQ(urtrs_session_wait(session_, 0), -ENOTCONN);
@@ -196,7 +196,7 @@ TEST_F(CInterfaceTest, BeforeItIsOpenASessionTakesSettingsAndNothingElse) {
   EXPECT_EQ(urtrs_session_get_path(session_, 1, &path, sizeof path), -ENOENT);
 }
 
-TEST_F(CInterfaceTest, TellsWhenAPathChanges) {
+TEST_F(CInterfaceTest, ReportsPathChanges) {
   struct Told {
     unsigned count = 0;
     std::uint32_t last = 99;
@@ -216,7 +216,7 @@ unsigned threads() {
   return static_cast<unsigned>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
 }
 
-TEST_F(CInterfaceTest, WithoutHostNamesThereIsNoThread) {
+TEST_F(CInterfaceTest, NoThreadIsStartedWithoutHostNames) {
   const unsigned before = threads();
   EXPECT_EQ(urtrs_session_set(session_, "host_names", "0"), 0);
   EXPECT_EQ(urtrs_session_add_path(session_, nullptr, "localhost", port_), 0);
@@ -229,7 +229,7 @@ TEST_F(CInterfaceTest, WithoutHostNamesThereIsNoThread) {
   EXPECT_STREQ(path.reason, "name_unresolved");
 }
 
-TEST(CInterface, WordsAndNames) {
+TEST(CInterface, ErrorTextsAndInvalidSessionNames) {
   EXPECT_STREQ(urtrs_strerror(0), "success");
   EXPECT_STREQ(urtrs_strerror(-ENOENT), "No such file or directory");
   EXPECT_STREQ(urtrs_strerror(-99999), "unknown error");

@@ -16,13 +16,13 @@ class Bench {
 // Maximum wait for each reaction of the peer, from the protocol or chosen where the protocol sets no limit. A
 // peer fails a case if its reaction takes longer. Longer deadlines never make a correct peer fail.
 struct Deadlines {
-  Nanos connect = seconds(30);    // of one connection (protocol section 3.1)
-  Nanos answer = seconds(10);     // to an INFO_REQ or a request
-  Nanos refusal = seconds(10);    // from a violation to the peer's reaction
+  Nanos connect = seconds(30);    // time to connect once (protocol section 3.1)
+  Nanos answer = seconds(10);     // response to an INFO_REQ or a request
+  Nanos refusal = seconds(10);    // reaction of the peer to a violation
   Nanos half_open = seconds(70);  // until an incomplete path is closed
   Nanos retire = seconds(45);     // until the resources of a lost path are free (protocol section 3.2)
   Nanos reconnect = seconds(80);  // until a client has reconnected (protocol section 6.3)
-  Nanos heartbeat = seconds(5);   // interval (protocol section 7)
+  Nanos heartbeat = seconds(5);   // heartbeat interval (protocol section 7)
   unsigned missed_max = 5;
 
   // A silent peer is declared lost between `lower` and `upper` after its last message.

@@ -7,7 +7,7 @@
 namespace rtrs::conformance {
 
 namespace {
-constexpr std::size_t kMaxKept = 64;  // recorded breaches, and messages, per attempt
+constexpr std::size_t kMaxKept = 64;  // maximum number of breaches, and of messages, kept per attempt
 }
 
 bool Attempt::up() const noexcept {

@@ -33,7 +33,7 @@ struct Attempt {
   unsigned io = 0;                         // requests that were answered
   std::vector<std::string> breaches;       // broken rules that hold for every request
   std::vector<std::string> user_messages;  // types of the first RNBD messages, in order
-  std::vector<RemoteKeyId> remote_keys;    // keys of the chunks, if each has its own
+  std::vector<RemoteKeyId> remote_keys;    // keys of the chunks, if each chunk has its own
 
   bool up() const noexcept;
   bool over() const noexcept;
@@ -86,7 +86,7 @@ class ClientTester {
 
   // --- settings with which a case misbehaves ---
   std::function<void(std::uint16_t cid, Message&)> spoil_accept;
-  std::function<int(std::uint16_t cid)> reject_with;  // negative: accept
+  std::function<int(std::uint16_t cid)> reject_with;  // errno of a reject; negative: accept
   std::function<bool(Message&)> spoil_info;           // returns false: send no INFO_RSP
   std::uint16_t runs = 1;                             // number of descriptors in INFO_RSP
   std::uint32_t flags = 0;                            // flags of the accept

@@ -31,7 +31,7 @@ struct Con {
   enum class State : std::uint8_t { connecting, up, refused, lost };
   ConKey key{};
   State state = State::connecting;
-  Reason reason = Reason::none;  // of a refused or lost connection
+  Reason reason = Reason::none;  // why the connection was refused or lost
   bool closed = false;           // the fabric has released the connection
   bool mute = false;             // heartbeats are not answered
   Message answer;                // private data of the accept or reject

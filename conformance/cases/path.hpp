@@ -26,7 +26,7 @@ struct Ask {
   std::uint16_t chunk = 0;
   Message user;            // user header
   Message data;            // data of a write
-  std::uint32_t room = 0;  // of a read: requested bytes
+  std::uint32_t room = 0;  // for a read: number of requested bytes
   bool need_inval = false;
   bool descriptor = true;  // a read with `room` has a descriptor
   // Values that override fields of the RTRS header and of the immediate.
@@ -39,7 +39,7 @@ struct Answer {
   int error = 0;             // 0 or a positive errno
   bool invalidated = false;  // the immediate's type says that the key was invalidated
   std::uint16_t cid = 0;
-  Message data;      // of a read: the bytes that the peer wrote
+  Message data;      // for a read: bytes that the peer wrote
   Message overflow;  // bytes that the peer wrote behind the buffer
 };
 

@@ -77,8 +77,8 @@ void hide_enotconn(RuleBreakingFabric& liar) {
     return 1U;
   };
 }
-// As Linux did: builds the response in the chunk and sets only two fields, so old bytes of the chunk are
-// sent.
+// Builds the response in the chunk, as Linux did, and sets only two fields, so that old bytes of the chunk
+// are sent.
 void send_stale_bytes(RuleBreakingFabric& liar) {
   liar.change_work = [&liar](WorkRequest& work) {
     const LocalPart& part = work.parts[0];
@@ -251,7 +251,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, PlantedServerTest, testing::ValuesIn(kServerPlan
                          [](const auto& one) { return std::string(one.param.name); });
 
 // After the server has stopped serving, every further case must report that.
-TEST(DeadServerTest, OneThatServesNobodyFailsEveryCase) {
+TEST(DeadServerTest, ServerThatServesNoClientFailsEveryCase) {
   SimBench bench;
   RuleBreakingFabric liar(bench.peer_fabric);
   SimServer server(bench, liar, {});

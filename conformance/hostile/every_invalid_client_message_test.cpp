@@ -161,7 +161,7 @@ class Scene {
     EXPECT_TRUE(
         world_.run_until([this] { return correct_client_.closed() && server_.session_count() == 0; }));
     const auto holds = [](const sim::WatchedFabric& fabric) { return sim::to_string(fabric.holdings()); };
-    EXPECT_EQ(holds(server_fabric_), sim::to_string(sim::Holdings{})) << "nothing is left of the liar";
+    EXPECT_EQ(holds(server_fabric_), sim::to_string(sim::Holdings{})) << "resources are leaked";
     EXPECT_EQ(holds(correct_fabric_), sim::to_string(sim::Holdings{}));
   }
 

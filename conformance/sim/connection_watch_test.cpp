@@ -46,7 +46,7 @@ struct History {
 
 }  // namespace
 
-TEST(ConnectionWatch, APathThatConnectsInTimeAndIsLostIsAccepted) {
+TEST(ConnectionWatch, PathThatConnectsInTimeAndIsLostIsAccepted) {
   History one;
   one.connects();
   one.begins(seconds(4));
@@ -63,7 +63,7 @@ TEST(ConnectionWatch, APathThatConnectsInTimeAndIsLostIsAccepted) {
   EXPECT_FALSE(one.judge.failed()) << one.judge.failure().text;
 }
 
-TEST(ConnectionWatch, AConnectionThatIsAwaitedForTooLongIsFound) {
+TEST(ConnectionWatch, ExceededConnectTimeoutIsFound) {
   for (const bool second : {false, true}) {
     History one;
     one.watch.asked(con(0));
@@ -79,7 +79,7 @@ TEST(ConnectionWatch, AConnectionThatIsAwaitedForTooLongIsFound) {
   }
 }
 
-TEST(ConnectionWatch, ANextConnectionThatIsNotAskedForIsFound) {
+TEST(ConnectionWatch, MissingRequestForTheNextConnectionIsFound) {
   History one;
   one.watch.asked(con(0));
   one.watch.up(con(0), seconds(1));
@@ -88,7 +88,7 @@ TEST(ConnectionWatch, ANextConnectionThatIsNotAskedForIsFound) {
   EXPECT_TRUE(fails_with(one.judge, Oracle::promises));
 }
 
-TEST(ConnectionWatch, AnInfoThatIsAwaitedForTooLongIsFound) {
+TEST(ConnectionWatch, ExceededInfoTimeoutIsFound) {
   History one;
   one.connects();
   one.begins(seconds(2) + kLimits.info);
@@ -97,7 +97,7 @@ TEST(ConnectionWatch, AnInfoThatIsAwaitedForTooLongIsFound) {
   EXPECT_TRUE(fails_with(one.judge, Oracle::promises));
 }
 
-TEST(ConnectionWatch, APathThatIsNotTriedAgainIsFound) {
+TEST(ConnectionWatch, PathThatIsNotRetriedIsFound) {
   History one;
   one.watch.news(0, PathState::waiting, Reason::peer_closed, seconds(3), seconds(10));
   one.begins(seconds(13));
@@ -107,7 +107,7 @@ TEST(ConnectionWatch, APathThatIsNotTriedAgainIsFound) {
 }
 
 // The operator ended or restarted the path, and the event is not polled yet.
-TEST(ConnectionWatch, APathThatWaitsNoMoreNeedNotBeTried) {
+TEST(ConnectionWatch, PathThatNoLongerWaitsNeedsNoRetry) {
   History one;
   one.watch.news(0, PathState::waiting, Reason::peer_closed, seconds(3), seconds(10));
   one.begins(seconds(14), kNever);
@@ -126,7 +126,7 @@ void fails(History& one, std::uint32_t epoch, std::uint16_t address, Nanos now,
   one.watch.poll_ends(now);
 }
 
-TEST(ConnectionWatch, ARoundThroughAllAddressesIsAccepted) {
+TEST(ConnectionWatch, RoundThroughAllAddressesIsAccepted) {
   History one;
   fails(one, 1, 0, seconds(1));
   fails(one, 2, 1, seconds(2));
@@ -135,14 +135,14 @@ TEST(ConnectionWatch, ARoundThroughAllAddressesIsAccepted) {
   EXPECT_FALSE(one.judge.failed()) << one.judge.failure().text;
 }
 
-TEST(ConnectionWatch, AnAttemptAtTheAddressThatHasJustFailedIsFound) {
+TEST(ConnectionWatch, RetryOfTheFailedAddressIsFound) {
   History one;
   fails(one, 1, 0, seconds(1));
   one.watch.asked(con(0, 2), 2);
   EXPECT_TRUE(fails_with(one.judge, Oracle::addresses));
 }
 
-TEST(ConnectionWatch, AWaitBeforeAllAddressesWereTriedIsFound) {
+TEST(ConnectionWatch, WaitBeforeAllAddressesWereTriedIsFound) {
   History one;
   fails(one, 1, 0, seconds(1));
   one.watch.news(0, PathState::waiting, Reason::connect_refused, seconds(3), seconds(1));
@@ -150,7 +150,7 @@ TEST(ConnectionWatch, AWaitBeforeAllAddressesWereTriedIsFound) {
 }
 
 // The server is reachable, so the client waits before the next attempt.
-TEST(ConnectionWatch, AWaitAfterARefusalByTheServerIsAccepted) {
+TEST(ConnectionWatch, WaitAfterARefusalByTheServerIsAccepted) {
   History one;
   fails(one, 1, 0, seconds(1), Reason::rejected);
   one.watch.news(0, PathState::waiting, Reason::rejected, seconds(3), seconds(1));
@@ -158,7 +158,7 @@ TEST(ConnectionWatch, AWaitAfterARefusalByTheServerIsAccepted) {
   EXPECT_FALSE(one.judge.failed()) << one.judge.failure().text;
 }
 
-TEST(ConnectionWatch, AnAddressThatIsAwaitedForTooLongIsFound) {
+TEST(ConnectionWatch, ExceededAddressTimeoutIsFound) {
   for (const unsigned rounds : {0U, 1U}) {
     History one;
     if (rounds == 1) one.watch.news(0, PathState::waiting, Reason::connect_refused, 1, 0);
@@ -173,7 +173,7 @@ TEST(ConnectionWatch, AnAddressThatIsAwaitedForTooLongIsFound) {
   }
 }
 
-TEST(ConnectionWatch, ALossThatEndsNothingIsFound) {
+TEST(ConnectionWatch, LossWithoutADisconnectIsFound) {
   History one;
   one.connects();
   one.watch.lost(con(1), Reason::transport_error);
@@ -181,7 +181,7 @@ TEST(ConnectionWatch, ALossThatEndsNothingIsFound) {
   EXPECT_TRUE(fails_with(one.judge, Oracle::losses));
 }
 
-TEST(ConnectionWatch, ALossOfWhatWasEndedBeforeIsAccepted) {
+TEST(ConnectionWatch, LossOfAnEndedConnectionIsAccepted) {
   History one;
   one.connects();
   one.loses(Reason::heartbeat_lost, seconds(3));
@@ -190,7 +190,7 @@ TEST(ConnectionWatch, ALossOfWhatWasEndedBeforeIsAccepted) {
   EXPECT_FALSE(one.judge.failed());
 }
 
-TEST(ConnectionWatch, NewsThatBlameTheNetworkWithoutCauseAreFound) {
+TEST(ConnectionWatch, PathEventThatBlamesTheFabricWithoutCauseIsFound) {
   for (const Reason said : {Reason::rejected, Reason::rejected_busy, Reason::connect_refused}) {
     History one;
     one.connects();
@@ -200,7 +200,7 @@ TEST(ConnectionWatch, NewsThatBlameTheNetworkWithoutCauseAreFound) {
   }
 }
 
-TEST(ConnectionWatch, ANameIsRefusedByADisconnectOnly) {
+TEST(ConnectionWatch, NameRefusedNeedsADisconnect) {
   for (const Reason fabric : {Reason::peer_closed, Reason::transport_error}) {
     History one;
     one.connects();
@@ -211,7 +211,7 @@ TEST(ConnectionWatch, ANameIsRefusedByADisconnectOnly) {
 }
 
 // The server itself closed the path in favour of a newer attempt.
-TEST(ConnectionWatch, AServerThatIsBusyWithAPathNeedsNoReport) {
+TEST(ConnectionWatch, RejectedBusyOfAServerNeedsNoReport) {
   Judge judge;
   ConnectionWatch watch(judge, "server", {});
   watch.accepted(con(0));
@@ -222,7 +222,7 @@ TEST(ConnectionWatch, AServerThatIsBusyWithAPathNeedsNoReport) {
 }
 
 // The loss was reported in the previous poll and belongs to the previous incarnation.
-TEST(ConnectionWatch, AnOldLossExplainsNothing) {
+TEST(ConnectionWatch, LossOfAnOlderIncarnationExplainsNothing) {
   History one;
   one.connects();
   one.watch.lost(con(1), Reason::peer_closed);
@@ -244,7 +244,7 @@ TEST(CloseWatch, LateCloseIsFound) {
   }
 }
 
-TEST(CloseWatch, TheBoundCountsFromTheEndOfAPause) {
+TEST(CloseWatch, BoundCountsFromTheEndOfAPause) {
   Judge judge;
   CloseWatch watch(judge, "client 1", seconds(10), seconds(3), seconds(2));
   watch.paused(seconds(20));

@@ -47,15 +47,15 @@ void expect_all_survived(std::uint32_t node) {
             << count << " from thing " << thing << " on, " << (fresh_keys ? "fresh keys" : "fixed keys");
 }
 
-TEST(Shortage, OfEveryThingAClientNeeds) {
+TEST(Shortage, ClientSurvivesEachShortage) {
   expect_all_survived(1);
 }
 
-TEST(Shortage, OfEveryThingAServerNeeds) {
+TEST(Shortage, ServerSurvivesEachShortage) {
   expect_all_survived(0);
 }
 
-TEST(Fit, AServerTakesNoMoreThanTheFabricHas) {
+TEST(Fit, ServerConfigIsReducedToTheCapabilities) {
   Capabilities fabric = default_capabilities();
   fabric.max_send_depth = 100;
   fabric.send_invalidate = false;

@@ -85,7 +85,7 @@ void ClientSpec::input() {
     case Kind::PathRemoveRequested:
     case Kind::PathDisconnectRequested:
     case Kind::PathReconnectRequested:
-      // The operator's request replaces the pending challenge.
+      // A request of an operator cancels the pending challenge.
       if (event_.path < paths_.size()) paths_[event_.path].challenged = false;
       return;
     case Kind::AttemptsChanged:
@@ -174,7 +174,7 @@ void ClientSpec::end_path_step(Path& path, unsigned index, bool continued) {
         !alive, path.must_end_rule,
         [&] { return "path " + std::to_string(index) + " goes on as " + std::string(name_of(path.state)); },
         [] { return std::string("PathChanged to draining or closing, with Disconnect of its connections"); });
-  // The connections of a larger path may take several steps.
+  // If the path has more connections than one step processes, judges only the last of its steps.
   const bool judged = continued || path.cons.size() <= kConsAStep;
   if (judged && path.ended && !alive)
     for (const Connection& con : path.cons)

@@ -341,7 +341,7 @@ void ClientSpec::store_key() {
   key_due_ = false;
 }
 
-// The path is drained: no response can come any more.
+// The path is drained: no response can arrive any more.
 void ClientSpec::hold(unsigned path) {
   for (Permit& permit : permits_)
     permit.slot.step([&](Slot slot, auto& next) {

@@ -1,5 +1,6 @@
-// Set of states that are possible given the visible events. Starts with one known state, or with all states
-// if the beginning was not seen; the first event that determines the state ends the latter.
+// Set of states that are possible given the visible events. It contains one known state at first, or all
+// states if the beginning was not seen. In the latter case, the first event that determines the state sets
+// it.
 #pragma once
 #include <algorithm>
 #include <cstddef>

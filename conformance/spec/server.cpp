@@ -148,7 +148,7 @@ void ServerSpec::end_path_step(Path& path, unsigned index, bool continued) {
         !alive, path.must_end_rule,
         [&] { return "path " + std::to_string(index) + " goes on as " + std::string(name_of(path.state)); },
         [] { return std::string("PathChanged to closing, with Disconnect of its connections"); });
-  // The connections of a larger path may take several steps.
+  // If the path has more connections than one step processes, judges only the last of its steps.
   const bool judged = continued || path.cons.size() <= kConsAStep;
   if (judged && path.ended && !alive)
     for (const Connection& con : path.cons)

@@ -109,7 +109,7 @@ void ServerSpec::request_arrived(Path& path) {
   });
 }
 
-// ChunkInvalidated, or the end of the connection, after which ChunkInvalidated cannot come.
+// Called for ChunkInvalidated, and for the end of the connection, after which no ChunkInvalidated can arrive.
 void ServerSpec::chunk_invalidated() {
   if (event_.kind == Kind::ConnectionClosed) {
     for (PossibleStates<Chunk>& chunk : chunks_)

@@ -49,8 +49,8 @@ class WireSpec {
     bool introduced = false;             // SESS_INFO was sent
     bool agreed = false;                 // SESS_INFO was answered
     std::size_t opened = 0;              // OPENs with a successful response
-    std::vector<std::uint32_t> devices;  // named by IO and CLOSE
-    std::vector<std::uint32_t> closed;   // devices closed since then
+    std::vector<std::uint32_t> devices;  // device ids seen in IO and CLOSE
+    std::vector<std::uint32_t> closed;   // devices closed since the last OPEN
   };
   struct Slot {
     Phase phase = Phase::idle;

@@ -119,7 +119,8 @@ void WireSpec::accepted(Connection& con) {
   at.check(readable && u16_at(bytes, 4) == 0, Rule::con_rsp_layout, "CON_RSP of an accept",
            "56 bytes, magic, version 2.x, errno 0");
   Path& path = of_->paths[con.path];
-  // In a capture, only this reveals that INFO_REQ came too early, because answers may be missing before it.
+  // In a capture, answers before INFO_REQ may be missing. Only an accept after INFO_REQ proves that INFO_REQ
+  // came too early.
   if (!of_->machine)
     at.check(!path.info_asked, Rule::info_req_wire, "a connection is accepted after INFO_REQ",
              "all of them before");

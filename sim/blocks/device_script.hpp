@@ -98,8 +98,8 @@ struct DeviceLine {
   enum class Outcome : std::uint8_t {
     unasked,  // the line does not wait
     ok,
-    failed,     // with any errno
-    error,      // with the errno `error`
+    failed,     // fails with any errno
+    error,      // fails with the errno `error`
     ok_at_last  // the first try may report a loss (EIO); then a second one succeeds
   };
   Verb verb = Verb::pass;
@@ -113,7 +113,7 @@ struct DeviceLine {
   bool memory = false, no_fua = false;
   Outcome is = Outcome::unasked;
   std::uint16_t error = 0;
-  std::vector<std::vector<DeviceLine>> parts;  // of repeat and either
+  std::vector<std::vector<DeviceLine>> parts;  // blocks of `repeat` and `either`
 };
 using DeviceScript = std::vector<DeviceLine>;
 

@@ -70,7 +70,7 @@ class OpenDeviceTest : public BookBesideWorldTest {
   }
 };
 
-TEST_F(OpenDeviceTest, WhatItsClientHoldsIsHeldForQueueTimeout) {
+TEST_F(OpenDeviceTest, RequestIsHeldAtMostForQueueTimeout) {
   book.open(device, Opcode::read, 0, 8, false, false, w.now(), w.now());
   EXPECT_EQ(waits(0), "");
   EXPECT_EQ(waits(seconds(3)), "");
@@ -80,7 +80,7 @@ TEST_F(OpenDeviceTest, WhatItsClientHoldsIsHeldForQueueTimeout) {
 
 constexpr const char* kOnce = "a request does not fail because its device was taken away once";
 
-TEST_F(OpenDeviceTest, NoRequestEndsBecauseItsDeviceWasTakenAwayOnce) {
+TEST_F(OpenDeviceTest, RequestDoesNotFailAfterOneRemovalOfItsDevice) {
   EXPECT_EQ(gone(), kOnce);
   for (unsigned times = 1; times < rnbd::kMaxFutileReopens; ++times) book.taken_away("a", w.now());
   EXPECT_EQ(gone(), kOnce);
@@ -88,8 +88,8 @@ TEST_F(OpenDeviceTest, NoRequestEndsBecauseItsDeviceWasTakenAwayOnce) {
   EXPECT_EQ(gone(), "");
 }
 
-// After the end of its session the device is not reopened.
-TEST_F(OpenDeviceTest, NorOneOfADeviceThatIsBeingUnmappedUnlessItsSessionEnded) {
+// A device that is being unmapped is not reopened after its session ended.
+TEST_F(OpenDeviceTest, RequestOfAnUnmappingDeviceFailsOnlyAfterItsSessionEnded) {
   w.submit(device, Opcode::read, 0, 8);
   w.unmap(device);
   ASSERT_EQ(w.client().state(device), rnbd::DeviceState::unmapping);
@@ -108,7 +108,7 @@ class UnansweredOpenTest : public BookBesideWorldTest {
   }
 };
 
-TEST_F(UnansweredOpenTest, IsAskedForAgainInTime) {
+TEST_F(UnansweredOpenTest, OpenIsSentAgainInTime) {
   ASSERT_TRUE(w.link_up());
   EXPECT_EQ(waits(0), "");
   EXPECT_EQ(waits(BlockClient::kRetryPause), "");
@@ -140,7 +140,7 @@ class RefusedDeviceTest : public BookBesideWorldTest {
 };
 
 // The client stays refused, because the world does not advance.
-TEST_F(RefusedDeviceTest, IsTriedAgainWhenTheFirstPauseIsOver) {
+TEST_F(RefusedDeviceTest, IsRetriedAfterTheFirstPause) {
   const Nanos begin = w.now();
   refused(begin);
   EXPECT_TRUE(accepts());
@@ -151,11 +151,11 @@ TEST_F(RefusedDeviceTest, IsTriedAgainWhenTheFirstPauseIsOver) {
   EXPECT_EQ(failure, "a refused device is retried in time");
 }
 
-TEST_F(RefusedDeviceTest, IsTriedAgainAfterTwiceThePauseUnlessADeviceOpened) {
+TEST_F(RefusedDeviceTest, PauseDoublesUnlessADeviceOpened) {
   const Nanos begin = w.now();
   refused(begin);
-  refused(begin + seconds(1));  // within a poll, results of the server come before the timer
-  EXPECT_FALSE(accepts()) << "no pause runs";
+  refused(begin + seconds(1));  // in one poll, the client handles the refusal before its timer
+  EXPECT_FALSE(accepts()) << "no retry pause is running";
   refused(begin + milliseconds(1001));
   EXPECT_TRUE(accepts());
   book.polls(begin + milliseconds(3000));
@@ -164,7 +164,7 @@ TEST_F(RefusedDeviceTest, IsTriedAgainAfterTwiceThePauseUnlessADeviceOpened) {
   EXPECT_FALSE(accepts());
 }
 
-TEST_F(RefusedDeviceTest, BeginsWithTheFirstPauseAgainWhenADeviceOpened) {
+TEST_F(RefusedDeviceTest, PauseIsResetWhenADeviceOpens) {
   const Nanos begin = w.now();
   refused(begin);
   refused(begin + seconds(1));
@@ -178,7 +178,7 @@ TEST_F(RefusedDeviceTest, BeginsWithTheFirstPauseAgainWhenADeviceOpened) {
 }
 
 // The client reopens the device at once.
-TEST_F(RefusedDeviceTest, WhatWasTakenAwayIsRefusedOnlyIfTheClientSaysSo) {
+TEST_F(RefusedDeviceTest, RemovedDeviceCountsAsRefusedOnlyIfTheClientReportsIt) {
   const Nanos begin = w.now();
   w.disk("a").writable = true;
   w.until("the device is open", [&] { return w.state(device) == rnbd::DeviceState::open; });
@@ -222,7 +222,7 @@ class AbsentDeviceTest : public BookBesideWorldTest {
 constexpr const char* kRefusedTooLong =
     "a request waits for a device that the server refuses for queue_timeout and no longer";
 
-TEST_F(AbsentDeviceTest, HoldsARequestNoLongerThanQueueTimeoutBesideABusyDevice) {
+TEST_F(AbsentDeviceTest, HoldsRequestAtMostForQueueTimeoutWhileAnotherDeviceIsBusy) {
   read();
   EXPECT_NE(waits(seconds(3)), kRefusedTooLong);
   EXPECT_EQ(waits(seconds(3) + milliseconds(2)), kRefusedTooLong);
@@ -230,7 +230,7 @@ TEST_F(AbsentDeviceTest, HoldsARequestNoLongerThanQueueTimeoutBesideABusyDevice)
   EXPECT_NE(waits(seconds(3) + milliseconds(2)), kRefusedTooLong);
 }
 
-TEST_F(AbsentDeviceTest, EndsARequestNoEarlierThanQueueTimeout) {
+TEST_F(AbsentDeviceTest, FailsRequestNoEarlierThanQueueTimeout) {
   EXPECT_EQ(
       fails(seconds(3) - 1),
       "a request waits for queue_timeout while the server refuses its device for a reason that may pass");
@@ -238,15 +238,15 @@ TEST_F(AbsentDeviceTest, EndsARequestNoEarlierThanQueueTimeout) {
 }
 
 // A failed sync and a refusal both fail a flush with EIO.
-TEST_F(AbsentDeviceTest, EndsAFlushWithEioWhenTheServerRefusedTheDeviceWithEioForQueueTimeout) {
+TEST_F(AbsentDeviceTest, FlushMayFailWithEioAfterRefusalsWithEioForQueueTimeout) {
   constexpr const char* kNoReason =
       "a flush of a fails because a sync failed since it was opened, or the server refused to open it";
-  EXPECT_EQ(flush_fails(seconds(3)), kNoReason) << "the server said ENOENT";
+  EXPECT_EQ(flush_fails(seconds(3)), kNoReason) << "the server refused with ENOENT";
   refuse(EIO);
   EXPECT_EQ(flush_fails(seconds(3) - 1), kNoReason);
   EXPECT_EQ(flush_fails(seconds(3)), "");
   book.event(rnbd::DeviceChanged{device, rnbd::DeviceState::open, 0, disks.at("a").geometry}, w.now());
-  EXPECT_EQ(flush_fails(seconds(3)), kNoReason) << "it is open again";
+  EXPECT_EQ(flush_fails(seconds(3)), kNoReason) << "the device is open again";
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ class RandomPlay {
     const std::uint32_t sectors = opcode == Opcode::flush ? 0 : 1 + w.draw(w.draw(3) == 0 ? kSectors : 8);
     const std::uint32_t sector = opcode == Opcode::flush ? 0 : w.draw(kSectors - sectors + 1);
     const bool fua = opcode != Opcode::read && opcode != Opcode::flush && w.draw(4) == 0;
-    // Waiting for another IO of these sectors could take until the faults end.
+    // Does not wait for another IO of these sectors, because that IO may last until the faults end.
     if (w.has_room() && !w.overlaps(at->first, sector, sectors))
       w.submit(at->second, opcode, sector, sectors, fua, opcode == Opcode::write_zeroes && w.draw(2) == 0);
   }
@@ -191,7 +191,7 @@ class RandomPlay {
 
   void map(const std::string& name) {
     const std::int64_t handle = w.map(name, w.draw(5) == 0 ? AccessMode::read_only : AccessMode::read_write);
-    // A device can be mapped again while it is being unmapped.
+    // map() must succeed even for a device that is still being unmapped.
     w.expect(handle >= 0, "a map begins");
     if (handle >= 0) devices_[name] = static_cast<DeviceHandle>(handle);
   }

@@ -131,7 +131,7 @@ struct ChoiceGroup {
 };
 struct ChoiceLog {
   std::vector<Draw> draws;
-  std::vector<ChoiceGroup> groups;  // in order of their begin
+  std::vector<ChoiceGroup> groups;  // in order of their start
   bool operator==(const ChoiceLog&) const = default;
 };
 
@@ -246,14 +246,14 @@ class SeededChoice final : public ChoiceSource {
 
  private:
   std::uint64_t state_;
-  std::uint64_t rare_;     // for the labels from rare_swarm on
-  std::uint64_t late_;     // for the labels from dead_link on
-  std::uint64_t hang_;     // for the labels from hang on
-  std::uint64_t disk_;     // for the labels from disk on
-  std::uint64_t cruel_;    // for the labels from cruel on
-  std::uint64_t closing_;  // for the labels from closing on
-  std::uint64_t recover_;  // for the labels from recover on
-  std::uint64_t pipe_;     // for the labels from pipe_size on
+  std::uint64_t rare_;     // state for labels from rare_swarm to dead_link
+  std::uint64_t late_;     // state for labels from dead_link to hang
+  std::uint64_t hang_;     // state for labels from hang to disk
+  std::uint64_t disk_;     // state for labels from disk to cruel
+  std::uint64_t cruel_;    // state for labels from cruel to closing
+  std::uint64_t closing_;  // state for labels from closing to recover
+  std::uint64_t recover_;  // state for labels from recover to pipe_size
+  std::uint64_t pipe_;     // state for labels from pipe_size to late_disk
   std::uint64_t late_disk_;
   std::uint64_t host_name_;
   std::uint64_t wide_;

@@ -56,10 +56,10 @@ class DiskBook {
     // when the server refuses the device.
     unsigned disruptions = 0;
     Nanos disrupted = 0;  // time of the last disruption
-    // Since when the server does not know the device, because its session ended; reset when an IO submitted
-    // later succeeds.
+    // Time since which the server does not know the device, because its session ended. Reset when an IO that
+    // was submitted later succeeds.
     Nanos unknown = kNever;
-    Nanos refused = 0;  // last time at which it was known to be refused, by the clock of the client node
+    Nanos refused = 0;  // last time at which the client knew of the refusal, by the clock of the client node
     Nanos refused_since = kNever;  // first refusal since it was open; kNever: not refused
     bool unmapped = false;         // unmapped by its user
     // Moments (see Disks::moment()) at which changes completed that are not durable by themselves and that no
@@ -103,7 +103,7 @@ class DiskBook {
   void added(const std::string& disk, std::uint64_t sectors);
   void resized(const std::string& disk, std::uint64_t sectors);
   void reverted(const std::string& disk, std::size_t sector, std::uint64_t content);
-  // The sector lost the content of a change that no flush had made durable.
+  // The sector lost a change that no flush had made durable.
   void lost(const std::string& disk, std::size_t sector);
   // The only process that knew of lost changes of the disk has died.
   void forget_loss_reports(const std::string& disk);
@@ -149,19 +149,19 @@ class DiskBook {
     rnbd::IoPiece piece;
     std::vector<std::byte> data;
     std::vector<std::uint64_t>
-        seen;                  // for a flush: `changes` of the sectors that no IO was changing when it began
+        seen;                  // for a flush: `changes` of the sectors that no IO was changing at submission
     std::uint64_t moment = 0;  // moment of submission
     std::uint64_t synced = 0;  // moment when storage executed its flush, or the flush after a FUA change
-    unsigned deaths = 0;       // deaths of servers at submission
-    unsigned cuts = 0;         // shortened disks at submission
-    unsigned openings = 0;     // openings of its disk at submission
-    unsigned caches = 0;       // replaced caches of its disk at submission
-    std::uint64_t losses = 0;  // losses at submission
+    unsigned deaths = 0;       // number of server deaths before its submission
+    unsigned cuts = 0;         // number of times a disk was shortened before its submission
+    unsigned openings = 0;     // number of openings of its disk before its submission
+    unsigned caches = 0;       // number of caches of its disk replaced before its submission
+    std::uint64_t losses = 0;  // value of losses() at its submission
     Nanos submitted = 0;
     Nanos submitted_clock = 0;  // by the clock of the client node
     std::uint16_t error = 0;
     bool over = false;
-    bool abandoned = false;  // its client died, and the IO may still take effect
+    bool abandoned = false;  // the client died; the IO may still take effect
   };
   // Possible contents of a sector.
   struct Expected {
@@ -213,7 +213,7 @@ class DiskBook {
   unsigned under_way_ = 0;
   unsigned reads_ = 0;
   PathlessWait without_path_;
-  Nanos holds_since_ = kNever;  // since when the client sends no request, by its clock
+  Nanos holds_since_ = kNever;  // time since which the client has sent no request, by its clock
   // Since when the session has no request and a device is not open, by the client clock.
   Nanos asks_since_ = kNever;
   Nanos clock_ = 0;  // clock of the client node at its last poll

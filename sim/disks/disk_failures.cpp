@@ -16,7 +16,7 @@ void Disks::crash(Death death, Nanos now) {
   for (DiskBook* book : books_) book->server_died(now);
   openings_.clear();
   sessions_ = 0;
-  // A failure whose answer was in flight is known to no process.
+  // Counts sync failures whose result was in flight, because no process knows of them any more.
   for (const StorageOp& op : storage_)
     if (op.sync_failed)
       each_part(disks_.at(exports_.at(op.what.handle).disk),
@@ -89,7 +89,8 @@ void Disks::fail_sync_during_open(BlockDisk& disk) {
   });
 }
 
-// Behaviour of the kernel when writeback fails: it reports the error once and marks the pages clean.
+// Like the Linux kernel after a failed writeback: reports the error once and marks the pages clean, so that
+// their data is lost.
 void Disks::forget_unsynced(const std::string& name, Nanos now) {
   each_part(disks_.at(name),
             [&](const std::string& part, BlockDisk& disk) { forget_unsynced(part, disk, now); });

@@ -38,7 +38,7 @@ struct BlockDisk {
   std::uint16_t absent = 0;
   Nanos absent_until = kNever;
   bool volatile_cache = true;
-  bool fua = true;         // with a cache: a single write can be made durable
+  bool fua = true;         // true: a disk with a cache can make a single write durable
   bool memory = false;     // the content is in the memory of the server process and is lost with it
   unsigned exchanged = 0;  // number of times that an empty disk replaced it
   std::uint32_t block = kDiskSector;      // block size in bytes
@@ -52,12 +52,13 @@ struct BlockDisk {
   // By sector: moment of the death of the only process that knew of the failed sync which lost it.
   std::vector<std::uint64_t> lost_unknown_at;
   bool next_sync_fails = false;
-  bool fails_during_open = false;  // and at that time the opening of another part of the export completes
+  bool fails_during_open = false;  // the next sync fails when the opening of another part completes
   // An operator may replace the medium in the middle of a large change: the first part succeeds, the rest
   // uses another cache. `replaced_during_write`: planned for the next such change.
   bool replaceable = false;
   bool replaced_during_write = false;
-  // Planned for when its server runs: a flush by another session fails; an operator takes the disk away.
+  // Planned for the next time that a server runs: a flush by another session fails; an operator takes the
+  // disk away.
   bool foreign_sync_fails = false, removal_planned = false;
   bool may_alarm = false;  // something may have been lost, and no flush submitted afterwards has reported it
   std::uint64_t alarm_from = 0;  // moment of the possible loss
@@ -71,7 +72,7 @@ struct BlockDisk {
   unsigned caches = 0;           // number of cache instances that were replaced by another one in an answer
   std::uint64_t instance = 0;    // last reported instance; 0: none
   rnbd::Geometry geometry;       // last reported geometry; the size may have changed since
-  Nanos damaged_at = kNever;     // when a sync of it last failed, or its server last learned of a failure
+  Nanos damaged_at = kNever;     // time of the last failed sync, or when the server learned of it
 };
 
 // How the server dies. The death of the process loses the memory disks and the knowledge of the process; the
@@ -160,7 +161,7 @@ class Disks {
     std::string disk;
     bool writable = false;
     bool taken_away = false;
-    bool shrunk = false;  // storage reported it, and the server has not measured the export since
+    bool shrunk = false;  // an IO failed beyond the end, and the server has not measured the export since
   };
   struct Opening {
     Nanos due = 0;

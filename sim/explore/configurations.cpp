@@ -45,7 +45,8 @@ Configuration planted(const char* name, const char* text, sim::MachinePlant plan
   return one;
 }
 
-// A kernel server whose client waits for the path instead of replaying at once.
+// Client of a kernel server: without a fence, it waits until the path reconnects instead of replaying at
+// once.
 Configuration patient() {
   Configuration one{"patient",
                     "kernel server, client waits for the path: 1 cut, 1 early deadline",
@@ -73,7 +74,7 @@ Configuration closing() {
   return one;
 }
 
-// Connect requests and accepts are lost while one end waits for them.
+// The network loses connect requests and accepts while one end waits for them.
 Configuration losing() {
   Configuration one = failover("losses", "from nothing: 2 writes of a block, 2 lost connect messages, 1 cut",
                                {2, 2, 2, 1, 1, 0, 0}, 0, 200'000);
@@ -105,7 +106,7 @@ Configuration crashing(const char* name, const char* text, const Shape& shape, u
   return one;
 }
 
-// Columns of a shape: paths, permits, writes, blocks, cuts, early deadlines, operators.
+// Columns of a shape: paths, permits, writes, blocks, cuts, deadlines that expire early, operator actions.
 std::vector<Configuration> all() {
   return {
       failover("small", "from nothing: 2 writes of a block, 1 cut", {2, 2, 2, 1, 1, 0, 0}, 0, 17'000),

@@ -12,7 +12,7 @@ struct CounterExample {
   std::string configuration;  // name of the configuration
   bool fence = true;
   std::string rule;
-  std::vector<sim::MachineStep> steps;  // from the root of the configuration
+  std::vector<sim::MachineStep> steps;  // steps from the root of the configuration
 };
 
 // Returns one line per step: the actor, the action, and the changes of paths and requests; at the end the

@@ -21,7 +21,8 @@ namespace {
 using sim::MachineStep;
 using sim::MachineWorld;
 
-// Number of states expanded between two checks of the memory use, and maximum number of steps of a state.
+// kRound: states expanded between two checks of the memory use. kMostSteps: maximum number of enabled steps
+// of a state.
 constexpr std::size_t kRound = 16'384;
 constexpr std::size_t kMostSteps = 48;
 
@@ -214,7 +215,7 @@ class Search {
     }
     result_.finished = done.size();
     if (options_.judge_endings && result_.exhausted()) {
-      // States that reach a violated rule are reported for that rule.
+      // States from which a rule was violated do not count as stuck, because that violation is reported.
       done.insert(done.end(), excused.begin(), excused.end());
       auto stuck = find_dead_ends(std::move(edges), done, table_.size());
       if (!stuck.empty()) broken[kStuck] = std::move(stuck);
@@ -224,7 +225,7 @@ class Search {
     return result_;
   }
 
-  // Returns a shortest path to one of `states`; of several, the path to the state with the lowest key.
+  // Returns the steps of a shortest path to one of `states`. Of several, takes the state with the lowest key.
   std::vector<MachineStep> steps_to(const std::vector<StateId>& states) const {
     const auto way = [this](StateId id) {
       std::vector<StateId> ids;
@@ -241,7 +242,7 @@ class Search {
     }
     return replay(best);
   }
-  // Derives the steps from the identities.
+  // Finds the step between each two states by its result, because the table does not store steps.
   std::vector<MachineStep> replay(const std::vector<StateId>& ids) const {
     std::vector<MachineStep> steps;
     MachineWorld world = root_;

@@ -38,7 +38,7 @@ struct SearchOptions {
 struct Finding {
   std::string rule;
   std::uint64_t states = 0;           // number of states that violate it
-  std::vector<sim::MachineStep> way;  // a shortest way from the root
+  std::vector<sim::MachineStep> way;  // shortest sequence of steps from the root
 };
 // Rule that a state violates if no order of steps from it answers every request, although no other rule is
 // violated.

@@ -3,7 +3,7 @@
 
 namespace rtrs::sim {
 
-// The weights of 1..100 times these factors are chances per million.
+// Each factor turns a weight of 1..100 into a chance per million.
 const FaultKind qp_error_at_step_fault{nullptr,
                                        [](Rates& r, std::uint32_t weight) { r.qp_error = weight * 20; }};
 const FaultKind request_lost_or_late_fault{

@@ -28,7 +28,7 @@ const char* text_of(FaultClass) noexcept;
 struct FaultOptions {
   std::array<std::uint32_t, kFaultClasses> weight{};  // 0: off
   std::uint32_t budget = 0;                           // maximum number of timed faults, or kUnlimited
-  Nanos mean_gap = seconds(2);                        // between timed faults
+  Nanos mean_gap = seconds(2);                        // mean time between timed faults
   Nanos min_hold = milliseconds(10);                  // minimum duration of a timed fault
   Nanos mean_hold = seconds(3);                       // mean of the exponential time on top of min_hold
   std::uint32_t pause_factor = 1;                     // a pause lasts this many times as long as other faults
@@ -77,12 +77,12 @@ struct FaultRecord {
   Target target = Target::everything;
   std::uint32_t id = kNone;  // NodeId, LinkId, or QpId of the connection or of one connection of the path
   bool one_way = false;
-  Way way = Way::to_server;  // if one_way
+  Way way = Way::to_server;  // direction, if `one_way`
 };
 
 class FaultDriver;
 
-// What a fault may use while it strikes and while it ends.
+// Passed to a fault when it strikes and when it ends: the network, the random draws and the journal.
 class FaultContext {
  public:
   FaultContext(FaultDriver& driver, FaultClass which, Net& network_, ChoiceSource& choice_,
@@ -97,24 +97,24 @@ class FaultContext {
   const std::vector<NodeId>& clients() const noexcept;
   const std::vector<NodeId>& servers() const noexcept;
 
-  // A drawn index below `count`.
+  // Draws an index below `count`.
   std::uint32_t pick(std::size_t count) {
     return choice.draw(static_cast<std::uint32_t>(count), Label::fault_target);
   }
-  // Notes the strike in the journal; once for each strike that happened.
+  // Records the strike in the journal. Call once per strike.
   void note(FaultRecord::Target, std::uint32_t id, Nanos until);
   void note_one_way(FaultRecord::Target, std::uint32_t id, Way, Nanos until);
-  // Cuts are counted for each direction, so that the end of one leaves an overlapping one in force. The cut
-  // ends at `until`, or with the phase.
+  // Cuts are counted for each direction: when one ends, an overlapping one stays in force. The cut ends at
+  // `until`, or earlier when the phase ends.
   void cut_until(LinkId, std::initializer_list<Way>, Nanos until);
   void cut(LinkId, std::initializer_list<Way>);
   void heal(LinkId, std::initializer_list<Way>);
   void world(const WorldFault& fault) { world_.push_back(fault); }
-  // Undoes the fault at `time`, or earlier when the phase ends.
+  // Calls the function, which undoes the fault, at `time` or earlier when the phase ends.
   void undo_at(Nanos time, std::function<void(FaultContext&)>);
-  // Continues the fault at `time`; not called when the phase ends before.
+  // Calls the function, which continues the fault, at `time`, unless the phase ends before.
   void continue_at(Nanos time, std::function<void(FaultContext&)>);
-  // No liveness is promised before `time`. Implied by undo_at, continue_at and cut_until.
+  // Bounds for recovery do not start before `time`. Called by undo_at, continue_at and cut_until.
   void delay_liveness_until(Nanos time);
 
  private:
@@ -124,11 +124,11 @@ class FaultContext {
 };
 inline constexpr std::initializer_list<Way> kBothWays{Way::to_server, Way::to_client};
 
-// A class of faults; has one of the two functions.
+// A class of faults. Exactly one of the two functions is set.
 struct FaultKind {
-  // For faults at drawn times: strikes once. Returns false if there was nothing to strike.
+  // Fault at drawn times: strikes once. Returns false if there was nothing to strike.
   bool (*strike)(FaultContext&) = nullptr;
-  // For chances at each opportunity: sets the chances for a weight of 1..100.
+  // Fault by chance at each opportunity: sets the chances for a weight of 1..100.
   void (*set_rates)(Rates&, std::uint32_t weight) = nullptr;
 };
 const FaultKind& kind_of(FaultClass) noexcept;
@@ -158,7 +158,7 @@ class FaultDriver {
   bool armed() const noexcept { return armed_; }
   const FaultOptions& options() const noexcept { return options_; }
   std::uint64_t struck(FaultClass c) const noexcept { return fault_counts_[static_cast<unsigned>(c)]; }
-  // Time when the last timed fault ended or will end; liveness is promised from then on.
+  // Time at which the last timed fault ended or will end. Bounds for recovery start then.
   Nanos quiet_since() const noexcept { return quiet_since_; }
 
  private:

@@ -185,7 +185,8 @@ void MachineWorld::run_client_action(const ClientControlAction& action) {
     Connection* connection = by_client(disconnect->key);
     RTRS_ASSERT(connection != nullptr);
     connection->client = End::closing;
-    // The client ignores messages that still arrive there, so that their order does not matter.
+    // The client ignores all messages that still arrive except data. Drops them, so that their order does not
+    // distinguish worlds.
     auto& left = connection->to_client;
     left.erase(std::remove_if(left.begin(), left.end(),
                               [](const Message& one) { return one.kind != Message::Kind::data; }),

@@ -70,12 +70,12 @@ MachineConfig small_machine_config(std::uint16_t depth);
 struct MachineStep {
   enum class Kind : std::uint8_t {
     to_server,       // the oldest message of connection `which` arrives
-    to_client,       // likewise, to the client
+    to_client,       // the oldest message to the client arrives
     forget,          // the connect request of `which`, which the client gave up, is lost
     server_lost,     // the server end of `which` detects the loss of the connection
-    client_lost,     // likewise, the client end
+    client_lost,     // the client end of `which` detects the loss
     server_closed,   // the server end of `which` is drained
-    client_closed,   // likewise, the client end
+    client_closed,   // the client end of `which` is drained
     storage,         // storage operation `which` completes
     submit,          // the application submits the next request of block `which`
     deadline,        // the earliest deadline passes
@@ -153,7 +153,7 @@ class MachineWorld {
   };
   enum class End : std::uint8_t { none, connecting, open, closing, closed };
   struct Connection {
-    std::uint32_t id = 0;  // from 1; handle of the connect request and epoch at the server
+    std::uint32_t id = 0;  // numbered from 1; handle of the connect request and epoch at the server
     ConKey client_key;
     ConKey server_key;
     End client = End::connecting;

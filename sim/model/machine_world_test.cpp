@@ -93,7 +93,7 @@ MachineConfig one_block(std::uint16_t cuts) {
   return config;
 }
 
-TEST(MachineWorld, RunsInOrderOfArrival) {
+TEST(MachineWorld, FirstStepsGiveAFaultFreeRun) {
   MachineConfig config = small_machine_config(2);
   config.ios = 7;
   config.blocks = 3;
@@ -107,20 +107,20 @@ TEST(MachineWorld, RunsInOrderOfArrival) {
   ASSERT_EQ(world.sessions(), 1U);
 }
 
-TEST(MachineWorld, CopyContinuesAlike) {
+TEST(MachineWorld, CopyContinuesLikeTheOriginal) {
   MachineWorld world(one_block(0));
   run_until_connected(world, 1);
   MachineWorld copy = world;
   EXPECT_EQ(copy.fingerprint(), world.fingerprint());
   const std::uint64_t middle = world.fingerprint();
   run_calm(world);
-  EXPECT_EQ(copy.fingerprint(), middle) << "nothing is shared";
+  EXPECT_EQ(copy.fingerprint(), middle) << "the copy shares nothing with the original";
   run_calm(copy);
   EXPECT_TRUE(copy.done());
   EXPECT_EQ(copy.fingerprint(), world.fingerprint());
 }
 
-TEST(MachineWorld, OrdersDivergeAndComplete) {
+TEST(MachineWorld, DifferentOrdersDivergeAndComplete) {
   MachineConfig config = small_machine_config(2);
   config.blocks = 2;
   config.cuts = 1;
@@ -171,17 +171,17 @@ void expect_search_passes(const MachineConfig& config, unsigned connected, std::
   EXPECT_GE(search.complete, 9U) << "worlds that differ in what was cut and replayed";
 }
 
-TEST(MachineWorld, OneCutInAnyOrder) {
+TEST(MachineWorld, OneCutInAnyOrderViolatesNoRule) {
   expect_search_passes(one_block(1), 0, 10'000);
 }
 
-TEST(MachineWorld, OneCutUnderTwoWritesAtOnce) {
+TEST(MachineWorld, OneCutDuringTwoWritesViolatesNoRule) {
   MachineConfig config = one_block(1);
   config.blocks = 2;
   expect_search_passes(config, 2, 10'000);
 }
 
-TEST(MachineWorld, OneCutAndADeadlineAtTheWrongTime) {
+TEST(MachineWorld, OneCutAndAnEarlyDeadlineViolateNoRule) {
   MachineConfig config = one_block(1);
   config.early_deadlines = 1;
   expect_search_passes(config, 2, 14'000);

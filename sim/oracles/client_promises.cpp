@@ -61,7 +61,7 @@ void ClientPromises::note_path(const PathChanged& path, Nanos at) {
     fail(" waits for its next attempt although it was recovered");
   if (path.state != PathState::draining && path.state != PathState::closing)
     must_reconnect_at_once_[path.path] = false;
-  // Events that precede the operator's call may arrive after the call.
+  // A path event from before the operator's call may be reported after the call; its time shows which.
   if (path.state == PathState::connecting && asked_[path.path] != kNever && at > asked_[path.path])
     asked_[path.path] = kNever;
   const bool ended = path.state == PathState::closed && config_.max_reconnect_attempts < 0;
@@ -85,7 +85,7 @@ void ClientPromises::recovered(std::span<const PathStatus> before, std::span<con
                   "path " + std::to_string(path) +
                       " is not tried at once when the session is recovered: " + to_string(after[path].state));
   }
-  // Some of the ending paths are being removed.
+  // recover() may count each path that is ending, unless the path is being removed.
   if (tried < down || tried > down + ending)
     judge_.fail(Oracle::promises, now,
                 "a recover of " + std::to_string(down) + " paths that are down and " +

@@ -21,8 +21,8 @@ struct BookedIo {
   std::uint32_t sectors = 0;
   std::uint32_t deliveries = 0;  // number of deliveries to storage
   Tick invoked = 0;
-  Tick answered = kOpenEnd;    // with any result
-  Tick window_end = kOpenEnd;  // no effect after this
+  Tick answered = kOpenEnd;    // time of its result, success or failure
+  Tick window_end = kOpenEnd;  // the request takes no effect after this
   Tick last_effect = 0;        // 0: none so far
   bool good = false;           // succeeded
   Nanos submitted = 0;         // by the client clock
@@ -64,8 +64,8 @@ class IoBook {
   // The client failed this write without a response from the server, which may still execute it. Its window
   // stays open until end_failed() or close_windows().
   void failed_unanswered(std::uint32_t io, unsigned start) { failed_.push_back({io, start}); }
-  // A request that this start of the client submitted at `invoked` succeeded. Writes that had failed by then
-  // must no longer take effect.
+  // Called when a request of this start of the client, submitted at `invoked`, succeeded. Writes that had
+  // failed before `invoked` must not take effect from now on.
   void end_failed(std::uint32_t client, unsigned start, Tick invoked) {
     if (failed_.empty()) return;
     const Tick now = tick();

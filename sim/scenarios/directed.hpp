@@ -16,7 +16,8 @@ namespace rtrs::sim {
 struct Directed {
   std::string_view id;     // "L01"; ids for the same race share a prefix: "R01a", "R01b"
   std::string_view title;  // action and expected result
-  // At most one is set; if both are nullptr, it is the play of streams (sim/scenarios/stream_play.hpp).
+  // At most one of them is set. If both are nullptr, the scenario plays streams
+  // (sim/scenarios/stream_play.hpp).
   const ScenarioText* text = nullptr;
   const BlockScenario* blocks = nullptr;
 };
@@ -24,7 +25,7 @@ struct Directed {
 std::span<const Directed> directed_scenarios();
 // Returns nullptr for an unknown id.
 const Directed* find_directed(std::string_view id);
-// Returns the scenario for these choices, which are not those of the run.
+// Returns the scenario. The ChoiceSource only draws the scenario; the run has its own.
 Scenario make_directed(const Directed&, ChoiceSource&);
 // Sets the play of a block device scenario; returns false if the id is not one.
 bool drive(Scenario&, std::string_view id);

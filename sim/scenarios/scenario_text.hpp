@@ -31,7 +31,7 @@ namespace rtrs::sim {
 struct ScenarioText {
   std::string id, title;
   std::size_t line = 0;                                       // first line in the text, counted from 1
-  std::vector<std::pair<std::string, std::string>> settings;  // in the order in which they apply
+  std::vector<std::pair<std::string, std::string>> settings;  // options and values, in order of effect
   Script script;
   // Scenario of block devices: its disks and its steps; otherwise empty.
   std::vector<DeviceScriptReader::Disk> disks;
@@ -44,7 +44,8 @@ using Setups = std::map<std::string, std::vector<std::pair<std::string, std::str
 // begins with the line.
 std::optional<std::vector<ScenarioText>> parse_scenarios(std::string_view text, Setups& setups,
                                                          std::string& why);
-// Returns the scenario of a ScenarioText, which must outlive it. The choices are not those of the run.
+// Returns the scenario of a ScenarioText, which must outlive it. The ChoiceSource only draws the scenario;
+// the run has its own.
 Scenario world_of(const ScenarioText&, ChoiceSource&);
 // Help text: all options with their defaults, and all steps.
 std::string scenario_reference();

@@ -16,7 +16,7 @@ namespace rtrs::sim {
 inline constexpr std::string_view kRandomStreams = "TS01";
 inline constexpr std::string_view kStreamsTitle = "two TCP fabrics, asked for anything in any order";
 
-// Draws the scenario. The choices are not those of the run.
+// Draws the scenario. The run has its own ChoiceSource.
 Scenario make_stream_world(ChoiceSource&);
 void drive_streams(Scenario&);
 

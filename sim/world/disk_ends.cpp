@@ -80,7 +80,7 @@ class DisksServer final : public ServerEnd {
       if (const auto* closed = std::get_if<block::SessionClosed>(&action))
         user.session_closed(closed->session);
     }
-    // If the deadline is 0, actions still wait to be handed out.
+    // Deadline 0: the block server still has actions to hand out.
     if (server_.next_deadline() != 0) disks_.check_measured();
   }
   Nanos next_deadline() const noexcept override { return server_.next_deadline(); }
@@ -98,7 +98,7 @@ class DisksServer final : public ServerEnd {
   void storage_due(Fabric& fabric, Nanos now) override { disks_.due(host(fabric, now)); }
 
  private:
-  static constexpr unsigned kGenerationsOfOneLife = 1000;  // each session uses one
+  static constexpr unsigned kGenerationsOfOneLife = 1000;  // numbers per server start; each session uses one
 
   Disks::Host host(Fabric& fabric, Nanos clock) { return {server_, fabric, network_.now(), clock}; }
 

@@ -18,7 +18,7 @@ namespace rtrs::sim {
 
 class GateWatch final : public ForwardingFabric {
  public:
-  // `clock`: clock of the process that calls.
+  // `clock`: clock of the calling process.
   GateWatch(Fabric& inner, Judge& judge, const ClockRate& clock)
       : ForwardingFabric(inner), judge_(judge), clock_(clock) {}
 
@@ -71,7 +71,7 @@ class GateWatch final : public ForwardingFabric {
   ClockRate clock_;
   Nanos now_ = 0;
   std::uint32_t stranger_ = 0;
-  std::vector<std::uint32_t> strangers_;  // unanswered requests of the stranger
+  std::vector<std::uint32_t> strangers_;  // unanswered requests of the attacker
   std::vector<std::byte> heard_;
   std::uint32_t host_ = 0;  // sender of `heard_`
   PeerIdentity identity_{};

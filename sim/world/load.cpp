@@ -35,7 +35,7 @@ void Load::submit_due(std::uint32_t index) {
   const bool burst = client.probing || choice_.fires(scenario_.workload.burst_rate, Label::workload_gap);
   do {
     if (!submit_one(client, index)) {
-      client.next_submit = kNever;  // until something completes
+      client.next_submit = kNever;  // finished() sets it again
       return;
     }
   } while (burst && client.left > 0);

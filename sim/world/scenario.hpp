@@ -32,7 +32,7 @@ struct WorkloadOptions {
   std::uint32_t disks = 0;
   Nanos disk_time = 0;  // maximum time of a disk operation
   Nanos opening = 0;    // maximum time to open an export
-  // Uses such disks, which a play adds.
+  // Block devices with volatile caches that a play adds itself.
   bool own_disks = false;
   std::uint32_t max_requests = 65536;  // maximum number of requests of a client in flight
   std::uint32_t max_queued = 4096;     // maximum number of requests waiting for a permit
@@ -48,8 +48,8 @@ inline constexpr std::uint32_t kMaxClients = 4;
 struct DeadLinks {
   std::array<std::uint32_t, kMaxClients> paths{};  // by client: bit i stands for its path i
   std::uint32_t ways = 3;    // dead directions: 1: to the server, 2: to the client, 3: both
-  bool from_start = false;   // false: dead from the end of the other faults on
-  bool others_late = false;  // the other links are cut until then
+  bool from_start = false;   // false: the links die when the other faults end
+  bool others_late = false;  // the other links are cut until the other faults end
   bool any() const noexcept { return paths != decltype(paths){}; }
   bool holds(std::uint32_t client, std::uint32_t path) const noexcept {
     return path < 32 && (paths[client] >> path & 1U) != 0;
@@ -61,14 +61,14 @@ class World;
 struct Play {
   std::string id;                   // id of the directed scenario
   std::function<void(World&)> run;  // empty: the script is played
-  bool adds_disks = false;          // plays on block devices: sets workload.own_disks
+  bool adds_disks = false;          // the play adds block devices: sets workload.own_disks
 };
 
 // Additional addresses of a path's host name, besides the address of its link.
 struct Names {
   std::uint32_t before = 0, after = 0;  // number of dead addresses before and after the address of the link
-  // A second working address follows that of the link. When the faults end, the address of the link dies, and
-  // the path must reconnect at the second one.
+  // The host name has a second working address after that of the link. When the faults end, the address of
+  // the link dies, and the path must reconnect at the second one.
   bool dies = false;
   bool any() const noexcept { return before != 0 || after != 0 || dies; }
   std::uint32_t addresses() const noexcept { return before + 1 + (dies ? 1 : 0) + after; }
@@ -93,7 +93,7 @@ struct Scenario {
   Nanos recover_gap = kNever;  // mean time between recoveries of a session
   // Mean time between closings of a client or the server, which restarts afterwards.
   Nanos close_gap = kNever;
-  // The server never executes a request after the client gave up its path, because a replay waits for proof.
+  // True: no request executes after the client gave up its path, because a replay waits for a proof.
   bool fenced = true;
   // Directed world: events besides the load. `safety` limits the time of its waits.
   Script script;
@@ -150,7 +150,7 @@ struct LivenessBound {
   Nanos detect = 0;    // maximum of retry budget and dead-peer time
   Nanos teardown = 0;  // slow drains, storage
   Nanos stale = 0;     // the server closes a half-open or dead path
-  Nanos lead = 0;      // waiting for the turn to create the session, behind all other paths
+  Nanos lead = 0;      // time until a path may try to create the session, behind all others
   Nanos attempt = 0;   // one attempt: its reconnect delay, and a failed attempt before it
   Nanos request = 0;   // a waiting request: fence, storage, and the requests before it in the queue
   Nanos paths() const noexcept { return detect + teardown + stale + lead + 3 * attempt; }

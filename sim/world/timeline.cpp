@@ -11,7 +11,8 @@ Nanos Timeline::wake(const Node& node, Nanos deadline, Nanos timer) const {
   if (!node.up) return kNever;
   if (node.paused_until > now()) return node.paused_until;
   if (cluster_.has_events(node)) return std::max(now(), node.paused_until);
-  // A driver that asks for a poll now but makes no progress waits for the network, or for its next timer.
+  // If a driver asks to be polled at once but several polls did nothing, waits for a network event or for the
+  // driver's next timer.
   const bool stuck = deadline <= now() && node.fruitless >= kFruitless;
   if (stuck) deadline = node.clock.true_time(timer);
   if (stuck && deadline <= now()) return kNever;

@@ -21,7 +21,7 @@ void Watch::check_attempt(const Node& node, std::size_t path, bool same_attempt)
     PeerEnd end;
     end.own_con = key.con;
     const QpId own = network_.find_qp(node.id, key);
-    // A failed accept has no peer.
+    // A connection whose accept failed has no peer.
     if (own != kNone && network_.qp_info(own).link == kNone) continue;
     const QpId peer = own == kNone ? kNone : network_.qp_info(own).peer;
     if (peer != kNone) {
@@ -69,7 +69,8 @@ void Watch::check_waits(ClientNode& client, std::uint32_t index, Nanos slack) {
   }
 }
 
-// Between peers that support the probe, the responses come from the server, which may be paused.
+// Delivery promises are checked only without the probe extension. With it, the server itself responds to
+// probes, and the server may be paused.
 ClientPromises::Before Watch::before_poll(const ClientNode& client) const {
   ClientPromises::Before before{network_.event_count(client.id), client.without_permits_since, {}};
   if (scenario_.can_probe() || !scenario_.client.probe_deliveries) return before;
@@ -155,7 +156,7 @@ void Watch::check_hung() {
     const ClientNode& client = *clients_[info.node - 1];
     auto at = std::find_if(undelivered_.begin(), undelivered_.end(),
                            [qp](const Undelivered& one) { return one.qp == qp; });
-    // Messages that were in flight when the hang began may belong to a completed fence.
+    // Messages in flight when the hang began may belong to a fence that has completed, and do not count.
     if (at == undelivered_.end())
       at = undelivered_.insert(at, Undelivered{qp, kNever, kNever, kNever, undelivered_messages(client, qp)});
     const bool connected = client.up && client.hearts->is_connected(info.key.place());
@@ -173,8 +174,8 @@ void Watch::check_hung() {
   }
 }
 
-// A client that waits for the response to a fence probes the connection that carried the fence. The wait ends
-// when the fenced path reconnects; then only later messages count.
+// A client that waits for the response to a fence probes the connection that carries the fence. Once a path
+// of the client reconnects, it no longer waits, and only messages posted later count.
 void Watch::watch_fence(const ClientNode& client, Undelivered& one) {
   const std::uint32_t messages = undelivered_messages(client, one.qp);
   if (one.of_fence != kNever && client.last_connected > one.of_fence) {
@@ -196,14 +197,15 @@ unsigned Watch::count_connected_paths(const ClientNode& client, bool astray) con
   return paths;
 }
 
-// Called when a path connects. If the disconnect of an earlier attempt was lost or delayed, the path may have
-// joined a session that this attempt left at the wrong server: the protocol cannot distinguish the two
-// servers.
+// Called when a path connects. All paths of a session must lead to one server. One exception: if the
+// disconnect of an earlier attempt was lost or delayed, the path may join a session that this attempt left at
+// the wrong server, because the protocol cannot distinguish the two servers.
 void Watch::check_one_server(ClientNode& client, unsigned path) {
   const bool astray = cluster_.leads_to_other_server(client, path);
   if (astray) {
     judge_.mark(Mark::astray);
-    // The wrong server cannot prove anything about requests that the right server still executes.
+    // The wrong server cannot prove anything about requests that the right server still executes, so that
+    // data may be wrong.
     for (const Oracle which :
          {Oracle::slot_exclusivity, Oracle::data_integrity, Oracle::history, Oracle::devices})
       judge_.excuse(which);
@@ -215,7 +217,8 @@ void Watch::check_one_server(ClientNode& client, unsigned path) {
     ++(cluster_.leads_to_other_server(client, other) == astray ? beside : elsewhere);
   }
   if (elsewhere == 0 || beside != 0) return;
-  // If this path is the only one that ever connected, it created the session that it asked to join.
+  // A session at that server in which no other path ever connected was created by this path, although the
+  // path asked to join.
   if (client.fabric->joins(path) && count_connected_paths(client, astray) != 1) {
     client.split_over_servers = true;
     judge_.mark(Mark::joined_astray);

@@ -22,7 +22,7 @@ class World {
   const Journal& journal() const noexcept { return cluster_.journal; }
   Nanos now() const noexcept { return cluster_.now(); }
 
-  // The parts, for callers that drive a world step by step.
+  // Parts of the world, for callers that drive it step by step.
   Cluster& cluster() noexcept { return cluster_; }
   Processes& processes() noexcept { return processes_; }
   ClientHost& client_host() noexcept { return client_host_; }

@@ -142,7 +142,7 @@ std::string description_of(const std::string& device) {
   return "device " + device + " over RTRS from " + settings.paths.front() + ", session " + settings.session;
 }
 
-// NBD export names are UTF-8; nbdkit rejects others.
+// NBD export names must be UTF-8; nbdkit rejects others.
 bool has_default() {
   return settings.one_device() && trace::is_utf8(settings.devices.front());
 }

@@ -23,7 +23,8 @@ using Error = boost::system::error_code;
 
 const char* const kTool = "nbdkit-urtrs-plugin";
 
-// Intervals of tick(): with requests in flight, to check whether the program should end; and of reports.
+// kEndCheck: interval of tick() while requests are in flight, to check whether the program should end.
+// kReportPause: interval of its reports.
 constexpr Nanos kEndCheck = milliseconds(200);
 constexpr Nanos kReportPause = seconds(1);
 // Time for a connected server to answer pending requests when the program should end.

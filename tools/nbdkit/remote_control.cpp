@@ -129,7 +129,8 @@ control::ClientModel Remote::model() const {
     model.paths.push_back({index, paths[index], session.address(index), session.peer(index),
                            session.device(index), session.answer_times(index, Direction::read),
                            session.answer_times(index, Direction::write)});
-  // If device= lists exactly one device, the plugin itself is one of its users.
+  // If device= lists exactly one device, the plugin counts as one of its users; the reply does not include
+  // it.
   const bool own = settings_.one_device();
   for (const Export& one : exports_.all())
     model.devices.push_back(

@@ -276,7 +276,7 @@ tl::expected<RemoteTree::Place, int> RemoteTree::client_for(const std::string& p
       return Place{one.source, path};
   }
   const int problem = attributes::new_session_problem(*request);
-  // A write does not open a new session.
+  // The session does not exist, and a write does not open a new one.
   return tl::unexpected(problem != 0 ? problem : ENODEV);
 }
 

@@ -105,7 +105,7 @@ Daemon::~Daemon() {
 }
 
 int Daemon::start() {
-  wait_for_signals();  // before it listens, so that a client or script can signal it from then on
+  wait_for_signals();  // before listening, so that clients and scripts can send signals as soon as it listens
   if (const auto why = missing_invalidation(config_, fabric_->capabilities())) {
     spdlog::error("{}", *why);
     return 3;
@@ -180,7 +180,7 @@ void Daemon::wait_for_storage() {
                             [this](const boost::system::error_code& error) {
                               if (error) return;
                               run_storage();
-                              pump_.step_soon();  // to send the responses and continue with pending work
+                              pump_.step_soon();  // sends the responses and continues with pending work
                               wait_for_storage();
                             });
 }

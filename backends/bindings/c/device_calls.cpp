@@ -102,7 +102,7 @@ int carry_out(urtrs_device& device, BlockRequest request, int timeout_ms) {
       session.requests[slot].callback = nullptr;
     }
   }
-  // Clears the message of a callback that ran in between.
+  // Clears the message that a callback may have stored during the wait.
   session.message.clear();
   return error == 0 ? 0 : session.fail_with_words(error, what_of(device, request.opcode));
 }

@@ -36,7 +36,8 @@ wire::rnbd::AccessMode mode_of(unsigned flags) {
                                         : wire::rnbd::AccessMode::read_write;
 }
 
-// An open waits for a path as long as a request does; if requests never wait, as long as connecting may take.
+// Maximum time to open a device: the time that a request waits for a path. If requests never wait, the time
+// that connecting may take.
 Nanos longest_open(const ClientConfig& protocol) {
   return protocol.queue_timeout == 0 ? protocol.connect_timeout : protocol.queue_timeout;
 }
@@ -58,7 +59,7 @@ urtrs_session::urtrs_session() : forks(count_forks()) {}
 urtrs_session::~urtrs_session() {
   client.reset();
   fabric.reset();
-  // The memory of pending requests is no longer in use.
+  // The fabric is destroyed, so it no longer uses the memory of pending requests: their callbacks may run.
   in_callback = close_begun = true;
   call_due();
   for (const auto& device : devices)
@@ -118,7 +119,7 @@ int urtrs_session::open() {
   try {
     begun = client->open(**opened, platform::steady_now());
   } catch (...) {
-    client.reset();  // its fabric is destroyed
+    client.reset();  // it refers to `opened`, which is about to be destroyed
     throw;
   }
   if (begun != Errc::ok) {

@@ -13,7 +13,7 @@ namespace rtrs::mock_hca {
 std::array<sockaddr_storage, 2> addresses_of(const Adapter&);
 // Adapter that owns the address; nullptr if there is none or it was removed.
 Adapter* adapter_of(const sockaddr&);
-// As adapter_of(), but also finds a removed adapter.
+// Adapter that owns the address, even if the adapter was removed; nullptr if there is none.
 Adapter* holder_of(const sockaddr&);
 // Index of the adapter that owns the address, which must exist.
 std::size_t number_of(const sockaddr&);

@@ -84,7 +84,7 @@ void bind_mw(ibv_qp_ex* calls, ibv_mw* window, std::uint32_t key, const ibv_mw_b
   one->old_key = window->rkey;
 }
 
-// Returns nullptr if no work request lacks its data.
+// Returns the work request whose data is set now; nullptr if none lacks its data.
 Batch::Built* end(Batch& batch, bool is_inline) {
   if (!batch.open || !std::exchange(batch.wants_data, false)) {
     spoil(batch, EINVAL, "data was set without a work request, or twice for one");

@@ -20,9 +20,9 @@ struct Message {
   enum class Kind : std::uint8_t { none, request, reply, ready, reject, disconnect, disconnected };
   Kind kind = Kind::none;
   std::uint32_t from = 0, to = 0;        // identifiers; 0: the listener
-  std::size_t sender = 0, receiver = 0;  // adapters
+  std::size_t sender = 0, receiver = 0;  // numbers of the two adapters
   sockaddr_storage source{}, destination{};
-  int reason = 0;  // for a reject: reason code
+  int reason = 0;  // reason code of a reject
   std::uint32_t queue_pair = 0;
   std::uint8_t retry_count = 0, ack_timeout = 0, tos = 0;
   std::vector<std::byte> data;
@@ -36,16 +36,16 @@ class Conductor {
   virtual std::uint64_t time() const = 0;
   // Returns true if the current allocation of a resource shall fail.
   virtual bool allocation_fails() = 0;
-  // `waiting` work requests of the queue pair can be carried out.
+  // Called when `waiting` work requests of the queue pair can be carried out.
   virtual void work_waits(std::uint32_t queue_pair, std::size_t waiting) = 0;
-  // The queue pair is destroyed. Returns how many of its pending work requests are already in flight and
-  // still arrive.
+  // Called when the queue pair is destroyed. Returns how many of its pending work requests are already in
+  // flight and still arrive.
   virtual unsigned still_arrives(std::uint32_t queue_pair, unsigned waiting) = 0;
   virtual void sent(const Message&) = 0;
   // Returns 0, or the errno with which address resolution fails.
   virtual int resolve() = 0;
   virtual void made(std::uint32_t identifier) = 0;
-  // The program has associated the identifier with the queue pair.
+  // Called when the program has associated the identifier with the queue pair.
   virtual void joined(std::uint32_t identifier, std::uint32_t queue_pair) = 0;
 };
 // Sets the conductor; nullptr for none. No object of an earlier run may exist.

@@ -31,14 +31,15 @@ struct Profile {
   int vectors = 8;                       // interrupts of completions
   bool windows_type_1 = true;
   bool windows_type_2b = true;
-  bool refuses_windows = false;                // although the adapter reports windows
+  bool refuses_windows = false;                // refuses windows that it claims to support
   bool send_invalidate = true;                 // IBV_DEVICE_MEM_MGT_EXTENSIONS
   unsigned with_invalidate = IBV_WC_WITH_INV;  // flag of a completion with invalidation
   bool thread_domains = false;                 // supports thread domains and parent domains
   // Operations that ibv_create_qp_ex() supports for posting with ibv_wr_*(), as enum
   // ibv_qp_create_send_ops_flags. 0: the library does not have that function.
   std::uint64_t calls = 0;
-  // As bnxt_re's library since rdma-core 56: grants unsupported operations, whose function pointers are null.
+  // Grants unsupported operations, whose function pointers are null, as the library of bnxt_re does since
+  // rdma-core 56.
   bool grants_any_call = false;
   // As soft-RoCE's library up to rdma-core 63: ibv_wr_bind_mw() also accepts windows of type 1, the flag
   // makes data inline, and inline data is miscounted in two places. The library of mlx5 treats each window as
@@ -68,7 +69,7 @@ Profile irdma();    // windows of type 1 only, 4,096 work requests
 Profile bnxt_re();  // no windows
 Profile hfi1();     // nothing inline
 
-// The same profile with `hostile` set.
+// Returns the profile with `hostile` set.
 Profile hostile(Profile);
 
 // Creates new adapters with these profiles. Adapter i has the addresses 192.0.2.(i+1) and 2001:db8::(i+1).
@@ -87,7 +88,7 @@ struct Held {
   std::size_t windows = 0;
   std::size_t vectors = 0;  // completion vectors in use
   std::size_t regions = 0;
-  std::uint64_t bytes = 0;   // registered; counts each registration of the same memory
+  std::uint64_t bytes = 0;   // registered memory; counts each registration of the same memory
   unsigned access = 0;       // union of the access flags of regions, windows and queue pairs
   std::size_t writable = 0;  // regions that peers may write to without a window
 };
@@ -100,7 +101,7 @@ ibv_qp_cap last_granted();
 // adapters read from memory.
 struct Counts {
   std::uint64_t doorbells = 0;      // calls of ibv_post_send(), ibv_bind_mw() and ibv_wr_complete()
-  std::uint64_t batches = 0;        // of these, ibv_wr_complete()
+  std::uint64_t batches = 0;        // calls of ibv_wr_complete() among them
   std::uint64_t work_requests = 0;  // posted by these calls
   std::uint64_t receive_calls = 0;  // calls of ibv_post_recv()
   std::uint64_t receives = 0;

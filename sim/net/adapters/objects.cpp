@@ -115,8 +115,8 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
   auto& queue = *static_cast<Queue*>(cq);
   if (world().queues.count(&queue) == 0)
     return world().problem("a completion queue that is gone was read"), -1;
-  // Real libraries take this lock when they read an error completion, which may be one of any queue pair of
-  // the queue.
+  // Real libraries take the lock of a queue pair when they read its error completion. A poll may read one of
+  // any queue pair of this queue, so that none may have an open batch.
   for (const auto& [number, pair] : world().queue_pairs)
     if (pair->send_cq == cq || pair->recv_cq == cq) check_no_batch(*pair, "ibv_poll_cq()");
   if (world().hostile) kick_all();

@@ -224,7 +224,7 @@ struct Adapter {
   std::vector<std::unique_ptr<Context>> former;
   bool removed = false;
   bool in_place =
-      false;  // not removed for the connection manager: its identifiers work again when the adapter returns
+      false;  // no event of the connection manager: its identifiers work again when the adapter returns
   bool port_down = false;
   Counts counts;
   std::size_t leaked = 0;      // objects destroyed after the removal, and therefore leaked
@@ -244,7 +244,7 @@ struct World {
   std::set<Queue*> queues;
   std::set<EventChannel*> event_channels;
   std::set<Identifier*> identifiers;
-  std::map<std::uint32_t, Identifier*> numbered;  // the same identifiers in order of creation
+  std::map<std::uint32_t, Identifier*> numbered;  // identifiers by number, in order of creation
   // Last message to each client whose connection has ended on this side, because a repeated request must be
   // treated as a duplicate.
   std::map<std::pair<unsigned, std::uint32_t>, Message> answered;
@@ -279,7 +279,7 @@ struct World {
   // Random number from 0 to count - 1.
   std::size_t pick(std::size_t count) { return static_cast<std::size_t>(chance() % count); }
   bool allocation_fails(const ibv_context*);
-  // Return value for the destruction of an object, which has already happened.
+  // Result of a destroy call: EIO if the adapter was removed and the object is therefore leaked.
   int given_back(const ibv_context*);
 };
 bool is_over(const ibv_context*);

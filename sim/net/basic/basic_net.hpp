@@ -17,7 +17,7 @@ struct NetNode {
   bool silent = false;
   std::uint32_t starts = 1;
   std::unordered_map<std::uint64_t, QpId> by_key;  // only looked up, never iterated
-  std::vector<std::uint32_t> unplugged;            // ports
+  std::vector<std::uint32_t> unplugged;            // removed ports
   std::uint32_t shortage_after = 0, shortage_count = 0;
   unsigned short_posts = 0;  // consecutive short posts
 };
@@ -26,7 +26,7 @@ struct NetLink {
   LinkInfo info;
   Nanos latency = 0, jitter = 0;
   Nanos starved[2] = {0, 0};
-  unsigned unplugged = 0;  // number of unplugged ports of the two
+  unsigned unplugged = 0;  // how many of its two ports are removed
   bool is_of(NodeId node, std::uint32_t port) const noexcept {
     return (info.client == node && info.client_port == port) ||
            (info.server == node && info.server_port == port);

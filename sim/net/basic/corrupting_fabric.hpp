@@ -42,7 +42,7 @@ class CorruptingFabric final : public ForwardingFabric {
     std::uint32_t path = 0;  // index within the session; only its messages are changed (rejections: any path)
     std::uint32_t con = 0;   // index of the connection within the path
     std::uint32_t at = 0;    // offset of the first changed byte
-    std::uint32_t size = 0;  // in bytes, 0 to 8; `value` is little-endian
+    std::uint32_t size = 0;  // number of bytes, 0 to 8; `value` is little-endian
     std::uint64_t value = 0;
     std::uint32_t count = 1;  // number of messages to change
   };

@@ -132,7 +132,7 @@ void LawMonitor::on_paired(const NetworkEvent& h) {
   Qp& server = qp_at(h.peer);
   const bool is_free = client.peer == kNone || qp_at(client.peer).closed;
   check(is_free && server.peer == kNone, 13, h, "a queue pair was connected twice");
-  // An established client keeps its peer: only its late, repeated request reached a restarted server.
+  // An established client keeps its first peer when a restarted server accepts its repeated request.
   if (!client.answered) client.peer = h.peer;
   server.peer = h.qp;
 }
@@ -311,7 +311,7 @@ void LawMonitor::on_reported(const NetworkEvent& h) {
 }
 
 // True if the retries of this queue pair may be exhausted: nothing was acknowledged for its whole retry
-// budget, and the reason still exists.
+// budget, and the connection is still cut or its peer is unusable.
 bool LawMonitor::excused(const NetworkEvent& h, Qp& qp) {
   const Posted* oldest = posted_of(qp, options_.done_means_delivered ? qp.done() : qp.executed);
   if (oldest == nullptr) return false;
@@ -371,7 +371,7 @@ void LawMonitor::on_connection(const NetworkEvent& h) {
       check(qp.peer != kNone, 16, h, "established without having been accepted");
       check(!qp.answered, 16, h, "a connect request was answered twice");
       qp.answered = true;
-      // A repeated request may have reached a restarted server, which accepted it too.
+      // The peer may differ from the paired one: a restarted server may have accepted a repeated request too.
       if (h.peer != kNone) qp.peer = h.peer;
       return;
     default:

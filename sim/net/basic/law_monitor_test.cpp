@@ -4,7 +4,7 @@
 namespace rtrs::sim::law_monitor_test {
 namespace {
 
-TEST_F(Story, OfAWriteWithImmediate) {
+TEST_F(Story, LegalWriteWithImmediate) {
   receives(1);
   post(0, Op::write, false);
   post(1, Op::write_imm);
@@ -70,7 +70,7 @@ TEST_F(Story, S4OnAWeakNetworkSuccessMeansCopied) {
   expect_clean();
 }
 
-TEST_F(Story, S5EffectIsNoPrefix) {
+TEST_F(Story, S5EffectsAreNotAPrefix) {
   post(0, Op::write);
   post(1, Op::write);
   place(1);
@@ -102,7 +102,7 @@ TEST_F(Story, S7OutageBelowTheBudgetBreaks) {
   expect_broken(12);
 }
 
-TEST_F(Story, S7OutageIsOverButBreaks) {
+TEST_F(Story, S7RetriesRunOutAfterTheOutage) {
   link(Kind::link_cut);
   post(0, Op::write);
   link(Kind::link_healed);

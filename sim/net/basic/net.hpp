@@ -1,6 +1,6 @@
-// Interface of a simulated network for worlds and faults, independent of what carries the messages: queue
-// pairs (Network), byte streams below the TCP fabric (sim/net/streams) or in-memory adapters (sim/net/verbs).
-// A QpId names one end of a connection.
+// Interface of a simulated network for worlds and faults. Messages are carried by queue pairs (Network), by
+// byte streams below the TCP fabric (sim/net/streams) or by in-memory adapters (sim/net/verbs). A QpId names
+// one end of a connection.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -30,6 +30,7 @@ enum class Ending : std::uint8_t {
 };
 
 struct NetworkEvent {
+  // Each comment names the fields that are set.
   enum class Kind : std::uint8_t {
     qp_created,         // qp, node, link, way = its sending direction; value = retry budget in ns
     qp_paired,          // qp, peer: the two ends of one connection

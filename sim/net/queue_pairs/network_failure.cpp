@@ -82,7 +82,7 @@ void Network::stuck(QpId id, ChoiceSource& choice) {
 void Network::on_budget(QpId id, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   qp.budget_scheduled = false;
-  // A retransmission in progress decides.
+  // Nothing to do while a retransmission is in progress: its delivery decides.
   if (qp.state != Qp::State::ready || qp.stuck_since == kNever) return;
   if (!qp.blocked && !qp.ack_blocked) return;
   stuck(id, choice);
@@ -128,7 +128,7 @@ void Network::on_rnr(QpId id, ChoiceSource& choice) {
   }
   if (qp.swallowed || !reaches_peer(id)) return poke_rnr(id);
   if (is_cut(qp.link, opposite(qp.way))) {
-    // The RNR NAK is lost: the requester counts from the next one that it receives.
+    // RNR NAKs of the peer are lost now. The budget starts again with the next one that arrives.
     qp.rnr_since = now_;
     qp.rnr_scheduled = true;
     return schedule(now_ + config_.rnr_budget, Event::Kind::rnr, id);
@@ -207,7 +207,7 @@ void Network::on_ghost(std::uint32_t index, ChoiceSource& choice) {
     const Outcome outcome = execute(from.peer, ghost.from, ghost.serial, ghost.wr, choice);
     if (outcome == Outcome::done) ++from.delivered;
     if (outcome == Outcome::refused) refuse(from.peer, ghost.from, ghost.serial, choice);
-    // Torn or without a receive: no sender is left to retransmit it.
+    // Other outcomes (part of the data, or no receive) end here: no sender is left to retransmit.
   }
   pool_.give_back(ghost.wr.payload);
 }

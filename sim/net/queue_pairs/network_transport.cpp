@@ -187,7 +187,7 @@ void Network::on_deliver(QpId id, ChoiceSource& choice) {
     const QpId broken = own_side ? id : qp.peer;
     qp.blocked = false;
     break_qp(broken, choice);
-    // A sender that did not break keeps sending, without success.
+    // If the other end broke, this sender keeps sending, without success.
     schedule_delivery(id, now_);
     return;
   }
@@ -202,7 +202,7 @@ void Network::deliver(QpId id, ChoiceSource& choice) {
     case Outcome::done:
       ++qp.delivered;
       qp.rnr_since = kNever;
-      if (serial < qp.completed) {  // completed earlier, when it was copied
+      if (serial < qp.completed) {  // completed when it was copied
         pool_.give_back(wr.payload);
         wr.payload = kNoPayload;
       }
@@ -357,7 +357,7 @@ void Network::invalidate(NodeId node, ConKey key, RemoteKeyId remote_key, std::u
   const QpId id = find_qp(node, key);
   if (id == kNone || qps_[id].state != Qp::State::ready || qps_[id].lost_reported) return;
   if (!config_.capabilities.done_means_delivered) {
-    // Not a send queue operation in this case: the key is revoked at once.
+    // Without delivery proof an invalidation is no send queue operation: the key is revoked at once.
     revoke(node, remote_key);
     report(node, id, event::ChunkInvalidated{key, cookie, true});
     return;

@@ -94,7 +94,7 @@ void PipeFabric::check_writes(const std::vector<PipeLaws::Posted>& written) {
     }
     const auto place = memory.subspan(static_cast<std::size_t>(one.address), one.bytes.size());
     if (std::equal(place.begin(), place.end(), one.bytes.begin())) continue;
-    // A later write may have overwritten the place.
+    // A later write of this poll may have overwritten the same memory.
     const bool again = std::any_of(written.begin() + static_cast<std::ptrdiff_t>(at) + 1, written.end(),
                                    [&](const PipeLaws::Posted& other) { return other.rkey == one.rkey; });
     if (!again && !network_.laws_.writes_to(one.rkey))

@@ -153,7 +153,7 @@ void PipeFabric::accept(std::uint32_t request, ConKey key, const ConnectionParam
     network_.bind(node_, static_cast<QpId>(socket), key);
     return;
   }
-  // The connection has no other end.
+  // The accept failed: adds a dead end, so that the key has one.
   const auto id = static_cast<QpId>(network_.ends_.size());
   PipeNetwork::End& end = network_.ends_.emplace_back();
   end.node = node_;

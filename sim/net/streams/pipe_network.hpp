@@ -30,7 +30,7 @@ enum class PipeEvents : std::uint8_t { wake, syn, established, deliver, reset, b
 struct PipeEnd : EngineEnd {
   enum class State : std::uint8_t { connecting, open, dead };
   State state = State::connecting;
-  bool closed = false;    // by its process; the rest of `out` is still delivered
+  bool closed = false;    // closed by its process; the rest of `out` is still delivered
   bool shut = false;      // the stream ends after `out`
   bool finished = false;  // the stream of the peer ends after `in`
   bool keyed = false;     // belongs to a connection of the fabric
@@ -44,17 +44,17 @@ struct PipeEnd : EngineEnd {
   std::size_t window = 0;      // maximum size of `in`, bytes
   std::size_t unacknowledged = 0;
   std::uint64_t offset = 0;  // bytes of this end that were delivered
-  FpduWalk walk;             // over the delivered bytes
+  FpduWalk walk;             // finds the frames in the delivered bytes
   Nanos delivered = 0;       // time of the last delivery
   ByteQueue out, in;
-  Nanos since = kNever;          // when accept() or outcome() reported the connection
+  Nanos since = kNever;          // time when accept() or outcome() reported the connection
   unsigned late_polls = 0;       // polls of the process since it missed a deadline of this end
   Nanos starved_since = kNever;  // since when received bytes wait for a posted receive
-  Nanos owed_since = kNever;     // since when the socket has accepted less than the process offers
+  Nanos owed_since = kNever;     // since when the socket has accepted less than offered
   std::uint64_t taken = 0;       // bytes that the socket has accepted
-  std::uint64_t owed = 0;        // value of `taken` at which all bytes offered then are accepted
+  std::uint64_t owed = 0;        // value of `taken` once all bytes offered at `owed_since` are accepted
   Nanos trickle = 0;             // interval between two delivered bytes; 0: no limit
-  Nanos pending_since = 0;       // since when the oldest byte of `out` is the oldest
+  Nanos pending_since = 0;       // since when `out` begins with the same byte
   tcp::Watched* watched = nullptr;
   std::uint32_t interest = 0;
 };

@@ -293,7 +293,7 @@ std::span<const tcp::Transport::Ready> PipeTransport::look() noexcept {
   for (std::size_t i = 0; i < sockets && count < ready_.size(); ++i) {
     const End& one = network_.ends_[node.watched[(first + i) % sockets]];
     const std::uint32_t events = network_.readiness(one) & (one.interest | tcp::kBroken);
-    // As with real sockets, a broken socket is readable.
+    // A broken socket is readable, as with real sockets.
     if (events != 0)
       ready_[count++] = {one.watched, (events & tcp::kBroken) != 0 ? events | tcp::kReadable : events};
   }

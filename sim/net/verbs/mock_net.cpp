@@ -68,7 +68,7 @@ std::size_t MockNet::adapter_of(NodeId id, std::uint32_t port) {
 
 std::unique_ptr<Fabric> MockNet::open(NodeId id, ChoiceSource& choice, std::size_t batch) {
   Node& node = nodes_[id];
-  // A process would not start without an adapter, so that a host has a spare one.
+  // Adds a spare adapter if all are removed, because a process does not start without an adapter.
   if (node.unplugged.size() == node.adapters.size())
     adapter_of(id, static_cast<std::uint32_t>(node.adapters.size()));
   return std::make_unique<MockFabric>(*this, id, choice, batch, options_of_start(id, node.starts));

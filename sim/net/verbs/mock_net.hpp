@@ -132,7 +132,7 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
   std::map<std::uint32_t, Message> messages_;
   std::map<std::uint32_t, Asking> asking_;
   std::uint32_t next_message_ = 0, next_asking_ = 0;
-  QpId connecting_ = kNone;  // the end that the next identifier belongs to
+  QpId connecting_ = kNone;  // end whose connect() is in progress
   NodeId asks_ = kNone;      // node whose allocations may fail; kNone: none
   bool refuses_ = false;     // resource requests of the current accept() fail
 };

@@ -53,7 +53,7 @@ bool is_before_5_14(const std::string& release) {
 
 void look_at_kernel_devices(const Host& host, std::vector<Finding>& to) {
   constexpr const char* kCheck = "kernel devices";
-  if (!host.exists("/sys/module/nbd")) return;  // already reported
+  if (!host.exists("/sys/module/nbd")) return;  // reported by another check
   const std::string release = host.read("/proc/sys/kernel/osrelease").value_or("");
   if (!host.has_netlink() || is_before_5_14(release)) {
     to.push_back({kCheck, Grade::warn,
