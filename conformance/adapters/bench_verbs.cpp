@@ -11,7 +11,8 @@
 namespace {
 
 using namespace rtrs;
-using namespace rtrs::mock_hca;
+using namespace conformance;
+using namespace mock_hca;
 
 struct Line {
   const char* name;

@@ -10,7 +10,7 @@
 #include "core/driver/server.hpp"
 #include "sim/net/adapters/mock_hca.hpp"
 
-namespace rtrs::mock_hca {
+namespace rtrs::conformance {
 
 // Which keys each request invalidates.
 enum class Keys : std::uint8_t {
@@ -31,7 +31,7 @@ struct Load {
 class CountedIo {
  public:
   // `both`: profiles of the two adapters. Their names must differ.
-  CountedIo(const Load&, const std::array<Profile, 2>& both);
+  CountedIo(const Load&, const std::array<mock_hca::Profile, 2>& both);
   ~CountedIo();
   CountedIo(const CountedIo&) = delete;
   CountedIo& operator=(const CountedIo&) = delete;
@@ -59,4 +59,4 @@ class CountedIo {
   bool ready_ = false, failed_ = false;
 };
 
-}  // namespace rtrs::mock_hca
+}  // namespace rtrs::conformance

@@ -55,7 +55,7 @@ class Bench {
   }
 
   boost::asio::io_context context_{1};
-  conformance::MemoryDisks disks_;
+  sim::MemoryDisks disks_;
   conformance::LoopServer server_{disks_};
   asio::RemoteDevice* device_ = nullptr;
   std::vector<std::byte> data_ = std::vector<std::byte>(4096);

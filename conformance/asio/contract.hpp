@@ -75,7 +75,7 @@ class Contract : public ::testing::Test {
 
   static constexpr unsigned kTurns = 1'000'000;
   net::io_context context;
-  MemoryDisks disks;
+  sim::MemoryDisks disks;
   LoopServer server{disks};
   std::unique_ptr<asio::RemoteDevice> device;
   std::array<std::byte, 4096> data{};

@@ -23,7 +23,7 @@ class MemoryServer {
   };
 
   // `disks` must outlive the server. Throws std::runtime_error if it cannot listen.
-  MemoryServer(boost::asio::io_context&, MemoryDisks& disks, const Options&);
+  MemoryServer(boost::asio::io_context&, sim::MemoryDisks& disks, const Options&);
   MemoryServer(const MemoryServer&) = delete;
   MemoryServer& operator=(const MemoryServer&) = delete;
 
@@ -33,7 +33,7 @@ class MemoryServer {
  private:
   bool step(Nanos now);
 
-  MemoryStore store_;
+  sim::MemoryStore store_;
   std::unique_ptr<ofi::OfiFabric> fabric_;
   std::unique_ptr<BlockServer> server_;
   std::uint16_t port_ = 0;

@@ -63,7 +63,7 @@ class SilentFabric final : public test::HeldFabric {
 class SessionTest : public ::testing::Test {
  protected:
   boost::asio::io_context context;
-  MemoryDisks disks;
+  sim::MemoryDisks disks;
 };
 
 TEST_F(SessionTest, ServesCoroutines) {

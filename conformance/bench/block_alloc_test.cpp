@@ -118,8 +118,8 @@ class Blocks {
   Fabric& near_;
   Fabric& far_;
   std::function<Nanos()> advance_;
-  conformance::MemoryDisks disks_;
-  conformance::MemoryStore store_;
+  sim::MemoryDisks disks_;
+  sim::MemoryStore store_;
   std::array<Recorder, 2> recorders_{Recorder(1024), Recorder(1024)};
   BlockServer server_;
   BlockClient client_;

@@ -39,9 +39,9 @@ class SimServer {
   SimServer(SimBench&, Fabric& fabric, const Change& change);
   ServerSetup setup() const;
 
-  conformance::MemoryDisks disks;
+  sim::MemoryDisks disks;
   std::unique_ptr<BlockServer> server;
-  conformance::MemoryStore store;
+  sim::MemoryStore store;
 };
 
 // The urtrs client with an open device, as the peer. Reads and writes 100 times per second, at most two at a

@@ -12,6 +12,8 @@
 
 namespace rtrs::sim::client_promises_test {
 
+using conformance::fails_with;
+
 namespace {
 
 ClientConfig short_timeouts() {

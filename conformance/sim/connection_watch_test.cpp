@@ -9,6 +9,8 @@
 
 namespace rtrs::sim::connection_watch_test {
 
+using conformance::fails_with;
+
 namespace {
 
 constexpr ConnectionWatch::Limits kLimits{seconds(6), seconds(2), 2};

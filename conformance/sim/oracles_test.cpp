@@ -17,6 +17,8 @@
 
 namespace rtrs::sim::oracles_test {
 
+using conformance::fails_with;
+
 TEST(ExactlyOnce, OneCallbackWithTheResultOfTheServerIsAccepted) {
   Judge judge;
   ExactlyOnce once(judge);

@@ -9,7 +9,7 @@
 
 #include "core/driver/block_server.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::sim {
 
 // A disk, which outlives the server.
 struct MemoryDisk {
@@ -55,4 +55,4 @@ class MemoryStore {
   std::uint64_t last_handle_ = 0;
 };
 
-}  // namespace rtrs::conformance
+}  // namespace rtrs::sim

@@ -10,6 +10,8 @@
 namespace rtrs::nbdkit::explain_test {
 namespace {
 
+using plugin::Settings;
+
 Settings some_settings() {
   Settings settings;
   settings.paths = {"10.0.0.2", "10.0.1.2"};

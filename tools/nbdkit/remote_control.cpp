@@ -118,7 +118,7 @@ control::ClientModel Remote::model() const {
   model.heartbeat = settings_.protocol.heartbeat;
   model.reconnect_min = settings_.protocol.reconnect_min;
   model.reconnect_max = settings_.protocol.reconnect_max;
-  model.timers = timers_of(settings_);
+  model.timers = plugin::timers_of(settings_);
   model.depth = session.depth();
   model.max_io_size = session.max_io_size();
   model.queued = session.queued();

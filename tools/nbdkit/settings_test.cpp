@@ -12,13 +12,15 @@
 namespace rtrs::nbdkit::settings_test {
 namespace {
 
+using plugin::Settings;
+
 std::string why(const tl::expected<void, std::string>& done) {
   return done ? "accepted" : done.error();
 }
 
 TEST(TimersOfSettings, DerivedTimersNameTheirOrigin) {
   const auto timer = [](const Settings& settings, const std::string& name) {
-    for (const control::ClientTimer& one : timers_of(settings))
+    for (const control::ClientTimer& one : plugin::timers_of(settings))
       if (one.name == name) return one;
     return control::ClientTimer{"", 0, "missing"};
   };
@@ -168,7 +170,7 @@ TEST(Settings, InvalidValuesAreExplained) {
 
 // Each line of the help that starts with KEY= describes a parameter.
 TEST(Settings, MisspeltParametersGiveASuggestion) {
-  const std::string help = settings_help();
+  const std::string help = plugin::settings_help();
   unsigned count = 0;
   for (std::size_t line = 0; line < help.find("TIME is"); line = help.find('\n', line) + 1) {
     const std::size_t end = help.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", line);
@@ -185,7 +187,7 @@ TEST(Settings, MisspeltParametersGiveASuggestion) {
 
 // Same width as the help of all programs (help_test).
 TEST(Settings, HelpFitsTheWidth) {
-  std::istringstream help(settings_help());
+  std::istringstream help(plugin::settings_help());
   for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 

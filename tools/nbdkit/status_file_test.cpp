@@ -47,7 +47,7 @@ class StatusFileTest : public ::testing::Test {
 TEST_F(StatusFileTest, MissingEmptyAndStatusFilesAreAccepted) {
   EXPECT_EQ(check_status_file(file("missing")), "");
   EXPECT_EQ(check_status_file(file_with("empty", "")), "");
-  Settings settings;
+  plugin::Settings settings;
   settings.paths = {"10.0.0.2"};
   const Status status(settings, [](bool, const std::string&) {});
   EXPECT_EQ(check_status_file(file_with("status", status.render(asio::steady_now(), {}, {}))), "");

@@ -11,7 +11,7 @@
 #include "tools/lib/control/attributes/server_tree.hpp"
 #include "tools/lib/control/rpc/socket_path.hpp"
 
-namespace rtrs::admin {
+namespace rtrs::fs_tool {
 
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
@@ -326,4 +326,4 @@ int RemoteTree::write(const std::string& path, const std::string& text) {
   return answer.error().error != 0 ? answer.error().error : EIO;
 }
 
-}  // namespace rtrs::admin
+}  // namespace rtrs::fs_tool

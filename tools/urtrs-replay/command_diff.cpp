@@ -6,7 +6,7 @@
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/compare.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct DiffOptions {
@@ -103,4 +103,4 @@ void add_diff(CLI::App& app, Runner& runner) {
       bind, diff);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -23,7 +23,7 @@
 #include "tools/lib/trace/roce/trace_import.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct ImportCommand {
@@ -353,4 +353,4 @@ void add_import(CLI::App& app, Runner& runner) {
       bind, import);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

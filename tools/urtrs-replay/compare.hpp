@@ -8,7 +8,7 @@
 #include "core/proto/ids.hpp"
 #include "tools/lib/trace/reader/reader.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 
 enum class CompareMode : std::uint8_t {
   exact,      // all records, with time and machine
@@ -51,4 +51,4 @@ struct Difference {
 // traces.
 Difference compare(const ComparedTrace& a, const ComparedTrace& b);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -5,7 +5,7 @@
 
 #include "core/proto/limits.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 
 namespace {
 
@@ -134,4 +134,4 @@ void LatencyMeter::finish() {
   for (auto& [place, path] : paths_) std::sort(path.took.begin(), path.took.end());
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

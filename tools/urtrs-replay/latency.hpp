@@ -8,7 +8,7 @@
 #include "core/record/codec.hpp"
 #include "core/record/schema.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 
 // Latencies of one path of one machine. Client: from submission to completion, counted for the path that
 // answered. Server: from delivery to the application to its response.
@@ -84,4 +84,4 @@ class LatencyMeter {
   std::vector<Gap> gaps_;
 };
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

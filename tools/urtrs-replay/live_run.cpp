@@ -17,7 +17,7 @@
 #include "backends/platform/system/identities.hpp"
 #include "core/proto/reasons.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 
 namespace {
 
@@ -253,13 +253,13 @@ class Player {
 
 }  // namespace
 
-tl::expected<LiveRun, std::string> run_live(const workload::Workload& work, const nbdkit::Settings& settings,
+tl::expected<LiveRun, std::string> run_live(const workload::Workload& work, const plugin::Settings& settings,
                                             const LiveOptions& options) {
-  FabricChoice choice = settings.fabric;
+  tools::FabricChoice choice = settings.fabric;
   choice.client = true;
   choice.undelivered_timeout = dead_peer_time(settings.protocol.heartbeat);
-  auto fabric = open_tcp_or_verbs(choice);
-  if (!fabric) return tl::unexpected(with_underscores(std::move(fabric.error())));
+  auto fabric = tools::open_tcp_or_verbs(choice);
+  if (!fabric) return tl::unexpected(tools::with_underscores(std::move(fabric.error())));
   asio::SessionSettings how;
   how.client.protocol = settings.protocol;
   how.client.session_name = settings.session;
@@ -274,4 +274,4 @@ tl::expected<LiveRun, std::string> run_live(const workload::Workload& work, cons
   return run;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -9,7 +9,7 @@
 #include "tools/lib/control/plugin/settings.hpp"
 #include "tools/lib/trace/workload/compare.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 
 struct LiveOptions {
   bool changes = false;  // also send requests that change blocks
@@ -34,7 +34,7 @@ struct LiveRun {
 };
 
 // All waits are limited. The error is a sentence that says why there is no session.
-tl::expected<LiveRun, std::string> run_live(const workload::Workload&, const nbdkit::Settings&,
+tl::expected<LiveRun, std::string> run_live(const workload::Workload&, const plugin::Settings&,
                                             const LiveOptions&);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -17,6 +17,7 @@
 
 namespace {
 
+using namespace rtrs::replay_tool;
 using namespace rtrs::tools;
 
 // Reports an unknown subcommand.

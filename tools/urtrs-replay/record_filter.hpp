@@ -12,7 +12,7 @@
 #include "core/record/codec.hpp"
 #include "core/record/schema.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 
 struct FilterOptions {
   std::vector<std::string> events;   // names; "Path*" matches all names that start with "Path"
@@ -58,4 +58,4 @@ class RecordFilter {
   std::map<InstanceId, std::uint32_t> depth_;
 };
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -13,7 +13,7 @@
 #include "core/record/recorder.hpp"
 #include "tools/lib/files/scratch_folder.hpp"
 
-namespace rtrs::tools::tool_test {
+namespace rtrs::replay_tool::tool_test {
 namespace {
 
 struct Outcome {
@@ -71,7 +71,7 @@ class ToolTest : public ::testing::Test {
     ASSERT_EQ(recorder.close_file(), 0);
     ASSERT_EQ(recorder.dump_ring(path("ring.rtrc").c_str(), {}), 0);
   }
-  const trace::ScratchFolder folder_;
+  const tools::ScratchFolder folder_;
 };
 
 bool has(const Outcome& outcome, const std::string& text) {
@@ -189,4 +189,4 @@ TEST_F(ToolTest, FullOutputIsAnError) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools::tool_test
+}  // namespace rtrs::replay_tool::tool_test

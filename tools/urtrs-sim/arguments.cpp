@@ -9,7 +9,7 @@
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/verbs_mock.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
@@ -19,7 +19,7 @@ std::string suggest_fault(const std::string& why) {
   std::vector<std::string> names{"operator", "storage_slow", "storage_error", "block_device", "keys"};
   for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
     names.emplace_back(to_string(static_cast<sim::FaultClass>(fault)));
-  const std::string near = nearest_word(why.substr(begin, why.find('\'', begin) - begin), names);
+  const std::string near = tools::nearest_word(why.substr(begin, why.find('\'', begin) - begin), names);
   return near.empty() ? "" : " (did you mean '" + near + "'?)";
 }
 
@@ -223,4 +223,4 @@ CLI::App* list_options(CLI::App& app, bool& steps) {
   return list;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

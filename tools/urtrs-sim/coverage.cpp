@@ -10,7 +10,7 @@
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
@@ -19,7 +19,7 @@ using Rare = std::map<std::string, std::string>;  // mark -> scenario
 bool read_rare(const std::string& path, Rare& rare) {
   if (path.empty()) return true;
   constexpr std::size_t kMost = 1;  // MiB
-  const auto text = read_bounded(path, kMost);
+  const auto text = tools::read_bounded(path, kMost);
   if (!text) {
     complain("cannot read " + path + ": " + text.error());
     return false;
@@ -152,4 +152,4 @@ int coverage(const SweepOptions& given, const std::string& rare_file) {
   return missing == 0 ? kOk : kViolated;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

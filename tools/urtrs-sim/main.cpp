@@ -32,6 +32,7 @@
 
 namespace {
 
+using namespace rtrs::sim_tool;
 using namespace rtrs::tools;
 
 int report_wrong_usage(const CLI::App& app, const CLI::ParseError& error) {

@@ -32,7 +32,7 @@
 #include "tools/urtrs-sim/sweep_worker.hpp"
 #include "tools/urtrs-sim/version_comment.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
@@ -66,7 +66,7 @@ class Sweep {
       const double time = elapsed();
       if (options_.time_limit > 0 && time > options_.time_limit) shared_.stop = true;
       if (!options_.quiet && line_.is_due())
-        line_.show(progress_text(total(&Worker::seeds), options_.seeds.size(), "seeds", time));
+        line_.show(tools::progress_text(total(&Worker::seeds), options_.seeds.size(), "seeds", time));
       if (Clock::now() - saved_ > kSaved) save();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
@@ -342,7 +342,7 @@ class Sweep {
   Clock::time_point began_;
   Clock::time_point saved_ = began_;
   std::string state_error_;
-  ProgressLine line_;
+  tools::ProgressLine line_;
   unsigned alive_ = 0;
   std::vector<pid_t> pids_;
 };
@@ -364,4 +364,4 @@ int sweep(const SweepOptions& given, SweepTotals* totals) {
   return code;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -10,7 +10,7 @@
 #include "tools/urtrs-sim/seed_range.hpp"
 #include "tools/urtrs-sim/sweep_state.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 struct SweepOptions {
   SeedRange seeds;
@@ -44,4 +44,4 @@ struct SweepTotals {
 // Returns the exit code. `totals` may be null.
 int sweep(const SweepOptions&, SweepTotals* totals = nullptr);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -6,7 +6,7 @@
 #include "sim/world/world.hpp"
 #include "tools/urtrs-sim/sweep.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 using Counter = std::atomic<std::uint64_t>;
 inline constexpr std::uint64_t kNoSeed = ~std::uint64_t{0};
@@ -47,4 +47,4 @@ Counter& failed_of(Worker& worker);
 // Runs seeds until none is left, one fails, or the parent sets `stop`.
 void work(Shared& shared, Worker& worker, const SweepOptions& options);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -31,7 +31,7 @@ constexpr BlockingJobs::Lane kMemory = ~BlockingJobs::Lane{1};
 
 ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fabric) {
   ServerConfig protocol = config.protocol;
-  protocol.max_host_sessions = static_cast<std::uint16_t>(host_sessions_of(protocol));
+  protocol.max_host_sessions = static_cast<std::uint16_t>(tools::host_sessions_of(protocol));
   protocol.always_invalidate = config.always_invalidate.value_or(fresh_keys_protect(fabric));
   protocol.send_invalidate = !config.assume_kernel_6_12_clients;
   if (fabric.send_invalidate_is_slow && protocol.extensions != wire::Extensions::none)

@@ -21,7 +21,7 @@ std::string error_of(const std::string& path) {
 }
 
 TEST(ConfigRead, RegularFilesAndLinksToThemAreRead) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   std::ofstream(folder / "file") << "port = 1\n";
   std::filesystem::create_symlink("file", folder / "link");
   EXPECT_EQ(*read_config_file(folder / "file"), "port = 1\n");
@@ -34,7 +34,7 @@ TEST(ConfigRead, RegularFilesAndLinksToThemAreRead) {
 }
 
 TEST(ConfigRead, OtherKindsOfFilesAreRejected) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
   EXPECT_EQ(error_of(folder / "fifo"), "is a pipe, and a configuration is a regular file");
   EXPECT_EQ(error_of(folder.path()), "is a folder, and a configuration is a regular file");

@@ -52,9 +52,9 @@ struct StorageResult {
 class StorageEngine {
  public:
   struct Options {
-    std::uint32_t depth = kStorageOperations;  // maximum number of operations at the kernel, 1..32767
-    bool pollable = true;                      // false: fd() returns -1, for busy polling
-    bool threads = false;                      // do not try io_uring
+    std::uint32_t depth = tools::kStorageOperations;  // maximum number of operations at the kernel, 1..32767
+    bool pollable = true;                             // false: fd() returns -1, for busy polling
+    bool threads = false;                             // do not try io_uring
   };
   // Uses threads if io_uring is not available; see warning(). Errors: EINVAL for a wrong depth, or the errno
   // of the failed thread start.

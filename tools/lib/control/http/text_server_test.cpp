@@ -131,7 +131,7 @@ TEST_F(TextServerTest, SilentConnectionTimesOut) {
 }
 
 TEST_F(TextServerTest, ServesOnAUnixSocket) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   TextServerOptions options;
   options.address = folder / "metrics.sock";
   start(options);
@@ -141,7 +141,7 @@ TEST_F(TextServerTest, ServesOnAUnixSocket) {
 }
 
 TEST_F(TextServerTest, UnixSocketIsRemovedOnlyByItsServer) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   TextServerOptions options;
   options.address = folder / "metrics.sock";
   const auto page = [] { return std::string("page\n"); };
@@ -157,7 +157,7 @@ TEST_F(TextServerTest, UnixSocketIsRemovedOnlyByItsServer) {
 }
 
 TEST_F(TextServerTest, OnlyAStaleSocketIsReplaced) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   TextServerOptions options;
   options.address = folder / "metrics.sock";
   { asio::local::stream_protocol::acceptor killed(own, options.address); }
@@ -172,7 +172,7 @@ TEST_F(TextServerTest, OnlyAStaleSocketIsReplaced) {
 // Connecting to a datagram socket fails although a process uses it. The failure must not count as a dead
 // socket.
 TEST_F(TextServerTest, DatagramSocketIsNotReplaced) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   TextServerOptions options;
   options.address = folder / "metrics.sock";
   const asio::local::datagram_protocol::socket lives(own, options.address);

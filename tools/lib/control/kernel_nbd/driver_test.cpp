@@ -204,7 +204,7 @@ class DriverTest : public testing::Test {
     ASSERT_GE(calls_.all.size(), calls);
   }
 
-  trace::ScratchFolder folder_;
+  tools::ScratchFolder folder_;
   asio::io_context context_;
   Calls calls_;
   Places places_;

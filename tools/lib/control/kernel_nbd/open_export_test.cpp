@@ -55,7 +55,7 @@ class OpenExportTest : public testing::Test {
     });
   }
 
-  trace::ScratchFolder folder_;
+  tools::ScratchFolder folder_;
   std::string path_;
   Descriptor listener_;
   std::string heard_;  // bytes that serve() received

@@ -60,7 +60,7 @@ namespace {
 // Checks the credentials with the parameter rules of the plugin, which will get them.
 std::optional<Refusal> check_credentials(const SessionWish& one) {
   constexpr std::size_t kMaxValue = 4096;
-  nbdkit::Settings settings;
+  plugin::Settings settings;
   std::string why;
   const auto take = [&](const std::string& key, const std::string& value) {
     if (const auto taken = settings.set(key, value); why.empty() && !taken) why = taken.error();

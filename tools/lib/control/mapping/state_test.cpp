@@ -293,7 +293,7 @@ class StateFile : public testing::Test {
  protected:
   std::string path(const char* name) const { return (folder_.path() / name).string(); }
   void put(const char* name, const std::string& text) const { std::ofstream(path(name)) << text; }
-  trace::ScratchFolder folder_;
+  tools::ScratchFolder folder_;
 };
 
 TEST(Wishes, DifferenceIsDescribed) {

@@ -12,7 +12,7 @@
 #include "core/wire/rnbd_messages.hpp"
 #include "tools/lib/control/fabric/open_fabric.hpp"
 
-namespace rtrs::nbdkit {
+namespace rtrs::plugin {
 
 struct Settings {
   std::vector<std::string> paths;  // as given; complete() checks them
@@ -62,4 +62,4 @@ const char* settings_help();
 // Returns the parameters that only the plugin has; the others are options::connection_options().
 std::span<const options::Option<Settings*>> plugin_options();
 
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::plugin

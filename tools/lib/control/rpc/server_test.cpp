@@ -98,7 +98,7 @@ class RpcServerTest : public testing::Test {
     return fd;
   }
 
-  trace::ScratchFolder folder;
+  tools::ScratchFolder folder;
   ServerOptions options;
   boost::asio::io_context context;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard{context.get_executor()};
@@ -313,7 +313,7 @@ int listen_at(const std::string& path) {
 
 // The listen queue is full, and the server accepts no connection.
 TEST(RpcClientTest, StalledPeerTimesOut) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   const std::string path = folder / "control.sock";
   const int listener = listen_at(path);
   const auto first = Client::connect(path);
@@ -329,7 +329,7 @@ TEST(RpcClientTest, StalledPeerTimesOut) {
 
 // The server does not read.
 TEST(RpcClientTest, PeerThatDoesNotReadTimesOut) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   const std::string path = folder / "control.sock";
   const int listener = listen_at(path);
   auto one = Client::connect(path, std::chrono::milliseconds(50));

@@ -42,7 +42,7 @@ class SocketPathTest : public ::testing::Test {
     return path;
   }
 
-  const trace::ScratchFolder folder_;
+  const tools::ScratchFolder folder_;
 };
 
 TEST_F(SocketPathTest, OnlySocketsOfDeadProcessesAreRemoved) {

@@ -12,7 +12,7 @@
 
 #include "conformance/spec/event.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::trace {
 
 struct LawFinding {
   unsigned law = 0;  // number of the law, A1 to A18
@@ -107,4 +107,4 @@ class LawCollector {
       traces_without_beginning_;  // traces that have messages of a connection, but not its beginning
 };
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::trace

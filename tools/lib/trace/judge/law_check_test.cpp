@@ -7,7 +7,7 @@
 #include "conformance/spec/bytes.hpp"
 #include "conformance/spec/immediate.hpp"
 
-namespace rtrs::sim::law_check_test {
+namespace rtrs::trace::law_check_test {
 namespace {
 
 constexpr spec::Key kKey{0, 1, 1};
@@ -178,4 +178,4 @@ TEST_F(Writes, TraceOfAnotherRunIsAStranger) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim::law_check_test
+}  // namespace rtrs::trace::law_check_test

@@ -2,7 +2,7 @@
 
 #include "tools/lib/trace/judge/translate.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::trace {
 
 namespace {
 
@@ -100,4 +100,4 @@ TraceCheck check_trace(trace::Source& source, LawCollector* laws, const CheckPro
   return check;
 }
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::trace

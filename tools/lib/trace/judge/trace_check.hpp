@@ -10,7 +10,7 @@
 #include "tools/lib/trace/judge/law_check.hpp"
 #include "tools/lib/trace/reader/reader.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::trace {
 
 enum class CheckVerdict : std::uint8_t { conforming, violating, inconclusive };
 const char* to_string(CheckVerdict) noexcept;
@@ -37,4 +37,4 @@ using CheckProgress = std::function<void(std::uint64_t bytes)>;
 TraceCheck check_trace(trace::Source& source, LawCollector* laws = nullptr,
                        const CheckProgress& progress = {}, std::uint64_t capture_heartbeat = 0);
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::trace

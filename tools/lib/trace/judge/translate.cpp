@@ -6,7 +6,7 @@
 
 #include "core/proto/ids.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::trace {
 
 namespace {
 
@@ -215,4 +215,4 @@ const spec::Event* Translator::translate(const trace::Record& record) {
   return &event_;
 }
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::trace

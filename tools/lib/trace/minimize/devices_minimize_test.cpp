@@ -104,7 +104,7 @@ class DevicesMinimizeTest : public ::testing::Test {
     return minimize(bytes_of(out), options);
   }
 
-  const trace::ScratchFolder folder;
+  const ScratchFolder folder;
   const std::string directory = folder.path().string();
   std::string file;
 };

@@ -121,7 +121,7 @@ Judge judge_by_check() {
   return [](const std::string& path) -> Judged {
     const OpenFile file(path);
     trace::FdSource source(file.fd());
-    const sim::TraceCheck check = sim::check_trace(source);
+    const trace::TraceCheck check = trace::check_trace(source);
     if (check.findings.empty()) return std::nullopt;
     const spec::Finding& first = check.findings.front();
     const std::string id(spec::info_of(first.rule).id);

@@ -24,7 +24,7 @@ namespace {
 
 class MinimizeTest : public ::testing::Test {
  protected:
-  const trace::ScratchFolder folder;
+  const ScratchFolder folder;
   const std::string directory = folder.path().string();
 };
 

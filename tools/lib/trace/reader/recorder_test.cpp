@@ -42,7 +42,7 @@ class RecorderTest : public ::testing::Test {
   const Origin origin_{"test", "client", "none", 1, {}};
 
  private:
-  const ScratchFolder folder_;
+  const tools::ScratchFolder folder_;
 };
 
 TEST_F(RecorderTest, FileHasInputsAndActions) {

@@ -182,7 +182,7 @@ class DeviceReplay : public ::testing::Test {
   }
 
  private:
-  const ScratchFolder folder_;
+  const tools::ScratchFolder folder_;
 };
 
 TEST_F(DeviceReplay, ReplayGivesTheSameStatesAndActions) {

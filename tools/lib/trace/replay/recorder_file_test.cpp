@@ -39,7 +39,7 @@ class FileTest : public ::testing::Test {
   }
 
  private:
-  const ScratchFolder folder_;
+  const tools::ScratchFolder folder_;
 };
 
 // A client that retries to connect, because its server never answers.

@@ -141,7 +141,7 @@ class ServerDeviceReplay : public ::testing::Test {
   }
 
  private:
-  const ScratchFolder folder_;
+  const tools::ScratchFolder folder_;
 };
 
 TEST_F(ServerDeviceReplay, ReplayGivesTheSameStatesAndActions) {

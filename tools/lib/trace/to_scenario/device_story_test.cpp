@@ -128,7 +128,7 @@ class DeviceStoryTest : public ::testing::Test {
       EXPECT_GE(is.ios.count(how) != 0 ? is.ios.at(how) : 0, count) << how;
   }
 
-  const trace::ScratchFolder folder;
+  const ScratchFolder folder;
   Recorded before;
 };
 

@@ -33,7 +33,7 @@ LoadedTrace trace_of(std::uint64_t seed, const std::string& directory,
 
 class LiftTest : public ::testing::Test {
  protected:
-  const trace::ScratchFolder folder;
+  const ScratchFolder folder;
   const std::string directory = folder.path().string();
 };
 
