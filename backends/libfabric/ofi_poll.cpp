@@ -1,8 +1,9 @@
 // Events and sleeping.
 //
 // All completion queues, the event queue and the listener have a descriptor in one epoll instance, on which
-// the caller sleeps. Reading many queues costs 0.2 to 0.4 us per queue and poll. So with more than a few
-// connections, only those are read that the kernel reports or that had something posted.
+// the caller sleeps. Reading many queues costs 0.2 to 0.4 us per queue and poll. So with more than
+// `direct_poll_connections` connections, poll() reads only queues that the kernel reports or whose connection
+// has posted something.
 #include <rdma/fi_errno.h>
 #include <sys/epoll.h>
 
@@ -19,8 +20,8 @@ namespace {
 constexpr std::size_t kFairShare = 16;
 // Polls with direct reads between two checks of the kernel for other events.
 constexpr unsigned kPollsPerCheck = 32;
-// A connection without data for this many reads, such as the one for service messages, is read less often,
-// because reading an empty queue is a system call that delays busy connections.
+// A connection without data for this many reads, such as a service connection, is read less often, because
+// reading an empty queue is a system call that delays busy connections.
 constexpr unsigned kQuietReads = 256;
 constexpr unsigned kPollsPerQuietRead = 8;
 

@@ -11,7 +11,7 @@
 namespace rtrs::tcp {
 namespace {
 
-// Maximum receive calls for parts of a record per connection and turn.
+// Maximum number of receive calls that read only part of a record, per connection and turn.
 constexpr unsigned kCalls = 4;
 
 int transfer_errno() noexcept {

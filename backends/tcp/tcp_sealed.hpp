@@ -45,7 +45,7 @@ class SealedStream {
   std::unique_ptr<tls::Channel> channel_;
   SealedSpace& space_;
   std::size_t sealed_ = 0;  // plain bytes encrypted in the channel's current output
-  bool ended_ = false;      // the last bytes of the peer were returned
+  bool ended_ = false;      // the last bytes from the peer have been returned
   bool broken_ = false;     // an error follows the last bytes
 };
 

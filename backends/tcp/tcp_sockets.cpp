@@ -205,7 +205,7 @@ void Sockets::connect_named() noexcept try {
     if (found->second.error == 0) unresolved_.erase(found);
   }
 } catch (const std::bad_alloc&) {
-  // The remaining connections fail at the time limit of their attempt.
+  // The remaining connections fail when their attempts time out.
 }
 
 void Sockets::connect_named(const net::Destinations::Ready& ready, SocketId id, UnresolvedConnection& one) {

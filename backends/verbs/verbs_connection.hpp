@@ -144,8 +144,8 @@ class Connection {
   void reuse_shown() noexcept { receives_.reuse_shown(); }
   bool has_shown() const noexcept { return receives_.has_shown(); }
 
-  // Maintained by the fabric: whether the loss is to be reported, whether the next poll() flushes, and
-  // whether reported bytes are in use until the next poll().
+  // Maintained by the fabric: true if the loss is to be reported, if the next poll() flushes, and if reported
+  // bytes are in use until the next poll().
   bool in_ending_list = false;
   bool in_unposted_list = false;
   bool in_shown_list = false;
@@ -222,9 +222,9 @@ class Connection {
   inline void bind_in_chain(const Binding&, unsigned flags) noexcept;
   // Returns false if the device does not support type 1 windows in a chain; nothing was posted then.
   bool try_bind_in_chain(const Binding&, unsigned flags) noexcept;
-  // Uses the separate call for type 1 windows.
+  // Binds with ibv_bind_mw(), the separate call for type 1 windows.
   bool bind_alone(const Binding&, unsigned flags) noexcept;
-  // Evaluates the result of a type 1 binding in a chain.
+  // Sets Device::type_1_chains from the status of the first type 1 binding in a chain.
   void judge_chains(ibv_wc_status) noexcept;
   std::uint64_t number_of(std::uint64_t wr_id) const noexcept;
   bool create_queue_pair(Device&);

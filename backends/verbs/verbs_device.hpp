@@ -69,8 +69,8 @@ struct Device {
   // Returns false if the device has no thread domain or none is available now (errno has the reason); works
   // without one then.
   bool take_thread_domain() noexcept;
-  // Completion interrupt for the next completion queue: round robin, starting at a different one in each
-  // process.
+  // Returns the completion interrupt for the next completion queue: round robin, starting at a different
+  // interrupt in each process.
   int next_vector() const noexcept;
   // Maximum work requests of a connection with this many receives.
   std::uint32_t max_work_requests(std::uint32_t receives) const noexcept;

@@ -169,7 +169,7 @@ class TestSession:
         for settings in ({"no_such": 1}, {"heartbeat_missed": 0}, {"queue_timeout_ms": "soon"}, {"fabric": "pigeon"},
                          {"io_connections": 10 ** 6}, {"reconnect_min_ms": -1}):
             assert next(iter(settings)) in refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", **settings)
-        # Without keys, these settings would silently disable TLS.
+        # Without keys, these settings would silently disable TLS, so they must be rejected.
         for setting in "tls_identity", "tls_server_name":
             assert setting in refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", **{setting: "web1"})
         refused(errno.EINVAL, urtrs.Session, "not/a/name", "127.0.0.1")

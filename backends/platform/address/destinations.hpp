@@ -1,7 +1,7 @@
-// Chooses the address that each connection of a path connects to, for all fabrics. The destination of a path
-// is an address or a host name. If a name has several addresses, the caller chooses one by index for the
-// first connection (con 0) of an attempt. The other connections of the attempt (same path and epoch) use the
-// same address, even if the name service has changed its answer.
+// Chooses the address to which each connection of a path connects. Shared by all fabrics. The destination of
+// a path is an address or a host name. If a name has several addresses, the caller chooses one by index for
+// the first connection (con 0) of an attempt. The other connections of the attempt (same path and epoch) use
+// the same address, even if the name service has changed its answer.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -36,7 +36,7 @@ class Destinations {
     std::string text;
   };
 
-  // See HostNames.
+  // Disables host names, see HostNames::disable_lookups().
   void disable_lookups() noexcept { names_.disable_lookups(); }
   bool asks() const noexcept { return names_.asks(); }
   int wait_fd() const noexcept { return names_.wait_fd(); }

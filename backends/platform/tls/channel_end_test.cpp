@@ -1,4 +1,4 @@
-// Channel end: after a rejected handshake, and when the peer has disconnected.
+// Tests how a channel ends: after a rejected handshake, and when the peer has disconnected.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>

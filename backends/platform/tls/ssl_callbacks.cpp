@@ -14,8 +14,8 @@ SslChannel& channel_of(const SSL* ssl) {
   return *static_cast<SslChannel*>(SSL_get_app_data(ssl));
 }
 
-// The server gets each identity that a client offers: identities of keys, and tickets, which are not
-// identities.
+// OpenSSL calls this for each identity that a client offers: identities of keys, and session tickets, for
+// which no key is found.
 int find_key(SSL* ssl, const unsigned char* identity, std::size_t size, SSL_SESSION** found) {
   *found = nullptr;
   SslChannel& channel = channel_of(ssl);

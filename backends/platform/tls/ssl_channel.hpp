@@ -34,8 +34,8 @@ class SslChannel final : public Channel {
   const SslContext& context() const noexcept { return *context_; }
   const std::string& server() const noexcept { return server_; }
   Keys::value_type const* own_key() const noexcept { return context_->own_key(); }
-  // Records the identity that the peer offers: one without a key here, or (set_requested_identity) one with a
-  // key.
+  // note_unknown() records an identity that the peer offers and that has no key here;
+  // set_requested_identity() records an identity that has a key.
   void note_unknown(std::string identity) { unknown_ = std::move(identity); }
   void set_requested_identity(std::string identity) { asked_ = std::move(identity); }
   void note_refusal(std::string why) { refusal_ = std::move(why); }
@@ -54,7 +54,8 @@ class SslChannel final : public Channel {
   void set_record_type(unsigned char type) noexcept { record_type_ = type; }
 
  private:
-  // Completes the handshake. Returns false if the peer is rejected.
+  // Stores the identity of the peer after the handshake. Returns false if the peer is rejected or if there is
+  // no memory.
   bool establish();
   Opened fail(int ssl_error);
   Opened fail(std::string why);
