@@ -1,4 +1,4 @@
-// Chooses the affinity, and thereby the connection, of a block device's requests. Decisions only.
+// Chooses the affinity, and thereby the connection, of a block device's requests. Pure decision logic.
 //
 // Consecutive requests use one connection, so that they are sent and received together. If many requests are
 // in flight, the run ends after a limit, so that all connections are used.

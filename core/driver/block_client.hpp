@@ -30,7 +30,7 @@ struct BlockClientOptions {
   std::uint32_t max_requests = 65536;  // requests in flight, over all devices
 };
 
-// One request; `offset` and `length` in bytes, whole logical blocks of the device. A FLUSH has none.
+// One request; `offset` and `length` in bytes, whole logical blocks of the device. A FLUSH has neither.
 struct BlockRequest {
   wire::rnbd::Opcode opcode = wire::rnbd::Opcode::read;
   std::uint64_t offset = 0;

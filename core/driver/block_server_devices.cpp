@@ -1,4 +1,4 @@
-// Handles the actions of the devices of all sessions, and the caller's results.
+// Handles the device actions of all sessions, and the results from the caller.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -78,7 +78,8 @@ void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::Se
 
 // Informs every session that has the export open. The session that met the error ignores it.
 void BlockServer::Impl::report_damage(std::uint64_t export_id, int error) noexcept {
-  // SyncFailed has no time of its own. last_input is valid, because opening the export was an input.
+  // SyncFailed is not an input with a time, so it is recorded at last_input. This time is valid, because
+  // opening the export was an input.
   rnbd::ServerActions none;
   for (const Export& one : exports)
     if (one.id == export_id)

@@ -7,7 +7,7 @@
 
 namespace rtrs {
 
-// Records messages from the peer as wire notes; own messages are recorded when they are posted.
+// Records messages from the peer as wire notes. Messages of this side are recorded when they are posted.
 void Client::Impl::note(Nanos now, const FabricEvent& event) {
   using Cm = trace::WireCmKind;
   const auto cm = [&, this](ConKey key, Cm kind, wire::Bytes private_data = {}) {

@@ -16,7 +16,7 @@ struct PathEvent {
     link_up,
     link_down,
     session_ended,
-    refused,  // server: refused a connect request, which belongs to no session or was refused by its session
+    refused,  // server: a connect request was refused by its session, or belongs to no session
   };
   Kind kind = Kind::path;
   Nanos at = 0;

@@ -34,9 +34,9 @@ struct RequestId {
 
 struct ServerEvent {
   enum class Kind : std::uint8_t {
-    session_opened,  // session, name: its first path is connected
-    session_closed,  // session: all paths are closed; no request is in flight
-    request,         // id, direction, data, user_header
+    session_opened,  // the first path is connected; sets session and name
+    session_closed,  // all paths are closed and no request is in flight; sets session
+    request,         // a request; sets id, direction, data and user_header
   };
   Kind kind = Kind::request;
   Direction direction = Direction::read;
@@ -133,7 +133,7 @@ class Server {
 
   Errc disconnect_path(Fabric&, Nanos now, std::uint16_t session, unsigned path);
   void close_session(Fabric&, Nanos now, std::uint16_t session);
-  // Closes every session and accepts no new ones. closed() returns true when all is drained.
+  // Closes every session and accepts no new ones. closed() returns true when everything is drained.
   void close(Fabric&, Nanos now);
   bool closed() const noexcept;
 

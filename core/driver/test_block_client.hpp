@@ -39,7 +39,7 @@ class ServerSideFabric final : public PlainFabric {
     return RemoteKey{id, 1, 4096};
   }
   void release_key(RemoteKeyId) override {}
-  // Completes at once, as on most fabrics.
+  // Completes at once, as most fabrics do.
   void invalidate(ConKey key, RemoteKeyId, std::uint64_t cookie) override {
     events.emplace_back(event::ChunkInvalidated{key, cookie, true});
   }

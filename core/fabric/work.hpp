@@ -30,7 +30,7 @@ struct LocalPart {
 struct WorkRequest {
   enum class Op : std::uint8_t {
     write,      // RDMA write
-    write_imm,  // RDMA write with immediate; may be empty
+    write_imm,  // RDMA write with immediate; may have no data
     send,       // SEND of `inline_bytes`
     send_imm,   // SEND of `inline_bytes` with immediate
     send_inv,   // empty SEND that invalidates `rkey` at the peer (protocol section 5.5)

@@ -1,4 +1,4 @@
-// Two peers over pipes that split, coalesce, delay, hang and corrupt data, from the request to the last
+// Tests two peers over pipes that split, coalesce, delay, hang and corrupt data, from the request to the last
 // message. The seed determines everything that happens.
 #include <gtest/gtest.h>
 

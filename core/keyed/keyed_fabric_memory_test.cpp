@@ -1,4 +1,5 @@
-// If memory for the state of a connect request or its response cannot be allocated, the connection fails.
+// Tests that a connection fails if memory for the state of a connect request or its response cannot be
+// allocated.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ std::vector<std::byte> request() {
 
 struct Outcome {
   event::ConnectRequested event;
-  bool failed = false;  // an allocation failed
+  bool failed = false;  // set if an allocation failed
 };
 
 // Returns the outcome at a new server that has received no request yet.

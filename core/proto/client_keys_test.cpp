@@ -1,4 +1,4 @@
-// Keys in responses: fresh keys of chunks, and invalidated keys of requests.
+// Tests the keys in responses: fresh keys of chunks, and invalidated keys of requests.
 #include "core/proto/test_client_session.hpp"
 
 namespace rtrs::client_keys_test {

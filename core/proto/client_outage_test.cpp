@@ -1,4 +1,4 @@
-// Requests while no path is connected, and the effect of a failed request on later ones.
+// Tests requests while no path is connected, and the effect of a failed request on later ones.
 #include <gtest/gtest.h>
 
 #include "core/proto/test_client_session.hpp"
@@ -85,7 +85,7 @@ TEST_F(ClientOutageTest, RequestsWaitingForAPathAlsoWaitForTheFence) {
   EXPECT_EQ(asked<PostRequest>().size(), 1U);
 }
 
-// Read and write in both orders.
+// The failed requests are a read and a write, in both orders.
 class MixedOutageTest : public ClientOutageTest, public ::testing::WithParamInterface<bool> {};
 INSTANTIATE_TEST_SUITE_P(ReadFirst, MixedOutageTest, ::testing::Bool());
 

@@ -1,4 +1,4 @@
-// Requests of a client session: permits, responses, failover, the fence.
+// Tests the requests of a client session: permits, responses, failover, the fence.
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
 

@@ -1,5 +1,5 @@
-// Permits, heartbeats, the choice of a path and whole client sessions under random sequences of commands.
-// rapidcheck shrinks a failing sequence.
+// Tests permits, heartbeats, the choice of a path and whole client sessions with random sequences of
+// commands. rapidcheck shrinks a failing sequence.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>

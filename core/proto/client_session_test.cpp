@@ -1,4 +1,4 @@
-// Life cycle of the paths of a client session.
+// Tests the life cycle of the paths of a client session.
 #include <algorithm>
 #include <optional>
 

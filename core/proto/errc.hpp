@@ -8,7 +8,7 @@ namespace rtrs {
 enum class Errc : std::uint8_t {
   ok,
   peer_error,      // the server answered with an errno (see IoCompletion::peer_errno)
-  no_path,         // no path was connected within the configured queueing bound
+  no_path,         // no path was connected within ClientConfig::queue_timeout
   queue_full,      // more requests submitted than the session may queue
   too_large,       // data or headers do not fit a chunk
   session_closed,  // the session was closed before the request was answered
@@ -17,7 +17,7 @@ enum class Errc : std::uint8_t {
   not_supported,   // the fabric cannot do this
   bad_address,     // the address does not parse or cannot be used
   address_in_use,  // another program listens there
-  no_permission,   // the operating system refused
+  no_permission,   // denied by the operating system
   no_such_path,    // no path with this index
   invalid,         // an argument is out of its range
   fabric_error,    // the fabric failed for another reason (its text is in the log)
@@ -35,7 +35,7 @@ std::uint16_t to_linux_errno(Errc) noexcept;
 
 enum class Reason : std::uint8_t {
   none,
-  requested,             // an operator asked for it
+  requested,             // requested by an operator
   session_closed,        // the session is being closed
   path_removed,          // the path is being removed
   address_unresolved,    // there is no route to the address

@@ -1,4 +1,4 @@
-// The probe at the server: HB_MSG on any connection is answered on that connection.
+// Tests the probe at the server: HB_MSG on any connection is answered on that connection.
 #include <algorithm>
 #include <vector>
 
@@ -69,7 +69,7 @@ TEST_F(ServerProbeTest, IsNotAnsweredOnceThePathCloses) {
   EXPECT_TRUE(none<PostImm>());
 }
 
-// Clients without the probe extension, such as kernel clients.
+// The clients do not support the probe extension, like kernel clients.
 class ServerDeliveryProbeTest : public ServerSessionTest {
  protected:
   ServerDeliveryProbeTest() {

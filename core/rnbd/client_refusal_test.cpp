@@ -1,4 +1,4 @@
-// Devices that the server refused or removed too often, and how they are reopened.
+// Tests devices that the server refused or removed too often, and how they are reopened.
 #include <gtest/gtest.h>
 
 #include "core/rnbd/test_client.hpp"
@@ -133,7 +133,7 @@ TEST(ClientRefusal, ReopenPauseGrowsUntilADeviceOpens) {
   }
 }
 
-// More refusals than a narrow counter or shift can represent.
+// Causes more refusals than a narrow counter or shift can represent.
 TEST(ClientRefusal, ReopenPauseStaysAtItsMaximum) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);

@@ -1,5 +1,5 @@
 // RNBD server of one session: its open devices and its requests. A value type: feed inputs, perform the
-// listed actions. Needs no clock, memory or storage of its own.
+// listed actions. Uses no clock, allocates no memory and accesses no storage itself.
 //
 // Rules for the caller
 //   - One thread. Clear the list before each input; perform its actions in order; feed no input from within.
@@ -90,7 +90,8 @@ struct StorageDone {
   Nanos now = 0;
   RTRS_FIELDS(now, operation, error, sync_failed)
 };
-// Another session met `sync_failed` on the same export. Handles that are not open here are ignored.
+// Another session got a result with `sync_failed` for the same export. Handles that are not open here are
+// ignored.
 struct SyncFailed {
   std::uint64_t handle = 0;
   int error = 0;
@@ -239,7 +240,7 @@ class ServerDevices {
   [[nodiscard]] unsigned open_count() const noexcept;
   [[nodiscard]] unsigned unanswered() const noexcept { return unanswered_; }  // unanswered requests
   // Number of IO messages with undefined flags in rw. The flags are ignored: flags of newer kernels only
-  // affect how an IO is executed, and mandatory ones have an opcode of their own.
+  // affect how an IO is executed, and mandatory ones have a separate opcode.
   [[nodiscard]] std::uint64_t unknown_flags() const noexcept { return unknown_flags_; }
   // RNBD version of the client; 0 until its SESS_INFO.
   [[nodiscard]] std::uint8_t version() const noexcept { return version_; }

@@ -1,6 +1,6 @@
 // IO of an open device: checks before storage sees it, waits for the size of its export, and waits for
-// concurrent syncs. The last is needed because a kernel reports a failed writeback to only one sync per file
-// description; any other sync that ends later succeeds although the data is lost.
+// concurrent syncs. Waiting for syncs is needed because a kernel reports a failed writeback to only one sync
+// per file description; any other sync that ends later succeeds although the data is lost.
 #include <algorithm>
 
 #include "core/base/assert.hpp"

@@ -25,7 +25,7 @@ struct HalfOpen final : Watched {
   std::string client;
   std::string server;
   std::uint32_t address_pair = 0;
-  std::uint32_t host = 0;     // digest of its address
+  std::uint32_t host = 0;     // digest of the client's host
   std::uint32_t request = 0;  // 0: request not complete yet
   std::uint64_t number = 0;   // order of arrival
   Nanos deadline = kNever;

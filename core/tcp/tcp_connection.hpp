@@ -199,7 +199,7 @@ class Connection final : public Watched, private iwarp::Memory {
   bool again_ = false;   // the stream may hold back an event
   bool bulk_ = false;    // large payload is arriving: receive directly into place
   bool short_ = false;   // the last call emptied the socket
-  bool sealed_ = false;  // a guard decrypts incoming data
+  bool sealed_ = false;  // a guard (TLS) decrypts incoming data
 
   Nanos greeting_by_ = kNever;
   Nanos output_by_ = kNever;

@@ -1,7 +1,7 @@
 // Events and sleeping.
 //
-// Recently active connections are read directly. The transport is asked for other ready sockets when those
-// have no data, and periodically. Idle connections cost nothing.
+// Recently active connections are read directly. Periodically, and when these have no data, the transport is
+// asked for other ready sockets. Idle connections cost nothing.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -45,7 +45,7 @@ void FabricImpl::begin_round() noexcept {
     try {
       check_deliveries();
     } catch (const std::bad_alloc&) {
-      // No memory for the log message.
+      // No memory for the log message, which is dropped.
     }
   }
   for (std::size_t i = delivered_.size(); i-- > 0;) {
