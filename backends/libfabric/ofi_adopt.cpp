@@ -165,7 +165,7 @@ int Adopter::receive(InfoHandle& info) {
     info.reset(reinterpret_cast<const fi_eq_cm_entry*>(space.data())->info);
     return 0;
   }
-  // Accepting fails repeatedly: the provider has no descriptor left.
+  // If accepting fails repeatedly, the provider has no descriptor left.
   return -FI_EMFILE;
 }
 

@@ -116,7 +116,7 @@ bool FabricImpl::wait_for_names(ConKey key, const PathAddress& address, unsigned
                                 std::span<const std::byte> private_data) {
   if (!destinations_.ask(key, address, index)) return false;
   if (!names_watched_ && !watch(destinations_.wait_fd(), &destinations_)) {
-    // Without a descriptor to wait on, the attempt fails with an unresolved name.
+    // If there is no descriptor to wait on, the attempt fails as if the name could not be resolved.
     destinations_.forget(key);
     return false;
   }

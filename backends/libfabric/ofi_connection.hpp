@@ -69,7 +69,7 @@ class Connection {
   bool post_receive(std::uint32_t bytes) noexcept;
   // Reads completions; each produces at most one event. Reports nothing after ConnectionLost.
   Read read(std::span<FabricEvent>) noexcept;
-  // Frees the bytes in the events of earlier reads for reuse.
+  // Lets the buffers of events from earlier reads be reused.
   void reuse_delivered() noexcept;
   bool has_delivered() const noexcept { return !delivered_.empty(); }
 

@@ -26,7 +26,7 @@ namespace rtrs::ofi {
 
 class Listener final : public Admission {
  public:
-  // Both must outlive the listener.
+  // Both arguments must outlive the listener.
   Listener(const OfiOptions&, const Device&);
   ~Listener() override;
 

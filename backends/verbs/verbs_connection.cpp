@@ -117,8 +117,8 @@ bool Connection::create_queue_pair(Device& device) {
     calls_ = qp_ == nullptr ? nullptr : calls_of(*qp_, send_ops);
   };
   make(device.limits.send_ops);
-  // Retries without ibv_wr_*(): the device that was tested may have been replaced by another one of the same
-  // name.
+  // Retries without ibv_wr_*(): the device that was tested may have been replaced by another device of the
+  // same name.
   if (qp_ == nullptr && device.limits.send_ops != 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) make(0);
   if (qp_ == nullptr) return false;
   inline_limit_ = wanted.cap.max_inline_data;

@@ -78,7 +78,7 @@ class Connection {
   bool accepted = false;
   // The connection manager considers the connection established, so the peer must be notified of its end.
   bool established = false;
-  // Both sides know of the end, but earlier packets may still be in flight.
+  // Both sides know that the connection has ended, but earlier packets may still be in flight.
   bool in_timewait = false;
 
   // Reduces the requested depths to the limits of the device. Call before the functions below.

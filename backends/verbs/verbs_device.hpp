@@ -45,8 +45,8 @@ struct Device {
   bool windows = false;         // type 1
   bool per_qp_windows = false;  // type 2B
   Limits limits;
-  Capabilities can;          // capabilities of its connections
-  bool logged_keys = false;  // already logged
+  Capabilities can;          // capabilities of connections on this device
+  bool logged_keys = false;  // the invalidation method was logged
   bool logged_registration = false;
   bool logged_depth = false;
   // Whether ibv_post_send() can bind type 1 windows in a chain with other work. No interface reports this, so
@@ -54,7 +54,7 @@ struct Device {
   enum class Chains : std::uint8_t { unknown, tried, yes, no } type_1_chains = Chains::unknown;
   bool gone = false;
   Retries told;          // retry settings in the last log line
-  bool suspect = false;  // to be checked for a removal
+  bool suspect = false;  // a removal is suspected; must be checked
   unsigned connections = 0;
   std::vector<DownPort> down;
   Watch completions{Watch::Kind::completions, this};

@@ -114,7 +114,8 @@ bool Server::Impl::may_hold_more(Fabric& fabric, std::size_t got, bool due, unsi
   if (got == fabric_events.size()) return true;
   if (!due) return false;
   empty = got == 0 ? empty + 1 : 0;
-  // try_wait() also makes a fabric check sources that it polls rarely; the next poll() returns what it found.
+  // try_wait() also makes a fabric check sources that it polls rarely; the next poll() returns the events
+  // that it found.
   return got != 0 || (empty < 2 && !fabric.try_wait());
 }
 

@@ -129,7 +129,7 @@ class RawClient {
     return std::span(fabric_.memory[region_]).subspan(std::size_t{index} * kTestChunk, kTestChunk);
   }
   RegionId region() const { return static_cast<RegionId>(region_); }
-  // For a write, the data is already in the chunk.
+  // Sends a request. The data of a write is already in the chunk.
   void request(std::uint16_t index, Direction direction, std::uint32_t data_len, wire::Bytes header) {
     std::memcpy(chunk(index).data() + data_len, header.data(), header.size());
     const auto off = static_cast<std::uint32_t>(data_len + header.size());

@@ -28,7 +28,7 @@ class Outgoing {
     return arena_bytes <= arena_.size() - used_ && pieces <= pieces_.size() - count_;
   }
 
-  // For the writer: appends `size` bytes of the arena to the data to send. Precondition: there is room.
+  // Appends `size` bytes of the arena to the data to send; called by Writer. Precondition: there is room.
   std::byte* add(std::size_t size) noexcept;
   void add_payload(Bytes payload) noexcept;
 

@@ -156,8 +156,8 @@ class ServerSession {
   [[nodiscard]] bool probe_deliveries(ServerPath&) const noexcept;
 
   bool live(const ChunkUser&) const noexcept;
-  // For a request whose chunk is in use. Returns none if the request may wait, else the reason to close its
-  // path.
+  // Returns none if the request may wait for its chunk, which is in use; else the reason to close the path of
+  // the request.
   Reason gate_refusal(const ServerChunk&, const ChunkUser&) const noexcept;
   void gate(std::uint16_t chunk, const ChunkUser&, ServerActions&) noexcept;
   void start(std::uint16_t chunk, const ChunkUser&, bool parked, ServerActions&) noexcept;

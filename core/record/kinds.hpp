@@ -112,7 +112,7 @@ struct Snapshot {
   RTRS_FIELDS(now, machine, layout, size, offset, part)
 };
 inline constexpr std::size_t kMaxStatePart = 32 * 1024;
-// Used in ring dumps instead of actions: the number of actions of the previous input.
+// Number of actions of the previous input. Replaces the actions in ring dumps.
 struct ActionCount {
   std::uint16_t count = 0;
   RTRS_FIELDS(count)

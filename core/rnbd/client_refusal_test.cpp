@@ -10,7 +10,7 @@ namespace {
 using namespace test;
 using namespace wire::linux_errno;
 
-// Lets IO find the device closed once more than kMaxFutileReopens, so that the client gives up.
+// Lets IO find the device closed kMaxFutileReopens + 1 times, so that the client gives up.
 void give_up(Client& client, DeviceHandle handle) {
   for (std::uint32_t i = 1; i <= kMaxFutileReopens; ++i) {
     client.begin(handle);

@@ -60,7 +60,7 @@ int socket_write(BIO* bio, const char* from, int bytes) {
   return taken;
 }
 
-// OpenSSL's own BIO below passes the keys to the kernel.
+// The BIO of OpenSSL below this one passes the keys to the kernel.
 long socket_control(BIO* bio, int command, long number, void* pointer) {
   SslChannel& channel = *static_cast<SslChannel*>(BIO_get_data(bio));
   switch (command) {
