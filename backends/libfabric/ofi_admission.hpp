@@ -38,7 +38,7 @@ class Admission {
   virtual Errc listen(const net::SocketAddress&) = 0;
   // Port of the last successful listen().
   virtual std::uint16_t port() const noexcept = 0;
-  // Readable while requests are waiting.
+  // Descriptor that is readable while requests are waiting.
   virtual int wait_fd() const noexcept = 0;
   virtual std::vector<ConnectRequest> take() = 0;
   // Number of clients closed because they sent no connect request.

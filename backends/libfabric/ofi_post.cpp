@@ -1,4 +1,4 @@
-// The posting half of Connection.
+// Functions of Connection that post work requests.
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <sys/uio.h>

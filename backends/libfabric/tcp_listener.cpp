@@ -221,7 +221,7 @@ void TcpListener::add(net::UniqueFd socket, const net::SocketAddress& client) {
     handshakes_.erase(fd);
     return;
   }
-  // The request has often arrived already.
+  // Reads at once, because the request has often arrived already.
   read(fd);
 }
 

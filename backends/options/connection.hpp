@@ -31,7 +31,7 @@ struct AuthChoice {
 struct FabricOptions {
   std::string fabric = "tcp";
   std::string provider = "tcp";       // libfabric only
-  bool crc = false;                   // tcp: requests a CRC-32C behind each frame
+  bool crc = false;                   // tcp: requests a CRC-32C after each frame
   std::string device;                 // verbs: RDMA device; empty: the device that has the address
   unsigned retry_count = 6;           // verbs, 0 to 7
   std::string invalidation = "auto";  // verbs: auto, windows or registration; programs may set off
@@ -50,7 +50,7 @@ struct Connection {
   FabricOptions& fabric;
   HeartbeatConfig& heartbeat;
   wire::Extensions& extensions;
-  wire::Extensions all_extensions;  // what `extensions = on` enables
+  wire::Extensions all_extensions;  // extensions that `extensions = on` enables
   ClientConfig* client = nullptr;   // null for a server, which has no options of Side::client
 
   Connection(FabricOptions& options, ClientConfig& config)

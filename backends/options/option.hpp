@@ -23,11 +23,11 @@ struct Rule {
   std::string_view shape = {};  // placeholder of the value in help texts; for words: "a|b|c"
   std::int64_t least = 0;
   std::int64_t most = 0;
-  bool or_never = false;       // times: also "never"
-  bool or_zero = false;        // times and sizes: also 0
+  bool or_never = false;       // times: "never" is also accepted
+  bool or_zero = false;        // times and sizes: 0 is also accepted
   std::uint64_t plain = 1;     // sizes: bytes of a number without a unit
   bool power_of_two = false;   // sizes: only powers of two
-  bool or_empty = false;       // texts: also the empty one
+  bool or_empty = false;       // texts: an empty text is also accepted
   std::string_view hint = {};  // replaces the list of words in an error message
 };
 constexpr Rule text(std::string_view shape) {

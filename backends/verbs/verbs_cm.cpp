@@ -28,8 +28,8 @@ std::string where(const PathAddress& address) {
   return address.destination + " port " + std::to_string(address.port);
 }
 
-// The connection manager also sends the timeout to the peer. Kernels before 5.1 do not support the option;
-// then only this side uses it.
+// Sets the options of an identifier. The connection manager also sends the ACK timeout to the peer. Kernels
+// before 5.1 do not support this option; then only this side uses the timeout.
 void set_options(rdma_cm_id* id, const VerbsOptions& options) {
   std::uint8_t timeout = options.ack_timeout, tos = options.tos;
   if (timeout != 0) rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);

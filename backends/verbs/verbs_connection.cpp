@@ -18,7 +18,8 @@ constexpr std::uint32_t kUnsignalled = 64;
 // Send queue entries for binding keys, in addition to the entries of the caller. Further bindings wait or use
 // free entries of the caller. Room for all keys at once would double the queue of each client connection.
 constexpr std::uint32_t kMaxKeyRequests = 64;
-// Soft-RoCE passes its kernel flag on unchanged, although user space defines the bit differently.
+// Flag of soft-RoCE for a completion with invalidation: the value of the kernel, although user space defines
+// this bit differently.
 constexpr unsigned kSoftRoceWithInvalidate = 1U << 2;
 
 // Only a completion frees ring entries, so some completions are requested even if the caller requests none.

@@ -250,7 +250,7 @@ class Connection {
   Stage stage_ = Stage::pending;
   Reason ending_ = Reason::none;
   bool failed_ = false;
-  bool short_of_memory_ = false;  // the reason why failed_ is set
+  bool short_of_memory_ = false;  // failed_ is set because of a lack of memory
   bool comm_est_notified_ = false;
   Device* device_ = nullptr;
   std::uint32_t inline_limit_ = 0;
@@ -270,10 +270,12 @@ class Connection {
 
   std::vector<std::pair<std::uint64_t, WindowHandle>> kept_windows_;
   Receives receives_;
-  std::vector<std::pair<unsigned, std::uint32_t>> early_receives_;  // requested before the queue pair existed
+  std::vector<std::pair<unsigned, std::uint32_t>>
+      // Receives requested before the queue pair existed.
+      early_receives_;
 
   SharedQueue* queue_ = nullptr;
-  std::uint64_t tag_ = 0;  // tag of its work requests in the queue
+  std::uint64_t tag_ = 0;  // tag of this connection's work requests in the queue
   QpHandle qp_;
   ibv_qp_ex* calls_ = nullptr;  // qp_ with its ibv_wr_*() interface; nullptr: not supported
 };

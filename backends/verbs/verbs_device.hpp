@@ -27,7 +27,7 @@ struct Watch {
 
 struct DownPort {
   std::uint8_t number;
-  Nanos ends;  // time at which its connections are ended unless the port is up again; kNever: they have ended
+  Nanos ends;  // time at which the port's connections are ended unless the port is up again; kNever: ended
 };
 
 struct Device {

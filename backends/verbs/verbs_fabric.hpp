@@ -185,8 +185,8 @@ class FabricImpl final : public VerbsFabric {
   void reuse_shown() noexcept;
   std::size_t take_pending(std::span<FabricEvent>) noexcept;
   void check_kernel_events() noexcept;
-  // Returns the first queue, starting at index `from`, that may have completions or ends to report; returns
-  // the number of queues if there is none.
+  // Returns the first queue, starting at index `from`, that may have completions or ended connections to
+  // report; returns the number of queues if there is none.
   std::size_t busy_queue(std::size_t from) noexcept;
   // Reads the queues from index `first` on, as returned by busy_queue().
   std::size_t read_queues(std::size_t first, std::span<FabricEvent>) noexcept;
@@ -254,7 +254,7 @@ class FabricImpl final : public VerbsFabric {
   static constexpr unsigned kPosts = 1, kRareChores = 2;
   unsigned chores_ = 0;
   bool check_devices_due_ = false;
-  bool asleep_ = false;  // since try_wait() returned true
+  bool asleep_ = false;  // true from try_wait() to the next poll()
   unsigned polls_until_check_ = 1;
 };
 

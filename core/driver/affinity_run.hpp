@@ -9,7 +9,7 @@ namespace rtrs {
 
 class AffinityRun {
  public:
-  // Maximum number of requests in a run. A larger request is a run of its own.
+  // Maximum number of requests in a run. A larger request forms a separate run.
   static constexpr std::uint32_t kRequests = 16;
   static constexpr std::uint32_t kBytes = 64U << 10U;
 

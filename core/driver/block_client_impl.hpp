@@ -24,7 +24,8 @@ struct BlockClient::Impl {
     std::uint16_t error = 0;
     explicit operator bool() const noexcept { return result != Errc::ok; }  // true if failed
   };
-  // True if the peer answered, with 0 or an errno. Otherwise it is unknown whether it executed the message.
+  // True if the peer answered, with 0 or an errno. Otherwise it is unknown whether the peer executed the
+  // message.
   static bool was_answered(Errc result) noexcept { return result == Errc::ok || result == Errc::peer_error; }
   // True if the message is unanswered and a server may still execute it.
   static bool may_still_execute(Errc result) noexcept {

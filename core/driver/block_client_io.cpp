@@ -172,7 +172,7 @@ BlockClient::Impl::Result BlockClient::Impl::refusal(rnbd::DeviceHandle device) 
   return {mapped ? Errc::peer_error : Errc::not_open, devices.refusal_errno(device)};
 }
 
-// Precondition: the gate of its device is open.
+// Precondition: the gate of the piece's device is open.
 void BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t index) {
   Piece& piece = pieces[index];
   const Request& request = requests[piece.request];

@@ -38,7 +38,7 @@ namespace {
 
 // Reason of a failed connection attempt. If the peer closes the connection before it answers the connect
 // request, or sends an invalid answer, the reason differs from that of a later close, because such a peer
-// does not know the session and often is no RTRS server.
+// does not know the session and often is not an RTRS server.
 Reason failure_of(Reason told_by_fabric) noexcept {
   switch (told_by_fabric) {
     case Reason::peer_closed:

@@ -56,8 +56,8 @@ struct PathStatus {
   Traffic traffic;
 };
 
-// Group of statistics that reset_statistics() of a path clears. Linux has a file for each (protocol section
-// 8).
+// Group of a path's statistics, as reset_statistics() clears them. Linux has a file for each group (protocol
+// section 8).
 enum class PathStatistics : std::uint8_t {
   traffic,     // Traffic, failovers and AnswerTimes
   reconnects,  // reconnects and failed_attempts

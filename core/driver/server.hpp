@@ -138,8 +138,8 @@ class Server {
   bool closed() const noexcept;
 
   unsigned session_count() const noexcept;
-  // "10.0.0.7:40112 > 10.0.0.2:1234" of the first connected path, else of the last path that sent a connect
-  // request; empty if the session does not exist.
+  // Returns "10.0.0.7:40112 > 10.0.0.2:1234" of the first connected path, else of the last path that sent a
+  // connect request; empty if the session does not exist.
   std::string peer(std::uint16_t session) const;
   // Fabric::identity_of_request() of the client that created the session; empty if it has none.
   std::string identity(std::uint16_t session) const;

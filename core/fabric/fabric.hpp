@@ -43,8 +43,8 @@ struct PathAddress {
 };
 
 struct ConnectionParams {
-  std::uint32_t send_depth = 0;     // work requests that may be outstanding
-  std::uint32_t receive_depth = 0;  // receives that may be posted
+  std::uint32_t send_depth = 0;     // maximum number of outstanding work requests
+  std::uint32_t receive_depth = 0;  // maximum number of posted receives
   std::uint32_t key_depth = 0;      // keys that may be created or invalidated at the same time
   // accept(): private data of the reject that is sent if the resources of the connection cannot be allocated.
   // The key then ends as after the loss of a connection.
@@ -129,7 +129,7 @@ class Fabric {
                       std::span<const std::byte> private_data) = 0;
   virtual void reject(std::uint32_t request, std::span<const std::byte> private_data) = 0;
   virtual void disconnect(ConKey) = 0;
-  // "1.2.3.4:5 > 1.2.3.4:1234" for logs.
+  // Describes the connection for logs: "1.2.3.4:5 > 1.2.3.4:1234".
   virtual std::string describe(ConKey) const = 0;
   virtual DevicePort device_of(ConKey) const = 0;
   // Returns describe() of a connect request that was neither accepted nor rejected; empty if the fabric does
@@ -147,8 +147,8 @@ class Fabric {
   // --- IO path: no allocation, no blocking ---
   // `bytes_each` may be 0 for receives that only immediates and empty SENDs consume.
   virtual void post_receive(ConKey, unsigned count, std::uint32_t bytes_each) noexcept = 0;
-  // Accepts a prefix and returns its length; 0 means try again after the next poll(). Accepts and discards
-  // work requests of a connection whose ConnectionLost is pending or was reported.
+  // Accepts the first requests of the span and returns their number; 0 means try again after the next poll().
+  // Accepts and discards work requests of a connection whose ConnectionLost is pending or was reported.
   virtual std::size_t post(std::span<const WorkRequest>) noexcept = 0;
   // Makes progress and returns events.
   virtual std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept = 0;

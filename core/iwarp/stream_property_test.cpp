@@ -188,7 +188,7 @@ RC_GTEST_PROP(StreamLaw, CrcDetectsAChangedByte, ()) {
   const auto at = *rc::gen::inRange<std::size_t>(0, good.size());
   ByteVector bad = good;
   bad[at] ^= static_cast<std::byte>(*rc::gen::inRange(1, 256));
-  // A length that grew swallows the bytes after it.
+  // A length that was increased covers bytes after the FPDU too.
   bad.resize(bad.size() + kMaxFpduBytes);
   // FPDUs that end before the changed byte.
   std::size_t from = 0;

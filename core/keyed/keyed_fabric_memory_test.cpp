@@ -86,8 +86,8 @@ std::vector<std::byte> challenge(const wire::KeyNonce& nonce) {
   return bytes;
 }
 
-// Returns the event for the last of `others` + 1 responses that a client receives at once. If `knows`, its
-// request has a proof with `nonce`.
+// Returns the event for the last of `others` + 1 responses that a client receives at once. If `knows`, the
+// client's request has a proof with `nonce`.
 FabricEvent told(const SharedKey& key, const wire::KeyNonce& nonce, bool knows, const FabricEvent& answer,
                  std::uint32_t others, std::size_t fails, bool& failed) {
   Wire wire;

@@ -292,7 +292,7 @@ TEST_F(KeyedFabricTest, ClosedConnectionIsForgotten) {
   EXPECT_EQ(answered(event::ConnectionClosed{key}).size(), 1U);
   const auto late = answered(event::Connected{key, answer});
   EXPECT_EQ(std::get<event::ConnectFailed>(late.at(0)).reason, Reason::key_refused);
-  // The end of the connection removes the last state kept for it.
+  // The end of the connection removes the last state kept for the connection.
   answered(event::ConnectionClosed{key});
   EXPECT_EQ(answered(event::ImmReceived{key, 0}).size(), 1U);
 }

@@ -72,7 +72,7 @@ void ClientSession::give_way(Nanos now, ClientActions& out) noexcept {
     ClientPath& path = paths_[index];
     if (!path.may_create() || !(new_home_ || path.leads())) continue;
     path.give_way();
-    // One path per step, because it may take an action for each of its connections.
+    // One path per step, because ending a path may take an action for each of its connections.
     return lose_path(index, now, Reason::other_path_leads, 0, out);
   }
   giving_way_ = new_home_ = false;

@@ -16,7 +16,7 @@ class ClientOutageTest : public ClientSessionFixture {
     drain(path);
     return path;
   }
-  // Loses the other path, and advances time until the requests that wait for a path fail.
+  // Loses path `other`, and advances time until the requests that wait for a path fail.
   void fail_waiting_after_losing(std::uint16_t other) {
     lose(other);
     drain(other);

@@ -35,9 +35,8 @@ TEST_F(ClientSessionTest, OnePathAtATimeCreatesTheSession) {
   EXPECT_TRUE(asked<Connect>().empty());
   EXPECT_EQ(session.path(1).state(), PathState::waiting);
   bring_up(0);
-  EXPECT_FALSE(only<Connect>()
-                   // An additional path never creates a session by accident (requirement R10).
-                   .first_conn);
+  // An additional path never creates a session by accident (requirement R10).
+  EXPECT_FALSE(only<Connect>().first_conn);
   EXPECT_EQ(session.path(1).state(), PathState::connecting);
 }
 
@@ -317,8 +316,8 @@ TEST_F(ClientSessionTest, CloseWaitsForRequestsForALimitedTime) {
   EXPECT_TRUE(session.ended());
 }
 
-// Number of failed attempts, at most 10, until the path stops reconnecting. `changed` is applied after the
-// first failure.
+// Returns the number of failed attempts, at most 10, until the path stops reconnecting. `changed` is applied
+// after the first failure.
 unsigned attempts_of(ClientSession& session, const std::optional<std::int32_t>& changed = {}) {
   ClientActions out;
   Nanos now = seconds(1);

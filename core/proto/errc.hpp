@@ -69,8 +69,8 @@ enum class Reason : std::uint8_t {
   other_path_leads,    // client: another path created the session meanwhile; this one joins it
   connection_silent,   // client: one connection delivered nothing for the dead-peer time; others may deliver
   request_timeout,     // client: a request was not answered within ClientConfig::request_timeout
-  name_unresolved,     // no host has the name, or it is no address
-  source_unavailable,  // client: the source address of the path is not one of this host
+  name_unresolved,     // no host has this name, or the text is not an address
+  source_unavailable,  // client: the source address of the path does not exist on this host
   unanswered,          // client: the peer ended the connection before it answered the connect request
   tls_failed,          // TLS: one side rejects the other side or its data
   other_identity,      // server: a client of another identity created the session

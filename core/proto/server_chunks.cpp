@@ -1,5 +1,5 @@
-// Requests of a server session: idle -> (invalidating ->) in service -> (answering, while the send queue is
-// full ->) idle.
+// Handles the requests of a server session. States of a chunk: idle -> (invalidating ->) in service ->
+// (answering, while the send queue is full ->) idle.
 #include "core/base/assert.hpp"
 #include "core/proto/generation.hpp"
 #include "core/proto/server_session.hpp"

@@ -86,7 +86,7 @@ class ServerDeliveryProbeTest : public ServerSessionTest {
     std::vector<SendDone> done;
     for (const PostImm& post : all<PostImm>())
       if (post.cookie != 0) done.push_back(SendDone{0, post.key, post.cookie});
-    // The service connection delivers.
+    // The probes of the service connection complete.
     std::erase_if(probes, [&](const ProbeDelivery& probe) {
       if (probe.key.con == 0) done.push_back(SendDone{0, probe.key, probe.cookie});
       return probe.key.con == 0;

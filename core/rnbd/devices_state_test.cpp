@@ -23,8 +23,8 @@ using test::Session;
 using wire::rnbd::AccessMode;
 using wire::rnbd::Opcode;
 
-// Names of the structs in a machine that do not list all of their members as fields. The members of the
-// machine itself, which is no aggregate, are checked by the property tests.
+// Collects the names of the structs in a machine that do not list all of their members as fields. The members
+// of the machine itself, which is not an aggregate, are checked by the property tests.
 class Incomplete {
  public:
   template <class T>

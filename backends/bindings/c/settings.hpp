@@ -1,4 +1,4 @@
-// Settings of a session by name, and the fabric that they select.
+// Sets the settings of a session by name, and opens the fabric that they select.
 #pragma once
 #include <memory>
 #include <string>

@@ -96,7 +96,7 @@ Endpoint endpoint_of(const PathAddress& path) {
   return {std::string(brackets ? text.substr(1, end - 1) : text.substr(0, end)), port};
 }
 
-// One spelling of an address: IP addresses in binary, else the lower-case text.
+// Returns one spelling for all equal addresses: IP addresses in binary, other texts in lower case.
 std::string canonical(std::string_view text) {
   std::string kind;
   if (text.substr(0, 4) == "gid:") {

@@ -20,7 +20,7 @@ struct SocketAddress {
   int family() const { return storage.ss_family; }
   std::uint16_t port() const;
   void set_port(std::uint16_t);
-  // Address, scope and port; IPv4-mapped IPv6 addresses equal the IPv4 address.
+  // Compares address, scope and port; an IPv4-mapped IPv6 address equals the IPv4 address.
   bool operator==(const SocketAddress&) const;
 };
 

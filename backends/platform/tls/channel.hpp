@@ -18,12 +18,12 @@ namespace rtrs::tls {
 inline constexpr std::size_t kRecordBytes = std::size_t{16} << 10;
 // Maximum overhead of a record in bytes (RFC 8446 section 5.2).
 inline constexpr std::size_t kRecordOverhead = 5 + 256;
-// Maximum encrypted bytes per connection that wait to be sent.
+// Maximum number of encrypted bytes per connection that wait to be sent.
 inline constexpr std::size_t kSealedBytes = 10 * (kRecordBytes + kRecordOverhead);
 // Memory in bytes that OpenSSL uses per connection: measured, with its buffers for one record in each
 // direction.
 inline constexpr std::size_t kChannelBytes = std::size_t{64} << 10;
-// Maximum bytes that the peer may send in a handshake.
+// Maximum number of bytes that the peer may send in a handshake.
 inline constexpr std::size_t kMaxHandshakeBytes = std::size_t{64} << 10;
 
 // Pool of output buffers shared by channels; a channel with nothing to send holds no buffer. Must outlive its
@@ -72,9 +72,9 @@ class Channel {
   [[nodiscard]] virtual std::span<const std::byte> output() const noexcept = 0;
   virtual void sent(std::size_t bytes) noexcept = 0;
 
-  // The handshake is complete and the peer is authenticated.
+  // True if the handshake is complete and the peer is authenticated.
   [[nodiscard]] virtual bool established() const noexcept = 0;
-  // The kernel encrypts: write plain data to the socket.
+  // True if the kernel encrypts. Write plain data to the socket then.
   [[nodiscard]] virtual bool in_kernel() const noexcept = 0;
   [[nodiscard]] virtual bool resumed() const noexcept = 0;
   // Identity of the peer. Of a client, as seen by its server: the common name of its certificate, or the

@@ -1,4 +1,4 @@
-// Accepted and rejected peers, and the error texts of both sides.
+// Tests accepted and rejected peers, and the error texts of both sides.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -1,4 +1,4 @@
-// Tickets and their lifetime. The tests advance OpenSSL's clock and do not wait.
+// Tests tickets and their lifetime. The tests advance OpenSSL's clock and do not wait.
 #include <gtest/gtest.h>
 #include <sys/time.h>
 

@@ -39,7 +39,7 @@ class SslChannel final : public Channel {
   void note_unknown(std::string identity) { unknown_ = std::move(identity); }
   void set_requested_identity(std::string identity) { asked_ = std::move(identity); }
   void note_refusal(std::string why) { refusal_ = std::move(why); }
-  // Records the name in a certificate of the peer that is expired or not yet valid.
+  // Records the name in a peer's certificate that is expired or not yet valid.
   void record_expired_name(std::string name) { expired_name_ = std::move(name); }
   // Handles a message of the peer's handshake protocol.
   void note_message(std::span<const unsigned char>);
@@ -48,8 +48,8 @@ class SslChannel final : public Channel {
   int give(char* to, int most) noexcept;
   // Returns -1 if there is no room.
   int take(const char* from, int bytes) noexcept;
-  // Writes to the socket like send(2), without SIGPIPE. With kernel encryption, the record has the type that
-  // was set; 0: data.
+  // Writes to the socket like send(2), without SIGPIPE. With kernel encryption, sends a record of type
+  // `record_type_`.
   int write(const char* from, int bytes) noexcept;
   void set_record_type(unsigned char type) noexcept { record_type_ = type; }
 
