@@ -152,7 +152,7 @@ class ClientSession {
   };
   static const ClientPath kAbsentPath;
 
-  ClientPath* current(const ConKey&) noexcept;  // counts a key of an older incarnation and returns null
+  ClientPath* current(const ConKey&) noexcept;  // null for a key of an older incarnation, which is counted
   void finish_step(Nanos now, ClientActions&) noexcept;
 
   // client_leading.cpp: which path creates the session

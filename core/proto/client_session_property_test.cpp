@@ -20,8 +20,8 @@
 namespace rtrs::client_session_property_test {
 namespace {
 
-using Command =
-    std::pair<std::uint8_t, std::uint8_t>;  // kind of the command, and the object that it applies to
+// A command: its kind, and the object to which it applies.
+using Command = std::pair<std::uint8_t, std::uint8_t>;
 using Commands = std::vector<Command>;
 
 RC_GTEST_PROP(PermitPool, LowestFreePermitIsNext, (const std::vector<std::uint8_t>& commands)) {

@@ -168,7 +168,7 @@ TEST_F(ServerDeliveryProbeTest, WaitsForRoomInTheSendQueue) {
   EXPECT_EQ(only<ProbeDelivery>().key, keys.service);
 }
 
-// More connections than one step probes, and more paths than a session initially has room for.
+// Uses more connections than one step probes, and more paths than a session initially has room for.
 TEST_F(ServerDeliveryProbeTest, EveryConnectionOfEveryPathIsProbedOnce) {
   constexpr std::uint16_t kCons = 2 * kConsPerStep + 1;
   constexpr std::uint8_t kPaths = kPathsInside + 1;

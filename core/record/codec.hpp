@@ -1,4 +1,5 @@
-// Records as bytes: varint event number, varint instance, zigzag varint time since the record before, fields.
+// Encoding of records as bytes: varint event number, varint instance, zigzag varint time since the record
+// before, fields.
 #pragma once
 #include <cstddef>
 #include <cstdint>

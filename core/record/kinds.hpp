@@ -41,7 +41,7 @@ constexpr InstanceId devices_instance(unsigned session) noexcept {
 constexpr bool is_devices_of_server(InstanceId instance) noexcept {
   return instance > kServerDevices && (instance <= 2 * kServerDevices || instance % 2 == 0);
 }
-// Session of any instance except the registry.
+// Returns the session of an instance. Precondition: the instance is not the registry.
 constexpr unsigned session_of_instance(InstanceId instance) noexcept {
   if (instance > 2 * kServerDevices) return (instance - 1U) / 2;
   return instance - 1U - (instance > kServerDevices ? kServerDevices : 0U);

@@ -62,7 +62,7 @@ struct RecorderCounters {
   std::uint64_t ring_overwritten = 0;   // slots overwritten by newer records
   std::uint64_t file_records = 0;       // inputs, actions and control events of the current or last file
   std::uint64_t file_bytes = 0;         // bytes passed to the operating system
-  std::uint64_t file_records_lost = 0;  // not written since the file failed; later actions do not count
+  std::uint64_t file_records_lost = 0;  // records not written since the file failed; excludes later actions
   std::uint64_t files_rotated = 0;
   std::uint64_t snapshots = 0;  // snapshots of machines
 };

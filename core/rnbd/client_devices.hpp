@@ -105,8 +105,8 @@ class ClientDevices {
 
   // Fingerprint of the whole state. Equal states have equal fingerprints, on every compiler.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
-  // Name of the first broken rule over the whole state, or null. For tests and tools; safe for any state,
-  // also for one that was read from a damaged snapshot.
+  // Name of the first violated invariant of the state, or null. For tests and tools; safe for any state, also
+  // for one that was read from a damaged snapshot.
   [[nodiscard]] const char* broken_invariant() const noexcept;
   bool operator==(const ClientDevices&) const = default;
   RTRS_FIELDS(devices_, last_token_, info_token_, io_in_flight_, version_, reopens_, link_up_, extended_,

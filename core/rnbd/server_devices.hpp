@@ -51,7 +51,7 @@ struct RequestWith {
 using DeviceRequest = RequestWith<wire::rnbd::kIoBytes>;  // every IO; fits a slot of the recorder's ring
 static_assert(sizeof(DeviceRequest) == 56);
 using LongDeviceRequest = RequestWith<wire::rnbd::kOpenBytes>;  // for the longest message
-// Calls `take` with the shorter of the two that holds the header.
+// Calls `take` with the shorter of these two request types whose header has room for the message.
 template <class Take>
 void make_request(std::uint64_t request, Direction direction, std::uint32_t data_len, wire::Bytes header,
                   Take&& take) {
@@ -138,7 +138,7 @@ struct Storage {
   std::uint64_t sector = 0;  // unit: 512 bytes; whole logical blocks; 0 for flush
   std::uint32_t bytes = 0;   // > 0; 0 for flush. Read and write: the request's data, of exactly this length
   std::uint16_t operation = 0;
-  std::uint16_t prio = 0;  // Linux ioprio; 0 from peers that do not speak version 2
+  std::uint16_t prio = 0;  // Linux ioprio; 0 from peers that do not support version 2
   wire::rnbd::Opcode opcode = wire::rnbd::Opcode::read;  // never secure_erase
   bool fua = false;       // durable before StorageDone (write, discard, write_zeroes)
   bool preflush = false;  // makes earlier reported writes durable first; never set for a flush
@@ -247,8 +247,8 @@ class ServerDevices {
 
   // Fingerprint of the whole state. Equal states have equal fingerprints, on every compiler.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
-  // Name of the first broken rule over the whole state, or null. For tests and tools; safe for any state,
-  // also for one that was read from a damaged snapshot.
+  // Name of the first violated invariant of the state, or null. For tests and tools; safe for any state, also
+  // for one that was read from a damaged snapshot.
   [[nodiscard]] const char* broken_invariant() const noexcept;
   // True if the machine waits for this result. Only such a result may be fed.
   [[nodiscard]] bool awaits(const ExportOpened& input) const noexcept;

@@ -120,7 +120,7 @@ void ServerDevices::on(const StorageDone& input, ServerActions& actions) noexcep
   Device& device = devices_[operation.device];
   if (operation.syncs) --device.syncs_running;
   if (input.error == kEio && !input.sync_failed) {
-    // The export may have shrunk. Requests beyond the new end are refused, because a write behind the end of
+    // The export may have shrunk. Requests beyond the new end are refused, because a write beyond the end of
     // a file would make the file grow again.
     operation.kind = Kind::failed;
     actions.push_back(MeasureExport{device.handle, input.operation});

@@ -112,7 +112,7 @@ class Admission {
   std::uint64_t next_number_ = 0;
   std::uint32_t next_request_ = 0;
 
-  // Clients that are not logged yet, see tell().
+  // Closed and dropped clients that tell() has not logged yet.
   std::uint64_t closed_ = 0;
   std::uint64_t dropped_clients_ = 0;
   std::string last_closed_;

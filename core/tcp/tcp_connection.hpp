@@ -157,13 +157,13 @@ class Connection final : public Watched, private iwarp::Memory {
 
   void set_blocked(bool) noexcept;
   void update_interest() noexcept;
-  // One receive call. Returns false if no data is available, or the connection ended.
+  // Makes one receive call. Returns false if no data is available, or the connection ended.
   bool receive(Read&, iwarp::Events&) noexcept;
   std::size_t translate(std::span<const iwarp::Event>, std::span<FabricEvent> out) noexcept;
   void keep_rest() noexcept;
   void note_stall() noexcept;
   void expect_rest() noexcept;
-  // True if a message stopped arriving in the middle for too long.
+  // True if the rest of an incomplete message has not arrived for too long.
   bool is_cut_off(Nanos now) noexcept;
 
   FabricParts fabric_parts_;

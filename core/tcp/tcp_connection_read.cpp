@@ -16,7 +16,7 @@ constexpr std::size_t kDirectBytes = 8U << 10U;
 // Maximum bytes received after such payload, and per call while large payload arrives. More would have to be
 // copied.
 constexpr std::size_t kSpillBytes = 16U << 10U;
-// Receive calls per connection and turn.
+// Maximum number of receive calls per connection and turn.
 constexpr unsigned kCallsPerPoll = 4;
 
 }  // namespace

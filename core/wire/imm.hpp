@@ -139,7 +139,7 @@ struct IoRspImm {
 }
 
 struct TaggedMsgId {
-  std::uint32_t buf_id = 0;     ///< can be >= queue_depth when the depth is no power of two
+  std::uint32_t buf_id = 0;     ///< can be >= queue_depth if the depth is not a power of two
   std::uint8_t generation = 0;  ///< compare under generation_mask
   bool exact = false;           ///< no bit above the tag was set
   bool operator==(const TaggedMsgId&) const = default;
