@@ -72,7 +72,7 @@ struct Device {
   // Returns the completion interrupt for the next completion queue: round robin, starting at a different
   // interrupt in each process.
   int next_vector() const noexcept;
-  // Maximum work requests of a connection with this many receives.
+  // Returns the maximum number of work requests of a connection with this many receives.
   std::uint32_t max_work_requests(std::uint32_t receives) const noexcept;
   // Returns nullptr if the device does not exist or cannot be used; the log has the reason. `limits`: result
   // of an earlier examination, which takes some milliseconds.

@@ -175,8 +175,8 @@ class FabricImpl final : public VerbsFabric {
   void wake() noexcept;
   void on_timer() noexcept;
 
-  // Does everything in a poll that is rarely needed, besides reading queues. Returns false if the caller must
-  // continue with poll_all().
+  // Performs the rarely needed steps of a poll, that is all except reading queues. Returns false if the
+  // caller must continue with poll_all().
   bool do_chores() noexcept;
   void do_rare_chores() noexcept;
   // Like read_queues() from the first queue, and also reports pending events and ending connections.

@@ -10,7 +10,7 @@
 
 namespace rtrs::verbs {
 
-// Reason of a failed connect attempt. `status` as in its event: a negative errno, or the InfiniBand reject
+// Reason of a failed connect attempt. `status`: from the event; a negative errno, or the InfiniBand reject
 // reason if the peer rejected.
 Reason connect_reason(rdma_cm_event_type event, int status) noexcept;
 // Returns the log text for the same failed attempt.

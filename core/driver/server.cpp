@@ -28,7 +28,7 @@ void Server::Impl::reserve_events() {
   const std::size_t needed =
       (live + 1U) * (std::size_t{config.queue_depth} + 2) + 2 * sessions.size() + kSpare;
   if (needed <= event_capacity) return;
-  // Doubles the capacity, so that adding many sessions does not copy them once each.
+  // Doubles the capacity, so that adding sessions one by one does not copy all events each time.
   const std::size_t capacity = std::max(needed, 2 * event_capacity);
   Ring<Waiting> larger;
   larger.open(capacity);

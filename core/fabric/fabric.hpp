@@ -82,8 +82,8 @@ struct DevicePort {
 class Fabric {
  public:
   virtual ~Fabric() = default;
-  // Capabilities of the fabric. If the fabric spans several devices, the capabilities of one device; those of
-  // a connection may differ.
+  // Capabilities of the fabric. If the fabric spans several devices, the capabilities of a connection may
+  // differ.
   virtual const Capabilities& capabilities() const noexcept = 0;
 
   // --- memory (set-up calls; may allocate) ---

@@ -73,12 +73,12 @@ struct Room {
   std::size_t arena_bytes = 0;
   std::size_t pieces = 0;
 };
-inline constexpr std::size_t kMaxParts = 3;  // maximum parts of a write's payload
+inline constexpr std::size_t kMaxParts = 3;  // maximum number of parts of a write's payload
 
 constexpr std::size_t segments_of(std::size_t payload) noexcept {
   return payload <= kSegmentBytes ? 1 : (payload + kSegmentBytes - 1) / kSegmentBytes;
 }
-// Returns the maximum space of a write, with or without immediate.
+// Returns the maximum space that a write takes, with or without immediate.
 constexpr Room room_for_write(std::size_t payload) noexcept {
   const std::size_t segments = segments_of(payload);
   const std::size_t each = kLengthBytes + kTaggedBytes + 3 + kCrcBytes;
@@ -86,11 +86,11 @@ constexpr Room room_for_write(std::size_t payload) noexcept {
   // segment.
   return {segments * each + fpdu_bytes(kUntaggedBytes + kImmediateBytes), 2 * segments + kMaxParts};
 }
-// Returns the maximum space of any SEND.
+// Returns the maximum space that a SEND of any kind takes.
 constexpr Room room_for_send(std::size_t payload) noexcept {
   return {segments_of(payload) * (kMaxHeaderBytes + 3 + kCrcBytes) + payload, 1};
 }
-// Maximum space of an empty write or a Terminate message.
+// Maximum space that an empty write or a Terminate message takes.
 inline constexpr Room kRoomForControl{fpdu_bytes(kUntaggedBytes + kTerminateBytes), 1};
 
 // Each function writes one request and returns true. Without room, a function returns false and changes

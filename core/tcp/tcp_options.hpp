@@ -23,8 +23,8 @@ struct TcpOptions {
   // is closed.
   unsigned max_handshakes = 256;
   unsigned max_handshakes_per_host = 128;
-  // Maximum accepted connections, in total and per address (IPv6: per /64 network). With the defaults, only
-  // max_memory and the file descriptors limit them.
+  // Maximum number of accepted connections, in total and per address (IPv6: per /64 network). With the
+  // defaults, only max_memory and the file descriptors limit them.
   unsigned max_connections = 1U << 20;
   unsigned max_connections_per_host = 1U << 20;
   // Maximum memory in bytes for the queues and buffers of all connections. Posted receives are not counted,

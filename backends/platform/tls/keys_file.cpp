@@ -28,7 +28,7 @@ constexpr const char* kIdentityRule = "an identity is 1 to 128 of A-Z a-z 0-9 . 
 
 using Text = tl::expected<std::string, std::string>;
 
-// Checks that the owner and the mode of a file must pass.
+// Which checks of its owner and mode a file must pass.
 struct Secret {
   bool is = true;  // false: no check
   bool any_owner_for_root = false;
