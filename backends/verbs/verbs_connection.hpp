@@ -270,9 +270,8 @@ class Connection {
 
   std::vector<std::pair<std::uint64_t, WindowHandle>> kept_windows_;
   Receives receives_;
-  std::vector<std::pair<unsigned, std::uint32_t>>
-      // Receives requested before the queue pair existed.
-      early_receives_;
+  // Receives requested before the queue pair existed.
+  std::vector<std::pair<unsigned, std::uint32_t>> early_receives_;
 
   SharedQueue* queue_ = nullptr;
   std::uint64_t tag_ = 0;  // tag of this connection's work requests in the queue

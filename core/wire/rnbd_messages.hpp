@@ -114,8 +114,7 @@ struct OpenRsp {
   std::uint16_t max_segments = 0;
   std::uint16_t secure_discard = 0;  ///< non-zero: secure erase supported
   std::uint8_t cache_policy = 0;     ///< kCache* bits
-  std::uint8_t features =
-      0;  ///< kFeature* bits; unknown bits kept; valid on the same condition as `instance`
+  std::uint8_t features = 0;         ///< kFeature* bits; unknown bits kept; validity as for `instance`
   /// urtrs only: id of the cache that holds written, unflushed data. If the value changes, that cache is
   /// lost. 0: unknown. A kernel server treats these bytes as reserved and before Linux 7.0 sends
   /// uninitialised memory in them, so they are valid only from a peer that granted an extension.
