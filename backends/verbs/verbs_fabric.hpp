@@ -254,7 +254,7 @@ class FabricImpl final : public VerbsFabric {
   static constexpr unsigned kPosts = 1, kRareChores = 2;
   unsigned chores_ = 0;
   bool check_devices_due_ = false;
-  bool asleep_ = false;  // true from try_wait() to the next poll()
+  bool asleep_ = false;  // true from a successful try_wait() to the next poll()
   unsigned polls_until_check_ = 1;
 };
 

@@ -174,7 +174,7 @@ class Memory {
   std::vector<RegionId> free_regions_;
   std::vector<KeySlot> key_slots_;
   std::vector<RemoteKeyId> free_keys_;
-  std::vector<Stored> stored_windows_;  // type 2, unbound
+  std::vector<Stored> stored_windows_;  // unbound windows of type 2
   // Type 2 windows, keyed by device and the constant part of their keys: the remote key that uses each,
   // kNoRemoteKey for pooled ones. Each window has a pointer to its entry, because windows are used and
   // returned per request.

@@ -22,8 +22,8 @@ struct PathEvent {
   Nanos at = 0;
   std::uint16_t session = 0;     // server: index of the session
   std::string session_name{};    // server: empty before the first INFO_REQ and for kind refused
-  PathChanged path{};            // kind path
-  Reason reason = Reason::none;  // kinds session_ended and refused
+  PathChanged path{};            // for kind path
+  Reason reason = Reason::none;  // for kinds session_ended and refused
   std::uint16_t refusal = 0;     // kind refused: Linux errno sent to the client
   // Server, kind path: Fabric::describe() of its first connection. Kind refused: Fabric::describe_request().
   std::string peer{};

@@ -90,7 +90,7 @@ struct ServerSessionStatus {
   bool opened = false;        // session_opened was reported or is pending
   bool closing = false;       // a close was requested
   std::string name{};         // empty before the first INFO_REQ
-  std::string identity{};     // Server::identity()
+  std::string identity{};     // see Server::identity()
   std::vector<ServerPathStatus> paths{};
 };
 

@@ -69,7 +69,7 @@ struct AddressesFound {
   ConKey key{};
   std::uint16_t count = 0;  // at least 2
 };
-// Client only.
+// Reported to a client only.
 struct Connected {
   ConKey key{};
   std::span<const std::byte> private_data{};  // private data of the accept

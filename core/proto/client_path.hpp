@@ -25,7 +25,7 @@ struct ClientConnection {
   enum class State : std::uint8_t { connecting, up, disconnecting, closed };
   SendQueue queue;
   State state = State::connecting;
-  std::uint16_t inflight = 0;  // requests in flight
+  std::uint16_t inflight = 0;
   Probe probe;
   bool operator==(const ClientConnection&) const = default;
   RTRS_FIELDS(queue, state, inflight, probe)

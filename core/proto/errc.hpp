@@ -16,7 +16,7 @@ enum class Errc : std::uint8_t {
   no_memory,       // memory could not be allocated or registered
   not_supported,   // the fabric cannot do this
   bad_address,     // the address does not parse or cannot be used
-  address_in_use,  // another program listens there
+  address_in_use,  // another program listens on the address
   no_permission,   // denied by the operating system
   no_such_path,    // no path with this index
   invalid,         // an argument is out of its range
@@ -39,7 +39,7 @@ enum class Reason : std::uint8_t {
   session_closed,        // the session is being closed
   path_removed,          // the path is being removed
   address_unresolved,    // there is no route to the address
-  connect_refused,       // no server listens there
+  connect_refused,       // no server listens on the address
   connect_timeout,       // no answer to a connect request in time
   rejected,              // the peer rejected the connect request; the errno says why
   rejected_busy,         // the peer is still closing an older incarnation of this path: retry soon

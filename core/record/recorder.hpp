@@ -187,7 +187,7 @@ class Recorder {
   struct alignas(64) Slot {
     trace::KindId kind;
     InstanceId instance;
-    std::uint32_t actions;  // caused by this input
+    std::uint32_t actions;  // number of actions that this input caused
     std::byte bytes[kSlotBytes];
   };
   static_assert(sizeof(Slot) == 64);

@@ -271,7 +271,7 @@ class ServerDevices {
   };
   struct Operation {
     std::uint64_t request = 0;
-    wire::rnbd::Io io{};  // for Kind::late
+    wire::rnbd::Io io{};  // set for Kind::late
     std::uint32_t data_len = 0;
     std::uint16_t device = 0;
     std::uint16_t next_vacant = 0;

@@ -88,7 +88,7 @@ class Connection final : public Watched, private iwarp::Memory {
   void post_receives(unsigned count, std::uint32_t bytes_each) noexcept;
   struct Read {
     std::size_t events = 0;
-    bool received = false;  // any bytes received
+    bool received = false;  // some bytes were received
     bool more = false;      // call read() again, there may be more data
     bool ended = false;     // the connection ended, see end_reason() and end_text()
   };

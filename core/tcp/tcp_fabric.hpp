@@ -187,7 +187,7 @@ class FabricImpl final : public TcpFabric {
   std::vector<Connection*> mid_;        // connections with an incomplete message; may hold others too
   std::vector<Connection*> delivered_;  // connections whose receives hold data of reported events
   bool check_now_ = true;
-  bool asleep_ = false;              // true from a successful try_wait() to the next poll()
+  bool asleep_ = false;              // true from a successful try_wait() to the next poll() or wake()
   bool heard_ = false;               // data arrived in this round
   bool heartbeat_received_ = false;  // received on con 0 of a path since the last delivery check
   unsigned polls_since_check_ = 0;

@@ -82,7 +82,7 @@ class Transport {
 
   struct Ends {
     bool known = false;
-    std::string own, peer;           // addresses
+    std::string own, peer;           // addresses of both ends
     std::uint32_t address_pair = 0;  // digest of the peer's and this side's host, in this order
   };
   virtual Ends ends(SocketId) const = 0;

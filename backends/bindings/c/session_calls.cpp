@@ -93,7 +93,7 @@ int urtrs_session_fd(const urtrs_session* session) {
 
 int urtrs_session_prepare(urtrs_session* session) {
   if (session == nullptr) return -EINVAL;
-  if (!session->is_of_this_process()) return 0;  // urtrs_session_poll() returns the error
+  if (!session->is_of_this_process()) return 0;  // a later urtrs_session_poll() returns the error
   const Nanos due = session->sleep_until();
   if (due == kNever) return -1;
   const Nanos now = steady_now();

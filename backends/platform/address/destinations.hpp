@@ -25,13 +25,13 @@ class Destinations {
 
   struct Route {
     SocketAddress to;
-    SocketAddress from;       // length 0: any
+    SocketAddress from;       // length 0: any source address
     std::uint16_t count = 1;  // addresses to choose from
     // True if the fabric must report event::AddressesFound.
     bool is_choice(const ConKey& key) const noexcept { return key.con == 0 && count > 1; }
   };
   struct Failure {
-    Reason reason = Reason::name_unresolved;  // or source_unavailable
+    Reason reason = Reason::name_unresolved;  // name_unresolved or source_unavailable
     bool silent = false;                      // the name service did not answer or failed
     std::string text;
   };

@@ -30,7 +30,7 @@ using Text = tl::expected<std::string, std::string>;
 
 // Which checks of its owner and mode a file must pass.
 struct Secret {
-  bool is = true;  // false: no check
+  bool is = true;  // false: the file is not secret
   bool any_owner_for_root = false;
   OtherOwner other_owner{};
 };
