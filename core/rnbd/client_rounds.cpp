@@ -165,7 +165,7 @@ void ClientDevices::note_instance(Device& device, std::uint64_t instance, Client
   actions.push_back(CacheReplaced{device.handle, unflushed});
 }
 
-// Marks all ids as invalid, because another server may answer by now although the link never went down.
+// Marks all ids as invalid, because another server may be answering although the link never went down.
 void ClientDevices::invalidate_ids() noexcept {
   for (Device& device : devices_) device.id_known = false;
   needs_info_ = true;

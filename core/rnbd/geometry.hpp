@@ -12,7 +12,7 @@ namespace rtrs::rnbd {
 struct Geometry {
   std::uint64_t nsectors = 0;                  // below 2^54
   std::uint32_t logical_block_size = 512;      // bytes, power of two, 512..32768
-  std::uint32_t physical_block_size = 512;     // bytes; values above 16 bits are sent as 0, unknown
+  std::uint32_t physical_block_size = 512;     // bytes; a value of more than 16 bits is sent as 0 (unknown)
   std::uint32_t max_hw_sectors = 0;            // 0: unknown
   std::uint32_t max_segments = 0;              // 0: unknown
   std::uint32_t max_discard_sectors = 0;       // 0: not supported

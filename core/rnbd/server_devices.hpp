@@ -276,10 +276,11 @@ class ServerDevices {
     std::uint16_t device = 0;
     std::uint16_t next_vacant = 0;
     Kind kind = Kind::vacant;
-    bool flushes = false;        // FLUSH or PREFLUSH
-    bool syncs = false;          // storage makes something durable: flushes, or a change with FUA
-    std::uint64_t sync = 0;      // storage: its number among the syncs of the device; settling: the last one
-                                 // that had started when it succeeded
+    bool flushes = false;  // FLUSH or PREFLUSH
+    bool syncs = false;    // storage makes something durable: flushes, or a change with FUA
+    // Storage: number of this sync among the syncs of the device. Settling: number of the last sync that had
+    // started when this sync succeeded.
+    std::uint64_t sync = 0;
     std::uint32_t failures = 0;  // Device::sync_failures when it started
     bool operator==(const Operation&) const = default;
     RTRS_FIELDS(request, io, data_len, device, next_vacant, kind, flushes, syncs, sync, failures)
