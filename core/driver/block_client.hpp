@@ -30,7 +30,7 @@ struct BlockClientOptions {
   std::uint32_t max_requests = 65536;  // requests in flight, over all devices
 };
 
-// One request; `offset` and `length` in bytes, whole logical blocks of the device. A FLUSH has none.
+// One request; `offset` and `length` in bytes, whole logical blocks of the device. A FLUSH has neither.
 struct BlockRequest {
   wire::rnbd::Opcode opcode = wire::rnbd::Opcode::read;
   std::uint64_t offset = 0;
@@ -94,8 +94,8 @@ class BlockClient {
   // Unmaps a device: waiting requests fail with not_open, requests at the server complete, then
   // DeviceChanged{unmapped} follows. Unknown handles are ignored.
   void unmap(Fabric&, Nanos now, rnbd::DeviceHandle);
-  // Retries at once to open a device that the server refused. Without this call, retried automatically within
-  // 15 s.
+  // Retries at once to open a device that the server refused. Without this call, the client retries within 15
+  // s.
   void remap(Fabric&, Nanos now, rnbd::DeviceHandle);
   // Sets the size of an open device, in sectors of 512 bytes, regardless of the server's size, until the
   // device is opened again. DeviceChanged reports the change; no message is sent. Requests beyond the new end

@@ -172,7 +172,7 @@ BlockClient::Impl::Result BlockClient::Impl::refusal(rnbd::DeviceHandle device) 
   return {mapped ? Errc::peer_error : Errc::not_open, devices.refusal_errno(device)};
 }
 
-// Precondition: the gate of its device is open.
+// Precondition: the gate of the piece's device is open.
 void BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t index) {
   Piece& piece = pieces[index];
   const Request& request = requests[piece.request];
@@ -282,16 +282,16 @@ void BlockClient::Impl::finish_if_done(std::uint32_t index) {
   note_held(request);
 }
 
-// True if a piece succeeded in a cache that was replaced since. The request must restart, because a FLUSH may
-// have reported the loss already; then no later FLUSH reports it again.
+// Returns true if a piece succeeded in a server cache that has been replaced since then. The request must
+// restart: a FLUSH may already have reported this loss, and later FLUSHes do not report it again.
 bool BlockClient::Impl::has_lost_piece(const Request& request) const noexcept {
   return !request.result && !request.flushing && request.cache != kNoCache &&
          request.cache != devices.caches(request.device);
 }
 
-// True if an earlier opening of the device answered a piece. A flush then does not prove that the piece is
-// durable: a sync may have failed in between, known only to a server process that has exited. Checked before
-// the flush is sent and after it completed.
+// Returns true if a piece was answered before the device was last reopened. A flush then does not prove that
+// the piece is durable: a sync may have failed in between, known only to a server process that has exited.
+// Checked before the flush is sent and after it completed.
 bool BlockClient::Impl::flushed_elsewhere(const Request& request) const noexcept {
   return !request.result && request.io.fua && request.opening != kNoOpening &&
          request.opening != devices.openings(request.device);

@@ -15,7 +15,7 @@ static_assert(rnbd::kMaxServerOperations >= kMaxPermits,
 
 namespace {
 
-// Trace points for messages other than IO, under Linux's names.
+// Emits trace points for messages other than IO, under the names that Linux uses.
 void trace_message(const ServerEvent& event) {
   const auto type = wire::rnbd::message_type(event.user_header);
   if (!type) return;
@@ -217,7 +217,7 @@ std::vector<RequestInFlight> BlockServer::in_flight(std::uint16_t index) const {
   for (std::uint16_t i = 0; i < session->operations.size(); ++i) {
     const Impl::Session::Operation& operation = session->operations[i];
     if (operation.kind != Impl::OpKind::storage && operation.kind != Impl::OpKind::open) continue;
-    // The current user of the chunk is listed before the waiting request.
+    // If a chunk has two requests, the list contains the one that uses the chunk before the one that waits.
     const auto request =
         std::lower_bound(all.begin(), all.end(), operation.chunk,
                          [](const RequestInFlight& one, std::uint16_t chunk) { return one.chunk < chunk; });

@@ -129,7 +129,7 @@ struct BlockServer::Impl {
   }
   std::vector<Export>::iterator export_of(std::uint64_t handle) noexcept;
 
-  // Where to store the next action: in the span given to poll(), or else in `waiting`.
+  // Returns the place for the next action: in the span given to poll(), or else in `waiting`.
   block::Action& place() noexcept {
     return waiting.empty() && handed < out.size() ? out[handed++] : waiting.push();
   }

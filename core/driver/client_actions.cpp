@@ -8,7 +8,7 @@
 
 namespace rtrs {
 
-// Address and key to which the server writes the data of a READ.
+// Returns the address and key to which the server writes the data of a READ.
 RemoteKey Client::Impl::destination(Fabric& fabric, std::uint16_t permit) {
   Slot& slot = slots[permit];
   if (!slot.copied) {
@@ -215,7 +215,7 @@ void Client::Impl::control(Fabric&, Nanos at, const PathChanged& action) {
   trace_change(options.session_name.c_str(), action, path.ever_connected);
   if (action.state == PathState::connected && path.ever_connected) ++path.reconnects;
   if (action.state == PathState::connected) path.ever_connected = true;
-  // A challenge is no failure: the attempt continues with the next connect request.
+  // A challenge is not a failure: the attempt continues with the next connect request.
   const bool failed = action.state == PathState::draining && path.state == PathState::connecting;
   if (failed && action.reason != Reason::challenged) ++path.failed_attempts;
   if (path.state == PathState::connected && action.state != PathState::connected) path.lost_at = at;

@@ -7,7 +7,7 @@
 
 namespace rtrs {
 
-// Records messages from the peer as wire notes; own messages are recorded when they are posted.
+// Records messages from the peer as wire notes. Messages of this side are recorded when they are posted.
 void Client::Impl::note(Nanos now, const FabricEvent& event) {
   using Cm = trace::WireCmKind;
   const auto cm = [&, this](ConKey key, Cm kind, wire::Bytes private_data = {}) {
@@ -38,7 +38,7 @@ namespace {
 
 // Reason of a failed connection attempt. If the peer closes the connection before it answers the connect
 // request, or sends an invalid answer, the reason differs from that of a later close, because such a peer
-// does not know the session and often is no RTRS server.
+// does not know the session and often is not an RTRS server.
 Reason failure_of(Reason told_by_fabric) noexcept {
   switch (told_by_fabric) {
     case Reason::peer_closed:

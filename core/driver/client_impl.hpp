@@ -1,5 +1,5 @@
-// Implementation of rtrs::Client. Holds the bulk data that does not affect the protocol, by permit: buffers,
-// headers, remote addresses and keys.
+// Implementation of rtrs::Client. Holds, per permit, the bulk data that does not affect the protocol:
+// buffers, headers, remote addresses and keys.
 #pragma once
 #include <array>
 #include <vector>

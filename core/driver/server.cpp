@@ -28,7 +28,7 @@ void Server::Impl::reserve_events() {
   const std::size_t needed =
       (live + 1U) * (std::size_t{config.queue_depth} + 2) + 2 * sessions.size() + kSpare;
   if (needed <= event_capacity) return;
-  // Doubles the capacity, so that adding many sessions does not copy them once each.
+  // Doubles the capacity, so that adding sessions one by one does not copy all events each time.
   const std::size_t capacity = std::max(needed, 2 * event_capacity);
   Ring<Waiting> larger;
   larger.open(capacity);
@@ -114,7 +114,8 @@ bool Server::Impl::may_hold_more(Fabric& fabric, std::size_t got, bool due, unsi
   if (got == fabric_events.size()) return true;
   if (!due) return false;
   empty = got == 0 ? empty + 1 : 0;
-  // try_wait() also makes a fabric check sources that it polls rarely; the next poll() returns what it found.
+  // try_wait() also makes a fabric check sources that it polls rarely; the next poll() returns the events
+  // that it found.
   return got != 0 || (empty < 2 && !fabric.try_wait());
 }
 

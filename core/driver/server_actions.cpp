@@ -31,7 +31,7 @@ void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const Po
     data.rkey = request.desc.key;
     data.remote_addr = request.desc.addr;
     data.part_count = 1;
-    // Never more than requested: the rest of the chunk holds data of earlier requests.
+    // Sends no more than requested, because the rest of the chunk holds data of earlier requests.
     data.parts[0] = LocalPart{session.chunks.id, action.chunk * config.chunk_size,
                               std::min(request.desc.len, request.data_len)};
     if (action.data_with_answer)

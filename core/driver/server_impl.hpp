@@ -1,5 +1,5 @@
-// Implementation of rtrs::Server. Holds the bulk data that does not affect the protocol, by session and
-// chunk: memory, keys, headers, names.
+// Implementation of rtrs::Server. Holds, per session and chunk, the bulk data that does not affect the
+// protocol: memory, keys, headers, names.
 #pragma once
 #include <array>
 #include <deque>
@@ -148,7 +148,7 @@ struct Server::Impl {
   void on(Fabric&, Nanos, Session&, const event::Connected&) {}
   void on(Fabric&, Nanos, Session&, const event::AddressesFound&) {}
   void on(Fabric&, Nanos, Session&, const event::ConnectFailed&) {}
-  // Records messages from the peer as wire notes; own messages are recorded when they are posted.
+  // Records messages from the peer as wire notes. Messages of this side are recorded when they are posted.
   void note(Nanos now, Session&, const event::ImmReceived&);
   void note(Nanos now, Session&, const event::MessageReceived&);
   void note(Nanos now, Session&, const event::KeyInvalidated&);

@@ -1,4 +1,4 @@
-// Handling of messages and deadlines that are due in the same poll() of a server.
+// Tests messages and deadlines that are due in the same poll() of a server.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -39,7 +39,7 @@ class ServerSideFabric final : public PlainFabric {
     return RemoteKey{id, 1, 4096};
   }
   void release_key(RemoteKeyId) override {}
-  // Completes at once, as on most fabrics.
+  // Completes at once, as most fabrics do.
   void invalidate(ConKey key, RemoteKeyId, std::uint64_t cookie) override {
     events.emplace_back(event::ChunkInvalidated{key, cookie, true});
   }
@@ -129,7 +129,7 @@ class RawClient {
     return std::span(fabric_.memory[region_]).subspan(std::size_t{index} * kTestChunk, kTestChunk);
   }
   RegionId region() const { return static_cast<RegionId>(region_); }
-  // For a write, the data is already in the chunk.
+  // Sends a request. The data of a write is already in the chunk.
   void request(std::uint16_t index, Direction direction, std::uint32_t data_len, wire::Bytes header) {
     std::memcpy(chunk(index).data() + data_len, header.data(), header.size());
     const auto off = static_cast<std::uint32_t>(data_len + header.size());

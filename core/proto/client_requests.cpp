@@ -119,7 +119,7 @@ void ClientSession::finish_step(Nanos now, ClientActions& out) noexcept {
   if (permits_.used() == 0) closing_paths_ = true;
   if (!closing_paths_) return;
   close_deadline_ = kNever;
-  // One path per step, because it may take an action for each of its connections.
+  // One path per step, because ending a path may take an action for each of its connections.
   for (unsigned index = 0; index < paths_.size(); ++index) {
     const PathState state = paths_[index].state();
     if (state == PathState::waiting) {

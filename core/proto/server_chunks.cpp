@@ -1,5 +1,5 @@
-// Requests of a server session: idle -> (invalidating ->) in service -> (answering, while the send queue is
-// full ->) idle.
+// Handles the requests of a server session. States of a chunk: idle -> (invalidating ->) in service ->
+// (answering, while the send queue is full ->) idle.
 #include "core/base/assert.hpp"
 #include "core/proto/generation.hpp"
 #include "core/proto/server_session.hpp"
@@ -152,7 +152,8 @@ bool ServerSession::invalidates(const ChunkUser& user) const noexcept {
 }
 
 // True if the client requested the extension and no SEND_WITH_INV must be sent between data and response. A
-// kernel client never requests the extension; before 6.12 it hangs on a READ without SEND_WITH_INV.
+// kernel client never requests the extension; a kernel client before 6.12 hangs on a READ without
+// SEND_WITH_INV.
 bool ServerSession::may_join_data(const ChunkUser& user) const noexcept {
   const wire::Extensions agreed = state_.paths[user.key.path].extensions;
   return has(agreed, wire::Extensions::data_with_answer) && user.direction == Direction::read &&

@@ -1,4 +1,4 @@
-// Requests of a server session: chunks, responses and the send queue.
+// Tests the requests of a server session: chunks, responses and the send queue.
 #include <algorithm>
 #include <array>
 #include <set>

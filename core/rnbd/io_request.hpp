@@ -18,7 +18,7 @@ struct IoPiece {
   // write_zeroes only: the blocks stay allocated. A server without this flag (see Geometry::features; also
   // any kernel server before RNBD minor version 2) zeroes the blocks and may free them.
   bool nounmap = false;
-  std::uint16_t prio = 0;  // Linux ioprio; a server of RNBD version 1 does not honour it
+  std::uint16_t prio = 0;  // Linux ioprio; a server of RNBD version 1 ignores it
 };
 
 // Writes the 32-byte user header with the flags that a kernel client would send; returns how to send it.

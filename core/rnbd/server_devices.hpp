@@ -1,5 +1,5 @@
 // RNBD server of one session: its open devices and its requests. A value type: feed inputs, perform the
-// listed actions. Needs no clock, memory or storage of its own.
+// listed actions. Uses no clock, allocates no memory and accesses no storage itself.
 //
 // Rules for the caller
 //   - One thread. Clear the list before each input; perform its actions in order; feed no input from within.
@@ -51,7 +51,7 @@ struct RequestWith {
 using DeviceRequest = RequestWith<wire::rnbd::kIoBytes>;  // every IO; fits a slot of the recorder's ring
 static_assert(sizeof(DeviceRequest) == 56);
 using LongDeviceRequest = RequestWith<wire::rnbd::kOpenBytes>;  // for the longest message
-// Calls `take` with the shorter of the two that holds the header.
+// Calls `take` with the shorter of these two request types whose header has room for the message.
 template <class Take>
 void make_request(std::uint64_t request, Direction direction, std::uint32_t data_len, wire::Bytes header,
                   Take&& take) {
@@ -90,7 +90,8 @@ struct StorageDone {
   Nanos now = 0;
   RTRS_FIELDS(now, operation, error, sync_failed)
 };
-// Another session met `sync_failed` on the same export. Handles that are not open here are ignored.
+// Another session got a result with `sync_failed` for the same export. Handles that are not open here are
+// ignored.
 struct SyncFailed {
   std::uint64_t handle = 0;
   int error = 0;
@@ -137,7 +138,7 @@ struct Storage {
   std::uint64_t sector = 0;  // unit: 512 bytes; whole logical blocks; 0 for flush
   std::uint32_t bytes = 0;   // > 0; 0 for flush. Read and write: the request's data, of exactly this length
   std::uint16_t operation = 0;
-  std::uint16_t prio = 0;  // Linux ioprio; 0 from peers that do not speak version 2
+  std::uint16_t prio = 0;  // Linux ioprio; 0 from peers that do not support version 2
   wire::rnbd::Opcode opcode = wire::rnbd::Opcode::read;  // never secure_erase
   bool fua = false;       // durable before StorageDone (write, discard, write_zeroes)
   bool preflush = false;  // makes earlier reported writes durable first; never set for a flush
@@ -239,15 +240,15 @@ class ServerDevices {
   [[nodiscard]] unsigned open_count() const noexcept;
   [[nodiscard]] unsigned unanswered() const noexcept { return unanswered_; }  // unanswered requests
   // Number of IO messages with undefined flags in rw. The flags are ignored: flags of newer kernels only
-  // affect how an IO is executed, and mandatory ones have an opcode of their own.
+  // affect how an IO is executed, and mandatory ones have a separate opcode.
   [[nodiscard]] std::uint64_t unknown_flags() const noexcept { return unknown_flags_; }
   // RNBD version of the client; 0 until its SESS_INFO.
   [[nodiscard]] std::uint8_t version() const noexcept { return version_; }
 
   // Fingerprint of the whole state. Equal states have equal fingerprints, on every compiler.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
-  // Name of the first broken rule over the whole state, or null. For tests and tools; safe for any state,
-  // also for one that was read from a damaged snapshot.
+  // Name of the first violated invariant of the state, or null. For tests and tools; safe for any state, also
+  // for one that was read from a damaged snapshot.
   [[nodiscard]] const char* broken_invariant() const noexcept;
   // True if the machine waits for this result. Only such a result may be fed.
   [[nodiscard]] bool awaits(const ExportOpened& input) const noexcept;
@@ -270,15 +271,16 @@ class ServerDevices {
   };
   struct Operation {
     std::uint64_t request = 0;
-    wire::rnbd::Io io{};  // for Kind::late
+    wire::rnbd::Io io{};  // set for Kind::late
     std::uint32_t data_len = 0;
     std::uint16_t device = 0;
     std::uint16_t next_vacant = 0;
     Kind kind = Kind::vacant;
-    bool flushes = false;        // FLUSH or PREFLUSH
-    bool syncs = false;          // storage makes something durable: flushes, or a change with FUA
-    std::uint64_t sync = 0;      // storage: its number among the syncs of the device; settling: the last one
-                                 // that had started when it succeeded
+    bool flushes = false;  // FLUSH or PREFLUSH
+    bool syncs = false;    // storage makes something durable: flushes, or a change with FUA
+    // Storage: number of this sync among the syncs of the device. Settling: number of the last sync that had
+    // started when this sync succeeded.
+    std::uint64_t sync = 0;
     std::uint32_t failures = 0;  // Device::sync_failures when it started
     bool operator==(const Operation&) const = default;
     RTRS_FIELDS(request, io, data_len, device, next_vacant, kind, flushes, syncs, sync, failures)

@@ -138,7 +138,7 @@ std::uint32_t some_id() {
          static_cast<std::uint32_t>(*rc::gen::inRange(0, 3));
 }
 
-// A plausible message, sometimes corrupted.
+// Returns a plausible message, sometimes corrupted.
 Bytes some_header() {
   Bytes bytes;
   switch (*rc::gen::weightedElement<int>({{1, 0}, {3, 1}, {3, 2}, {12, 3}, {1, 4}})) {

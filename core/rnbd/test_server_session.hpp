@@ -109,7 +109,7 @@ class Session {
     measures.erase_at(0);
     step(ExportMeasured{asked.operation, nsectors});
   }
-  // The last response with a body.
+  // Returns the last response that has a body.
   wire::rnbd::OpenRsp response() const {
     std::array<std::byte, wire::rnbd::kOpenRspBytes> data{};
     fill(answers[answers.size() - 1], data);

@@ -1,5 +1,5 @@
-// Byte vectors of protocol Appendix A, plus the requests of protocol section 9.1: messages of a kernel peer,
-// encoded and parsed, compared byte for byte.
+// Tests the byte vectors of protocol Appendix A and the requests of protocol section 9.1: messages of a
+// kernel peer are encoded, parsed and compared byte for byte.
 #include <gtest/gtest.h>
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// INFO_RSP, which describes the chunks, and the headers of reads and writes inside chunks.
+// Encodes and parses INFO_RSP, which describes the chunks, and the headers of reads and writes inside chunks.
 #include <array>
 #include <cstring>
 

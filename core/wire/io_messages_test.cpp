@@ -104,7 +104,7 @@ TEST(InfoRsp, RefusesWithTheRightReason) {
 }
 
 TEST(InfoRsp, SumOfLengthsDoesNotWrap) {
-  // 2^32 bytes too many: a 32-bit sum would be correct.
+  // The runs have 2^32 bytes too many, which a sum of 32 bits would not show.
   std::vector<Descriptor> runs(16, Descriptor{0, 1, 0x10000000});
   runs[0].len += 16 * 8192;
   EXPECT_EQ(judged(runs, 16, 8192), Refusal::bad_length);

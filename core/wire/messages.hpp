@@ -46,8 +46,8 @@ enum class MsgType : std::uint16_t {
   write = 2,
   read = 3,
   rkey_rsp = 4,
-  fence_req = 0x4001,  ///< ours; never sent to a peer that did not negotiate kConnRspFence
-  fence_rsp = 0x4002,  ///< ours
+  fence_req = 0x4001,  ///< urtrs extension; never sent to a peer that did not negotiate kConnRspFence
+  fence_rsp = 0x4002,  ///< urtrs extension
 };
 
 /// Bits of ConnRsp::flags. A kernel client ignores all except the first.
@@ -113,9 +113,9 @@ void store_name(const Name& name, MutableBytes to, std::size_t at) noexcept;
 struct ConnReq {
   std::uint16_t cid = 0;
   std::uint16_t cid_num = 0;    ///< 1..4096
-  std::uint16_t recon_cnt = 0;  ///< attempts of this path; wraps
-  Uuid sess_uuid{};             ///< the PATH
-  Uuid paths_uuid{};            ///< the SESSION
+  std::uint16_t recon_cnt = 0;  ///< number of connection attempts of this path; wraps
+  Uuid sess_uuid{};             ///< identifies the path
+  Uuid paths_uuid{};            ///< identifies the session
   bool first_conn = false;
   Extensions extensions = Extensions::none;  ///< offered; unknown bits kept
   bool operator==(const ConnReq&) const = default;
