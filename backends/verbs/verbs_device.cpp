@@ -242,7 +242,7 @@ std::unique_ptr<Device> Device::open(const VerbsOptions& options, const std::str
     return device;
   }
   say(options, LogLevel::error,
-      "there is no RDMA device \"" + name + "\"; 'rdma link' lists those of this machine");
+      "no RDMA device named \"" + name + "\"; 'rdma link' lists those of this machine");
   return nullptr;
 }
 

@@ -131,7 +131,7 @@ TEST_F(CErrors, ASettingSaysWhatItTakes) {
   // An empty file name must not silently disable TLS.
   EXPECT_EQ(refused_setting("tls_keys", ""), "tls_keys=: is empty");
   const std::string unknown = refused_setting("no_such", "1");
-  EXPECT_EQ(unknown.find("there is no setting no_such; the settings are host_names, "), 0U) << unknown;
+  EXPECT_EQ(unknown.find("unknown setting no_such; the settings are host_names, "), 0U) << unknown;
   EXPECT_NE(unknown.find("tls_keys"), std::string::npos);
 }
 

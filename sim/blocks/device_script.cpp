@@ -207,7 +207,7 @@ std::string DeviceScriptReader::take(std::string_view text, std::size_t number) 
   }
   const auto found = std::find_if(std::begin(kDeviceVerbs), std::end(kDeviceVerbs),
                                   [verb](const VerbInfo& one) { return one.name == verb; });
-  if (found == std::end(kDeviceVerbs)) return "no verb '" + std::string(verb) + "' for block devices";
+  if (found == std::end(kDeviceVerbs)) return "unknown verb '" + std::string(verb) + "' for block devices";
   DeviceLine line;
   line.text = text;
   line.line = number;

@@ -102,7 +102,7 @@ bool read_value(std::string_view text, T& value) {
 
 // Sets an option. Returns the error; empty if it was set.
 std::string set_option(Scenario& scenario, std::string_view name, std::string_view text) {
-  std::string why = "no option '" + std::string(name) + "'";
+  std::string why = "unknown option '" + std::string(name) + "'";
   visit_all(scenario, [&](const std::string& each, auto& value) {
     if (each != name) return;
     const bool fits = read_value(text, value);

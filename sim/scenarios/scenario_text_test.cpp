@@ -72,7 +72,7 @@ TEST(ScenarioText, WhatIsWrongIsSaidWithItsLine) {
   EXPECT_EQ(refusal("scenario"), "line 1: missing name (no spaces allowed)");
   EXPECT_EQ(refusal("scenario A B"), "line 1: missing name (no spaces allowed)");
   EXPECT_EQ(refusal("scenario A: none"), "line 1: unknown setup 'none': define it above this line");
-  EXPECT_EQ(refusal("scenario A\nset pahts=2"), "line 2: no option 'pahts'");
+  EXPECT_EQ(refusal("scenario A\nset pahts=2"), "line 2: unknown option 'pahts'");
   EXPECT_EQ(refusal("scenario A\nset paths"), "line 2: expected NAME=VALUE instead of 'paths'");
   EXPECT_EQ(refusal("scenario A\nset paths=many"), "line 2: 'many' is no value of paths");
   EXPECT_EQ(refusal("scenario A\nset paths=-1"), "line 2: '-1' is no value of paths");
@@ -85,7 +85,8 @@ TEST(ScenarioText, WhatIsWrongIsSaidWithItsLine) {
   EXPECT_EQ(
       refusal("scenario A\nset client.reconnect_jitter=333333333"),
       "line 2: '333333333' is no value of client.reconnect_jitter, a time in s, ms, us or ns, or never");
-  EXPECT_EQ(refusal("scenario A\nset workload.own_disks=true"), "line 2: no option 'workload.own_disks'");
+  EXPECT_EQ(refusal("scenario A\nset workload.own_disks=true"),
+            "line 2: unknown option 'workload.own_disks'");
   EXPECT_EQ(refusal("scenario A\ntitle t\nset paths=129\ncut path=5"),
             "line 3: A: \"paths\" of the scenario is out of range");
   EXPECT_EQ(refusal("scenario A\nset dead_paths_1=2\nset paths=2\nset clients=3"),
@@ -102,7 +103,7 @@ TEST(ScenarioText, WhatIsWrongIsSaidWithItsLine) {
   EXPECT_EQ(refusal("setup a\nset dead_paths_1=1\n\nscenario B: a\nset paths=1"),
             "line 5: B: of the paths of a client in the scenario one has to live");
   EXPECT_EQ(refusal("setup a\ncut path=1"), "line 2: a setup may only contain 'set' lines");
-  EXPECT_EQ(refusal("scenario A\n\n\nexplode"), "line 4: no verb 'explode'");
+  EXPECT_EQ(refusal("scenario A\n\n\nexplode"), "line 4: unknown verb 'explode'");
   EXPECT_EQ(refusal("scenario A\nexpect miracles"), "line 2: 'expect' needs ok or the id of an oracle");
   EXPECT_EQ(refusal("scenario A\nscenario A"), "line 2: duplicate scenario 'A'");
 }
@@ -125,7 +126,7 @@ TEST(ScenarioText, LinesOfBlockDevicesThatAreWrongAreSaidWithTheirLine) {
   EXPECT_EQ(refusal("scenario A\ncut path=1\ndisks a"), "line 3: 'disks' must come before all steps");
   EXPECT_EQ(refusal("setup s\ndisks a"), "line 2: a setup may only contain 'set' lines");
   EXPECT_EQ(why("disks c"), "line 3: duplicate 'disks' line");
-  EXPECT_EQ(why("explode a"), "line 3: no verb 'explode' for block devices");
+  EXPECT_EQ(why("explode a"), "line 3: unknown verb 'explode' for block devices");
   EXPECT_EQ(why("open"), "line 3: open needs a name");
   EXPECT_EQ(why("open c"), "line 3: no disk 'c' in the line 'disks'");
   EXPECT_EQ(why("open a number=3"), "line 3: open takes no 'number=3'");

@@ -44,7 +44,7 @@ void device_map(const Asked& asked) {
   const std::string mode_text = asked["access_mode"];
   const auto mode = parse_mode(mode_text.empty() ? "rw" : mode_text);
   if (!mode)
-    return asked.refuse(Code::invalid_params, fmt::format("there is no access mode \"{}\"", mode_text),
+    return asked.refuse(Code::invalid_params, fmt::format("unknown access mode \"{}\"", mode_text),
                         "ro, rw or migration");
   const auto one = wanted(asked);
   if (!one)
@@ -213,7 +213,7 @@ void handle(Keeper& keeper, const Options& options, const rpc::Caller& caller, c
     std::vector<std::string> names;
     for (const Method& one : all) names.emplace_back(one.name);
     const std::string near = tools::nearest_word(request.method, names);
-    return asked.refuse(Code::no_such_method, fmt::format("there is no method \"{}\"", request.method),
+    return asked.refuse(Code::no_such_method, fmt::format("unknown method \"{}\"", request.method),
                         near.empty() ? "" : fmt::format("did you mean \"{}\"?", near), 0);
   }
   if (found->changes && !caller.may_change)

@@ -119,7 +119,7 @@ tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
   if (!there && one.wish.paths.empty() && asked["from"] != one.session)
     one.wish.paths = words_of(asked["from"]);
   if (one.wish.paths.empty())
-    return refuse(fmt::format("there is no session \"{}\", and no path is given for a new one", one.session),
+    return refuse(fmt::format("no session named \"{}\", and no path is given for a new one", one.session),
                   ENOENT);
   if (const std::string given = asked["port"]; !given.empty()) {
     const auto port = port_in(given);
@@ -173,7 +173,7 @@ void path_add(const Asked& asked) {
   const auto& sessions = asked.keeper.machine().sessions();
   const auto known = sessions.find(session);
   if (known == sessions.end())
-    return asked.refuse(Code::no_such_thing, fmt::format("there is no session \"{}\"", session),
+    return asked.refuse(Code::no_such_thing, fmt::format("no session named \"{}\"", session),
                         "\"urtrs mapping list\" shows all", ENOENT);
   SessionWish wish = known->second.wish;
   auto path = path_in(asked, wish.port);

@@ -217,8 +217,8 @@ std::string find_nbdkit(std::string& program) {
     found = tools::find_program(program.empty() ? "nbdkit-urtrs" : program);
   if (found.empty())
     return fmt::format(
-        "there is no {} beside this program or in PATH; apt-get install nbdkit-plugin-urtrs, or name it "
-        "with --nbdkit",
+        "{} not found beside this program or in PATH; apt-get install nbdkit-plugin-urtrs, or name it with "
+        "--nbdkit",
         program.empty() ? "nbdkit-urtrs" : "\"" + program + "\"");
   struct stat about {};
   const bool runs = ::stat(found.c_str(), &about) == 0 && ::access(found.c_str(), X_OK) == 0;

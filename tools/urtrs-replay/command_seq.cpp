@@ -79,8 +79,8 @@ std::optional<unsigned> group_bits(const std::vector<std::string>& names) {
     if (name == "all") {
       bits = ~0U;
     } else if (group == sequence::kGroups) {
-      error("no group '" + name +
-            "'; they are io, connect, heartbeat, fence, state, local, wire, control and all");
+      error("unknown group '" + name +
+            "'; the groups are io, connect, heartbeat, fence, state, local, wire, control and all");
       return std::nullopt;
     } else {
       bits |= 1U << group;
@@ -169,7 +169,7 @@ int seq(const SeqOptions& options) {
   const Story story = sequence::build_story(options.files, marks, code);
   if (code == exit_usage || code == exit_cannot_read) return code;
   if (story.steps.empty()) {
-    error("there is no record to show");
+    error("no record to show");
     return code == exit_ok ? exit_cannot_read : code;
   }
   const bool page = !options.html.empty();

@@ -30,7 +30,7 @@ int check_subcommand(const CLI::App& app, int argc, char** argv) {
     names.push_back(command->get_name());
   }
   const std::string nearest = nearest_word(word, names);
-  error("no command '" + word + "'; " +
+  error("unknown command '" + word + "'; " +
         (nearest.empty() ? "the commands are " + CLI::detail::join(names, ", ")
                          : "did you mean '" + nearest + "'?"));
   return exit_usage;

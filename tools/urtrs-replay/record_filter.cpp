@@ -92,11 +92,11 @@ RecordFilter::RecordFilter(const FilterOptions& options, const trace::Schema& sc
   for (const std::string& name : options.events) {
     const bool known = std::any_of(schema.events.begin(), schema.events.end(),
                                    [&name](const auto& event) { return names(name, event.name); });
-    if (!known) why = "the trace knows no event '" + name + "'; `urtrs-replay stat` lists those in it";
+    if (!known) why = "the trace has no event '" + name + "'; `urtrs-replay stat` lists those in it";
   }
   for (const std::string& name : options.classes) {
     if (name != "control" && name != "input" && name != "action" && name != "note") {
-      why = "there is no class '" + name + "'; the classes are control, input, action and note";
+      why = "unknown class '" + name + "'; the classes are control, input, action and note";
     }
   }
   for (const std::string& text : options.connections) {

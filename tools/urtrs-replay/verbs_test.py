@@ -75,7 +75,7 @@ class TestGrep:
 
     def test_nothing_and_nonsense(self):
         assert run("grep", CLIENT, "--permit", "60000", code=1) == ""
-        assert "knows no event 'Nope'" in run("grep", CLIENT, "--event", "Nope", code=2)
+        assert "has no event 'Nope'" in run("grep", CLIENT, "--event", "Nope", code=2)
         assert "names no connection" in run("grep", CLIENT, "--connection", "a:b", code=2)
         assert "the classes are" in run("grep", CLIENT, "--class", "x", code=2)
         assert "is not NAME=VALUE" in run("grep", CLIENT, "--field", "x", code=2)

@@ -260,8 +260,8 @@ int explore(const ExploreCommand& command) {
     const std::string near = nearest_word(command.configuration, names);
     std::string all;
     for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
-    complain("there is no world '" + command.configuration + "'; " +
-             (near.empty() ? "it is one of " + all : "did you mean '" + near + "'?"));
+    complain("unknown world '" + command.configuration + "'; " +
+             (near.empty() ? "expected one of " + all : "did you mean '" + near + "'?"));
     return kUsage;
   }
   std::vector<Configuration> worlds = explore::configurations();

@@ -217,7 +217,7 @@ int check_subcommand(const CLI::App& app, int argc, char** argv) {
   }
   const std::string near = nearest_word(argv[1], names);
   complain(
-      "no command '" + printable(shortened(argv[1])) + "'; " +
+      "unknown command '" + printable(shortened(argv[1])) + "'; " +
       (near.empty() ? "the commands are " + CLI::detail::join(names, ", ") : "did you mean '" + near + "'?"));
   return kUsage;
 }

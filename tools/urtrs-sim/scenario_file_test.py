@@ -78,7 +78,7 @@ def test_a_second_setup_of_a_name_holds_from_there_on(write):
 
 
 @pytest.mark.parametrize("text, why", [
-    ("scenario A\n  delverd number=20\n", "line 2: no verb 'delverd'"),
+    ("scenario A\n  delverd number=20\n", "line 2: unknown verb 'delverd'"),
     ("scenario A\n  set clients=x\n", "line 2: 'x' is no value of clients"),
     ("scenario A: late\n", "line 1: unknown setup 'late': define it above this line"),
     ("scenario A\n  expect O99\n", "line 2: 'expect' needs ok or the id of an oracle"),

@@ -120,7 +120,7 @@ def test_a_dead_path_says_when_it_is_tried_again(web1, server):
 def test_policy_statistics_and_the_dump(web1):
     client("session policy web1 ml", "done")
     assert client("session show web1", "client_session_show")["policy"] == "min-latency"
-    assert "no policy" in urtrs("client", "session", "policy", "web1", "best", code=2)
+    assert "unknown policy" in urtrs("client", "session", "policy", "web1", "best", code=2)
     assert any(one["name"] == "failovers" for one in client("stats", "client_stats")["stats"])
     client("reset web1", "done")
     client("top --count=1 --interval=0.1", "client_top")

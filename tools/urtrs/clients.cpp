@@ -95,7 +95,7 @@ rpc::Error no_session(const All& all, const std::string& session) {
   for (const One& one : all) names.push_back(one.session);
   const std::string near = tools::nearest_word(session, names);
   return {
-      rpc::Code::no_such_thing, fmt::format("there is no client session \"{}\"", session),
+      rpc::Code::no_such_thing, fmt::format("no client session named \"{}\"", session),
       near.empty() ? "\"urtrs client session list\" shows all" : fmt::format("did you mean \"{}\"?", near),
       ENOENT};
 }
@@ -139,7 +139,7 @@ int print_one(const Table& table, const char* field, const std::string& value, c
               const char* kind) {
   const std::string text = show(table, field, value, options);
   if (text.empty())
-    return fail(rpc::Error{rpc::Code::no_such_thing, fmt::format("there is no {} \"{}\"", kind, value),
+    return fail(rpc::Error{rpc::Code::no_such_thing, fmt::format("no {} named \"{}\"", kind, value),
                            fmt::format("\"urtrs client {} list\" shows all", kind), ENOENT},
                 options.format == Format::json);
   std::fputs(text.c_str(), stdout);
@@ -264,8 +264,8 @@ int change_device(const Command& command, All& all) {
 int dump(const Command& command, All& all) {
   const bool as_json = command.options.format == Format::json;
   if (command.arguments[0] != "dump")
-    return fail(Mistake{fmt::format("there is no \"urtrs client debug {}\"", command.arguments[0]),
-                        "it is dump", false},
+    return fail(Mistake{fmt::format("unknown command \"urtrs client debug {}\"", command.arguments[0]),
+                        "expected dump", false},
                 as_json);
   json sessions = json::array();
   for (One& one : all) {

@@ -82,7 +82,7 @@ def test_a_wrong_key_is_refused(server, keys, wrong):
 def test_an_unknown_identity_is_refused(server, keys):
     assert run(program("urtrs"), "key", "new", "mallory", keys / "mallory").returncode == 0
     refused(plugin(server, f"auth_keys={keys / 'mallory'}"), "key_refused")
-    server.logged("reason=key_refused errno=13: .*: there is no key here of the identity that it names; give both ends")
+    server.logged("reason=key_refused errno=13: .*: no key for the identity that the peer sent; give both ends")
 
 
 def test_a_client_without_a_key_is_refused(server):

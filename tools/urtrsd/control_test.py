@@ -66,9 +66,9 @@ def _session(server, ends):
 
 def test_strange_parameters_are_refused(line):
     for method, params, why in (("server.show", {"bucket": "true"}, 'no parameter "bucket"'), ("log.level", {"level": 7}, "is a string"),
-                                ("log.level", {"level": "info\0x"}, "has a zero byte"), ("log.level", {"level": "off"}, 'no log level "off"'),
-                                ("log.level", {}, "no log level"), ("trace.start", {"file": "x.rtrc"}, "\"x.rtrc\" is a relative path"),
-                                ("trace.dump", {"file": "x.rtrc"}, "\"x.rtrc\" is a relative path"), ("path.disconect", {}, "no method")):
+                                ("log.level", {"level": "info\0x"}, "has a zero byte"), ("log.level", {"level": "off"}, 'unknown log level "off"'),
+                                ("log.level", {}, "unknown log level"), ("trace.start", {"file": "x.rtrc"}, "\"x.rtrc\" is a relative path"),
+                                ("trace.dump", {"file": "x.rtrc"}, "\"x.rtrc\" is a relative path"), ("path.disconect", {}, "unknown method")):
         assert why in line.ask(method, **params)["message"], method
 
 

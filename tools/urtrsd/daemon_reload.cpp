@@ -91,7 +91,7 @@ std::string Daemon::remove_export(const std::string& name, bool force) {
     return "export " + in_quotes(name) + " is open in session " + users +
            "; unmap it there first, or force it away";
   if (!catalog_->remove(name))
-    return "there is no export " + in_quotes(name) + "; \"urtrs export list\" shows all";
+    return "no export named " + in_quotes(name) + "; \"urtrs export list\" shows all";
   forget_export(name);
   for (const std::uint64_t handle : handles_of(name)) force_close(handle);
   spdlog::info("export {} is removed{}", in_quotes(name),

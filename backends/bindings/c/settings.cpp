@@ -48,7 +48,7 @@ std::string unknown(std::string_view name) {
   std::string all = "host_names";
   for (const Option& one : options::connection_options())
     if (find_option(one.name) != nullptr) all += ", " + std::string(one.name);
-  return "there is no setting " + std::string(name) + "; the settings are " + all;
+  return "unknown setting " + std::string(name) + "; the settings are " + all;
 }
 
 // Returns the errno of the first credential file that cannot be read; EINVAL if all can be read.

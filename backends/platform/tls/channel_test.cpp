@@ -87,7 +87,7 @@ TEST_F(Tls, a_wrong_key_is_refused) {
 }
 
 TEST_F(Tls, an_unknown_identity_is_refused) {
-  expect_has(refused_by_server(keys({"mallory"}), keys({"alice"})), "there is no key of mallory");
+  expect_has(refused_by_server(keys({"mallory"}), keys({"alice"})), "no key of mallory");
 }
 
 TEST_F(Tls, of_several_keys_a_client_chooses_one) {
@@ -347,7 +347,7 @@ TEST_F(Tls, an_identity_is_shown_without_what_a_terminal_would_obey) {
   End server = end_of(keys({"alice"}), Side::server, buffers);
   client.exchange_with(server);
   EXPECT_TRUE(server.failed());
-  EXPECT_EQ(server.channel->error(), "TLS: there is no key of a\\x1b\\x5b2J\\x0ab");
+  EXPECT_EQ(server.channel->error(), "TLS: no key of a\\x1b\\x5b2J\\x0ab");
 }
 
 // A hello of 128 KiB with one byte per record exceeds the work that the server accepts.

@@ -47,7 +47,7 @@ std::string SslChannel::why(int ssl_error) const {
   const unsigned long code = ERR_peek_error();
   const int reason = ERR_GET_REASON(code);
   if (ERR_GET_LIB(code) == ERR_LIB_SSL) {
-    if (!unknown_.empty() && !established_) return "there is no key of " + shown_identity(unknown_);
+    if (!unknown_.empty() && !established_) return "no key of " + shown_identity(unknown_);
     if (reason > kAlerts && reason < kAlerts + 256) {
       const std::string alert = SSL_alert_desc_string_long(reason - kAlerts);
       const std::string end = "it sent the alert \"" + alert + "\"";

@@ -55,8 +55,8 @@ tl::unexpected<Mistake> mistake(std::string message, std::string hint = {}) {
 
 tl::unexpected<Mistake> unknown(const char* kind, const std::string& word, const Words& candidates) {
   const std::string near = tools::nearest_word(word, candidates);
-  return mistake(fmt::format("there is no {} \"{}\"", kind, word),
-                 near.empty() ? fmt::format("it is one of {}", fmt::join(candidates, ", "))
+  return mistake(fmt::format("unknown {} \"{}\"", kind, word),
+                 near.empty() ? fmt::format("expected one of {}", fmt::join(candidates, ", "))
                               : fmt::format("did you mean \"{}\"?", near));
 }
 
@@ -76,10 +76,10 @@ std::string at_other_side(const std::string& side, const std::string& noun, cons
 
 tl::unexpected<Mistake> unknown_here(const std::string& side, const std::string& noun,
                                      const std::string& word, const Words& candidates) {
-  const std::string kind = noun.empty() ? "command" : "command of " + noun_of(side, noun);
+  const std::string kind = noun.empty() ? "command" : noun_of(side, noun) + " command";
   const std::string hint = at_other_side(side, noun, word);
   return hint.empty() ? unknown(kind.c_str(), word, candidates)
-                      : mistake(fmt::format("there is no {} \"{}\"", kind, word), hint);
+                      : mistake(fmt::format("unknown {} \"{}\"", kind, word), hint);
 }
 
 // Handles a bare word of `rnbd` that controls the output, or the same as an option. Returns false for other
@@ -170,7 +170,7 @@ std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options&
   };
   if (std::find(kNames.begin(), kNames.end(), one.name) == kNames.end()) {
     const std::string near = tools::nearest_word(one.name, kNames);
-    return Mistake{fmt::format("there is no option \"{}\"", given),
+    return Mistake{fmt::format("unknown option \"{}\"", given),
                    near.empty() ? "" : fmt::format("did you mean \"--{}\"?", near), false};
   }
   if (!one.has_value) return Mistake{fmt::format("--{} needs a value", one.name), "", false};

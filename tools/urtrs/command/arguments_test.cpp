@@ -59,7 +59,7 @@ TEST(Arguments, ADoctorOfRdma) {
 
 TEST(Arguments, WordsThatCouldBeSeveralAreRefused) {
   EXPECT_EQ(bad({"s"}).message, "\"s\" is ambiguous: session, stats");
-  EXPECT_EQ(bad({"session", "x"}).message, "there is no command of session \"x\"");
+  EXPECT_EQ(bad({"session", "x"}).message, "unknown session command \"x\"");
 }
 
 TEST(Arguments, AMisspeltWordHasAHint) {

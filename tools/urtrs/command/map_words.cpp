@@ -39,7 +39,7 @@ tl::expected<MapWords, Mistake> map_words(const std::vector<std::string>& argume
   const bool slip = arguments[1] == "to" || tools::edit_distance(arguments[1], "from") == 1;
   if (at == 1 && arguments.size() > 2 && slip)
     return tl::unexpected(
-        Mistake{fmt::format("there is no word \"{}\" here", arguments[1]), "did you mean \"from\"?", false});
+        Mistake{fmt::format("unknown word \"{}\" here", arguments[1]), "did you mean \"from\"?", false});
   if (at == arguments.size()) return wrong("the server is missing behind \"from\"");
   words.from = arguments[at];
   for (std::size_t i = at + 1; i < arguments.size(); ++i) {
@@ -65,9 +65,9 @@ std::optional<Mistake> wrong_map_options(const MapOptions& options) {
   const std::array fabrics{"tcp", "libfabric", "verbs"};
   if (!options.fabric.empty() && std::find(fabrics.begin(), fabrics.end(), options.fabric) == fabrics.end()) {
     const std::string near = tools::nearest_word(options.fabric, fabrics);
-    return Mistake{fmt::format("there is no fabric \"{}\"", options.fabric),
-                   near.empty() ? "it is tcp, libfabric or verbs" : fmt::format("did you mean \"{}\"?", near),
-                   false};
+    return Mistake{
+        fmt::format("unknown fabric \"{}\"", options.fabric),
+        near.empty() ? "expected tcp, libfabric or verbs" : fmt::format("did you mean \"{}\"?", near), false};
   }
   std::string_view device = options.nbd;
   if (device.empty() || device == "auto") return std::nullopt;

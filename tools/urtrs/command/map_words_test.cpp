@@ -68,7 +68,7 @@ TEST(MapWords, OptionsThatNobodyHasToBeAskedFor) {
   for (const std::string port : {"0", "65536", "x", "-1", "1x", "999999999999999999999"})
     EXPECT_EQ(told(&MapOptions::port, port), "--port is 1 to 65535, not \"" + port + "\"");
   EXPECT_EQ(told(&MapOptions::port, "65535"), "");
-  EXPECT_EQ(told(&MapOptions::fabric, "vrbs"), "there is no fabric \"vrbs\"");
+  EXPECT_EQ(told(&MapOptions::fabric, "vrbs"), "unknown fabric \"vrbs\"");
   EXPECT_EQ(told(&MapOptions::fabric, "verbs"), "");
   for (const std::string device :
        {"/dev/sda", "sda", "nbd", "nbd0p1", "/dev/nbdx", "/dev/mapper/nbd0", "nbd100000"})

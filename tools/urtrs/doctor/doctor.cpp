@@ -77,7 +77,7 @@ bool look_at_rdma_devices(const Host& host, bool needed, Findings& to) {
   constexpr const char* kManager = "/dev/infiniband/rdma_cm";
   Finding found{"RDMA access", Grade::ok, fmt::format("{} can be used", kManager), ""};
   if (!host.exists(kManager)) {
-    found = {"RDMA access", Grade::warn, fmt::format("there is no {}", kManager), "modprobe rdma_ucm"};
+    found = {"RDMA access", Grade::warn, fmt::format("{} does not exist", kManager), "modprobe rdma_ucm"};
   } else if (!host.may_use(kManager)) {
     found = {"RDMA access", Grade::warn, fmt::format("this user may not open {}", kManager),
              "run as root, or add the user to the group of the file"};
@@ -128,7 +128,7 @@ void look_at_storage(const Host& host, Findings& to) {
 
 void look_at_fuse(const Host& host, Findings& to) {
   if (!host.exists("/dev/fuse"))
-    to.push_back({"fuse", Grade::warn, "there is no /dev/fuse; needed for urtrs-fs", "modprobe fuse"});
+    to.push_back({"fuse", Grade::warn, "/dev/fuse does not exist; needed for urtrs-fs", "modprobe fuse"});
   else if (host.program("fusermount3").empty())
     to.push_back({"fuse", Grade::warn, "fusermount3 is not installed; needed for urtrs-fs without root",
                   "apt-get install fuse3"});

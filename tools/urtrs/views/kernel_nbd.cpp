@@ -83,7 +83,7 @@ std::optional<rpc::Error> check_kernel_nbd(const NbdHost& host, const NbdWish& w
     return refusal(EPERM, "only root can attach a device of the kernel",
                    "run it with sudo, or use the URI without --nbd");
   if (!std::filesystem::exists(host.devices + "/nbd0"))
-    return refusal(ENODEV, fmt::format("there is no {}/nbd0", host.devices),
+    return refusal(ENODEV, fmt::format("{}/nbd0 does not exist", host.devices),
                    "modprobe nbd; where the kernel has no such module, use the URI without --nbd");
   if (const auto kernel = host.kernel(); !kernel) return kernel_refuses(kernel.error());
   if (host.keeper_runs() == false)

@@ -23,8 +23,7 @@ TEST(ConfigCheck, CheckWarnsOfAGroupThatIsNotThere) {
   const CommandLine check =
       parse_command_line({"--check-config", "-e", "a=mem:1M", "--port=0", "--control-group=no such group"});
   EXPECT_EQ(check.exit_code, 0);
-  EXPECT_NE(check.errors.find("warning: control_group: there is no group \"no such group\""),
-            std::string::npos)
+  EXPECT_NE(check.errors.find("warning: control_group: no group named \"no such group\""), std::string::npos)
       << check.errors;
   EXPECT_EQ(
       parse_command_line({"--check-config", "-e", "a=mem:1M", "--port=0", "--control-group=root"}).errors,

@@ -78,7 +78,7 @@ Answer no_session(const attributes::ServerModel& model, const std::string& name)
   std::vector<std::string> names;
   for (const ServerSessionStatus& one : model.sessions) names.push_back(one.name);
   const std::string near = tools::nearest_word(name, names);
-  return refuse(Code::no_such_thing, fmt::format("there is no session \"{}\"", name),
+  return refuse(Code::no_such_thing, fmt::format("no session named \"{}\"", name),
                 near.empty() ? "\"urtrs session list\" shows all" : fmt::format("did you mean \"{}\"?", near),
                 ENOENT);
 }
@@ -239,7 +239,7 @@ Answer debug_dump(const Asked& asked) {
 Answer log_level(const Asked& asked) {
   const std::string level = text_of(asked, "level");
   if (!asked.target.set_log_level(level))
-    return refuse(Code::invalid_params, fmt::format("there is no log level \"{}\"", level),
+    return refuse(Code::invalid_params, fmt::format("unknown log level \"{}\"", level),
                   "trace, debug, info, warn or error", EINVAL);
   return json::object();
 }
@@ -362,7 +362,7 @@ void Control::handle(const rpc::Caller& caller, const rpc::Request& request, con
     std::vector<std::string> names;
     for (const Method& one : all) names.emplace_back(one.name);
     const std::string near = tools::nearest_word(request.method, names);
-    return reply.error({Code::no_such_method, fmt::format("there is no method \"{}\"", request.method),
+    return reply.error({Code::no_such_method, fmt::format("unknown method \"{}\"", request.method),
                         near.empty() ? "" : fmt::format("did you mean \"{}\"?", near), 0});
   }
   if (method->changes) {

@@ -59,7 +59,7 @@ Answer missing(const char* key, const char* form) {
 std::optional<rpc::Error> wrong_session(const Asked& asked, const ClientModel& model) {
   const std::string name = text_of(asked, "session");
   if (name.empty() || name == model.session) return std::nullopt;
-  return rpc::Error{Code::no_such_thing, fmt::format("there is no session \"{}\"", name),
+  return rpc::Error{Code::no_such_thing, fmt::format("no session named \"{}\"", name),
                     fmt::format("the session of this client is \"{}\"", model.session), ENOENT};
 }
 
@@ -191,7 +191,7 @@ Answer session_policy(const Asked& asked) {
   const std::string text = text_of(asked, "policy");
   const auto policy = parse_policy(text);
   if (!policy)
-    return refuse(Code::invalid_params, fmt::format("there is no policy \"{}\"", text),
+    return refuse(Code::invalid_params, fmt::format("unknown policy \"{}\"", text),
                   "rr (round-robin), mi (min-inflight) or ml (min-latency)", EINVAL);
   return outcome(asked.target.set_policy(*policy), "setting the policy");
 }
@@ -289,7 +289,7 @@ tl::expected<const Method*, rpc::Error> method_of(const std::string& name) {
   std::vector<std::string> names;
   for (const Method& one : all) names.emplace_back(one.name);
   const std::string near = tools::nearest_word(name, names);
-  return tl::unexpected(rpc::Error{Code::no_such_method, fmt::format("there is no method \"{}\"", name),
+  return tl::unexpected(rpc::Error{Code::no_such_method, fmt::format("unknown method \"{}\"", name),
                                    near.empty() ? "" : fmt::format("did you mean \"{}\"?", near), 0});
 }
 
@@ -327,8 +327,8 @@ void device_map(const Asked& asked, const rpc::Reply& reply) {
       reply.error({error == ENOENT ? Code::no_such_thing : Code::failed, why, {}, error});
     });
   }
-  reply.error({Code::invalid_params, fmt::format("there is no access mode \"{}\"", mode),
-               "ro, rw or migration", EINVAL});
+  reply.error(
+      {Code::invalid_params, fmt::format("unknown access mode \"{}\"", mode), "ro, rw or migration", EINVAL});
 }
 
 }  // namespace

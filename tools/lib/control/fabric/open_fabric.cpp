@@ -24,7 +24,7 @@ Opened open_fabric(const FabricChoice& choice) {
   if (std::string wrong = foreign_option_error(choice); !wrong.empty())
     return tl::unexpected(std::move(wrong));
   if (choice.fabric != "libfabric")
-    return tl::unexpected("there is no fabric '" + choice.fabric + "'; choose tcp, libfabric or verbs");
+    return tl::unexpected("unknown fabric '" + choice.fabric + "'; choose tcp, libfabric or verbs");
   return open_with_auth(choice, open_libfabric);
 }
 

@@ -50,8 +50,7 @@ TEST(OpenFabric, AClientDoesNotLeaveTlsToItsServer) {
 TEST(OpenFabric, WhatIsItsOwnIsTaken) {
   EXPECT_EQ(refusal("tcp", [](FabricChoice& choice) { choice.crc = true; }), "");
   EXPECT_EQ(refusal("tcp", [](FabricChoice&) {}), "");
-  EXPECT_EQ(refusal("other", [](FabricChoice&) {}),
-            "there is no fabric 'other'; choose tcp, libfabric or verbs");
+  EXPECT_EQ(refusal("other", [](FabricChoice&) {}), "unknown fabric 'other'; choose tcp, libfabric or verbs");
 }
 
 }  // namespace

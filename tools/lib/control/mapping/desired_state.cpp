@@ -103,7 +103,7 @@ std::optional<Refusal> check_session(const SessionWish& one) {
                   "name");
   if (one.port == 0) return refuse(EINVAL, "0 is no port, 1 to 65535", "port");
   if (std::find(kFabrics.begin(), kFabrics.end(), one.fabric) == kFabrics.end())
-    return refuse(EINVAL, fmt::format("there is no fabric \"{}\": tcp, libfabric or verbs", one.fabric),
+    return refuse(EINVAL, fmt::format("unknown fabric \"{}\": tcp, libfabric or verbs", one.fabric),
                   "fabric");
   std::vector<PathAddress> known;
   for (const std::string& text : one.paths) {

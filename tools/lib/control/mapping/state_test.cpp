@@ -86,7 +86,7 @@ TEST(StateText, EveryChangedMemberIsRefused) {
   }
   state = good();
   state["sessions"][0]["fabric"] = "ib";
-  EXPECT_NE(why(state).find("there is no fabric \"ib\""), std::string::npos);
+  EXPECT_NE(why(state).find("unknown fabric \"ib\""), std::string::npos);
 }
 
 TEST(StateText, MembersThatAreMissingOrUnknownAreRefused) {

@@ -100,7 +100,7 @@ std::unique_ptr<Device> open_device(const System& system, const std::string& nam
     if (device->port != 0) choose_gid(system, *device);
     return device;
   }
-  why = "there is no such device";
+  why = "no such device";
   return nullptr;
 }
 

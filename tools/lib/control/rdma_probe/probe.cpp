@@ -70,10 +70,11 @@ Lines probe(const System& system, const Wanted& wanted, const Pace& pace) {
     lines.push_back(
         {.check = "RDMA devices",
          .grade = Grade::failed,
-         .what = there ? std::string("this host has none")
-                 : all.empty()
-                     ? fmt::format("there is no \"{}\", and no other: this host has none", wanted.device)
-                     : fmt::format("there is no \"{}\", but {}", wanted.device, fmt::join(all, ", ")),
+         .what =
+             there ? std::string("this host has no RDMA device")
+             : all.empty()
+                 ? fmt::format("no RDMA device named \"{}\": this host has no RDMA device", wanted.device)
+                 : fmt::format("no RDMA device named \"{}\", only {}", wanted.device, fmt::join(all, ", ")),
          .remedy = all.empty() ? "rdma link add rxe0 type rxe netdev INTERFACE makes one of soft-RoCE"
                                : "rdma link lists them"});
   for (const std::string& name : all) {

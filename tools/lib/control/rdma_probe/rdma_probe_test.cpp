@@ -105,11 +105,11 @@ TEST(Probe, EachAdapterIsProbedOrTheOneThatIsAskedFor) {
   EXPECT_EQ(devices(""), (std::set<std::string>{"hfi1_0", "mlx5_0"}));
   EXPECT_EQ(devices("hfi1_0"), std::set<std::string>{"hfi1_0"});
   const Lines none = probe(PlayedSystem(), {.device = "mlx5_7", .rounds = {}}, short_pace());
-  expect_report(none, "RDMA devices", Grade::failed, "there is no \"mlx5_7\", but hfi1_0, mlx5_0");
+  expect_report(none, "RDMA devices", Grade::failed, "no RDMA device named \"mlx5_7\", only hfi1_0, mlx5_0");
   mock_hca::reset({});
   expect_report(probe(PlayedSystem(), {}, short_pace()), "RDMA devices", Grade::failed, "has none");
   expect_report(probe(PlayedSystem(), {.device = "mlx5_7", .rounds = {}}, short_pace()), "RDMA devices",
-                Grade::failed, "there is no \"mlx5_7\", and no other: this host has none");
+                Grade::failed, "no RDMA device named \"mlx5_7\": this host has no RDMA device");
 }
 
 // --- facts about the host ---

@@ -298,7 +298,7 @@ tl::expected<std::unique_ptr<Server>, std::string> Server::listen(asio::io_conte
     const struct group* found = ::getgrnam(options.group.c_str());
     if (found == nullptr)
       return tl::unexpected(
-          fmt::format("the control socket \"{}\": there is no group \"{}\"; \"getent group\" lists them, and "
+          fmt::format("the control socket \"{}\": no group named \"{}\"; \"getent group\" lists them, and "
                       "\"groupadd --system {}\" makes it",
                       path, options.group, options.group));
     group = found->gr_gid;

@@ -72,7 +72,7 @@ class RpcServerTest : public testing::Test {
       reply.subscribe();
       return reply.result(json::object());
     }
-    reply.error({Code::no_such_method, "there is no method " + request.method, "", 0});
+    reply.error({Code::no_such_method, "unknown method " + request.method, "", 0});
   }
   Client client() {
     auto connected = Client::connect(options.path);
