@@ -87,7 +87,7 @@ void add_output(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("--peer", options.peer, "whom it describes");
   app.add_option("--trace", options.trace_directory,
                  "one trace a case into that directory, for urtrs-replay");
-  app.add_flag("--version", texts.version, "print version, fabrics and compiler, then leave");
+  app.add_flag("--version", texts.version, "print version, fabrics and compiler, and exit");
 }
 
 void judge_targets(const Texts& texts, Options& options, std::string& errors) {

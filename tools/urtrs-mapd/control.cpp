@@ -89,7 +89,7 @@ std::optional<std::string> session_with(const Asked& asked, const std::string& d
     if (!session.empty()) {
       asked.refuse(Code::failed,
                    fmt::format("the sessions \"{}\" and \"{}\" have a device \"{}\"", session, name, device),
-                   "say which session");
+                   "name the session");
       return std::nullopt;
     }
     session = name;

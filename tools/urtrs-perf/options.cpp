@@ -155,7 +155,7 @@ void add_output(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("--rounds", options.rounds, "of --compare-raw")
       ->check(CLI::Range(1u, 100u))
       ->capture_default_str();
-  app.add_flag("--version", texts.version, "print version, fabrics and compiler, then leave");
+  app.add_flag("--version", texts.version, "print version, fabrics and compiler, and exit");
 }
 
 class Judge {

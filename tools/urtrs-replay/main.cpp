@@ -41,7 +41,7 @@ int run(int argc, char** argv) {
   use_help(app);
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text("urtrs-replay"),
-                       "print version, fabrics and compiler, then leave");
+                       "print version, fabrics and compiler, and exit");
   app.footer(std::string("Example:\n  urtrs-replay replay run.rtrc\n\n") + kExitCodes);
   Runner runner;
   add_commands(app, runner);

@@ -233,7 +233,7 @@ void set_up(CLI::App& app) {
   use_help(app);
   app.require_subcommand(1);
   app.set_version_flag("--version", rtrs::tools::version_text("urtrs-sim"),
-                       "print version, fabrics and compiler, then leave");
+                       "print version, fabrics and compiler, and exit");
 }
 
 int command(int argc, char** argv) {

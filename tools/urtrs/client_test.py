@@ -210,7 +210,7 @@ def test_clients_that_do_not_answer_are_told(web1, start, ends):
     done = subprocess.run([URTRS, "client", "session", "list", "--json"], capture_output=True, text=True, timeout=BOUND, check=True)
     assert [one["sessname"] for one in json.loads(done.stdout)["sessions"]] == ["web1"]
     assert sorted(done.stderr.splitlines()) == sorted(
-        f"urtrs: left out, because it does not answer: {os.environ['URTRS_RUNTIME_DIR']}/client-{one.pid}.sock" for one in stopped)
+        f"urtrs: skipped, because it does not answer: {os.environ['URTRS_RUNTIME_DIR']}/client-{one.pid}.sock" for one in stopped)
 
 
 def test_those_whose_queue_is_full_hold_up_the_others_once(web1, start, ends):
@@ -228,7 +228,7 @@ def test_those_whose_queue_is_full_hold_up_the_others_once(web1, start, ends):
         first.connect(full[-1])
     done = subprocess.run([URTRS, "client", "session", "list", "--json"], capture_output=True, text=True, timeout=BOUND, check=True)
     assert sorted(one["sessname"] for one in json.loads(done.stdout)["sessions"]) == ["web1", "web2"]
-    assert sorted(done.stderr.splitlines()) == sorted(f"urtrs: left out, because it does not answer: {one}" for one in full)
+    assert sorted(done.stderr.splitlines()) == sorted(f"urtrs: skipped, because it does not answer: {one}" for one in full)
 
 
 def test_completion_offers_live_names(web1):

@@ -78,7 +78,7 @@ tl::expected<All, rpc::Error> clients(const Options& options, bool tells = false
   }
   if (all.empty()) return tl::unexpected(std::move(error));
   for (const std::string& socket : silent)
-    if (tells) std::fprintf(stderr, "urtrs: left out, because it does not answer: %s\n", socket.c_str());
+    if (tells) std::fprintf(stderr, "urtrs: skipped, because it does not answer: %s\n", socket.c_str());
   return all;
 }
 
@@ -108,7 +108,7 @@ tl::expected<One*, rpc::Error> of_session(All& all, const std::string& session) 
     if (found != nullptr)
       return tl::unexpected(rpc::Error{rpc::Code::failed,
                                        fmt::format("two clients have a session \"{}\"", session),
-                                       "say which with --socket", EINVAL});
+                                       "choose one with --socket", EINVAL});
     found = &one;
   }
   if (found == nullptr) return tl::unexpected(no_session(all, session));
@@ -124,7 +124,7 @@ tl::expected<One*, rpc::Error> of_device(All& all, const std::string& device, co
       if (found != nullptr)
         return tl::unexpected(rpc::Error{rpc::Code::failed,
                                          fmt::format("two sessions have a device \"{}\"", device),
-                                         "say which with --socket", EINVAL});
+                                         "choose one with --socket", EINVAL});
       found = &one;
     }
   }
@@ -226,7 +226,7 @@ std::optional<Mistake> take_size(const std::string& text, json& parameters) {
   const auto size = options::parse_size(text);
   if (!size) return Mistake{size.error(), "", false};
   if (*size % kSector != 0)
-    return Mistake{fmt::format("\"{}\" is no size of a device", text), "it has whole sectors of 512 bytes",
+    return Mistake{fmt::format("\"{}" is not a valid device size", text), "it must be a multiple of 512 bytes",
                    false};
   parameters["sectors"] = std::to_string(*size / kSector);
   return std::nullopt;
@@ -252,9 +252,11 @@ int change_device(const Command& command, All& all) {
     else if (i == 1)
       session = words[i];
     else
-      return fail(Mistake{fmt::format("\"{}\" is no argument of unmap; the last may be \"force\"", words[i]),
-                          "", false},
-                  as_json);
+      return fail(
+          Mistake {
+            fmt::format("\"{}" is not an argument of unmap; the last may be \"force\"", words[i]), "", false
+          },
+          as_json);
   }
   const auto one = of_device(all, words[0], session);
   return one ? call(**one, "device." + command.verb, parameters, command.options)

@@ -347,7 +347,7 @@ def test_without_a_daemon(run_folder):
 
 def test_two_daemons_have_to_be_named(server, urtrsd):
     urtrsd("--export=a=mem:1M")
-    assert "say which with --socket" in urtrs("session", "list", code=3)
+    assert "choose one with --socket" in urtrs("session", "list", code=3)
     both = json.loads(urtrs("daemons", "--json"))["daemons"]
     assert len(both) == 2
     urtrs("session", "list", f"--socket={both[0]['socket']}")

@@ -129,12 +129,10 @@ std::optional<Mistake> wrong_words(const Command& command) {
     return Mistake{fmt::format("unknown command \"urtrs debug {}\"", words[0]), "expected dump", false};
   if (command.noun == "export" && command.verb == "remove")
     if (words.size() == 2 && words[1] != "force")
-      return Mistake{fmt::format("behind the name there is \"force\" or nothing, not \"{}\"", words[1]), "",
-                     false};
+      return Mistake{fmt::format("only \"force\" may follow the name, not \"{}\"", words[1]), "", false};
   if (command.noun == "device" && command.verb == "close")
     if (words.size() == 3 && words[2] != "force")
-      return Mistake{fmt::format("behind the session there is \"force\" or nothing, not \"{}\"", words[2]),
-                     "", false};
+      return Mistake{fmt::format("only \"force\" may follow the session, not \"{}\"", words[2]), "", false};
   if (command.verb != "trace") return std::nullopt;
   const bool takes_file = words[0] == "start" || words[0] == "dump";
   if (!takes_file && words[0] != "stop")

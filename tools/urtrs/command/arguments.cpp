@@ -177,38 +177,42 @@ std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options&
   if (one.name == "socket") {
     options.socket = one.value;
   } else if (one.name == "fields") {
-    if (one.value.empty()) return Mistake{"--fields names none", "for example --fields=state,+reads", false};
+    if (one.value.empty()) return Mistake{"--fields is empty", "for example --fields=state,+reads", false};
     take_fields(one.value, options.fields);
   } else if (one.name == "unit") {
     if (one.value.size() != 1 || kUnits.find(one.value) == std::string::npos)
-      return Mistake{fmt::format("--unit is one of B, K, M, G, T, P, E, not \"{}\"", one.value), "", false};
+      return Mistake{fmt::format("--unit: expected one of B, K, M, G, T, P, E, got \"{}\"", one.value), "",
+                     false};
     options.unit = one.value[0];
   } else if (one.name == "interval") {
     const auto value = number(0.1, false);
     if (!value)
-      return Mistake{fmt::format("--interval is seconds, 0.1 or more, not \"{}\"", one.value), "", false};
+      return Mistake{fmt::format("--interval: expected seconds, 0.1 or more, got \"{}\"", one.value), "",
+                     false};
     options.interval = *value;
   } else if (one.name == "count") {
     const auto value = number(1);
     if (!value)
-      return Mistake{fmt::format("--count is a whole number, 1 or more, not \"{}\"", one.value), "", false};
+      return Mistake{fmt::format("--count: expected a whole number, 1 or more, got \"{}\"", one.value), "",
+                     false};
     options.count = static_cast<unsigned>(*value);
   } else if (one.name == "nbd-wait") {
     const auto value = number(1);
     if (!value || *value > kMaxNbdWait)
-      return Mistake{fmt::format("--nbd-wait is seconds, 1 to {}, not \"{}\"", kMaxNbdWait, one.value), "",
-                     false};
+      return Mistake{fmt::format("--nbd-wait: expected seconds, 1 to {}, got \"{}\"", kMaxNbdWait, one.value),
+                     "", false};
     options.map.nbd_wait = static_cast<unsigned>(*value);
   } else if (one.name == "rounds") {
     const auto value = number(1);
-    if (!value) return Mistake{fmt::format("--rounds is 1 to 1000000, not \"{}\"", one.value), "", false};
+    if (!value)
+      return Mistake{fmt::format("--rounds: expected 1 to 1000000, got \"{}\"", one.value), "", false};
     options.rdma.rounds = static_cast<std::uint64_t>(*value);
   } else if (std::string* const text =
                  one.name == "rdma-device" ? &options.rdma.device : text_option(one.name, options.map)) {
     if (one.value.empty()) return Mistake{fmt::format("--{} needs a value", one.name), "", false};
     *text = one.value;
   } else {
-    return Mistake{fmt::format("--{} has no value", one.name), "", false};
+    return Mistake{fmt::format("--{} takes no value", one.name), "", false};
   }
   return std::nullopt;
 }
@@ -260,16 +264,16 @@ std::optional<Mistake> check_options(const Command& command) {
                    "write --rdma too", false};
   const bool other = rdma.listens || !command.arguments.empty();
   if (probes && other && !rdma.device.empty())
-    return Mistake{"--rdma-device is for a test without a peer", "an address has a device of its own", false};
+    return Mistake{"--rdma-device is for a test without a peer", "the address already selects the device",
+                   false};
   if (command.verb == "doctor" && !probes && !command.arguments.empty())
     return Mistake{"an address is for \"urtrs doctor --rdma\"", "", false};
   MapOptions map = command.options.map;
   if (probes && other) map.port.clear();
   if (map != MapOptions{} && (command.verb != "map" || is_client(command.noun)))
     return Mistake{
-        "--run, --nbd, --nbd-wait, --port, --fabric, --session, --idempotent and those of tls and auth are "
-        "for \"urtrs "
-        "map\"",
+        "--run, --nbd, --nbd-wait, --port, --fabric, --session, --idempotent and the tls and auth options "
+        "are for \"urtrs map\"",
         "", false};
   return std::nullopt;
 }

@@ -111,14 +111,14 @@ std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
     options[key] = app.add_option(flag_of(key), flags.values[key])->group("");
   }
   app.add_flag("--check-config", flags.check,
-               "check configuration, devices, fabric and addresses to listen on, then leave");
+               "check configuration, devices, fabric and addresses to listen on, and exit");
   app.add_flag("--json", flags.json, "with --check-config or --version: the answer as JSON");
   app.add_flag("--print-config", flags.print, "print the resulting configuration and exit");
   app.add_flag("--origin", flags.origin,
                "with --print-config: say behind each value where it comes from, a flag, a variable of the "
                "environment, a line of the file, or the default");
   app.set_version_flag("--version", tools::version_text("urtrsd"),
-                       "print version, fabrics and compiler, then leave");
+                       "print version, fabrics and compiler, and exit");
   return options;
 }
 

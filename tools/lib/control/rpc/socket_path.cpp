@@ -125,7 +125,7 @@ tl::expected<std::string, Error> only_socket(std::string_view program) {
   return tl::unexpected(
       Error{Code::failed,
             fmt::format("{} {} processes are running: {}", found.size(), program, fmt::join(found, ", ")),
-            "say which with --socket", EINVAL});
+            "choose one with --socket", EINVAL});
 }
 
 }  // namespace rtrs::rpc
