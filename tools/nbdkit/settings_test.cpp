@@ -197,7 +197,7 @@ TEST(Settings, AChecksumIsForTheFabricThatHasOne) {
   EXPECT_TRUE(settings.fabric.crc);
   EXPECT_EQ(why(settings.complete("h", 1, "/")), "accepted");
   ASSERT_TRUE(settings.set("fabric", "libfabric"));
-  EXPECT_EQ(why(settings.complete("h", 1, "/")), "crc= belongs to fabric=tcp, and another fabric is given");
+  EXPECT_EQ(why(settings.complete("h", 1, "/")), "crc= requires fabric=tcp");
 }
 
 // nbdkit may change its working directory before the files are read.
@@ -228,7 +228,7 @@ TEST(Settings, FilesOfTlsAreThoseOfTheFolderInWhichItWasStarted) {
 TEST(Settings, SaysWhatIsMissing) {
   Settings settings;
   EXPECT_EQ(why(settings.complete("h", 1, "/")),
-            "no path= is given: the address of the server, e.g. path=10.0.0.2");
+            "path= is missing: the address of the server, for example path=10.0.0.2");
   ASSERT_TRUE(settings.set("path", "10.0.0.2"));
   ASSERT_TRUE(settings.set("session", "a/b"));
   EXPECT_EQ(why(settings.complete("h", 1, "/")), "session=a/b: '/' and '.' are not allowed");
@@ -262,7 +262,7 @@ TEST(Settings, AFileServesOnePurpose) {
     ASSERT_TRUE(settings.set(keys[0], "x/../f"));
     ASSERT_TRUE(settings.set(keys[1], "/home/me/f"));
     EXPECT_EQ(why(settings.complete("h", 1, "/home/me")),
-              std::string(keys[1]) + "=/home/me/f: is the file of " + keys[0] + "= too; name another file");
+              std::string(keys[1]) + "=/home/me/f: is the file of " + keys[0] + "= too; use another file");
   }
 }
 
@@ -315,7 +315,7 @@ TEST(Settings, ReadOnlyOfNbdkitIsTheDefaultModeAndContradictsAWritableOne) {
   EXPECT_EQ(settings.access_mode, wire::rnbd::AccessMode::read_only);
   ASSERT_TRUE(settings.set("access_mode", "rw"));
   EXPECT_EQ(why(settings.complete("h", 1, "/")),
-            "access_mode=rw: nbdkit -r asks for a read-only device; leave one of the two out");
+            "access_mode=rw: nbdkit -r makes the device read-only; remove one of the two");
 }
 
 TEST(Settings, ReadOnlyIsFoundInEveryFormThatNbdkitTakes) {
@@ -346,7 +346,7 @@ TEST(Settings, WhichDevicesAreExportsIsForSessionsWithoutDevices) {
   EXPECT_TRUE(settings.only_mapped);
   ASSERT_EQ(why(settings.set("device", "d")), "accepted");
   EXPECT_EQ(why(settings.complete("host", 1, "/")),
-            "exports= is for a session without device=; leave one of the two out");
+            "exports= and device= exclude each other; remove one of them");
 }
 
 }  // namespace

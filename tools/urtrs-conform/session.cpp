@@ -128,7 +128,7 @@ bool can_write(const Options& options) {
   std::error_code error;
   std::filesystem::create_directories(options.trace_directory, error);
   if (error)
-    fmt::print(stderr, "urtrs-conform: cannot make the folder {} for traces: {}\n", options.trace_directory,
+    fmt::print(stderr, "urtrs-conform: cannot create the folder {} for traces: {}\n", options.trace_directory,
                error.message());
   return !error;
 }

@@ -196,7 +196,7 @@ std::string wrong_parameter(const Method& method, const json& params) {
   for (const auto& [key, value] : params.items()) {
     if (std::find(method.parameters.begin(), method.parameters.end(), key) == method.parameters.end())
       return fmt::format("{} has no parameter \"{}\"", method.name, key);
-    if (!value.is_string()) return fmt::format("parameter \"{}\" of {} is a string", key, method.name);
+    if (!value.is_string()) return fmt::format("parameter \"{}\" of {} must be a string", key, method.name);
     if (value.get_ref<const std::string&>().find('\0') != std::string::npos)
       return fmt::format("parameter \"{}\" of {} has a zero byte", key, method.name);
   }
@@ -220,11 +220,11 @@ void handle(Keeper& keeper, const Options& options, const rpc::Caller& caller, c
     return asked.refuse(
         Code::not_permitted,
         fmt::format("{} is not permitted for user {}, who may only read", found->name, caller.uid),
-        "ask as root, as the user of urtrs-mapd, or as a member of the group of the socket", EPERM);
+        "run this as root, as the user of urtrs-mapd, or as a member of the group of the socket", EPERM);
   if (std::string wrong = wrong_parameter(*found, request.params); !wrong.empty())
     return asked.refuse(Code::invalid_params, std::move(wrong));
   if (found->changes)
-    log(6, fmt::format("control: {} {} asked by process {} of user {}", found->name,
+    log(6, fmt::format("control: {} {} requested by process {} of user {}", found->name,
                        tools::json_text(request.params), caller.pid, caller.uid));
   found->serve(asked);
 }

@@ -50,7 +50,7 @@ tl::expected<std::uint16_t, Refusal> port_in(const std::string& text) {
   const bool digits = text.size() <= 5 && text.find_first_not_of("0123456789") == std::string::npos;
   const unsigned long number = digits && !text.empty() ? std::stoul(text) : 0;
   if (number == 0 || number > 65535)
-    return tl::unexpected(Refusal{EINVAL, fmt::format("\"{}\" is no port, 1 to 65535", text)});
+    return tl::unexpected(Refusal{EINVAL, fmt::format("\"{}\" is not a valid port (1 to 65535)", text)});
   return static_cast<std::uint16_t>(number);
 }
 

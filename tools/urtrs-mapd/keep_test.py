@@ -71,7 +71,7 @@ def test_a_map_with_one_more_path_is_refused_with_the_command_that_adds_it(mapd,
 
 def test_paths_that_are_refused(mapd, mapped, session, urtrs):
     before = paths(mapd)
-    for words, code, said in ((("127.0.0.1",), 1, "File exists"), (("a@b@c",), 2, "more than one '@'"), ((SECOND, "0"), 2, "is no port"),
+    for words, code, said in ((("127.0.0.1",), 1, "File exists"), (("a@b@c",), 2, "more than one '@'"), ((SECOND, "0"), 2, "is not a valid port"),
                               (("192.0.2.1@127.0.0.1",), 1, "not one of this host")):
         assert said in urtrs("client", "path", "add", session, *words, code=code), words
     assert mapd.ask("path.add", session="nobody", path=SECOND)["data"]["errno"] == 2

@@ -93,7 +93,7 @@ std::string prepare(const Options& options) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::path(options.state).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
-  if (error) return fmt::format("cannot make the folder \"{}\": {}", folder.string(), error.message());
+  if (error) return fmt::format("cannot create the folder \"{}\": {}", folder.string(), error.message());
   if (std::string why = take_lock(options.state + ".lock"); !why.empty()) return why;
   return take_lock(options.folder + "/urtrs-mapd.lock");
 }
@@ -120,8 +120,8 @@ tl::expected<Loaded, std::string> load(const std::string& file) {
     why = wishes.error().why;
     if (wishes.error().line != 0) why = fmt::format("line {}: {}", wishes.error().line, why);
     if (wishes.error().newer)
-      return tl::unexpected(
-          fmt::format("\"{}\" is of a later urtrs-mapd: {}; use that, or another --state", file, why));
+      return tl::unexpected(fmt::format(
+          "\"{}\" was written by a later urtrs-mapd: {}; use that version, or another --state", file, why));
   } else if (text.error() == EACCES) {
     return tl::unexpected(fmt::format("cannot read \"{}\": {}", file, why));
   }

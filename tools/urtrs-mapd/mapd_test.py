@@ -127,7 +127,7 @@ def test_refusals_keep_nothing(mapd, server, mapped, urtrs):
         assert mapd.ask("device.map", device=device, **{"from": "127.0.0.1"})["data"]["errno"] == 22, device
     assert "has no parameter" in mapd.ask("device.map", devise="disk1")["message"]
     assert mapd.ask("device.map", device="disk1", session="nobody")["data"]["errno"] == 2
-    assert "is a string" in mapd.ask("device.list", session=5)["message"]
+    assert "must be a string" in mapd.ask("device.list", session=5)["message"]
     assert "zero byte" in mapd.ask("device.unmap", device="disk0\0x")["message"]
     assert "did you mean \"device.map\"" in mapd.ask("device.mpa")["data"]["hint"]
     assert mapd.ask("device.map", device="disk1", session="s", **{"from": "127.0.0.1"})["data"]["errno"] == 22, "both"

@@ -48,7 +48,7 @@ TEST(MapdOptions, ParametersAreThoseOfThePlugin) {
             "unknown parameter 'tls_kesy'; did you mean tls_keys=? nbdkit-urtrs --help lists them all");
   EXPECT_EQ(why({"queue_depth=0"}), "queue_depth=0: expected a whole number from 1 to 1024");
   EXPECT_EQ(why({"tls=allow"}), "tls=allow: it is for servers; a client uses require or off");
-  EXPECT_EQ(why({"tls_identity=web1"}), "tls_identity chooses one of tls_keys, which are not given");
+  EXPECT_EQ(why({"tls_identity=web1"}), "tls_identity requires tls_keys");
   EXPECT_EQ(why({"auth_identity=web1", "fabric=verbs"}),
             "fabric= is not for all sessions; \"urtrs map\" gives what a session needs");
   EXPECT_EQ(why({"reconnect_min=5s", "reconnect_max=1s"}), "reconnect_min is longer than reconnect_max");
@@ -79,18 +79,15 @@ TEST(MapdParameters, ASessionHasItsOwnCredentialsOrThoseOfItsFabric) {
   EXPECT_EQ(wrong_parameters(wish_of("verbs"), {"tls_keys=/k"}), "TLS is for the fabric tcp, not for verbs");
   EXPECT_EQ(wrong_parameters(wish_of("tcp"), {"auth_keys=/a"}),
             "auth is for the fabrics verbs and libfabric; on tcp take tls_keys, which encrypts too");
-  EXPECT_EQ(wrong_parameters(wish_of("tcp"), {"rdma_device=rxe0"}),
-            "rdma_device= belongs to fabric=verbs, which is not given");
+  EXPECT_EQ(wrong_parameters(wish_of("tcp"), {"rdma_device=rxe0"}), "rdma_device= requires fabric=verbs");
 }
 
 TEST(MapdParameters, WhatUrtrsMapdWasGivenIsItsOwn) {
   const auto told = [](const mapping::SessionWish& wish, const Parameters& given) {
     return told_of(wish, given, wrong_parameters(wish, given));
   };
-  EXPECT_EQ(
-      told(wish_of("verbs"), {"policy=rr", "crc=on"}),
-      "crc= belongs to fabric=tcp, and another fabric is given; urtrs-mapd was started with \"crc=on\", for "
-      "every session");
+  EXPECT_EQ(told(wish_of("verbs"), {"policy=rr", "crc=on"}),
+            "crc= requires fabric=tcp; urtrs-mapd was started with \"crc=on\", for every session");
   EXPECT_EQ(
       told(wish_of("verbs"), {"tls_keys=/k"}),
       "TLS is for the fabric tcp, not for verbs; urtrs-mapd was started with \"tls_keys=/k\", for every "
@@ -99,10 +96,8 @@ TEST(MapdParameters, WhatUrtrsMapdWasGivenIsItsOwn) {
       told(wish_of("verbs"), {"tls_cert=/c", "tls_key=/k", "tls_ca=/a", "policy=rr"}),
       "TLS is for the fabric tcp, not for verbs; urtrs-mapd was started with \"tls_cert=/c\" \"tls_key=/k\" "
       "\"tls_ca=/a\", for every session");
-  EXPECT_EQ(
-      told(wish_of("verbs"), {"tls_keys=/k", "crc=on"}),
-      "crc= belongs to fabric=tcp, and another fabric is given; urtrs-mapd was started with \"crc=on\", for "
-      "every session")
+  EXPECT_EQ(told(wish_of("verbs"), {"tls_keys=/k", "crc=on"}),
+            "crc= requires fabric=tcp; urtrs-mapd was started with \"crc=on\", for every session")
       << "one at a time";
   // The credential comes from "urtrs map", so the text does not blame urtrs-mapd.
   EXPECT_EQ(told(wish_of("verbs", {{"tls_keys", "/k"}}), {"policy=rr"}),

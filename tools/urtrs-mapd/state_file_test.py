@@ -99,4 +99,4 @@ def test_a_hostile_state_file(mapd):
     mapd.start(ready=False)
     assert mapd.process.wait(BOUND) == 3
     assert mapd.state.exists(), "a later version is not damaged"
-    assert "of a later urtrs-mapd" in mapd.text()
+    assert "written by a later urtrs-mapd" in mapd.text()

@@ -116,7 +116,7 @@ def test_a_server_that_stands_still_is_given_up(record, urtrsd, tmp_path):
 
 
 @pytest.mark.parametrize("words, code, said", [
-    ([], 2, "no path= is given"), (["path"], 2, "is no parameter KEY=VALUE"), (["trace=x", "path=::1"], 2, "for the plugin alone"),
+    ([], 2, "path= is missing"), (["path"], 2, "is no parameter KEY=VALUE"), (["trace=x", "path=::1"], 2, "for the plugin alone"),
     (["path=127.0.0.1", "frobnicate=1"], 2, "unknown parameter"), (["path=127.0.0.1", "--writes=all"], 2, "--writes"),
     (["path=127.0.0.1", "device=a", "device=b", "--writes=skip"], 2, "device= names the one device"),
     (["path=127.0.0.1", "port=FREE", "connect_timeout=1s", "--writes=skip"], 3, "connection refused"),

@@ -101,7 +101,7 @@ def test_a_path_that_cannot_be_is_not_added(web1):
 
 
 def test_the_last_path_needs_force(web1):
-    assert "IO would stand still" in urtrs("client", "path", "remove", "web1", "0", code=1)
+    assert "IO would stop" in urtrs("client", "path", "remove", "web1", "0", code=1)
     assert "unknown argument \"now\" of remove" in urtrs("client", "path", "remove", "web1", "0", "now", code=2)
     assert paths() == ["connected"]
     client("path remove web1 0 force", "done")

@@ -237,7 +237,7 @@ def test_keys_of_root_that_a_group_of_the_process_may_read(start, keys, tmp_path
 def test_over_tcp_there_is_tls(urtrsd, keys):
     server = urtrsd("--export=d=mem:16M", f"--auth-keys={keys / 'server'}", ready=False)
     assert server.process.wait(BOUND) == 2
-    assert "give tls_keys instead" in server.text()
+    assert "use tls_keys instead" in server.text()
     done = run("nbdkit", "-f", "-U", "-", PLUGIN, "path=127.0.0.1", "device=d", f"auth_keys={keys / 'alice'}", "--run", "true")
     assert done.returncode != 0 and "on tcp take tls_keys" in done.stderr, done.stderr
 

@@ -65,7 +65,7 @@ def _session(server, ends):
 
 
 def test_strange_parameters_are_refused(line):
-    for method, params, why in (("server.show", {"bucket": "true"}, 'no parameter "bucket"'), ("log.level", {"level": 7}, "is a string"),
+    for method, params, why in (("server.show", {"bucket": "true"}, 'no parameter "bucket"'), ("log.level", {"level": 7}, "must be a string"),
                                 ("log.level", {"level": "info\0x"}, "has a zero byte"), ("log.level", {"level": "off"}, 'unknown log level "off"'),
                                 ("log.level", {}, "unknown log level"), ("trace.start", {"file": "x.rtrc"}, "\"x.rtrc\" is a relative path"),
                                 ("trace.dump", {"file": "x.rtrc"}, "\"x.rtrc\" is a relative path"), ("path.disconect", {}, "unknown method")):
@@ -97,7 +97,7 @@ def test_a_device_of_a_client_without_extensions_is_closed_by_force_alone(line, 
 def test_a_change_is_a_line_of_the_log_and_a_look_is_none(server, line):
     line.ask("server.show")
     line.ask("stats.reset", session="no\nbody")
-    server.logged(rf'control: stats.reset {{"session":"no\\nbody"}} asked by process {os.getpid()} of user {os.geteuid()}\n')
+    server.logged(rf'control: stats.reset {{"session":"no\\nbody"}} requested by process {os.getpid()} of user {os.geteuid()}\n')
     assert "server.show" not in server.text()
 
 

@@ -58,7 +58,7 @@ def test_the_page_on_a_unix_socket_is_that_of_one_daemon(urtrsd, tmp_path):
     metrics = tmp_path / "metrics.sock"
     first = urtrsd("--export=a=mem:1M", f"--metrics={metrics}")
     second = urtrsd("--export=a=mem:1M", f"--metrics={metrics}", ready=False)
-    assert second.process.wait(BOUND) == 3 and "another process listens there" in second.text()
+    assert second.process.wait(BOUND) == 3 and "another process listens on it" in second.text()
     first.end(9)
     second.start().ready()
     assert second.end() == 0 and not metrics.exists()

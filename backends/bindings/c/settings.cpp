@@ -140,10 +140,10 @@ tl::expected<std::unique_ptr<Fabric>, OpenFailed> open_fabric(const Settings& se
     return tl::unexpected(OpenFailed{EINVAL, "rdma_ settings are for the fabric verbs"});
   // Without keys or certificates these settings would silently disable TLS.
   if (!files.any() && !files.identity.empty())
-    return tl::unexpected(OpenFailed{EINVAL, "tls_identity chooses one of tls_keys, which are not given"});
+    return tl::unexpected(OpenFailed{EINVAL, "tls_identity requires tls_keys"});
   if (!files.any() && !files.server_name.empty())
-    return tl::unexpected(
-        OpenFailed{EINVAL, "tls_server_name is in the certificate of the server, and tls_ca is not given"});
+    return tl::unexpected(OpenFailed{
+        EINVAL, "tls_server_name requires tls_ca, because the name is in the certificate of the server"});
   tcp::TlsOptions tls;
   if (files.any()) {
     auto context = open_tls(files);

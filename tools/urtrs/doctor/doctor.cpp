@@ -166,7 +166,7 @@ void look_at_daemon(const Host& host, const DaemonFacts& one, Findings& to) {
   Finding found{"urtrsd", Grade::ok, fmt::format("{} at {}", one.version, one.socket), ""};
   if (!one.problem.empty())
     found = {"urtrsd", Grade::fail, fmt::format("{} cannot be asked: {}", one.socket, one.problem),
-             "look into its log: journalctl -u urtrsd"};
+             "see its log: journalctl -u urtrsd"};
   else if (one.version != host.version())
     found = {"urtrsd", Grade::warn,
              fmt::format("{} is version {}, this command is {}", one.socket,

@@ -18,7 +18,7 @@ void look_at_mapd(const Host& host, std::vector<Finding>& to) {
   for (const MapdFacts& one : running) {
     if (!one.problem.empty()) {
       to.push_back({"urtrs-mapd", Grade::fail, fmt::format("{} cannot be asked: {}", one.socket, one.problem),
-                    "look into its log: journalctl -u urtrs-mapd"});
+                    "see its log: journalctl -u urtrs-mapd"});
       continue;
     }
     to.push_back({"urtrs-mapd", Grade::ok,

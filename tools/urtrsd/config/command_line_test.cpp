@@ -237,7 +237,7 @@ TEST(CommandLine, WhatAnotherFabricHasIsAMistake) {
   const CommandLine provider = parse_command_line({"-e", "a=mem:1M", "--provider=shm"});
   EXPECT_EQ(provider.exit_code, 2);
   EXPECT_FALSE(provider.run);
-  EXPECT_NE(provider.errors.find("the provider 'shm' is one of the fabric libfabric, not of tcp"),
+  EXPECT_NE(provider.errors.find("the provider 'shm' belongs to the fabric libfabric, not to tcp"),
             std::string::npos)
       << provider.errors;
   EXPECT_TRUE(parse_command_line({"-e", "a=mem:1M", "--provider=shm", "--fabric=libfabric"}).run);

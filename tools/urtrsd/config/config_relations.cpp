@@ -66,7 +66,7 @@ void ConfigReader::check_relations() {
     report("", "TLS is for the fabric tcp, not for " + config_.fabric, "leave the settings of tls out");
   if (config_.fabric == "tcp" && !(config_.auth == tools::AuthChoice{}) && config_.auth.mode != "off")
     report("", "auth is for the fabrics verbs and libfabric, not for tcp",
-           "give tls_keys instead, which encrypts too");
+           "use tls_keys instead, which encrypts too");
   if (config_.fabric == "tcp") {
     const std::string why = tools::contradiction(config_.tls);
     if (!why.empty()) report("", why);

@@ -265,7 +265,7 @@ TEST(ConfigFile, EverySettingIsRead) {
   EXPECT_TRUE(reader.problems().empty());
   reader.check_relations();
   ASSERT_EQ(reader.problems().size(), 1U) << "no fabric has all of them";
-  EXPECT_NE(reader.problems()[0].message.find("one of the fabric libfabric"), std::string::npos);
+  EXPECT_NE(reader.problems()[0].message.find("belongs to the fabric libfabric"), std::string::npos);
   DaemonConfig expected;
   expected.listen = {"10.0.0.1", "::1"};
   expected.port = 1300;

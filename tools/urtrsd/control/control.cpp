@@ -295,7 +295,7 @@ Answer checked(const Method& method, const Asked& asked) {
                     fmt::format("parameter \"{}\" of {} has a zero byte", key, method.name));
     if (!value.is_string())
       return refuse(Code::invalid_params,
-                    fmt::format("parameter \"{}\" of {} is a string", key, method.name));
+                    fmt::format("parameter \"{}\" of {} must be a string", key, method.name));
   }
   return method.serve != nullptr ? method.serve(asked) : json();
 }
@@ -370,8 +370,8 @@ void Control::handle(const rpc::Caller& caller, const rpc::Request& request, con
       return reply.error(
           {Code::not_permitted,
            fmt::format("{} is not permitted for user {}, who may only read", method->name, caller.uid),
-           "ask as root, as the user of urtrsd, or as a member of the group of the socket", EPERM});
-    spdlog::info("control: {} {} asked by process {} of user {}", method->name,
+           "run this as root, as the user of urtrsd, or as a member of the group of the socket", EPERM});
+    spdlog::info("control: {} {} requested by process {} of user {}", method->name,
                  tools::json_text(request.params), caller.pid, caller.uid);
   }
   const Asked asked{target_, request.params};

@@ -86,7 +86,7 @@ std::unique_ptr<Device> open_device(const System& system, const std::string& nam
       return nullptr;
     }
     if (const int error = ibv_query_device(device->context.get(), &device->attributes); error != 0) {
-      why = "it does not tell its limits: " + errno_text(error);
+      why = "cannot query its limits: " + errno_text(error);
       return nullptr;
     }
     for (unsigned port = 1; port <= device->attributes.phys_port_cnt && device->port == 0; ++port) {

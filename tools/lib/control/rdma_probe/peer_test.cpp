@@ -65,7 +65,7 @@ TEST_F(PeerTest, APortThatIsTakenCannotBeListenedOn) {
   EXPECT_TRUE(says(lines, Grade::failed, "cannot listen on 192.0.2.1")) << text_of(lines);
   EXPECT_TRUE(says(listen_for_peers({.address = "192.0.2.77"}, test_pace()), Grade::failed, "cannot listen"));
   EXPECT_TRUE(
-      says(listen_for_peers({.address = "192.0.2.256"}, test_pace()), Grade::failed, "is no address"));
+      says(listen_for_peers({.address = "192.0.2.256"}, test_pace()), Grade::failed, "is not an address"));
 }
 
 TEST_F(PeerTest, WhereNobodyComesTheTimeIsOver) {
@@ -141,7 +141,7 @@ TEST_F(PeerTest, UnknownPeerIsRejectedAndTheNextOneIsServed) {
   EXPECT_TRUE(all_ok(asked(server.port()).lines));
   const Lines& told = server.finish();
   EXPECT_EQ(told.size(), 3U);
-  EXPECT_TRUE(says(told, Grade::failed, "it is no probe of this version")) << text_of(told);
+  EXPECT_TRUE(says(told, Grade::failed, "the peer is not a probe of this version")) << text_of(told);
 }
 
 TEST_F(PeerTest, ARoundWithOtherDataIsFound) {
@@ -211,7 +211,7 @@ TEST_F(PeerTest, OneThatIsSilentIsLeft) {
   Stranger stranger(server.port(), kHello);
   EXPECT_EQ(stranger.next(), RDMA_CM_EVENT_DISCONNECTED);
   stranger.leave();
-  EXPECT_TRUE(says(server.finish(), Grade::failed, "it is silent after 0 rounds"))
+  EXPECT_TRUE(says(server.finish(), Grade::failed, "no more messages after 0 rounds"))
       << text_of(server.finish());
 }
 

@@ -25,7 +25,7 @@ Line unopened(const std::string& device, const std::string& why) {
       .what = "it cannot be opened: " + why,
       .remedy = why.find(errno_text(EACCES)) != std::string::npos
                     ? "run as root, or give this user the right to /dev/infiniband/uverbs*"
-                    : "look into the kernel's log: dmesg; is rdma-core's provider of its driver installed?"};
+                    : "see the log of the kernel: dmesg; is rdma-core's provider of its driver installed?"};
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ TEST(Probe, IrdmaHasWindowsOfType1AloneAndLessDepth) {
   expect(lines, "window of type 2", Grade::absent, "the driver has none");
   expect(lines, "message with invalidation", Grade::absent);
   expect_report(lines, "depth", Grade::ok, "4096 work requests");
-  expect_report(lines, "ibv_wr_*()", Grade::absent, "has it not for all");
+  expect_report(lines, "ibv_wr_*()", Grade::absent, "only for part of what is posted");
   EXPECT_FALSE(any_failed(lines)) << text_of(lines);
 }
 
@@ -80,7 +80,7 @@ TEST(Probe, BnxtHasNoWindows) {
 
 TEST(Probe, Hfi1TakesNothingInline) {
   const Lines lines = probe_of(mock_hca::hfi1());
-  expect_report(lines, "inline data", Grade::absent, "96 bytes asked for, 0 granted");
+  expect_report(lines, "inline data", Grade::absent, "96 bytes requested, 0 granted");
   expect(lines, "inline write", Grade::absent);
   EXPECT_FALSE(any_failed(lines)) << text_of(lines);
 }
@@ -192,7 +192,7 @@ TEST(Probe, ADeviceThatIsRemovedMeanwhileFailsItsLines) {
   Pace pace = short_pace();
   const Lines lines = probe_device(PlayedSystem(), *device, {.count = 1}, pace);
   expect(lines, "write", Grade::failed, "no completion queue");
-  expect_report(lines, "depth", Grade::failed, "no queue pair can be made");
+  expect_report(lines, "depth", Grade::failed, "cannot create a queue pair");
   expect(lines, "4 KiB writes", Grade::failed, "", Line::Part::measurement);
 }
 

@@ -290,7 +290,7 @@ TEST_F(RpcServerTest, ASocketInUseAndAFileAreLeftAlone) {
   start();
   auto second = Server::listen(context, options, [](const Caller&, const Request&, const Reply&) {});
   ASSERT_FALSE(second);
-  EXPECT_NE(second.error().find("another process listens there"), std::string::npos);
+  EXPECT_NE(second.error().find("another process listens on it"), std::string::npos);
   ServerOptions file = options;
   file.path = folder / "file";
   std::ofstream(file.path) << "text";
