@@ -219,7 +219,7 @@ std::string folder_problem(const char* folder) {
 int show_help(const std::string& topic) {
   const std::string found = topic.empty() ? kHelp : rtrs::tools::help_entries_about(kHelp, topic);
   std::fputs(found.c_str(), stdout);
-  return found.empty() ? refuse(2, "no option is called \"" + topic + "\"; see urtrs-fs --help") : 0;
+  return found.empty() ? refuse(2, "unknown option \"" + topic + "\"; see urtrs-fs --help") : 0;
 }
 
 int show_version() {
@@ -264,7 +264,7 @@ int main(int argc, char** argv) {
   if (fuse_opt_parse(&arguments, &line, options, check_option) != 0) return 2;
   if (line.show_help != 0) return rtrs::tools::written("urtrs-fs", show_help(""), 1);
   if (line.show_version != 0) return rtrs::tools::written("urtrs-fs", show_version(), 1);
-  if (line.json != 0) return refuse(2, "--json belongs to --version; \"urtrs\" shows all of it as JSON");
+  if (line.json != 0) return refuse(2, "--json requires --version; \"urtrs\" shows all of it as JSON");
   if (line.folders == 0) return refuse(2, "name the folder to mount on; see urtrs-fs --help");
   const char* const folder = arguments.argv[arguments.argc - 1];
   if (const std::string problem = folder_problem(folder); !problem.empty())

@@ -66,8 +66,8 @@ tl::expected<std::string, Refusal> path_in(const Asked& asked, std::uint16_t por
   if (!path) return tl::unexpected(Refusal{EINVAL, path.error()});
   if (port == port_of_session) return asio::to_text(*path);
   if (path->destination.starts_with("gid:"))
-    return tl::unexpected(
-        Refusal{EINVAL, fmt::format("a path to a GID has the port of its session, {}", port_of_session)});
+    return tl::unexpected(Refusal{
+        EINVAL, fmt::format("a path to a GID must use the port of its session, {}", port_of_session)});
   return (path->source.empty() ? "" : path->source + "@") + asio::endpoint_text(*path);
 }
 
@@ -103,11 +103,11 @@ tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
     return tl::unexpected(Refusal{error, std::move(why)});
   };
   if (asked["session"].empty() == asked["from"].empty())
-    return refuse("\"session\" or \"from\" is needed, and not both");
+    return refuse("exactly one of \"session\" and \"from\" is required");
   Wanted one{session_of(asked), {}};
   if (auto wrong = check_session_name(one.session)) {
     if (asked["from"].find('@') != std::string::npos)
-      wrong->why += fmt::format("; a path stands behind a name for the server: \"urtrs map {} from NAME {}\"",
+      wrong->why += fmt::format("; write a path after a name for the server: \"urtrs map {} from NAME {}\"",
                                 asked["device"], asked["from"]);
     return tl::unexpected(std::move(*wrong));
   }
@@ -152,7 +152,7 @@ tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
 std::string hint_of(const Asked& asked, const Refusal& refusal) {
   if (refusal.error == ENOENT) return "[SRC@]DST, the address of the server";
   if (refusal.error != EEXIST) return "";
-  std::string hint = "give the server another name for a session of its own";
+  std::string hint = "use another name for the server to create a separate session";
   const std::string session = session_of(asked);
   const auto known = asked.keeper.machine().sessions().find(session);
   for (const std::string& path : words_of(asked["paths"]))

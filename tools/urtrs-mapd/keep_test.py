@@ -106,13 +106,13 @@ def test_what_cannot_be_written_is_undone(mapd, mapped, session, urtrs, blocked)
     for words in (("map", "disk1", "from", "127.0.0.1"), ("unmap", "disk0"), ("unmap", "disk0", "force"),
                   ("client", "path", "add", session, SECOND)):
         said = urtrs(*words, code=1)
-        assert f"nothing is changed, because \"{mapd.state}\" cannot be written: File exists" in said, words
+        assert f"nothing was changed, because \"{mapd.state}\" cannot be written: File exists" in said, words
         assert list(mapd.devices()) == ["disk0"] and mapd.devices()["disk0"]["state"] == "mapped", words
         assert (mapd.state.read_text(), paths(mapd)) == before, words
     assert size(mapped.replace("disk0", "disk1")) is None
     assert size(mapped) == 16 << 20
     blocked.rmdir()
-    until("it is written again", lambda: f"\"{mapd.state}\" is written again" in mapd.text())
+    until("it can be written again", lambda: f"\"{mapd.state}\" can be written again" in mapd.text())
     urtrs("map", "disk1", "from", "127.0.0.1")
     urtrs("unmap", "disk0")
     assert list(mapd.saved().values()) == [["disk1"]]

@@ -58,7 +58,7 @@ void notify(const std::string& line) {
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length);
   if (fd < 0 || ::sendto(fd, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
                          reinterpret_cast<const sockaddr*>(&address), size) < 0)
-    log(4, fmt::format("cannot tell the service manager at NOTIFY_SOCKET={}: {}", name, errno_text(errno)));
+    log(4, fmt::format("cannot notify the service manager at NOTIFY_SOCKET={}: {}", name, errno_text(errno)));
   if (fd >= 0) ::close(fd);
 }
 
@@ -224,9 +224,9 @@ std::string find_nbdkit(std::string& program) {
   const bool runs = ::stat(found.c_str(), &about) == 0 && ::access(found.c_str(), X_OK) == 0;
   if (!runs || !S_ISREG(about.st_mode))
     return fmt::format(
-        "--nbdkit: \"{}\" cannot be run: {}; it is nbdkit-urtrs of the package "
-        "nbdkit-plugin-urtrs, or a program that takes the same words",
-        found, runs ? "it is no file" : errno_text(errno));
+        "--nbdkit: \"{}\" cannot be run: {}; it is nbdkit-urtrs of the package nbdkit-plugin-urtrs, or a "
+        "program with the same arguments",
+        found, runs ? "it is not a file" : errno_text(errno));
   program = std::move(found);
   return {};
 }
@@ -249,7 +249,7 @@ int show_help(const std::string& topic) {
                                                 tools::help_entries_about(nbdkit::settings_help(), topic);
   std::fputs(found.c_str(), stdout);
   if (!found.empty()) return done;
-  std::fprintf(stderr, "urtrs-mapd: no option or parameter is called \"%s\"; see urtrs-mapd --help\n",
+  std::fprintf(stderr, "urtrs-mapd: unknown option or parameter \"%s\"; see urtrs-mapd --help\n",
                tools::printable(topic).c_str());
   return usage;
 }

@@ -102,8 +102,8 @@ def test_names_of_sessions(mapd, server, mapped, urtrs):
     urtrs("map", "disk2", "from", "web1")
     assert mapd.devices()["disk2"]["session"] == f"{host}@web1"
     assert "has other paths" in urtrs("map", "disk0", "from", "web1", "127.0.0.3", code=1)
-    assert f"is at port {server.port}, not 7; give the server another name" in urtrs("map", "disk0", "from", "web1", "--port=7", code=1)
-    assert "goes over the fabric tcp, not verbs" in urtrs("map", "disk0", "from", "web1", "--fabric=verbs", code=1)
+    assert f"uses port {server.port}, not 7; give the server another name" in urtrs("map", "disk0", "from", "web1", "--port=7", code=1)
+    assert "uses the fabric tcp, not verbs" in urtrs("map", "disk0", "from", "web1", "--fabric=verbs", code=1)
     urtrs("map", "disk0", "from", "web1", "ip:127.0.0.2,ip:127.0.0.1", "ro")
     assert "have a device \"disk0\"" in urtrs("unmap", "disk0", code=1)
     urtrs("unmap", "disk0", "web1")  # short session name, as accepted by "from"
@@ -221,7 +221,7 @@ def test_a_limit_that_is_reached_is_named(mapd, mapped, urtrs):
     mapd.state.write_text(json.dumps(state))
     mapd.start()
     refused = urtrs("map", "disk1", "from", session["session"], code=1)
-    assert "a session has at most 64 devices" in refused and "another name for a session" in refused
+    assert "a session has at most 64 devices" in refused and "another name for the server" in refused
     assert size(mapped) == 16 << 20
 
 

@@ -37,10 +37,11 @@ TEST(MapdOptions, Mistakes) {
   EXPECT_EQ(why({"--zzz"}), "unknown option \"--zzz\"; see urtrs-mapd --help");
   EXPECT_EQ(why({"--state"}), "--state needs a value");
   EXPECT_EQ(why({"disk0"}),
-            "\"disk0\" is no KEY=VALUE, a parameter of the nbdkit plugin; see nbdkit-urtrs --help");
+            "\"disk0\" is not KEY=VALUE, a parameter of the nbdkit plugin; see nbdkit-urtrs --help");
   for (const char* key : {"path", "device", "session", "control", "exports", "trace"})
-    EXPECT_EQ(why({std::string(key) + "=x"}),
-              std::string(key) + "= is not for all sessions; \"urtrs map\" gives what a session needs");
+    EXPECT_EQ(
+        why({std::string(key) + "=x"}),
+        std::string(key) + "= cannot be set for all sessions; set it for one session with \"urtrs map\"");
 }
 
 TEST(MapdOptions, ParametersAreThoseOfThePlugin) {
@@ -50,7 +51,7 @@ TEST(MapdOptions, ParametersAreThoseOfThePlugin) {
   EXPECT_EQ(why({"tls=allow"}), "tls=allow: it is for servers; a client uses require or off");
   EXPECT_EQ(why({"tls_identity=web1"}), "tls_identity requires tls_keys");
   EXPECT_EQ(why({"auth_identity=web1", "fabric=verbs"}),
-            "fabric= is not for all sessions; \"urtrs map\" gives what a session needs");
+            "fabric= cannot be set for all sessions; set it for one session with \"urtrs map\"");
   EXPECT_EQ(why({"reconnect_min=5s", "reconnect_max=1s"}), "reconnect_min is longer than reconnect_max");
   EXPECT_EQ(why({"rdma_retry_count=3"}), "taken") << "sessions of verbs have it";
   EXPECT_EQ(why({"tls_keys=/k", "auth_keys=/a"}), "taken");
@@ -192,7 +193,7 @@ TEST(MapdOptions, KernelDevicesStandAlone) {
     ASSERT_TRUE(asked) << asked.error();
     EXPECT_TRUE(asked->help || asked->version) << word;
   }
-  EXPECT_EQ(parse({"--kernel-devices", "--state=x"}).error(), "--kernel-devices stands alone");
+  EXPECT_EQ(parse({"--kernel-devices", "--state=x"}).error(), "--kernel-devices excludes all other options");
   EXPECT_EQ(parse({"--kernel-device"}).error(),
             "unknown option \"--kernel-device\"; did you mean \"--kernel-devices\"?");
 }

@@ -34,7 +34,7 @@ def test_after_a_damaged_state_file_what_runs_is_wished(mapd, mapped, urtrs, end
     mapd.start()
     until("the devices are known and saved", lambda: mapd.state.exists() and mapd.saved() == saved)
     assert {name: (one["state"], one["access_mode"]) for name, one in mapd.devices().items()} == {"disk0": ("mapped", "rw"), "disk1": ("mapped", "ro")}
-    assert f"keeps what process {before[0]} has mapped: disk0, disk1" in mapd.text()
+    assert f"keeping what process {before[0]} has mapped: disk0, disk1" in mapd.text()
     use = subprocess.Popen(["/usr/bin/python3", "-m", "nbd", "-u", mapped, "-c", "import sys; print('open', flush=True); sys.stdin.readline(); h.pread(512, 0)"],
                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     ends.callback(use.kill)

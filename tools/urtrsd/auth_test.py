@@ -124,13 +124,13 @@ def test_a_reload_reads_keys_again(server, keys):
     (keys / "server").write_text("".join(line for line in text.splitlines(True) if not line.startswith("bob:")))
     accepted(plugin(server, f"auth_keys={keys / 'bob'}"))
     server.process.send_signal(signal.SIGHUP)
-    server.logged("shared keys were read")
+    server.logged("shared keys were reloaded")
     refused(plugin(server, f"auth_keys={keys / 'bob'}"), "key_refused")
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
     # After an invalid file, the previous keys stay in use.
     (keys / "server").write_text("alice:12\n")
     server.process.send_signal(signal.SIGHUP)
-    server.logged("shared keys stay as they were: .*line 1: a key is 64 hexadecimal digits")
+    server.logged("shared keys are unchanged: .*line 1: a key is 64 hexadecimal digits")
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
 
 
@@ -146,7 +146,7 @@ def test_a_reload_takes_all_or_nothing_and_says_who_is_asked(urtrsd, keys, wrong
     (keys / "server").write_text("alice:12\n")
     config.write_text(head + by_key + exported + '[[export]]\nname = "e"\nmem = "1M"\n')
     done = run(program("urtrs"), control, "reload")
-    assert done.returncode == 1 and "shared keys stay as they were" in done.stderr, done.stdout + done.stderr
+    assert done.returncode == 1 and "shared keys are unchanged" in done.stderr, done.stdout + done.stderr
     server.logged("reload: nothing was changed")
     assert '"e"' not in run(program("urtrs"), control, "export", "list", "--json").stdout
     (keys / "server").write_text(text)

@@ -227,7 +227,7 @@ def test_a_dump_of_many_requests_has_each_once(urtrsd, control):
     assert [len(page["requests"]) for page in pages] == [500, 11]
     assert sorted(one["sector"] for page in pages for one in page["requests"]) == [8 * chunk for chunk in range(1, 512)]
     assert "sessions" not in pages[1]
-    assert "is what the page before gave" in line.ask("debug.dump", **{"from": "0"})["message"]
+    assert "of the previous page" in line.ask("debug.dump", **{"from": "0"})["message"]
     server.end(9)
 
 

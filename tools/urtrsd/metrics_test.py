@@ -34,7 +34,7 @@ def test_an_address_that_cannot_be_used_ends_the_start(urtrsd):
 
 def test_other_addresses_than_loopback_are_warned_of(urtrsd):
     server = urtrsd("--export=a=mem:1M", f"--metrics=0.0.0.0:{free_port()}")
-    until("a warning", lambda: "reads the names of sessions" in server.text())
+    until("a warning", lambda: "can read the names of sessions" in server.text())
 
 
 def test_the_board_asks_for_what_there_is():

@@ -100,7 +100,7 @@ def reloaded(server, said):
 
 
 # By fabric: prefix of the parameters, and the log text of a reload.
-FABRICS = {"tcp": ("tls", "keys and certificates were read"), "libfabric": ("auth", "shared keys were read")}
+FABRICS = {"tcp": ("tls", "keys and certificates were reloaded"), "libfabric": ("auth", "shared keys were reloaded")}
 
 
 @pytest.mark.parametrize("fabric", FABRICS)
@@ -186,7 +186,7 @@ def test_the_end_of_a_certificate_is_told_before_it_comes(start, client, pki):
     # No warnings after the renewal.
     for old, new in zip((certificate, key), pki.issue("late", 99)):
         replaced(old, new.read_text())
-    reloaded(server, "keys and certificates were read")
+    reloaded(server, "keys and certificates were reloaded")
     mine.works_again()
     for view in ("session", "list"), ("client", "session", "list"):
         assert run(program("urtrs"), *view).stderr == ""

@@ -238,14 +238,14 @@ def test_a_reload_reads_keys_again(start, keys):
     text = (keys / "server").read_text()
     (keys / "server").write_text("".join(line for line in text.splitlines(True) if not line.startswith("bob:")))
     server.process.send_signal(signal.SIGHUP)
-    server.logged("keys and certificates were read")
+    server.logged("keys and certificates were reloaded")
     refused(plugin(server, f"tls_keys={keys / 'bob'}"), "it sent the alert")
     server.logged("no key of bob")
     accepted(plugin(server, f"tls_keys={keys / 'alice'}"))
     # After an invalid file, the previous keys stay in use.
     (keys / "server").write_text("alice:12\n")
     server.process.send_signal(signal.SIGHUP)
-    server.logged("TLS stays as it was: .*line 1: a key is 64 hexadecimal digits")
+    server.logged("TLS is unchanged: .*line 1: a key is 64 hexadecimal digits")
     accepted(plugin(server, f"tls_keys={keys / 'alice'}"))
 
 

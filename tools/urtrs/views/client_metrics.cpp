@@ -65,7 +65,7 @@ void add_session(Families& to, const json& client, const json& session) {
   const json stats = client.value("stats", json::object());
   for (const auto& [key, value] : stats.items()) {
     if (key == "permits_given_up")
-      to.gauge("urtrs_client_permits_given_up", "of requests that failed and may still act",
+      to.gauge("urtrs_client_permits_given_up", "of requests that failed and may still execute",
                real(stats, key.c_str()), labels);
     else
       to.counter(("urtrs_client_" + key + "_total").c_str(), "as \"urtrs client stats\" has it",

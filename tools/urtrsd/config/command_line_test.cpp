@@ -187,7 +187,7 @@ TEST(CommandLine, AWrongVariableIsNamed) {
 
 TEST(CommandLine, OriginsBelongToThePrintedConfiguration) {
   EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--origin"}),
-            "urtrsd: --origin: it belongs to --print-config; write --print-config --origin\n");
+            "urtrsd: --origin: it requires --print-config; write --print-config --origin\n");
 }
 
 TEST(CommandLine, ALinkLocalAddressNeedsItsInterface) {

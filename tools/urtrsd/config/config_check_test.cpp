@@ -150,8 +150,9 @@ TEST(ConfigCheck, AFolderThatDoesNotLetUsThroughIsSaid) {
   ::chmod(directory.path().c_str(), 0);
   const CommandLine shut = parse_command_line({"--check-config", "-e", "a=" + image});
   ::chmod(directory.path().c_str(), 0700);
-  EXPECT_NE(shut.errors.find("Permission denied (13); let the user of urtrsd through its folders"),
-            std::string::npos)
+  EXPECT_NE(
+      shut.errors.find("Permission denied (13); give the user of urtrsd search permission for its folders"),
+      std::string::npos)
       << shut.errors;
 }
 

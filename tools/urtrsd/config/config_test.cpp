@@ -101,31 +101,31 @@ INSTANTIATE_TEST_SUITE_P(
             "[[export]]\nname = \"a\"\nmem = 512\nallow_identities = [\"x\"]\n",
             "urtrsd.toml:4:20: export.allow_identities: expected non-empty string, got an array; a list has "
             "commas: \"alice,bob\"\n"},
-        Golden{"[[export]]\nname = \"a\"\nmem = 512\nallow_addresses = \"10.0.0.0/33\"\n",
-               "urtrsd.toml:1:1: export: \"10.0.0.0/33\" is no address and no range like 10.0.0.0/8\n"},
+        Golden{
+            "[[export]]\nname = \"a\"\nmem = 512\nallow_addresses = \"10.0.0.0/33\"\n",
+            "urtrsd.toml:1:1: export: \"10.0.0.0/33\" is neither an address nor a range like 10.0.0.0/8\n"},
         Golden{"allow_addresses = \"x\"\n[[export]]\nname = \"a\"\nmem = 512\n",
-               "allow_addresses, allow_identities, allow_sessions: \"x\" is no address and no range like "
-               "10.0.0.0/8\n"},
+               "allow_addresses, allow_identities, allow_sessions: \"x\" is neither an address nor a range "
+               "like 10.0.0.0/8\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = 512\nallow_identities = \"x\"\n",
                "allow_identities rejects all clients without TLS or shared keys, which provide the identity; "
                "give "
                "tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys\n"},
-        Golden{
-            "tls_keys = \"/k\"\n[[export]]\nname = \"a\"\nmem = 512\nallow_identities = \"x, y z\"\n",
-            "allow_identities: nobody can have the identity \"y z\"; it is 1 to 128 of A-Z a-z 0-9 . _ : @ "
-            "-, and a list has commas\n"},
+        Golden{"tls_keys = \"/k\"\n[[export]]\nname = \"a\"\nmem = 512\nallow_identities = \"x, y z\"\n",
+               "allow_identities: invalid identity \"y z\"; an identity is 1 to 128 of A-Z a-z 0-9 . _ : @ "
+               "-; separate identities with commas\n"},
         Golden{"tls = \"off\"\nallow_identities = \"x\"\n[[export]]\nname = \"a\"\nmem = 512\n",
                "allow_identities rejects all clients without TLS or shared keys, which provide the identity; "
                "give "
                "tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys\n"},
-        Golden{
-            "allow_sessions = \"%IDENTITY%\"\n[[export]]\nname = \"a\"\nmem = 512\n",
-            "allow_sessions with %IDENTITY% lets nobody in without TLS or shared keys, which give "
-            "identities; give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys\n"},
-        Golden{
-            "[[export]]\nname = \"a\"\nmem = 512\nallow_sessions = \"x, %IDENTITY%-*\"\n",
-            "allow_sessions with %IDENTITY% lets nobody in without TLS or shared keys, which give "
-            "identities; give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys\n"},
+        Golden{"allow_sessions = \"%IDENTITY%\"\n[[export]]\nname = \"a\"\nmem = 512\n",
+               "allow_sessions with %IDENTITY% rejects all clients without TLS or shared keys, which provide "
+               "the identity; give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric "
+               "auth_keys\n"},
+        Golden{"[[export]]\nname = \"a\"\nmem = 512\nallow_sessions = \"x, %IDENTITY%-*\"\n",
+               "allow_sessions with %IDENTITY% rejects all clients without TLS or shared keys, which provide "
+               "the identity; give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric "
+               "auth_keys\n"},
         Golden{"tls = \"maybe\"\n",
                "urtrsd.toml:1:7: tls: expected one of off, allow, require, got string \"maybe\"\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = 512\ndelay_ms = 600001\n",

@@ -156,8 +156,8 @@ bool may_be_kernel(const ServerSessionStatus& session) {
 Answer fails_for_kernel(const std::string& session, const std::string& device) {
   return refuse(
       Code::failed,
-      fmt::format("session \"{}\" uses no extension of urtrs, so its client may be that of Linux, "
-                  "which fails all IO to \"{}\" after this until all its paths were lost and one is back",
+      fmt::format("session \"{}\" uses no extension of urtrs, so its client may be the Linux client, which "
+                  "then fails all IO to \"{}\" until it has lost all its paths and one has reconnected",
                   session, device),
       "a larger disk: write its 512-byte sectors to /sys/block/rnbdN/rnbd/resize at the client; "
       "add \"force\" to close it anyway",
@@ -195,11 +195,11 @@ Answer device_close(const Asked& asked) {
 
 // Rejects relative paths, because the caller does not know the working directory of urtrsd.
 std::optional<rpc::Error> relative_path_error(const std::string& file) {
-  constexpr const char* kHint = "give the whole path, which begins with /";
+  constexpr const char* kHint = "give an absolute path, which begins with /";
   if (file.empty()) return rpc::Error{Code::invalid_params, "\"file\" is missing", kHint, EINVAL};
   if (file.front() == '/') return std::nullopt;
   return rpc::Error{Code::invalid_params,
-                    fmt::format("\"{}\" is a relative path, and urtrsd has a folder of its own", file), kHint,
+                    fmt::format("\"{}\" is a relative path, but urtrsd runs in another folder", file), kHint,
                     EINVAL};
 }
 
@@ -232,7 +232,7 @@ Answer export_remove(const Asked& asked) {
 Answer debug_dump(const Asked& asked) {
   json answer = asked.target.debug_dump(text_of(asked, "from"));
   if (answer.is_null())
-    return refuse(Code::invalid_params, "\"from\" is what the page before gave as \"next\"", {}, EINVAL);
+    return refuse(Code::invalid_params, "\"from\" must be the \"next\" of the previous page", {}, EINVAL);
   return answer;
 }
 
@@ -311,7 +311,7 @@ void serve_later(const std::string& method, const Asked& asked, const rpc::Reply
     return asked.target.reload([reply](const Controlled::Reloaded& done) {
       if (!done.problems.empty())
         return reply.error({Code::failed, done.problems.front(),
-                            "nothing was changed; urtrsd --check-config says all that is wrong", EINVAL});
+                            "nothing was changed; urtrsd --check-config lists all errors", EINVAL});
       reply.result(with_version({{"changed", done.changed}, {"kept", done.kept}}));
     });
   const auto spec = parse_export(text_of(asked, "export"));

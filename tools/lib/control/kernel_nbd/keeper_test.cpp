@@ -265,7 +265,7 @@ TEST_F(KeeperTest, OneThatIsLostAfterAttemptsInVainIsTriedAtOnce) {
   give(NotOpened{open_.serial, "hangs"});
   EXPECT_EQ(keeper_.next_tick(), now_ + milliseconds(50));
   for (int turn = 0; turn < 20; ++turn) fail_next("hangs");
-  EXPECT_TRUE(told("hangs; tries again"));
+  EXPECT_TRUE(told("hangs; retrying"));
   told_.clear();
   EXPECT_EQ(only<Open>(give(Lost{3})).size(), 1U) << "not after the pause";
   give(NotOpened{open_.serial, "hangs"});
@@ -273,7 +273,7 @@ TEST_F(KeeperTest, OneThatIsLostAfterAttemptsInVainIsTriedAtOnce) {
   EXPECT_FALSE(told("hangs"));
   now_ += seconds(2);
   fail_next("hangs");
-  EXPECT_TRUE(told("hangs; tries again")) << "it was lost since";
+  EXPECT_TRUE(told("hangs; retrying")) << "it was lost since";
 }
 
 TEST_F(KeeperTest, EachReasonIsLogged) {
@@ -281,9 +281,9 @@ TEST_F(KeeperTest, EachReasonIsLogged) {
   give(Lost{3});
   now_ += seconds(2);
   fail_next("one");
-  EXPECT_TRUE(told("one; tries again"));
+  EXPECT_TRUE(told("one; retrying"));
   fail_next("another");
-  EXPECT_TRUE(told("another; tries again"));
+  EXPECT_TRUE(told("another; retrying"));
   now_ += seconds(2);
   give(Tick{});
   give(Opened{open_.serial, kExport});
@@ -293,7 +293,7 @@ TEST_F(KeeperTest, EachReasonIsLogged) {
   give(NotOpened{open_.serial, "another"});
   now_ += seconds(2);
   fail_next("another");
-  EXPECT_TRUE(told("another; tries again")) << "it had a connection since";
+  EXPECT_TRUE(told("another; retrying")) << "it had a connection since";
 }
 
 TEST_F(KeeperTest, ASizeIsNotChangedWhileRequestsWaitForTheNewConnection) {

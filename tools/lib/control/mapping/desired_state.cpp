@@ -188,10 +188,10 @@ bool same_paths(const SessionWish& one, const SessionWish& other) {
 std::string describe_difference(const SessionWish& asked, const SessionWish& there) {
   if (same_paths(asked, there)) return {};
   if (asked.fabric != there.fabric)
-    return fmt::format("goes over the fabric {}, not {}", there.fabric, asked.fabric);
+    return fmt::format("uses the fabric {}, not {}", there.fabric, asked.fabric);
   SessionWish at_its_port = asked;
   at_its_port.port = there.port;
-  if (same_paths(at_its_port, there)) return fmt::format("is at port {}, not {}", there.port, asked.port);
+  if (same_paths(at_its_port, there)) return fmt::format("uses port {}, not {}", there.port, asked.port);
   return fmt::format("has other paths: {}", fmt::join(there.paths, " "));
 }
 

@@ -302,9 +302,9 @@ TEST(Wishes, WhatDiffersIsNamed) {
   SessionWish asked = there;
   EXPECT_EQ(describe_difference(asked, there), "");
   asked.port = 7;
-  EXPECT_EQ(describe_difference(asked, there), "is at port 1234, not 7");
+  EXPECT_EQ(describe_difference(asked, there), "uses port 1234, not 7");
   asked.fabric = "verbs";
-  EXPECT_EQ(describe_difference(asked, there), "goes over the fabric tcp, not verbs");
+  EXPECT_EQ(describe_difference(asked, there), "uses the fabric tcp, not verbs");
   asked = there;
   asked.paths.pop_back();
   EXPECT_EQ(describe_difference(asked, there), "has other paths: 10.0.0.1@10.0.0.2 10.0.1.2");
