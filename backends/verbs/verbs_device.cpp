@@ -61,7 +61,7 @@ Errc open_failed(const VerbsOptions& options, const std::string& name, int error
 // Returns the feature that the device lacks for RTRS, or nullptr.
 const char* lacking(const Device& device) {
   if (device.context->device->transport_type != IBV_TRANSPORT_IB)
-    return "RDMA writes with immediate data (it is no InfiniBand or RoCE device)";
+    return "RDMA writes with immediate data (it is not an InfiniBand or RoCE device)";
   if (device.attributes.max_qp_wr < kMinDepth) return "room for work requests";
   if (device.attributes.max_sge < 2) return "work requests of two parts";
   return nullptr;
@@ -282,7 +282,7 @@ Result<DeviceSurvey> survey(const VerbsOptions& options) {
     return tl::unexpected(error);
   }
   if (options.invalidation == Invalidation::windows && !windows) {
-    say(options, LogLevel::error, "memory windows of type 1 are asked for, and no device has them");
+    say(options, LogLevel::error, "memory windows of type 1 are requested, but no device has them");
     return tl::unexpected(Errc::not_supported);
   }
   surveyed.can = *can;

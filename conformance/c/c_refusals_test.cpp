@@ -64,7 +64,7 @@ TEST_F(CInterfaceTest, ADeviceOpenedReadOnlyTakesNoChangeOfAnyKind) {
 }
 
 TEST_F(CInterfaceTest, AnErrorSaysNothingOfPathsThatHaveNoPartInIt) {
-  EXPECT_EQ(urtrs_session_add_path(session_, nullptr, "127.0.0.2", port_), 0);  // nobody listens there
+  EXPECT_EQ(urtrs_session_add_path(session_, nullptr, "127.0.0.2", port_), 0);  // no server there
   urtrs_device* device = open();
   urtrs_path path{};
   const Nanos end = steady_now() + seconds(60);

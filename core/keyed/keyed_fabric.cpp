@@ -18,9 +18,9 @@ std::string words_of(const Gate::Verdict& refused) {
     case Gate::MissingPart::identity:
       return "no key for the identity that the peer sent";
     case Gate::MissingPart::key:
-      return "its key of " + *refused.named + " is another than the one here";
+      return "its key of " + *refused.named + " differs from the one here";
     case Gate::MissingPart::freshness:
-      return "its proof of the key of " + *refused.named + " was shown before";
+      return "its proof of the key of " + *refused.named + " was used before";
   }
   return {};
 }

@@ -134,9 +134,9 @@ TEST(Settings, SaysWhatIsWrongWithAValue) {
   EXPECT_EQ(why(settings.set("fabric", "ib")), "fabric=ib: expected tcp, libfabric or verbs");
   EXPECT_EQ(why(settings.set("access_mode", "w")), "access_mode=w: expected ro, rw or migration");
   EXPECT_EQ(why(settings.set("queue_timeout", "5x")),
-            "queue_timeout: '5x' is no duration: expected a number of ms, s, m or h, e.g. 500ms, 30s, 2m");
+            "queue_timeout: '5x' is not a duration: expected a number of ms, s, m or h, e.g. 500ms, 30s, 2m");
   EXPECT_EQ(why(settings.set("trace_size", "4x")),
-            "trace_size: '4x' is no size: expected a number of bytes, k, M, G or T, e.g. 4096, 64k, 1G");
+            "trace_size: '4x' is not a size: expected a number of bytes, k, M, G or T, e.g. 4096, 64k, 1G");
   for (const std::string wrong : {"0", "1023k", "2T", "1048577"})
     EXPECT_EQ(why(settings.set("trace_size", wrong)), "trace_size=" + wrong + ": expected 1M to 1T");
   EXPECT_EQ(why(settings.set("extensions", "yes")), "extensions=yes: expected on or off");
@@ -145,7 +145,7 @@ TEST(Settings, SaysWhatIsWrongWithAValue) {
   EXPECT_EQ(why(settings.set("policy", "fast")),
             "policy=fast: expected rr (round-robin), mi (min-inflight) or ml (min-latency)");
   EXPECT_EQ(why(settings.set("reconnect_min", "0")),
-            "reconnect_min: '0' is too short: it must be longer than nothing");
+            "reconnect_min: '0' is too short: it must be greater than 0");
   for (const std::string wrong : {"9999us", "61m"})
     EXPECT_EQ(why(settings.set("heartbeat_interval", wrong)),
               "heartbeat_interval=" + wrong + ": expected 10ms to 1h");
@@ -158,7 +158,7 @@ TEST(Settings, SaysWhatIsWrongWithAValue) {
     EXPECT_EQ(why(settings.set(key, value)), "accepted") << key;
   EXPECT_EQ(why(settings.set("device", "")), "device=: is empty");
   EXPECT_EQ(why(settings.set("path", "a@b@c")),
-            "path 'a@b@c': more than one '@' or ','; give every path on its own");
+            "path 'a@b@c': more than one '@' or ','; give each path separately");
   EXPECT_EQ(why(settings.set("devcie", "d")),
             "unknown parameter 'devcie'; did you mean device=? nbdkit-urtrs --help lists them all");
   EXPECT_EQ(why(settings.set("sesion", "a")),

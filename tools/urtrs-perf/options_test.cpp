@@ -133,13 +133,12 @@ TEST(Options, MistakesAreNamed) {
       "\"randread\"?\n");
   expect_refused(
       {"h", "--bs=4x"},
-      "urtrs-perf: --bs: '4x' is no size: expected a number of bytes, k, M, G or T, e.g. 4096, 64k, 1G\n");
+      "urtrs-perf: --bs: '4x' is not a size: expected a number of bytes, k, M, G or T, e.g. 4096, 64k, 1G\n");
   expect_refused({"h", "--bs=17m"}, "urtrs-perf: --bs: expected a size from 0 to 16777216, got \"17m\"\n");
   expect_refused({"h", "-D", "soon"},
-                 "urtrs-perf: --runtime: 'soon' is no duration: expected a number of ms, s, m or h, e.g. "
+                 "urtrs-perf: --runtime: 'soon' is not a duration: expected a number of ms, s, m or h, e.g. "
                  "500ms, 30s, 2m\n");
-  expect_refused({"h", "-D", "0"},
-                 "urtrs-perf: --runtime: '0' is too short: it must be longer than nothing\n");
+  expect_refused({"h", "-D", "0"}, "urtrs-perf: --runtime: '0' is too short: it must be greater than 0\n");
   for (const std::string wrong : {"0", "-1", "99999999999999999999999", "1.5", "5x"})
     expect_refused({"h", "-n", wrong},
                    "urtrs-perf: --iterations: expected a whole number from 1 to 1000000000000000, got \"" +

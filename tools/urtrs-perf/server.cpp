@@ -42,7 +42,7 @@ class PerfServer {
   int run() {
     if (options_.fresh_keys && !fabric_.capabilities().invalidation) {
       fmt::print(stderr,
-                 "urtrs-perf: --rdma-invalidation: this fabric cannot take a key back; leave it out\n");
+                 "urtrs-perf: --rdma-invalidation: this fabric cannot invalidate keys; remove the option\n");
       return kPrecondition;
     }
     if (!open_record(recorder_, options_, "server", fabric_.capabilities().name)) return kPrecondition;

@@ -173,7 +173,7 @@ def test_devices(web1):
     client("device resize disk1 512k web1", "done")
     assert client("device show disk1", "client_device_show")["size_bytes"] == 512 << 10 < size
     assert "whole sectors" in urtrs("client", "device", "resize", "disk1", "1000", code=2)
-    assert "'x' is no size" in urtrs("client", "device", "resize", "disk1", "x", code=2)
+    assert "'x' is not a size" in urtrs("client", "device", "resize", "disk1", "x", code=2)
     assert "no client has a device" in urtrs("client", "device", "resize", "disk7", "1M", code=1)
     client("device unmap disk1", "done")
     until("it is gone", lambda: client("device list", "client_devices")["devices"] == [])

@@ -74,7 +74,7 @@ def test_two_paths_of_several_connections_have_io(keys, tmp_path):
 
 def test_a_wrong_key_is_refused(server, keys, wrong):
     refused(plugin(server, f"auth_keys={wrong}"), "key_refused", "see the server's log for the key that it refused")
-    server.logged(r"peer=127\.0\.0\.1:\d+ reason=key_refused errno=13: .*: its key of alice is another than the one here; give both ends")
+    server.logged(r"peer=127\.0\.0\.1:\d+ reason=key_refused errno=13: .*: its key of alice differs from the one here; give both ends")
     assert "log of the server" not in server.text(), "it is that log"
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
 

@@ -131,7 +131,7 @@ def test_a_file_that_cannot_be_used_leaves_the_key_of_before_with_one_warning(st
         for _ in range(3):
             mine.works_again()
         assert mine.text().count(why) == 1, mine.text()
-        assert "what was read from the files before stays in use" in mine.text()
+        assert "the previous content stays in use" in mine.text()
     (keys / "alice").unlink()
     mine.works_again()
     assert mine.text().count(f"{keys / 'alice'}: cannot be opened: No such file or directory (2)") == 1, mine.text()

@@ -69,24 +69,24 @@ def test_a_wrong_key_is_refused(server, keys):
     wrong = keys / "wrong"
     assert run(program("urtrs"), "key", "new", "alice", wrong).returncode == 0
     refused(plugin(server, f"tls_keys={wrong}"), "does it have the same key of alice?")
-    server.logged("its key of alice is another than the one here")
+    server.logged("its key of alice differs from the one here")
 
 
 def test_an_unknown_identity_is_refused(server, keys):
     wrong = keys / "wrong"
     assert run(program("urtrs"), "key", "new", "mallory", wrong).returncode == 0
-    refused(plugin(server, f"tls_keys={wrong}"), "the server takes no key of mallory", "tls_failed")
+    refused(plugin(server, f"tls_keys={wrong}"), "the server does not accept the key of mallory", "tls_failed")
     server.logged("no key of mallory")
 
 
 def test_an_expired_certificate_is_refused(server, pki):
     certificate, key = pki.issue("late", -1)
     refused(plugin(server, f"tls_cert={certificate}", f"tls_key={key}", f"tls_ca={pki.ca}"), "certificate expired",
-            f"{certificate}: the certificate has expired, and peers refuse it")
+            f"{certificate}: the certificate has expired, and peers reject it")
     server.logged("its certificate is not accepted: certificate has expired; it is that of late")
     done = run(program("urtrs-perf"), "127.0.0.1", "--port", server.port, f"--tls-cert={certificate}", f"--tls-key={key}", f"--tls-ca={pki.ca}",
                "--connect-timeout", "1s", "--runtime", "1s")
-    assert done.stderr.count(f"urtrs-perf: {certificate}: the certificate has expired, and peers refuse it; put a new one there\n") == 1, done.stderr
+    assert done.stderr.count(f"urtrs-perf: {certificate}: the certificate has expired, and peers reject it; replace it\n") == 1, done.stderr
 
 
 def test_a_certificate_of_another_ca_is_refused(server, pki, tmp_path):
@@ -98,7 +98,7 @@ def test_a_certificate_of_another_ca_is_refused(server, pki, tmp_path):
 def test_no_certificate_is_refused(server, pki):
     with pytest.raises(OSError):
         IwarpClient(server.port, timeout=GOOD_TIME, wrap=wrap_with(pki.ca, None))
-    server.logged("it shows neither a certificate nor a key")
+    server.logged("it presents neither a certificate nor a key")
 
 
 def test_a_client_does_not_believe_a_server_of_another_ca(server, pki, tmp_path):
@@ -118,7 +118,7 @@ def test_plain_clients_are_refused(server):
 
 def test_clients_do_not_go_on_without_tls(start, keys):
     server = start("--tls=off")
-    refused(plugin(server, f"tls_keys={keys / 'alice'}"), "does it take TLS?")
+    refused(plugin(server, f"tls_keys={keys / 'alice'}"), "does it accept TLS?")
     server.logged("it speaks TLS, which is off here")
     accepted(plugin(server))
 

@@ -83,7 +83,7 @@ TEST_F(Tls, a_digest_is_the_front_of_the_sha256_of_the_identity) {
 
 TEST_F(Tls, a_wrong_key_is_refused) {
   expect_has(refused_by_server(keys({"alice"}, 9), keys({"alice"})),
-             "its key of alice is another than the one here");
+             "its key of alice differs from the one here");
 }
 
 TEST_F(Tls, an_unknown_identity_is_refused) {
@@ -113,7 +113,7 @@ TEST_F(Tls, a_server_takes_keys_and_certificates) {
   const auto server = context_of(both);
   expect_accepted(keys({"alice"}), server, "alice");
   expect_accepted(certificate({.names = {"carl"}}), server, "carl");
-  expect_has(refused_by_server(keys({"alice"}, 7), server), "another than the one here");
+  expect_has(refused_by_server(keys({"alice"}, 7), server), "differs from the one here");
 }
 
 TEST_F(Tls, certificates_that_are_not_valid_now_are_refused) {
@@ -187,8 +187,9 @@ TEST_F(Tls, a_server_has_to_have_the_name_that_a_client_connects_to) {
 }
 
 TEST_F(Tls, keys_and_certificates_do_not_mix) {
-  expect_has(refused_by_client(keys({"alice"}), certificate()), "the server takes no key of alice");
-  expect_has(refused_by_server(certificate(), keys({"alice"})), "it offers nothing that this end takes");
+  expect_has(refused_by_client(keys({"alice"}), certificate()),
+             "the server does not accept the key of alice");
+  expect_has(refused_by_server(certificate(), keys({"alice"})), "it offers nothing that this end accepts");
 }
 
 TEST_F(Tls, files_that_do_not_fit_are_refused) {
@@ -359,7 +360,7 @@ TEST_F(Tls, a_hello_may_not_take_more_than_its_share) {
     talk.server.feed(octets(std::string("\x16\x03\x01\x00\x01", 5) + hello[at]), talk.piece);
     fed += 6;
   }
-  EXPECT_EQ(talk.server.channel->error(), "TLS: too much before the handshake was over");
+  EXPECT_EQ(talk.server.channel->error(), "TLS: too much data before the end of the handshake");
   EXPECT_LE(fed, kMaxHandshakeBytes + kSealedBytes + 6);
 }
 

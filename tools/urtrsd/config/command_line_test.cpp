@@ -76,10 +76,9 @@ TEST(CommandLine, UsageErrors) {
             "urtrsd: --export: export name \"a\\xff\" cannot be used; a name is 1 to 254 bytes of UTF-8, not "
             "only slashes, with no \"..\" and no control characters\n")
       << "neither NBD nor JSON could say it";
-  EXPECT_EQ(
-      usage_error({"-e", "a=mem:x"}),
-      "urtrsd: --export: \"a=mem:x\": 'x' is no size: expected a number of bytes, k, M, G or T, e.g. 4096, "
-      "64k, 1G\n");
+  EXPECT_EQ(usage_error({"-e", "a=mem:x"}),
+            "urtrsd: --export: \"a=mem:x\": 'x' is not a size: expected a number of bytes, k, M, G or T, "
+            "e.g. 4096, 64k, 1G\n");
   EXPECT_EQ(
       usage_error({"-e", "a=mem:511"}),
       "urtrsd: --export: expected mem:SIZE with at least 512 bytes, got \"mem:511\"; for example mem:64M\n");

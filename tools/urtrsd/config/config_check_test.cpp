@@ -34,10 +34,9 @@ TEST(ConfigCheck, TheCheckTriesAddresses) {
   // No host has an address in 192.0.2.0/24, which is reserved for documentation.
   const CommandLine absent = parse_command_line({"--check-config", "-e", "a=mem:1M", "--listen=192.0.2.1"});
   EXPECT_EQ(absent.exit_code, 3);
-  EXPECT_EQ(
-      absent.errors,
-      "urtrsd: cannot listen on 192.0.2.1 port 1234: this host does not have this address; 'ip address' "
-      "lists its addresses\n");
+  EXPECT_EQ(absent.errors,
+            "urtrsd: cannot listen on 192.0.2.1 port 1234: this host does not have this address; 'ip "
+            "address' lists its addresses\n");
   const int taken = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;

@@ -83,9 +83,8 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"[[export]]\nname = \"a\"\npath = \"/x\"\nmem = \"1G\"\n",
                "urtrsd.toml:1:1: export \"a\": exactly one of \"path\" and \"mem\" is needed\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = \"lots\"\n",
-               "urtrsd.toml:3:7: export.mem: 'lots' is no size: expected a number of bytes, k, M, G or T, "
-               "e.g. 4096, 64k, "
-               "1G\n"},
+               "urtrsd.toml:3:7: export.mem: 'lots' is not a size: expected a number of bytes, k, M, G or T, "
+               "e.g. 4096, 64k, 1G\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = \"511\"\n",
                "urtrsd.toml:3:7: export.mem: expected size of at least 512 bytes, got string \"511\"; for "
                "example \"64M\"\n"},

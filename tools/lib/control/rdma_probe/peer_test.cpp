@@ -44,7 +44,7 @@ TEST_F(PeerTest, AnAddressOfThisHostChoosesTheDevice) {
 
 TEST_F(PeerTest, NobodyListens) {
   const PeerLines got = asked(4711);
-  EXPECT_TRUE(says(got.lines, Grade::failed, "nobody listens there")) << text_of(got.lines);
+  EXPECT_TRUE(says(got.lines, Grade::failed, "no server listens on that address")) << text_of(got.lines);
   EXPECT_FALSE(got.silent);
   EXPECT_NE(got.lines.back().remedy.find("--listen --port=4711"), std::string::npos);
 }
@@ -54,9 +54,9 @@ TEST_F(PeerTest, AnAddressThatIsNoneOrThatNobodyHas) {
     return probe_peer({.address = address, .port = 1, .rounds = 1}, test_pace()).lines;
   };
   EXPECT_TRUE(says(ask("192.0.2.256"), Grade::failed, "no host has the name or address"));
-  EXPECT_TRUE(says(ask("192.0.2.77"), Grade::failed, "no way to that address"));
+  EXPECT_TRUE(says(ask("192.0.2.77"), Grade::failed, "that address cannot be resolved"));
   EXPECT_TRUE(says(ask("192.0.2.256@192.0.2.1"), Grade::failed, "no host has the name or address"));
-  EXPECT_TRUE(says(ask("192.0.2.77@192.0.2.1"), Grade::failed, "no way to that address"));
+  EXPECT_TRUE(says(ask("192.0.2.77@192.0.2.1"), Grade::failed, "that address cannot be resolved"));
 }
 
 TEST_F(PeerTest, APortThatIsTakenCannotBeListenedOn) {
