@@ -61,7 +61,7 @@ std::vector<Detail> of_clients() {
           {"client device", "show", "", {"client device show disk0"}},
           {"client device",
            "map",
-           "The device becomes an NBD export with the same name.",
+           "It becomes an NBD export of the same name.",
            {"client device map disk1 web1 ro"}},
           {"client device",
            "unmap",
@@ -77,8 +77,7 @@ std::vector<Detail> of_clients() {
           {"client", "stats", "", {"client stats", "client stats --json"}},
           {"client",
            "timers",
-           "Parameters of the plugin set them, for example queue_timeout=30s; \"nbdkit-urtrs help KEY\" "
-           "explains each.",
+           "Parameters of the plugin, such as queue_timeout=, set them; see \"nbdkit-urtrs help KEY\".",
            {"client timers", "client timers web1 --json"}},
           {"client",
            "metrics",
@@ -149,18 +148,12 @@ std::vector<Detail> of_server() {
        "A relative file name is relative to the current directory. Write a comma in a file name twice.",
        {"export add disk1=/srv/disk1.img", "export add iso=/srv/a.iso,ro", "export add scratch=mem:1G"}},
       {"export", "remove", "", {"export remove disk1", "export remove disk1 force"}},
-      {"",
-       "reload",
-       "Prints what changed, and what needs a restart. After an error nothing is changed.",
-       {"reload"}},
+      {"", "reload", "Prints changes, and what needs a restart. An error changes nothing.", {"reload"}},
       {"", "stats", "", {"stats", "stats --json"}},
-      {"",
-       "reset",
-       "Without SESSION, the counters of all sessions.",
-       {"reset", "reset web1", "reset web1 0"}},
+      {"", "reset", "Without SESSION: all sessions.", {"reset", "reset web1", "reset web1 0"}},
       {"",
        "top",
-       "On a terminal, each update replaces the previous one.",
+       "On a terminal, each update replaces the last.",
        {"top --interval=5", "top --count=1 --json"}},
       {"",
        "monitor",
@@ -178,8 +171,7 @@ std::vector<Detail> of_server() {
        {"reason show heartbeat_lost"}},
       {"",
        "debug",
-       "Requests without a response, with what each waits for and for how long. Look at the longest wait "
-       "first.",
+       "Requests without a response, and what each waits for and for how long.",
        {"debug dump", "debug dump --json"}},
       {"", "log", "Holds until the next reload or restart.", {"log debug"}},
   };
@@ -325,8 +317,7 @@ std::string help_of(const Form& form) {
   if (detail != nullptr && *detail->more != '\0') text += tools::wrapped(detail->more) + "\n";
   if (const std::string words = meanings(form); !words.empty()) text += "\nArguments:\n" + words;
   const std::vector<Field> fields = fields_of(form.noun, form.verb);
-  if (!fields.empty())
-    text += "\nFields of --fields, JSON and CSV; fields with a star must be requested:\n";
+  if (!fields.empty()) text += "\nFields of --fields, JSON and CSV; fields with a star must be requested:\n";
   text += table_of(fields);
   if (detail != nullptr && !detail->examples.empty()) {
     text += "\nExamples:\n";

@@ -154,6 +154,10 @@ void take_fields(const std::string& text, Words& fields) {
   }
 }
 
+Mistake bad_value(const Valued& one, const std::string& expected) {
+  return {fmt::format("--{}: expected {}, got \"{}\"", one.name, expected, one.value), "", false};
+}
+
 std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options& options) {
   static const Words kNames = joined(
       {"json",   "csv",    "no-headers", "no-tree",    "no-totals", "help",   "help-all",    "version",
@@ -181,31 +185,23 @@ std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options&
     take_fields(one.value, options.fields);
   } else if (one.name == "unit") {
     if (one.value.size() != 1 || kUnits.find(one.value) == std::string::npos)
-      return Mistake{fmt::format("--unit: expected one of B, K, M, G, T, P, E, got \"{}\"", one.value), "",
-                     false};
+      return bad_value(one, "one of B, K, M, G, T, P, E");
     options.unit = one.value[0];
   } else if (one.name == "interval") {
     const auto value = number(0.1, false);
-    if (!value)
-      return Mistake{fmt::format("--interval: expected seconds, 0.1 or more, got \"{}\"", one.value), "",
-                     false};
+    if (!value) return bad_value(one, "seconds, 0.1 or more");
     options.interval = *value;
   } else if (one.name == "count") {
     const auto value = number(1);
-    if (!value)
-      return Mistake{fmt::format("--count: expected a whole number, 1 or more, got \"{}\"", one.value), "",
-                     false};
+    if (!value) return bad_value(one, "a whole number, 1 or more");
     options.count = static_cast<unsigned>(*value);
   } else if (one.name == "nbd-wait") {
     const auto value = number(1);
-    if (!value || *value > kMaxNbdWait)
-      return Mistake{fmt::format("--nbd-wait: expected seconds, 1 to {}, got \"{}\"", kMaxNbdWait, one.value),
-                     "", false};
+    if (!value || *value > kMaxNbdWait) return bad_value(one, fmt::format("seconds, 1 to {}", kMaxNbdWait));
     options.map.nbd_wait = static_cast<unsigned>(*value);
   } else if (one.name == "rounds") {
     const auto value = number(1);
-    if (!value)
-      return Mistake{fmt::format("--rounds: expected 1 to 1000000, got \"{}\"", one.value), "", false};
+    if (!value) return bad_value(one, "1 to 1000000");
     options.rdma.rounds = static_cast<std::uint64_t>(*value);
   } else if (std::string* const text =
                  one.name == "rdma-device" ? &options.rdma.device : text_option(one.name, options.map)) {
