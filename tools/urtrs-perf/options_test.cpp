@@ -184,7 +184,7 @@ TEST(Options, HelpHasTheDefaultOfEveryOptionWithAValue) {
     std::string line = help.substr(at, help.find('\n', at) - at) + " ";
     EXPECT_NE(line.find("=" + value + " "), std::string::npos) << line;
   }
-  for (const char* part : {"default any", "default every one", "default 1 s on a terminal", "Exit codes:"}) {
+  for (const char* part : {"default any", "default all", "default 1 s on a terminal", "Exit codes:"}) {
     const std::string one_line = std::regex_replace(help, std::regex("\\s+"), " ");
     EXPECT_NE(one_line.find(part), std::string::npos) << part;
   }

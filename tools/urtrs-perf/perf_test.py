@@ -107,7 +107,7 @@ def test_interrupted(start):
     running.send_signal(signal.SIGINT)
     output, errors = running.communicate(timeout=30)
     assert running.returncode == 130, (running.returncode, errors)
-    assert "measured so far" in errors and "4096" in output, (output, errors)
+    assert "results so far" in errors and "4096" in output, (output, errors)
 
 
 def test_bad_input(start):

@@ -76,7 +76,7 @@ class TestGrep:
     def test_nothing_and_nonsense(self):
         assert run("grep", CLIENT, "--permit", "60000", code=1) == ""
         assert "has no event 'Nope'" in run("grep", CLIENT, "--event", "Nope", code=2)
-        assert "names no connection" in run("grep", CLIENT, "--connection", "a:b", code=2)
+        assert "is not a connection" in run("grep", CLIENT, "--connection", "a:b", code=2)
         assert "the classes are" in run("grep", CLIENT, "--class", "x", code=2)
         assert "is not NAME=VALUE" in run("grep", CLIENT, "--field", "x", code=2)
 
@@ -142,7 +142,7 @@ class TestReplay:
         assert result["at"]["record"] == 40
         state = result["at"]["state"]["0"]
         assert "paths[0].state" in state
-        assert "in front of record 40:" in run("replay", CLIENT, "--stop-at", "40", "--state")
+        assert "before record 40:" in run("replay", CLIENT, "--stop-at", "40", "--state")
 
     def test_what_changed(self):
         submitted = next(one for one in everything(CLIENT) if one["event"] == "Submitted")

@@ -52,7 +52,7 @@ bool use_file(Arguments& given, const CLI::App& command) {
     if (given.only.empty()) given.only = all;
   } else if (given.scenario.empty() && given.choice_log.empty()) {
     given.scenario = all;
-    if (ids->size() != 1) usage("say with --scenario which one of " + all);
+    if (ids->size() != 1) usage("choose with --scenario one of " + all);
     return ids->size() == 1;
   }
   return true;

@@ -30,7 +30,7 @@ def write(tmp_path):
 def test_run_and_shrink_ask_which_of_several(write):
     path = write(EXAMPLE + "scenario B\n  delivered number=1\n")
     for verb in ("run", "shrink"):
-        assert "say with --scenario which one of A,B" in sim(verb, "--file", path, "--seed", "3", code=2)
+        assert "choose with --scenario one of A,B" in sim(verb, "--file", path, "--seed", "3", code=2)
     assert "ok seed=3" in sim("run", "--file", path, "--scenario", "B", "--seed", "3")
     assert "2 scenarios with 3 seeds each, 0 failed" in sim("scenarios", "--file", path, "--seeds", "0..3")
 
