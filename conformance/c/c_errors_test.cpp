@@ -209,7 +209,7 @@ TEST_F(CErrors, NothingThatIsMissingIsTakenForSomething) {
   open();
   urtrs_device* device = nullptr;
   EXPECT_EQ(urtrs_device_open(session_, nullptr, 0, 0, &device), -EINVAL);
-  EXPECT_TRUE(says("not given")) << message();
+  EXPECT_TRUE(says("is missing")) << message();
   EXPECT_EQ(urtrs_device_open(session_, "", 0, 0, &device), -EINVAL);
   EXPECT_EQ(urtrs_device_open_async(session_, "disk", 0, nullptr, nullptr, &device), -EINVAL);
   EXPECT_EQ(urtrs_device_open(session_, "disk", 8, 0, &device), -EINVAL);

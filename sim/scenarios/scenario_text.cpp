@@ -107,7 +107,7 @@ std::string set_option(Scenario& scenario, std::string_view name, std::string_vi
     if (each != name) return;
     const bool fits = read_value(text, value);
     const bool is_time = std::is_same_v<std::remove_cvref_t<decltype(value)>, Nanos>;
-    why = fits ? "" : "'" + std::string(text) + "' is no value of " + each;
+    why = fits ? "" : "'" + std::string(text) + "' is not a value of " + each;
     if (!fits && is_time) why += ", a time in s, ms, us or ns, or never";
   });
   return why;

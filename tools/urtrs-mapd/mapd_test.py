@@ -114,7 +114,7 @@ def test_refusals_keep_nothing(mapd, server, mapped, urtrs):
     assert "the server exports no device named 'nothing'" in urtrs("map", "nothing", "from", "127.0.0.1", code=1)
     said = urtrs("map", "disk0", "from", "other", "127.0.0.2@127.0.0.1", f"--port={server.port}", code=1)
     assert "the server refuses to open 'disk0' for writing" in said and "one writer at a time" in said, "in the words of the plugin"
-    assert "stands behind a name for the server: \"urtrs map disk1 from NAME 127.0.0.2@127.0.0.1\"" in \
+    assert "write a path after a name for the server: \"urtrs map disk1 from NAME 127.0.0.2@127.0.0.1\"" in \
         urtrs("map", "disk1", "from", "127.0.0.2@127.0.0.1", code=2)
     assert "File exists" in urtrs("map", "disk0", "from", "127.0.0.1", code=1)
     assert urtrs("map", "disk0", "from", "127.0.0.1", "--idempotent").strip() == mapped
@@ -179,7 +179,7 @@ def test_a_killed_nbdkit_comes_again(mapd, mapped):
         until("the device is mapped", lambda: mapd.devices()["disk0"]["state"] == "mapped")
         assert size(mapped) == 16 << 20
         assert mapd.sessions().popitem()[1]["restarts"] == again
-    pauses = [float(text) for text in re.findall(r"starts it again in ([0-9.]+) s", mapd.text())]
+    pauses = [float(text) for text in re.findall(r"restarting it in ([0-9.]+) s", mapd.text())]
     assert pauses == [0.2, 0.4, 0.8]
 
 

@@ -79,7 +79,7 @@ TEST(MapdParameters, ASessionHasItsOwnCredentialsOrThoseOfItsFabric) {
   // A key that the fabric of the session does not support is an error and not ignored.
   EXPECT_EQ(wrong_parameters(wish_of("verbs"), {"tls_keys=/k"}), "TLS is for the fabric tcp, not for verbs");
   EXPECT_EQ(wrong_parameters(wish_of("tcp"), {"auth_keys=/a"}),
-            "auth is for the fabrics verbs and libfabric; on tcp take tls_keys, which encrypts too");
+            "auth is for the fabrics verbs and libfabric; on tcp use tls_keys, which encrypts too");
   EXPECT_EQ(wrong_parameters(wish_of("tcp"), {"rdma_device=rxe0"}), "rdma_device= requires fabric=verbs");
 }
 

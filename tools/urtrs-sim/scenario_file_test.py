@@ -79,14 +79,14 @@ def test_a_second_setup_of_a_name_holds_from_there_on(write):
 
 @pytest.mark.parametrize("text, why", [
     ("scenario A\n  delverd number=20\n", "line 2: unknown verb 'delverd'"),
-    ("scenario A\n  set clients=x\n", "line 2: 'x' is no value of clients"),
+    ("scenario A\n  set clients=x\n", "line 2: 'x' is not a value of clients"),
     ("scenario A: late\n", "line 1: unknown setup 'late': define it above this line"),
     ("scenario A\n  expect O99\n", "line 2: 'expect' needs ok or the id of an oracle"),
     ("scenario A\nscenario A\n", "line 2: duplicate scenario 'A'"),
     ("scenario L01a\n  delivered number=20\n", "duplicate scenario 'L01a'"),
     ("", "no scenario in it"),
     ("# a\nscenario A\n  title t\n  set paths=129\n  cut path=5\n", 'line 4: A: "paths" of the scenario is out of range'),
-    ("scenario A\n  set server.max_sessions=0\n", 'line 2: A: "max_sessions" of the scenario is 1 or more'),
+    ("scenario A\n  set server.max_sessions=0\n", 'line 2: A: "max_sessions" of the scenario must be 1 or more'),
 ])
 def test_what_is_wrong_is_said_and_nothing_is_played(write, text, why):
     assert why in sim("scenarios", "--file", write(text), code=2)

@@ -125,7 +125,7 @@ def test_policy_statistics_and_the_dump(web1):
     client("reset web1", "done")
     client("top --count=1 --interval=0.1", "client_top")
     assert client("debug dump", "client_debug_dump")["sessions"][0]["session"] == "web1"
-    assert "session web1: 0 requests under way" in urtrs("client", "debug", "dump")
+    assert "session web1: 0 requests in flight" in urtrs("client", "debug", "dump")
 
 
 def test_timers_are_shown_where_they_act(web1):

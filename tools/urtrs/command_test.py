@@ -181,7 +181,7 @@ def test_exports_come_and_go(server, tmp_path, monkeypatch):
     more.write_bytes(bytes(1 << 20))
     urtrs("export", "add", f"more={more},ro")
     assert names() == ["disk0", "more", "ram"]
-    assert "is there already" in urtrs("export", "add", f"more={more}", code=1)
+    assert "already exists" in urtrs("export", "add", f"more={more}", code=1)
     assert "No such file" in urtrs("export", "add", "gone=/nonexistent", code=1)
     assert "expected NAME=SOURCE" in urtrs("export", "add", "gone", code=2)
     monkeypatch.chdir(tmp_path)  # relative to the directory of the user, not of urtrsd

@@ -239,7 +239,7 @@ def test_over_tcp_there_is_tls(urtrsd, keys):
     assert server.process.wait(BOUND) == 2
     assert "use tls_keys instead" in server.text()
     done = run("nbdkit", "-f", "-U", "-", PLUGIN, "path=127.0.0.1", "device=d", f"auth_keys={keys / 'alice'}", "--run", "true")
-    assert done.returncode != 0 and "on tcp take tls_keys" in done.stderr, done.stderr
+    assert done.returncode != 0 and "on tcp use tls_keys" in done.stderr, done.stderr
 
 
 def test_no_key_is_in_a_trace_or_log(start, keys, tmp_path):

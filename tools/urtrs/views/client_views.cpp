@@ -105,7 +105,7 @@ std::string client_waits_text(const json& dump) {
   std::string text;
   const auto line = [&text](const std::string& one) { text += printable(one) + "\n"; };
   for (const json& session : dump.value("sessions", json::array())) {
-    line(fmt::format("session {}: {} requests under way, {} of them wait for a permit",
+    line(fmt::format("session {}: {} requests in flight, {} of them wait for a permit",
                      session.value("session", ""), number(session, "under_way"), number(session, "queued")));
     if (const json oldest = session.value("oldest_request", json()); oldest.is_object())
       line(fmt::format("  the oldest has waited {:.1f} s for its answer over path {}, connection {}",

@@ -158,7 +158,7 @@ TEST_F(PeerTest, ARoundWithOtherDataIsFound) {
   }
   EXPECT_EQ(said, kWrong);
   stranger.leave();
-  EXPECT_TRUE(says(server.finish(), Grade::failed, "1 of 1 rounds had other data"))
+  EXPECT_TRUE(says(server.finish(), Grade::failed, "1 of 1 rounds had wrong data"))
       << text_of(server.finish());
 }
 

@@ -152,11 +152,11 @@ TEST(ChoiceLogFile, AScenarioThatCannotBePlayedIsRefused) {
   };
   EXPECT_EQ(with_script(R"("cut path=1")"), "accepted");
   EXPECT_EQ(with_script(R"("cut path=2")"),
-            "line 1 of the script: 'cut path=2' means none of the paths 0 to 1 (set paths=)");
+            "line 1 of the script: 'cut path=2' is none of the paths 0 to 1 (set paths=)");
   EXPECT_EQ(with_script("7"), "line 1 of the script: not a text");
   EXPECT_EQ(refusal(R"({"server": {"queue_depth": 8, "chunk_size": 8192}, "storage": {"sectors": 24},)"
                     R"( "workload": {"own_disks": true}})"),
-            "\"own_disks\" of the scenario is true where it is one of block devices, which adds its disks");
+            "\"own_disks\" of the scenario must be true in scenarios of block devices, and only there");
 }
 
 }  // namespace
