@@ -292,7 +292,7 @@ void Remote::report_trace() {
   };
   const int error = ended();
   if (error == 0 || std::exchange(trace_ended_, true)) return;
-  lines_(true, "the trace " + settings_.trace + " ends here: " + errno_words(error) + "; IO goes on");
+  lines_(true, "the trace " + settings_.trace + " ends here: " + errno_words(error) + "; IO continues");
 }
 
 void Remote::warn_of_expiry(Nanos now) {
