@@ -128,7 +128,7 @@ def test_mistakes(record, words, code, said):
 
 def test_traces_that_cannot_be_asked_again(record, tmp_path):
     at = ("path=127.0.0.1", f"port={free_port()}", "connect_timeout=1s", "--writes=skip")
-    assert "record with trace_detail=wire" in live(record("machines"), *at, code=3)
+    assert "record it with trace_detail=wire" in live(record("machines"), *at, code=3)
     assert "cannot" in live(tmp_path / "none", *at, code=2)
     cut = tmp_path / "cut.rtrc"
     cut.write_bytes(record("wire").read_bytes()[:-20])

@@ -332,7 +332,7 @@ class TestHostile:
                                  text=True, timeout=120, check=False)
             count = len(everything(CLIENT))
             assert ran.returncode == 5, ran.stderr
-            assert f"the trace is damaged: only the {count} records before it are looked at" in ran.stderr
+            assert f"the trace is damaged: only the {count} records before it are used" in ran.stderr
             assert "the trace is damaged; of what can be read of it:" in ran.stdout
             found = records("min", cut, "--out", os.path.join(folder, "p"), "--shows", "Complete", code=1)[0]
             assert found["fails"] and found["damage"].startswith("byte "), found

@@ -71,7 +71,7 @@ def test_an_answer_in_order(daemon):
 def test_what_is_no_answer_of_this_version_is_no_success(daemon, answer, command):
     played = daemon(answer)
     said = urtrs(played, *command.split(), code=1)
-    assert "the answer is not that of an urtrsd of this version" in said and said.count("\n") == 1
+    assert "the reply is not from an urtrsd of this version" in said and said.count("\n") == 1
     assert json.loads(urtrs(played, *command.split(), "--json", code=1))["error"]["code"] == "failed"
 
 

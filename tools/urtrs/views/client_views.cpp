@@ -70,9 +70,9 @@ Table client_statistics(const json& shown) {
 Table client_timers(const json& shown, const std::string& of) {
   Table table{"timers",
               {{"sessname", "Session name", "name of the session"},
-               {"name", "Timer", "as the parameter of the plugin that sets it"},
-               {"seconds", "Seconds", "never: it does not end; null in JSON", Kind::seconds},
-               Field{"origin", "From", "default, option, or the one that it follows"}.of(
+               {"name", "Timer", "the parameter of the plugin that sets it"},
+               {"seconds", "Seconds", "never: no limit; null in JSON", Kind::seconds},
+               Field{"origin", "From", "default, option, or the timeout that it depends on"}.of(
                    "default|option|from the heartbeat|from reconnect_max")},
               {}};
   for (const json& session : shown.at("sessions")) {

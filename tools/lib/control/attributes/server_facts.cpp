@@ -189,7 +189,7 @@ constexpr tools::Fact<ExportModel> kExport[] = {
               : at.missing.empty() ? "served"
                                    : "missing"),
     RTRS_FACT(text("why", "Why", "it is missing or lost; likewise"),
-              at.lost ? "its NBD server is lost; the log says why" : at.missing),
+              at.lost ? "its NBD server is lost; the log has the reason" : at.missing),
     RTRS_FACT(unlisted("path"), at.memory_bytes == 0 ? json(at.path) : json()),
     RTRS_FACT(unlisted("memory_bytes"), at.memory_bytes != 0 ? json(at.memory_bytes) : json()),
     RTRS_FACT(unlisted("read_only"), at.read_only),

@@ -123,7 +123,7 @@ TEST(ChoiceLogFile, WhatIsNoChoiceLogIsRefusedWithAReason) {
   EXPECT_EQ(why(R"({"urtrs_tape":1,"seed":3,"tape":["test 4 3 x2"]})"), "accepted") << "the older names";
   EXPECT_EQ(why("no json"), "this is not a choice log of urtrs-sim");
   EXPECT_EQ(why("[1]"), "this is not a choice log of urtrs-sim");
-  EXPECT_EQ(why(R"({"urtrs_choices":2})"), "this choice log is of another version");
+  EXPECT_EQ(why(R"({"urtrs_choices":2})"), "this choice log belongs to another version");
   EXPECT_EQ(why(R"({"urtrs_choices":1,"seed":-1})"), "\"seed\" must be a number");
   EXPECT_EQ(why(R"({"urtrs_choices":1,"seed":3})"), "\"choices\" must be a list of lines");
   EXPECT_EQ(why(head + R"(7]})"), "line 1 of the choice log: not a text");
