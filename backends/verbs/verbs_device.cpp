@@ -250,7 +250,7 @@ Result<DeviceSurvey> survey(const VerbsOptions& options) {
   const DeviceList list;
   if (list.count == 0) {
     say(options, LogLevel::error,
-        "this machine has no RDMA device ('rdma link' lists them); soft-RoCE makes one of a network "
+        "this machine has no RDMA device ('rdma link' lists them); soft-RoCE creates one on a network "
         "interface: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0");
     return tl::unexpected(Errc::not_supported);
   }

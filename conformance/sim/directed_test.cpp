@@ -122,8 +122,8 @@ TEST(Script, WhatIsNoStepIsRefusedWithAReason) {
   };
   EXPECT_EQ(refused("explode path=1"), "unknown verb 'explode'");
   EXPECT_EQ(refused("cut path"), "not understood: 'path'");
-  EXPECT_EQ(refused("cut road=1"), "cut takes no 'road=1'; its words are client= path= ways=");
-  EXPECT_EQ(refused("map con=1"), "map takes no 'con=1'; its words are client= disk= read_only=");
+  EXPECT_EQ(refused("cut road=1"), "cut takes no 'road=1'; it takes client= path= ways=");
+  EXPECT_EQ(refused("map con=1"), "map takes no 'con=1'; it takes client= disk= read_only=");
   EXPECT_EQ(refused("spared path=1"), "spared takes no 'path=1'");
   EXPECT_EQ(refused("cut path=-1"), "not understood: 'path=-1'");
   EXPECT_EQ(refused("cut path=5s"), "not understood: 'path=5s'");

@@ -156,7 +156,7 @@ std::string set_word(Step& step, std::string_view name, std::string_view text) {
   if (known)
     return "not understood: " + whole + (is_time(name) ? "; a time has a unit: s, ms, us or ns" : "");
   return std::string(verb.name) + " takes no " + whole +
-         (verb.words.empty() ? "" : "; its words are " + format_words(verb));
+         (verb.words.empty() ? "" : "; it takes " + format_words(verb));
 }
 
 bool number_exists(const Step& step) {

@@ -84,7 +84,7 @@ std::string take_lock(const std::string& file) {
     return fmt::format(
         "another urtrs-mapd uses \"{}\"; start this one with a different --state and URTRS_RUNTIME_DIR",
         file);
-  return fmt::format("cannot {} \"{}\": {}; --state and URTRS_RUNTIME_DIR name other places", step, file,
+  return fmt::format("cannot {} \"{}\": {}; set another place with --state or URTRS_RUNTIME_DIR", step, file,
                      errno_text(error));
 }
 
@@ -188,9 +188,9 @@ int keep_kernel_devices() {
   if (lock.error != 0) {
     log(3,
         lock.error == EWOULDBLOCK
-            ? fmt::format("another urtrs-mapd --kernel-devices has \"{}\"; one is enough for all devices",
+            ? fmt::format("another urtrs-mapd --kernel-devices uses \"{}\"; one is enough for all devices",
                           file)
-            : fmt::format("cannot {} \"{}\": {}; it is for root, and URTRS_RUNTIME_DIR names another place",
+            : fmt::format("cannot {} \"{}\": {}; run it as root, or set another place with URTRS_RUNTIME_DIR",
                           lock.step, file, errno_text(lock.error)));
     return missing;
   }
@@ -224,7 +224,7 @@ std::string find_nbdkit(std::string& program) {
   const bool runs = ::stat(found.c_str(), &about) == 0 && ::access(found.c_str(), X_OK) == 0;
   if (!runs || !S_ISREG(about.st_mode))
     return fmt::format(
-        "--nbdkit: \"{}\" cannot be run: {}; it is nbdkit-urtrs of the package nbdkit-plugin-urtrs, or a "
+        "--nbdkit: \"{}\" cannot be run: {}; use nbdkit-urtrs of the package nbdkit-plugin-urtrs, or a "
         "program with the same arguments",
         found, runs ? "it is not a file" : errno_text(errno));
   program = std::move(found);

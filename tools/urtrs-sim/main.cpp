@@ -66,7 +66,7 @@ int check_which(const Arguments& given) {
   if (!given.seed.empty() && !given.choice_log.empty())
     return usage("--seed excludes --choices: a choice log has its seed; leave one of them out");
   if (given.no_fence && given.scenario.empty())
-    return usage("--no-fence is for scenarios; a choice log has its world with or without the fence already");
+    return usage("--no-fence is for scenarios; a choice log already sets the fence on or off");
   return kOk;
 }
 

@@ -139,7 +139,7 @@ def test_a_daemon_that_does_not_answer_is_on_the_list_and_ends_a_check(daemon, t
     assert by_socket == {hangs.path: None, answers.path: 1}
     done = subprocess.run([URTRS, "doctor", "--json"], capture_output=True, text=True, timeout=BOUND, check=False)
     graded = [one["what"] for one in json.loads(done.stdout)["checks"] if one["grade"] == "fail"]
-    assert done.returncode == 1 and any(f"{hangs.path} cannot be asked" in what for what in graded), done.stdout
+    assert done.returncode == 1 and any(f"{hangs.path} cannot be queried" in what for what in graded), done.stdout
 
 
 def test_the_doctor_sees_the_limit_that_a_daemon_may_raise_to_and_only_programs_that_can_be_run(tmp_path, monkeypatch):

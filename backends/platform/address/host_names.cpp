@@ -220,7 +220,7 @@ std::string HostNames::unresolved_reason(std::string_view text) const {
     const std::size_t scope = address.find('%');
     if (scope != std::string::npos && ::if_nametoindex(address.c_str() + scope + 1) == 0)
       return "this host has no network interface \"" + address.substr(scope + 1) +
-             "\"; 'ip link' lists what it has";
+             "\"; 'ip link' lists its interfaces";
     return "\"" + std::string(text) + "\" is not an address";
   }
   if (!asks()) return "\"" + host + "\" is not a numeric address, and host names are not resolved here";

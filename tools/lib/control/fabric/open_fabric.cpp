@@ -14,7 +14,7 @@ Opened open_libfabric(const FabricChoice& choice) {
   opening->under_way = false;
   if (fabric) return std::move(*fabric);
   return tl::unexpected("cannot use the libfabric provider '" + choice.provider +
-                        "': " + why(opening->error, fabric.error()) + "; fi_info -l lists what there is");
+                        "': " + why(opening->error, fabric.error()) + "; fi_info -l lists the providers");
 }
 
 }  // namespace

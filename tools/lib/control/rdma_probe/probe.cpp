@@ -75,7 +75,7 @@ Lines probe(const System& system, const Wanted& wanted, const Pace& pace) {
              : all.empty()
                  ? fmt::format("no RDMA device named \"{}\": this host has no RDMA device", wanted.device)
                  : fmt::format("no RDMA device named \"{}\", only {}", wanted.device, fmt::join(all, ", ")),
-         .remedy = all.empty() ? "rdma link add rxe0 type rxe netdev INTERFACE makes one of soft-RoCE"
+         .remedy = all.empty() ? "rdma link add rxe0 type rxe netdev INTERFACE creates a soft-RoCE device"
                                : "rdma link lists them"});
   for (const std::string& name : all) {
     if (pace.stop() || (!wanted.device.empty() && name != wanted.device)) continue;

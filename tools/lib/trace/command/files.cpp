@@ -204,7 +204,7 @@ int report_stop(const std::string& path, trace::Reader::Status status, const tra
     case Status::end:
       return exit_ok;
     case Status::damaged:
-      error(where + "; the " + std::to_string(reader.records()) + " records before it are sound");
+      error(where + "; the " + std::to_string(reader.records()) + " records before it are valid");
       return exit_damaged;
     case Status::io_error:
       error(where);
