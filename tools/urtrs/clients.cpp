@@ -226,8 +226,8 @@ std::optional<Mistake> take_size(const std::string& text, json& parameters) {
   const auto size = options::parse_size(text);
   if (!size) return Mistake{size.error(), "", false};
   if (*size % kSector != 0)
-    return Mistake{fmt::format("\"{}" is not a valid device size", text), "it must be a multiple of 512 bytes",
-                   false};
+    return Mistake{fmt::format("\"{}\" is not a valid device size", text),
+                   "it must be a multiple of 512 bytes", false};
   parameters["sectors"] = std::to_string(*size / kSector);
   return std::nullopt;
 }
@@ -253,9 +253,8 @@ int change_device(const Command& command, All& all) {
       session = words[i];
     else
       return fail(
-          Mistake {
-            fmt::format("\"{}" is not an argument of unmap; the last may be \"force\"", words[i]), "", false
-          },
+          Mistake{fmt::format("\"{}\" is not an argument of unmap; the last may be \"force\"", words[i]), "",
+                  false},
           as_json);
   }
   const auto one = of_device(all, words[0], session);

@@ -89,9 +89,9 @@ tl::expected<UnmapWords, Mistake> unmap_words(const std::string& verb,
     else if (i == 1)
       words.session = arguments[i];
     else
-      return tl::unexpected(Mistake {
-        fmt::format("\"{}" is not an argument of unmap; the last may be \"force\"", arguments[i]), "", false
-      });
+      return tl::unexpected(
+          Mistake{fmt::format("\"{}\" is not an argument of unmap; the last may be \"force\"", arguments[i]),
+                  "", false});
   }
   return words;
 }

@@ -66,7 +66,7 @@ TEST(MapWords, OptionsThatNobodyHasToBeAskedFor) {
     return wrong ? wrong->message : "";
   };
   for (const std::string port : {"0", "65536", "x", "-1", "1x", "999999999999999999999"})
-    EXPECT_EQ(told(&MapOptions::port, port), "--port: expected 1 to 65535, got \"\" + port + "\"");
+    EXPECT_EQ(told(&MapOptions::port, port), "--port: expected 1 to 65535, got \"" + port + "\"");
   EXPECT_EQ(told(&MapOptions::port, "65535"), "");
   EXPECT_EQ(told(&MapOptions::fabric, "vrbs"), "unknown fabric \"vrbs\"");
   EXPECT_EQ(told(&MapOptions::fabric, "verbs"), "");
@@ -88,8 +88,8 @@ TEST(MapWords, OfUnmapAndRemap) {
   EXPECT_EQ(unmap_words("remap", {"ram0", "force"})->session, "force");
   EXPECT_EQ(unmap_words("unmap", {"ram0", "force", "force"})->session, "force")
       << "a session may be called so";
-  EXPECT_EQ(unmap_words("unmap", {"ram0", "s", "now"}).error().message, "\"now" is not an argument of unmap;
-            the last may be \"force\"");
+  EXPECT_EQ(unmap_words("unmap", {"ram0", "s", "now"}).error().message,
+            "\"now\" is not an argument of unmap; the last may be \"force\"");
 }
 
 TEST(MapWords, OptionsAreOfMapAlone) {

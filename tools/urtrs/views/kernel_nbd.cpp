@@ -93,7 +93,7 @@ std::optional<rpc::Error> check_kernel_nbd(const NbdHost& host, const NbdWish& w
   const auto index = index_of_wish(host, wish.device);
   if (!index)
     return refusal(
-        ENODEV, fmt::format("\"{}" is not a device of the kernel's NBD client", wish.device),
+        ENODEV, fmt::format("\"{}\" is not a device of the kernel's NBD client", wish.device),
         fmt::format("{}/nbd0, {}/nbd1 and so on, or --nbd without one", host.devices, host.devices));
   if (!is_taken(host, *index)) return std::nullopt;
   if (wish.again)
