@@ -38,16 +38,16 @@ const char* connect_text(Reason reason) {
     case Reason::rejected:
       return "the peer rejected the request";
     case Reason::connect_refused:
-      return "nobody listens there";
+      return "no server listens on that address";
     case Reason::connect_timeout:
       return "no answer";
     case Reason::address_unresolved:
-      return "no way to that address";
+      return "no route to that address";
     case Reason::name_unresolved:
     case Reason::source_unavailable:
       return "cannot be connected";
     case Reason::peer_closed:
-      return "the peer closed without an answer";
+      return "the peer closed the connection without a reply";
     default:
       return "failed";
   }

@@ -316,7 +316,7 @@ void TcpListener::report(std::uint64_t now) {
     say(options_, LogLevel::warning,
         "closed " + std::to_string(foreign_) +
             " clients that did not begin as clients of libfabric do, the last of them " + last_foreign_ +
-            "; do both ends have the same fabric (fabric=libfabric)?");
+            "; do both ends use the same fabric (fabric=libfabric)?");
   if (closed_ != 0)
     say(options_, LogLevel::warning,
         "closed " + std::to_string(closed_) +

@@ -47,7 +47,7 @@ constexpr std::array kTable{
            "ibv_post_send(), as send does; wr warns about the fallback"},
           [](C c) { return &c.fabric.post; }},
     Entry{{"rdma_invalidation", words("auto|windows|registration"), "auto",
-           "verbs: how a key is invalidated if each IO has a key of its own", Side::server},
+           "verbs: how a key is invalidated if each IO has a separate key", Side::server},
           [](C c) { return &c.fabric.invalidation; }},
     Entry{{"tls", words("off|allow|require"), "",
            "tcp: TLS 1.3. allow is for servers and accepts clients without TLS too; a client never falls "

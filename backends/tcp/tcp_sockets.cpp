@@ -156,7 +156,7 @@ Transport::Opened Sockets::connect(ConKey key, const PathAddress& path, unsigned
   if (tls_.context != nullptr && !tls::can_connect(*tls_.context)) {
     result.error = kRefused;
     result.why =
-        "several keys are there and none is chosen (tls-identity): " + tls::identities(*tls_.context);
+        "there are several keys, and none is chosen (tls-identity): " + tls::identities(*tls_.context);
     return result;
   }
   if (destinations_.ask(key, path, address)) {

@@ -80,7 +80,7 @@ Errc FabricImpl::listen(const PathAddress& local) {
   } else {
     const std::vector<net::SocketAddress> addresses = destinations_.resolve(text, local.port);
     if (addresses.empty()) {
-      log(LogLevel::error, "cannot listen on \"" + text + "\": that is no address");
+      log(LogLevel::error, "cannot listen on \"" + text + "\": not an address");
       return Errc::bad_address;
     }
     listener->address = addresses.front();
@@ -88,11 +88,10 @@ Errc FabricImpl::listen(const PathAddress& local) {
   int error = 0;
   if (!try_listen(*listener, error)) {
     const bool foreign = error == EADDRNOTAVAIL || error == ENODEV;
-    log(LogLevel::error,
-        "cannot listen on " + listener->text + " port " + std::to_string(local.port) + ": " +
-            (foreign ? "it is the address of no RDMA device of this host; 'rdma link' lists them "
-                       "with their network interfaces"
-                     : errno_text(error)));
+    log(LogLevel::error, "cannot listen on " + listener->text + " port " + std::to_string(local.port) + ": " +
+                             (foreign ? "no RDMA device of this host has this address; 'rdma link' lists "
+                                        "them with their network interfaces"
+                                      : errno_text(error)));
     return to_errc(error);
   }
   // Opens the device now, so that the first client does not wait for it.
@@ -230,7 +229,7 @@ void FabricImpl::log_retry_time(Connection& connection) {
   const TimerKind kind = device.timers();
   const Patience time = patience(kind, retries);
   const bool outlasts = options_.dead_peer_time != 0 && time.most > options_.dead_peer_time;
-  std::string text = device.name + ": a packet that nobody answers is sent " +
+  std::string text = device.name + ": a packet without an acknowledgement is sent " +
                      std::to_string(retries.count + 1) + " times, with ack timeout " +
                      std::to_string(retries.timeout) + ", which takes " + seconds_text(time.least);
   if (time.most != time.least) text += " to " + seconds_text(time.most);
@@ -238,8 +237,8 @@ void FabricImpl::log_retry_time(Connection& connection) {
     text += "; the heartbeat gives the peer up after " + seconds_text(options_.dead_peer_time) +
             ", before the device does";
     const std::uint8_t better = max_timeout_within(kind, retries.count, options_.dead_peer_time);
-    text += better != 0 ? ": take an ack timeout (--rdma-ack-timeout) of at most " + std::to_string(better)
-                        : ": take fewer retries (--rdma-retry-count) or a longer heartbeat";
+    text += better != 0 ? ": use an ack timeout (--rdma-ack-timeout) of at most " + std::to_string(better)
+                        : ": use fewer retries (--rdma-retry-count) or a longer heartbeat";
   }
   log(outlasts ? LogLevel::warning : LogLevel::info, text);
 }

@@ -139,8 +139,8 @@ void Connection::fit(Device& device) {
   if (std::exchange(device.logged_depth, true)) return;
   say(fabric_parts_.options, LogLevel::warning,
       device.name + " holds " + std::to_string(most) + " work requests of a connection, and " +
-          std::to_string(asked) + " are asked for: " + std::to_string(params_.send_depth) +
-          " are for messages and data at a time and the rest for keys; a smaller queue depth asks for less");
+          std::to_string(asked) + " are needed: " + std::to_string(params_.send_depth) +
+          " are for messages and data at a time and the rest for keys; a smaller queue depth needs less");
 }
 
 // Allocated now, because no memory is registered while IO runs.

@@ -16,7 +16,7 @@ namespace {
 using Kind = SeenEvent::Kind;
 using verbs::Posting;
 
-constexpr const char* kWarning = "its library has not all of ibv_wr_*() that is needed";
+constexpr const char* kWarning = "its library lacks some of ibv_wr_*()";
 
 class Calls : public TwoEnds {
  protected:

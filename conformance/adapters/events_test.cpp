@@ -360,7 +360,7 @@ TEST_P(Events, DownPortOfADeviceWithUnlimitedRetriesEndsNothing) {
   connect_both_ends(kAddress);
   mock_hca::set_port(0, false);
   poll_both();
-  EXPECT_TRUE(client.logged("wait, for the device never gives up"));
+  EXPECT_TRUE(client.logged("wait, because the device never gives up"));
   now += seconds(600);
   poll_both();
   EXPECT_EQ(client.count(Kind::connection_lost, kNear), 0U);

@@ -86,7 +86,7 @@ TEST_P(LimitsOf, ExcessiveDepthIsReducedAndLogged) {
   open({mock_hca::mlx5()});
   connect_with(depths(6553, 8192));
   EXPECT_TRUE(carries());
-  EXPECT_TRUE(server.logged("mlx5_0 holds 6553 work requests of a connection, and 6617 are asked for"));
+  EXPECT_TRUE(server.logged("mlx5_0 holds 6553 work requests of a connection, and 6617 are needed"));
   std::size_t told = 0;
   for (const auto& [level, text] : server.log) told += text.find("holds 6553") != std::string::npos ? 1 : 0;
   EXPECT_EQ(told, 1U);

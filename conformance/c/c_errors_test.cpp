@@ -131,7 +131,7 @@ TEST_F(CErrors, SettingErrorsNameTheValidValues) {
   // An empty file name must not silently disable TLS.
   EXPECT_EQ(refused_setting("tls_keys", ""), "tls_keys=: is empty");
   const std::string unknown = refused_setting("no_such", "1");
-  EXPECT_EQ(unknown.find("there is no setting no_such; the settings are host_names, "), 0U) << unknown;
+  EXPECT_EQ(unknown.find("unknown setting no_such; the settings are host_names, "), 0U) << unknown;
   EXPECT_NE(unknown.find("tls_keys"), std::string::npos);
 }
 
@@ -209,7 +209,7 @@ TEST_F(CErrors, MissingArgumentsAreRefused) {
   open();
   urtrs_device* device = nullptr;
   EXPECT_EQ(urtrs_device_open(session_, nullptr, 0, 0, &device), -EINVAL);
-  EXPECT_TRUE(says("not given")) << message();
+  EXPECT_TRUE(says("is missing")) << message();
   EXPECT_EQ(urtrs_device_open(session_, "", 0, 0, &device), -EINVAL);
   EXPECT_EQ(urtrs_device_open_async(session_, "disk", 0, nullptr, nullptr, &device), -EINVAL);
   EXPECT_EQ(urtrs_device_open(session_, "disk", 8, 0, &device), -EINVAL);

@@ -173,8 +173,9 @@ constexpr Case kCases[] = {
     {"C470-write-block", "write: a block reads back", kFraming, Level::must, false, write_block},
     {"C471-write-largest", "write: the largest that was announced reads back", "protocol.md section 2.2",
      Level::must, false, write_largest},
-    {"C472-write-fua", "write: with FUA", "protocol.md section 9.2", Level::must, false, write_fua},
-    {"C473-write-neighbours", "write: the blocks beside it stay as they were", kFraming, Level::must, false,
+    {"C472-write-fua", "write: a write with FUA reads back", "protocol.md section 9.2", Level::must, false,
+     write_fua},
+    {"C473-write-neighbours", "write: adjacent blocks are unchanged", kFraming, Level::must, false,
      neighbours},
     {"C474-write-behind", "write: behind the end is refused", kChecks, Level::must, false, behind_end},
     {"C475-write-as-read", "write: one that travels as a read is refused", kChecks, Level::must, false,
@@ -189,10 +190,10 @@ constexpr Case kCases[] = {
      discard_behind_end},
     {"C480-write-secure-erase", "write: secure erase that was not announced is refused", kChecks, Level::must,
      false, secure_erase},
-    {"C481-write-read-only", "write: a device that was opened read-only stays as it is", kChecks, Level::must,
-     false, read_only},
-    {"C482-write-many", "write: 16 at once all read back", "protocol.md section 5.1", Level::must, false,
-     overlapping},
+    {"C481-write-read-only", "write: a device opened read-only is unchanged", kChecks, Level::must, false,
+     read_only},
+    {"C482-write-many", "write: 16 concurrent writes all read back", "protocol.md section 5.1", Level::must,
+     false, overlapping},
 };
 
 }  // namespace

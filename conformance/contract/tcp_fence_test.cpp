@@ -350,7 +350,7 @@ TEST_P(TcpReply, an_unanswered_connect_request_fails) {
   client().fabric().disconnect(key);
   expect(client(), Kind::connection_closed, key);
   ASSERT_EQ(warnings().size(), 1U);
-  EXPECT_TRUE(warnings()[0].ends_with("no whole reply came in time")) << warnings()[0];
+  EXPECT_TRUE(warnings()[0].ends_with("no complete reply in time")) << warnings()[0];
   post_one(client(), empty_imm(answered.client, 1));
   expect(server(), Kind::imm_received, answered.server);
   close_link(answered);

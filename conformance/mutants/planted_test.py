@@ -40,7 +40,7 @@ SPECIFIED = [
 # Mutants that break a server invariant: the mutant, the scenario, and the invariant.
 INVARIANTS = [
     ("M04", "R02", "a connected path has all its connections"),
-    ("M42", "L02a", "a used chunk belongs to a path that is there"),
+    ("M42", "L02a", "a used chunk belongs to an existing path"),
     ("M44", "L03", "a list of waiting answers ends"),
 ]
 # A mutant that only the specification detects in a sweep over these seeds.

@@ -312,7 +312,7 @@ const std::vector<Spoiled> kWireCases = {
      [](Story& s) { s.at(Kind::WireReceived, 1).imm = 5U << 28; }},
     {Rule::io_req_target, "the neighbouring chunk",
      [](Story& s) { s.at(Kind::WireSent, 1).remote_addr += kChunk; }},
-    {Rule::io_req_target, "a chunk that is not there",
+    {Rule::io_req_target, "a chunk that does not exist",
      [](Story& s) { s.at(Kind::WireSent, 1).imm = request_imm(kDepth, 1, 1U << 26); }},
     {Rule::io_req_key, "another key", [](Story& s) { s.at(Kind::WireSent, 1).rkey = 41; }},
     {Rule::io_req_header, "neither READ nor WRITE",

@@ -134,7 +134,7 @@ TEST_F(KeyedFabricTest, ReplacedKeyIsRefusedWithAReason) {
   challenge({0, 0, 1});
   const auto request = asked(connect({0, 0, 2}, con_req(0, 2)), 2);
   EXPECT_EQ(request.refusal, Reason::key_refused);
-  EXPECT_EQ(server.refusal_of_request(2), "its key of web1 is another than the one here");
+  EXPECT_EQ(server.refusal_of_request(2), "its key of web1 differs from the one here");
   const Message reject = rejected(wire::linux_errno::kEacces, 2);
   EXPECT_EQ(server.refusal_of_request(2), "");
   const auto events = answered(event::ConnectFailed{{0, 0, 2}, Reason::rejected, reject});

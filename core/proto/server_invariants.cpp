@@ -45,9 +45,9 @@ const char* broken_in_users(const State& state) noexcept {
       continue;
     }
     const unsigned index = chunk.user.key.path;
-    if (index >= state.paths.size()) return "a used chunk belongs to a path that is there";
+    if (index >= state.paths.size()) return "a used chunk belongs to an existing path";
     if (chunk.user.incarnation != state.paths[index].incarnation)
-      return "a used chunk belongs to a path that is there";
+      return "a used chunk belongs to an existing path";
     ++users[index];
   }
   for (unsigned index = 0; index < state.paths.size(); ++index)

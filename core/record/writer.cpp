@@ -146,8 +146,7 @@ int may_replace(const char* path) noexcept {
 }
 
 std::string file_error_text(int error) {
-  if (error == EEXIST)
-    return "what is there is neither an empty file nor a trace, and is left as it is; name another file";
+  if (error == EEXIST) return "the file exists and is neither empty nor a trace; use another file";
   if (error == EPERM)
     return "not permitted (files and links that another user created in a public folder are not used); use a "
            "file in a folder of your own";

@@ -156,7 +156,7 @@ void BlockWorld::take_events() {
 std::uint32_t BlockWorld::submit(DeviceHandle device, Opcode opcode, std::uint64_t sector,
                                  std::uint32_t sectors, bool fua, bool nounmap) {
   const std::string disk = book().at(device).disk;
-  until("other IO of these sectors is over", [&] { return !overlaps(disk, sector, sectors); });
+  until("other IO of these sectors has ended", [&] { return !overlaps(disk, sector, sectors); });
   const BlockRequest request = book().open(device, opcode, sector, sectors, fua, nounmap, now(), now());
   book().taken(client().submit(client_fabric(), now(), device, request));
   return static_cast<std::uint32_t>(request.user_data);
@@ -209,7 +209,7 @@ void BlockWorld::finish() {
   if (failed()) return;
   for (std::uint32_t path = 0; path < kPaths; ++path) heal(path);
   if (!w_.cluster().server.up) start_server();
-  until("every IO is over", [this] { return all_completed(); });
+  until("every IO has ended", [this] { return all_completed(); });
   if (failed()) return;
   unmap_all();
   if (failed()) return;

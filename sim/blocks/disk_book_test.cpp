@@ -117,7 +117,7 @@ TEST_F(DiskBookTest, LossIsReportedOnlyIfChangesAreNotFlushed) {
     book.event(rnbd::CacheReplaced{kDevice, 1}, 0);
     return failure;
   };
-  const std::string kNone = "changes are lost only where there are some that no flush covers";
+  const std::string kNone = "changes are lost only if no flush covers them";
   EXPECT_EQ(told(), kNone);
   const auto done = [&](Opcode opcode, bool fua) {
     const BlockRequest request =
@@ -164,8 +164,7 @@ class OwedChangeTest : public DiskBookTest {
   BlockClient client{BlockClientOptions{}, nullptr};
 };
 
-constexpr const char* kUnreportedLoss =
-    "no flush of a succeeds over a change that was acknowledged and is lost";
+constexpr const char* kUnreportedLoss = "no flush of a succeeds although an acknowledged change is lost";
 
 TEST_F(OwedChangeTest, FailedFlushReportsAllChangesBeforeTheCacheWasReplaced) {
   const BlockRequest early = flush();

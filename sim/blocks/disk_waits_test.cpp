@@ -75,10 +75,10 @@ TEST_F(OpenDeviceTest, RequestIsHeldAtMostForQueueTimeout) {
   EXPECT_EQ(waits(0), "");
   EXPECT_EQ(waits(seconds(3)), "");
   EXPECT_EQ(waits(seconds(3) + milliseconds(2)),
-            "a request waits for its device to be open for queue_timeout and no longer");
+            "a request waits for its device to be open for at most queue_timeout");
 }
 
-constexpr const char* kOnce = "a request does not fail because its device was taken away once";
+constexpr const char* kOnce = "a request does not fail because its device was closed once";
 
 TEST_F(OpenDeviceTest, RequestDoesNotFailAfterOneRemovalOfItsDevice) {
   EXPECT_EQ(gone(), kOnce);
@@ -221,7 +221,7 @@ class AbsentDeviceTest : public BookBesideWorldTest {
 };
 
 constexpr const char* kRefusedTooLong =
-    "a request waits for a device that the server refuses for queue_timeout and no longer";
+    "a request waits for a device that the server refuses for at most queue_timeout";
 
 TEST_F(AbsentDeviceTest, HoldsRequestAtMostForQueueTimeoutWhileAnotherDeviceIsBusy) {
   read();
@@ -232,9 +232,8 @@ TEST_F(AbsentDeviceTest, HoldsRequestAtMostForQueueTimeoutWhileAnotherDeviceIsBu
 }
 
 TEST_F(AbsentDeviceTest, FailsRequestNoEarlierThanQueueTimeout) {
-  EXPECT_EQ(
-      fails(seconds(3) - 1),
-      "a request waits for queue_timeout while the server refuses its device for a reason that may pass");
+  EXPECT_EQ(fails(seconds(3) - 1),
+            "a request waits for queue_timeout while the server refuses its device for a temporary reason");
   EXPECT_EQ(fails(seconds(3)), "");
 }
 

@@ -237,7 +237,7 @@ class RandomPlay {
       w.unmap(at->second);
       unmapped.push_back(at->first);
     }
-    w.until("the crowd is over", [this] { return w.unjudged().size() == kCrowd; });
+    w.until("the crowd has ended", [this] { return w.unjudged().size() == kCrowd; });
     // Requests may also wait for a slow OPEN of another device, or for a server whose death was not detected.
     const bool may_expire =
         w.client_config().queue_timeout != kNever || w.client_config().request_timeout != kNever;
@@ -268,8 +268,8 @@ class RandomPlay {
     w.pass(microseconds(w.draw(2000)));
     w.resize(name, kSectors / 2);
     w.pause_server(seconds(1));
-    w.until("all that failed is over", [this] { return w.client().under_way() == 0; });
-    w.expect(w.unjudged().size() > before, "a crowd is there");
+    w.until("all failed IO has ended", [this] { return w.client().under_way() == 0; });
+    w.expect(w.unjudged().size() > before, "a crowd is pending");
   }
 
   // An operator removes a device each time that it is open, before the client can use it, until the client
@@ -284,7 +284,7 @@ class RandomPlay {
     const auto refused = [this, of = device] { return w.client().refused(of); };
     for (unsigned times = 0; times <= rnbd::kMaxFutileReopens && !refused() && !w.failed(); ++times)
       take_away_once_open(name, device);
-    w.until("it is tried again", [&refused] { return !refused(); });
+    w.until("it is retried", [&refused] { return !refused(); });
     take_away_once_open(name, device);
     over(w);
     reopen();
@@ -302,7 +302,7 @@ class RandomPlay {
     w.until("it is held open", is_held);
     w.take_away(name);
     w.until("it is closed", [&] { return w.disk(name).holders == 0; });
-    w.until("it is opened again or given up", [&] { return is_held() || w.client().refused(device); });
+    w.until("it is reopened or abandoned", [&] { return is_held() || w.client().refused(device); });
   }
 
   // A device that is unmapped during its OPEN must not stay open.

@@ -228,7 +228,7 @@ void DiskBook::judge_flush(const Io& io, std::uint16_t error) {
     if (outlived) continue;
     if (error != 0) loss.told = std::min(loss.told, disks_.moment());
     expect(error != 0 || loss.acked > io.moment || loss.told < io.moment,
-           "no flush of " + io.disk + " succeeds over a change that was acknowledged and is lost");
+           "no flush of " + io.disk + " succeeds although an acknowledged change is lost");
   }
   // This failed flush reported the changes that completed before the client learned of a new cache. Later
   // changes still need a flush, because a failed flush covers nothing.
@@ -262,7 +262,7 @@ void DiskBook::cover(const Io& io) {
 void DiskBook::judge_alarm(const Io& io) {
   BlockDisk& disk = disks_.at(io.disk);
   expect(disk.may_alarm || io.moment < disk.alarm_at,
-         "nothing of " + io.disk + " was lost, and an IO says so");
+         "nothing of " + io.disk + " was lost, and an IO reports it");
   if (io.piece.opcode != Opcode::flush) return;
   if (disk.may_alarm) disk.alarm_at = disks_.moment() + 1;
   // A flush submitted before the last loss may have reported an earlier one. The last loss may still be

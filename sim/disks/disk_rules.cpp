@@ -98,9 +98,9 @@ void DiskBook::check_waits(Nanos clock) {
     if (io.over || io.moment == 0) continue;
     const Nanos since = pathless ? without_path_.since(io.submitted_clock) : kNever;
     expect(since == kNever || clock - since <= queue_timeout_ + milliseconds(1),
-           "a request waits for a path for queue_timeout and no longer");
+           "a request waits for a path for at most queue_timeout");
     expect(!holds || clock - std::max(io.submitted_clock, holds_since_) <= queue_timeout_ + milliseconds(1),
-           "a request waits for its device to be open for queue_timeout and no longer");
+           "a request waits for its device to be open for at most queue_timeout");
   }
 }
 
@@ -110,36 +110,35 @@ void DiskBook::check_refused(Nanos clock) const {
     const Nanos refused = mapped_.at(io.device).refused_since;
     expect(refused == kNever ||
                clock - std::max(io.submitted_clock, refused) <= queue_timeout_ + milliseconds(1),
-           "a request waits for a device that the server refuses for queue_timeout and no longer");
+           "a request waits for a device that the server refuses for at most queue_timeout");
   }
 }
 
 void DiskBook::check_closing() {
   if (!client_->closed()) return;
-  expect(under_way_ == 0 && client_->under_way() == 0, "every request is over when the session is closed");
+  expect(under_way_ == 0 && client_->under_way() == 0, "every request has ended when the session is closed");
 }
 
 void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clock) {
   Mapped& mapped = mapped_.at(io.device);
   if (done.result == Errc::no_path || done.result == Errc::no_permit)
     expect(queue_timeout_ != kNever && clock - io.submitted_clock >= queue_timeout_,
-           "a request fails for want of a path or a permit after queue_timeout");
+           "a request without a path or a permit fails after queue_timeout");
   // Only a refused OPEN has these errnos: simulated storage never fails with them.
   const bool absent =
       done.error == ENOENT || done.error == EACCES || done.error == EBUSY || done.error == ENODEV;
   if (done.result == Errc::peer_error && absent)
-    expect(
-        queue_timeout_ != kNever && clock - io.submitted_clock >= queue_timeout_,
-        "a request waits for queue_timeout while the server refuses its device for a reason that may pass");
+    expect(queue_timeout_ != kNever && clock - io.submitted_clock >= queue_timeout_,
+           "a request waits for queue_timeout while the server refuses its device for a temporary reason");
   if (done.result == Errc::request_timeout)
     expect(clock - io.submitted_clock >= std::min(queue_timeout_, request_timeout_),
            "a request fails as unanswered after request_timeout, or after queue_timeout when it was held");
   if (done.result == Errc::no_path)
     expect(!client_->session().link_up() || reconnected_at_ >= io.submitted_clock,
-           "a request fails for want of a path without one");
+           "a request fails as without a path only if no path is connected");
   if (done.result == Errc::not_open)
     expect(mapped.unmapped || mapped.opened == 0,
-           "a request for a device that its user did not unmap reaches it or says why not");
+           "a request for a device that its user did not unmap reaches the device or fails with a reason");
   const BlockDisk& disk = disks_.at(io.disk);
   if (done.result == Errc::peer_error && io.piece.opcode == Opcode::flush && done.error == EIO)
     expect(io.submitted <= disk.opened_at ||
@@ -159,7 +158,7 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
   if (done.result == Errc::peer_error && done.error == ENOTCONN)
     expect(mapped.refused >= io.submitted_clock ||
                (mapped_still ? mapped.disruptions >= rnbd::kMaxFutileReopens : lost),
-           "a request does not fail because its device was taken away once");
+           "a request does not fail because its device was closed once");
   if (done.error != 0) return;
   if (io.submitted > mapped.disrupted) mapped.disruptions = 0;
   if (mapped.unknown != kNever && io.submitted > mapped.unknown) mapped.unknown = kNever;
@@ -195,7 +194,7 @@ void DiskBook::judge_replaced(const rnbd::CacheReplaced& event) {
     return !io.over && io.device == event.device && changes(io.piece.opcode) && several;
   });
   expect(event.unflushed == 0 || under_way || !mapped.unflushed.empty(),
-         "changes are lost only where there are some that no flush covers");
+         "changes are lost only if no flush covers them");
   mapped.unflushed.clear();
   if (event.unflushed != 0) mapped.replaced = disks_.next_moment();
 }

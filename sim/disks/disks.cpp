@@ -79,7 +79,7 @@ void Disks::calm() {
 }
 
 void Disks::refuse_opens(const std::string& name, std::uint16_t error, Nanos until) {
-  note([&] { return name + " cannot be opened from now on: " + errno_text(error); });
+  note([&] { return name + " can no longer be opened: " + errno_text(error); });
   BlockDisk& disk = at(name);
   disk.absent = error;
   disk.absent_until = until;
@@ -151,7 +151,7 @@ void Disks::perform(const Host& host, const block::StartStorage& action) {
   expect(action.opcode != Opcode::flush || action.prio != 0 ||
              host.server.devices(action.session)->version() < wire::rnbd::kProtoMajor,
          "a flush has the priority of its request");
-  expect(!device->second.taken_away, "storage sees nothing new of a device that was taken away");
+  expect(!device->second.taken_away, "storage gets no new IO of a device that was closed");
   const std::string& name = device->second.disk;
   at(name).book->judge_request(action, name, host.now);
   StorageOp op;

@@ -347,7 +347,7 @@ const char* why_not_canonical(const sim::MachineConfig& config) noexcept {
   const ClientConfig& client = config.client;
   if (config.blocks > kMaxBlocks) return "too many blocks";
   if (client.reconnect_jitter != 0 || client.busy_retry != 0) return "delays are drawn";
-  if (client.lead_head_start != kNever) return "turns to lead are taken by the clock";
+  if (client.lead_head_start != kNever) return "turns to lead depend on the clock";
   if (client.max_reconnect_attempts >= 0) return "attempts are counted";
   if (client.policy == MultipathPolicy::min_latency) return "latencies steer";
   if (client.send_depth < kLargeQueue || config.server.send_depth < kLargeQueue)

@@ -61,7 +61,7 @@ inline constexpr const char* kChunkRace = "a request is executed with its own da
 inline constexpr const char* kWrongRead = "a READ returns what was acknowledged last";
 inline constexpr const char* kLateData = "data lands only in the buffer of a request that waits for it";
 // Both ends follow the protocol, with or without a fence, so that no end may accuse the other.
-inline constexpr const char* kBlamed = "nobody is blamed for breaking the protocol";
+inline constexpr const char* kBlamed = "no peer is reported for breaking the protocol";
 
 // Returns a configuration with two connections per path, no jitter, heartbeat intervals longer than any run,
 // and requests that wait without limit.

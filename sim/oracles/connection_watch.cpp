@@ -160,7 +160,7 @@ void ConnectionWatch::news(std::size_t number, PathState state, Reason reason, N
   if (!is_of_fabric(told) || (path.reported & bits) != 0) return;
   judge_.fail(Oracle::losses, at,
               who_ + ": path " + std::to_string(number) + " ended (" + to_string(reason) +
-                  "), and its fabric had not said so");
+                  "), and its fabric had not reported it");
 }
 
 void ConnectionWatch::poll_begins(Nanos now, std::span<const Nanos> waiting) {
@@ -195,7 +195,7 @@ void ConnectionWatch::poll_ends(Nanos now) {
   if (!lost_.empty())
     judge_.fail(
         Oracle::losses, now,
-        who_ + ": " + name_of(lost_.front()) + " is lost, and the poll that was told so did not end it");
+        who_ + ": " + name_of(lost_.front()) + " is lost, and the poll that reported it did not end it");
   lost_.clear();
 }
 

@@ -51,7 +51,8 @@ void CrowdWatch::check_evicted_session(Nanos now) {
     if (one.half_open && one.host == evicted_host_ && one.number < evicted_session_)
       judge_.fail(Oracle::crowds, now,
                   "half-open session " + std::to_string(evicted_session_) + " of address " +
-                      std::to_string(one.host) + " gave way before the older " + std::to_string(one.number));
+                      std::to_string(one.host) + " was evicted before the older " +
+                      std::to_string(one.number));
   evicted_session_ = kNobody;
 }
 
@@ -96,7 +97,7 @@ void CrowdWatch::rejected(std::uint32_t request, wire::Bytes data, Nanos now) {
   if (no_room && may_give_way && sessions_.size() >= max_sessions_)
     judge_.fail(Oracle::crowds, now,
                 "address " + std::to_string(asked.host) +
-                    " is refused for want of sessions while a half-open one could give way");
+                    " is refused for lack of sessions although a half-open one could be evicted");
 }
 
 void CrowdWatch::named(ConKey key) {

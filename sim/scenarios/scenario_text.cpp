@@ -102,12 +102,12 @@ bool read_value(std::string_view text, T& value) {
 
 // Sets an option. Returns the error; empty if it was set.
 std::string set_option(Scenario& scenario, std::string_view name, std::string_view text) {
-  std::string why = "no option '" + std::string(name) + "'";
+  std::string why = "unknown option '" + std::string(name) + "'";
   visit_all(scenario, [&](const std::string& each, auto& value) {
     if (each != name) return;
     const bool fits = read_value(text, value);
     const bool is_time = std::is_same_v<std::remove_cvref_t<decltype(value)>, Nanos>;
-    why = fits ? "" : "'" + std::string(text) + "' is no value of " + each;
+    why = fits ? "" : "'" + std::string(text) + "' is not a value of " + each;
     if (!fits && is_time) why += ", a time in s, ms, us or ns, or never";
   });
   return why;

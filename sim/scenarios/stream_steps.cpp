@@ -167,7 +167,7 @@ void StreamPlay::check_arrived() {
       const QpId qp = network_.find_qp(node, link.key);
       if (qp != kNone && !network_.all_delivered(qp) && !network_.was_changed(qp))
         w_.cluster().judge.fail(Oracle::liveness, w_.now(),
-                                "what was posted on a connection that lives does not arrive");
+                                "messages posted on a live connection do not arrive");
     }
   }
 }
@@ -190,7 +190,7 @@ void StreamPlay::finish() {
     for (const End& end : link.ends)
       if (end.asked && !end.closed)
         return w_.cluster().judge.fail(Oracle::liveness, w_.now(),
-                                       "a connection that was left is not reported closed");
+                                       "an abandoned connection is not reported closed");
   }
   if (network_.open_sockets() != 0)
     w_.cluster().judge.fail(Oracle::ledger, w_.now(), "sockets are left open");

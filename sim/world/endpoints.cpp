@@ -98,9 +98,9 @@ class DiskClient final : public ClientEnd {
       // device is never unmapped.
       if (result.result == Errc::invalid || result.result == Errc::not_open ||
           result.result == Errc::cache_lost)
-        broken_ = "a good request of a disk that loses nothing ends well or with an error of the session";
+        broken_ = "a valid request of a disk without losses succeeds or fails with an error of the session";
       if (is_wait_timeout(result.result) && !has_pending_work(now))
-        broken_ = "no request fails for want of a path, a permit or its device while it could be sent";
+        broken_ = "no request fails for lack of a path, a permit or its device while it could be sent";
     }
     return count;
   }
@@ -258,7 +258,7 @@ class DiskServer final : public ServerEnd {
   void perform(Fabric& fabric, Nanos now, ServerUser&, const block::OpenExport& action) {
     block::ExportOpened answer;
     answer.error = action.name == kDiskName ? 0 : ENOENT;
-    expect(answer.error == 0, "the only export is asked for");
+    expect(answer.error == 0, "the only export is requested");
     answer.handle = ++last_handle_;
     answer.export_id = 1;
     answer.instance = 1;  // this storage never loses data
@@ -277,7 +277,7 @@ class DiskServer final : public ServerEnd {
     expect(server_.export_measured(fabric, now, action.id, blocks_), "a measurement is waited for");
   }
   void perform(Fabric&, Nanos, ServerUser&, const block::CacheDamaged&) {
-    expect(false, "no cache is damaged where there is none");
+    expect(false, "only an existing cache is damaged");
   }
   void perform(Fabric&, Nanos, ServerUser& user, const block::StartStorage& action) {
     expect(std::any_of(

@@ -167,7 +167,7 @@ void Load::check_failure(const ClientNode& client, std::uint32_t io, Errc result
   if (result == Errc::no_path) {
     judge_.mark(Mark::queue_expired);
     if (scenario_.client.queue_timeout == kNever)
-      judge_.fail(Oracle::liveness, now(), "request " + std::to_string(io) + " failed for want of a path");
+      judge_.fail(Oracle::liveness, now(), "request " + std::to_string(io) + " failed without a path");
   }
   if (result == Errc::no_permit) {
     judge_.mark(Mark::no_permit);
@@ -175,7 +175,7 @@ void Load::check_failure(const ClientNode& client, std::uint32_t io, Errc result
     if (limit == kNever || now(client) - submitted < limit)
       judge_.fail(
           Oracle::liveness, now(),
-          "request " + std::to_string(io) + " failed for want of a permit before queue_timeout was over");
+          "request " + std::to_string(io) + " failed without a permit before queue_timeout had passed");
   }
   if (result == Errc::request_timeout) {
     judge_.mark(Mark::request_timed_out);

@@ -156,7 +156,7 @@ void Phases::liveness() {
     from = now();
   }
   if (!requests_end(from + bound.requests() - now()))
-    return cluster_.stalled("not every request is over " + to_seconds(now() - from) +
+    return cluster_.stalled("not every request has ended " + to_seconds(now() - from) +
                             " after the last fault");
   if (disks_ != nullptr && !timeline_.run_while(now() + bound.requests(), [this] { return devices_open(); }))
     return cluster_.stalled("not every mapped device is open");
@@ -253,7 +253,8 @@ bool Phases::finish_closings() {
     return !server_.comes_back && std::none_of(clients_.begin(), clients_.end(),
                                                [](const auto& client) { return client->comes_back; });
   };
-  if (!timeline_.run_while(kNever, over)) cluster_.stalled("a process that was told to close does not close");
+  if (!timeline_.run_while(kNever, over))
+    cluster_.stalled("a process that was requested to close does not close");
   return !judge_.failed();
 }
 

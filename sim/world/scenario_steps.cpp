@@ -54,8 +54,8 @@ bool may_target_server(Step::Verb verb) {
 }
 
 std::string one_of(std::string_view what, std::uint64_t low, std::uint64_t high, std::string_view option) {
-  return " means none of the " + std::string(what) + " " + std::to_string(low) + " to " +
-         std::to_string(high) + " (set " + std::string(option) + "=)";
+  return " is none of the " + std::string(what) + " " + std::to_string(low) + " to " + std::to_string(high) +
+         " (set " + std::string(option) + "=)";
 }
 
 // Checks that the client, path, direction and connection of the step exist. Returns the error; empty if

@@ -56,7 +56,7 @@ void ServerHost::session_opened(std::uint16_t session, std::string_view name) {
   note(Journal::Kind::session, 0, session, 1);
   for (std::size_t other = 0; other < server_.session_of.size(); ++other)
     if (server_.session_up[other] && server_.session_of[other] == client)
-      judge_.fail(Oracle::legality, now(), "two sessions of one name at the same time");
+      judge_.fail(Oracle::legality, now(), "two sessions with one name at the same time");
   server_.session_of[session] = client;
   server_.session_up[session] = true;
 }
@@ -219,7 +219,7 @@ void ServerHost::effect(const StorageModel::Op& op) {
     books_.integrity.to_storage(op.data, op.lba, op.io, now());
     if (booked.window_end < booked.last_effect)
       judge_.fail(Oracle::history, now(),
-                  "write " + std::to_string(op.io) + " took effect after it was over");
+                  "write " + std::to_string(op.io) + " took effect after it had ended");
   }
   cluster_.hash = fold(cluster_.hash, op.io ^ now());
 }

@@ -119,7 +119,7 @@ void Watch::check_idle(Nanos until) {
   network_.run_until(until - 1, choice_);
   const auto judge = [this](const Node& node, std::uint64_t acts_before, std::size_t results) {
     if (results == 0 && node.fabric->acts() == acts_before) return;
-    judge_.fail(Oracle::liveness, now(), name_of(node) + " acts before next_deadline() without any event");
+    judge_.fail(Oracle::liveness, now(), name_of(node) + " acted before next_deadline() without any event");
   };
   // One node in turn: a timer that was left out stays due, so a later turn finds it too.
   const std::size_t turn = idle_checks_++ % (clients_.size() + 1);
@@ -227,7 +227,7 @@ void Watch::check_one_server(ClientNode& client, unsigned path) {
   }
   if (client.split_over_servers) return;
   judge_.fail(Oracle::one_server, now(),
-              "client " + std::to_string(client.id) + " made a session over path " + std::to_string(path) +
+              "client " + std::to_string(client.id) + " created a session over path " + std::to_string(path) +
                   " and has " + std::to_string(elsewhere) + " paths to another server");
 }
 
@@ -240,7 +240,7 @@ void Watch::failover_marks(ClientNode& client) {
     judge_.mark(Mark::unproven_failure);
     if (scenario_.fenced && !scenario_.fence_off)
       judge_.fail(Oracle::history, now(),
-                  "later requests do not wait for a write that failed and may still act");
+                  "later requests do not wait for a write that failed and may still execute");
   }
   const std::uint64_t moved = stats.failovers - client.failovers_seen;
   if (moved == 0) return;

@@ -250,7 +250,7 @@ std::string explain_unknown_export(const plugin::Settings& settings, const std::
            "device=";
   std::string known;
   for (const std::string& one : settings.devices) known += (known.empty() ? "" : ", ") + one;
-  return "there is no export named " + quoted(name) + "; device= gives " + known;
+  return "no export named " + quoted(name) + "; device= gives " + known;
 }
 
 }  // namespace rtrs::nbdkit

@@ -58,7 +58,7 @@ TEST(Explain, ReadOnlyIsNotSuggestedForAReadOnlyRequest) {
 TEST(Explain, UnknownExportIsReportedWithTheKnownOnes) {
   Settings settings = some_settings();
   settings.devices = {"a", "b"};
-  EXPECT_EQ(explain_unknown_export(settings, "c"), "there is no export named 'c'; device= gives a, b");
+  EXPECT_EQ(explain_unknown_export(settings, "c"), "no export named 'c'; device= gives a, b");
   settings.devices = {};
   EXPECT_NE(explain_unknown_export(settings, "").find("no export is named"), std::string::npos);
   settings.only_mapped = true;
@@ -68,7 +68,7 @@ TEST(Explain, UnknownExportIsReportedWithTheKnownOnes) {
 TEST(Explain, NamesFromNbdClientsAreEscaped) {
   Settings settings = some_settings();
   EXPECT_EQ(explain_unknown_export(settings, "a\nnbdkit: urtrs: error: all is lost"),
-            "there is no export named 'a\\x0anbdkit: urtrs: error: all is lost'; device= gives disk");
+            "no export named 'a\\x0anbdkit: urtrs: error: all is lost'; device= gives disk");
   const std::string names[] = {
       explain_map_failure(settings, "a\x1b[2J", settings.access_mode, of_server(ENOENT), {}),
       explain_timeout(settings, "a\x1b[2J", seconds(1), {}), explain_unknown_export(settings, "a\x1b[2J")};

@@ -127,10 +127,9 @@ void Remote::dump_trace(bool locked) {
     return dump();
   };
   const int error = locked ? dump() : lock_and_dump();
-  lines_(true, error == 0
-                   ? "wrote the last records to " + file + "; look at them with: urtrs-replay cat " + file
-                   : "cannot write the last records to " + file + ": " + trace::file_error_text(error) +
-                         "; trace_dump= names another file");
+  lines_(true, error == 0 ? "wrote the last records to " + file + "; show them with: urtrs-replay cat " + file
+                          : "cannot write the last records to " + file + ": " +
+                                trace::file_error_text(error) + "; trace_dump= names another file");
 }
 
 std::string Remote::open_session() {
@@ -294,7 +293,7 @@ void Remote::report_trace() {
   };
   const int error = ended();
   if (error == 0 || std::exchange(trace_ended_, true)) return;
-  lines_(true, "the trace " + settings_.trace + " ends here: " + errno_words(error) + "; IO goes on");
+  lines_(true, "the trace " + settings_.trace + " ends here: " + errno_words(error) + "; IO continues");
 }
 
 void Remote::warn_of_expiry(Nanos now) {

@@ -54,7 +54,7 @@ std::string Remote::open_control() {
   if (control)
     control_ = std::move(*control);
   else
-    lines_(false, control.error() + "; goes on without one, control=FILE chooses another");
+    lines_(false, control.error() + "; continuing without one; control=FILE chooses another");
   return {};
 }
 

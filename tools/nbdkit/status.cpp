@@ -295,8 +295,8 @@ void Status::on_oldest_request(Nanos now, const OldestRequest* oldest) {
       oldest->path < settings_.paths.size() ? " (" + settings_.paths[oldest->path] + ")" : "";
   lines_(true, "the server has not answered a request for " + in_seconds(age) + ": path " +
                    std::to_string(oldest->path) + path + ", connection " + std::to_string(oldest->con) +
-                   "; its storage may be slow, or the network drops large packets, which the log of the "
-                   "server tells; request_timeout= bounds the wait");
+                   "; its storage may be slow, or the network drops large packets, which the server logs; "
+                   "request_timeout= bounds the wait");
 }
 
 std::string Status::render(Nanos now, std::span<const PathStatus> paths, const ClientStats& stats) const {

@@ -74,9 +74,9 @@ TEST_F(StatusFileTest, ModeFollowsTheUmaskOfTheUser) {
 TEST_F(StatusFileTest, ForeignContentIsRejected) {
   for (const char* text : {"precious", "{}", "[1]", R"({"format":1,"pid":2})", "\n"}) {
     const std::string path = file_with("other", text);
-    EXPECT_EQ(check_status_file(path),
-              "status=" + path +
-                  ": exists and is not a status file of this plugin; remove it or name another file");
+    EXPECT_EQ(
+        check_status_file(path),
+        "status=" + path + ": exists and is not a status file of this plugin; remove it or use another file");
   }
 }
 

@@ -118,7 +118,7 @@ bool can_write(const Options& options) {
     if (std::filesystem::is_directory(file, error))
       why = "it is a folder";
     else if (!std::filesystem::is_directory(folder, error))
-      why = "its folder is not there; make it, or name another file";
+      why = "its folder does not exist; create it, or use another file";
     else if (::access(std::filesystem::exists(file, error) ? file.c_str() : folder.c_str(), W_OK) != 0)
       why = std::strerror(errno);
     if (why == nullptr) continue;
@@ -129,7 +129,7 @@ bool can_write(const Options& options) {
   std::error_code error;
   std::filesystem::create_directories(options.trace_directory, error);
   if (error)
-    fmt::print(stderr, "urtrs-conform: cannot make the folder {} for traces: {}\n", options.trace_directory,
+    fmt::print(stderr, "urtrs-conform: cannot create the folder {} for traces: {}\n", options.trace_directory,
                error.message());
   return !error;
 }
@@ -199,7 +199,7 @@ int run_against_client(const Options& options, const conformance::Run& about,
              "Listening on {0} port {1}. Start the client now, and let it do IO all the time, for example\n"
              "  nbdkit-urtrs -U - path={0} port={1} session=judged device=disk \\\n"
              "         --run 'while :; do nbdcopy \"$uri\" null: || sleep 1; done'\n"
-             "or, with the kernel's,\n"
+             "or, with the Linux client,\n"
              "  echo \"dest_port={1} sessname=judged path=ip:{0} device_path=disk\" "
              "> /sys/class/rnbd-client/ctl/map_device\n",
              address,

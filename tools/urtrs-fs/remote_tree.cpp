@@ -129,7 +129,7 @@ std::string RemoteTree::check() {
   }
   if (socket_.empty())
     return fmt::format(
-        "no urtrsd has a control socket in {}, and no client; start one, or name its socket with --socket",
+        "no urtrsd or client has a control socket in {}; start one, or name its socket with --socket",
         rpc::runtime_folder());
   return why.message + (why.hint.empty() ? "" : "; " + why.hint);
 }

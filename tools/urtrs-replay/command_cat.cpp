@@ -96,9 +96,8 @@ int cat(const CatOptions& options) {
 void add_cat(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, CatOptions& options) {
     command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
-    command.add_flag("--json", options.json, "One JSON object a line, without loss");
-    command.add_flag("--wide", options.wide,
-                     "Whole lines on a terminal too, which else cuts them at its width");
+    command.add_flag("--json", options.json, "One JSON object per line, lossless");
+    command.add_flag("--wide", options.wide, "Do not cut lines at the width of the terminal");
     command.add_option("--last", options.last, "Only the last N records")
         ->check(CLI::NonNegativeNumber.description(""))
         ->type_name("N");

@@ -71,14 +71,13 @@ struct BothSides {
 BothSides both_sides(const std::vector<Checked>& all, trace::LawCheck laws) {
   BothSides both{std::move(laws), {}};
   for (const unsigned stranger : both.laws.strangers)
-    both.doubts.push_back(
-        "no connection of " + all[stranger].file +
-        " has its other end in another trace, so it may be of another run; the two sides were "
-        "not compared");
+    both.doubts.push_back("no connection of " + all[stranger].file +
+                          " has its other end in another trace, so it may be from another run; the two sides "
+                          "were not compared");
   if (both.laws.unproven != 0)
     both.doubts.push_back(std::to_string(both.laws.unproven) +
-                          " messages arrived with other content than was sent, which an older copy of a "
-                          "request, or one that the traces do not have, may have written over them");
+                          " messages arrived with different content than was sent; an older copy of a "
+                          "request, or a request that the traces do not have, may have overwritten it");
   return both;
 }
 
@@ -214,10 +213,9 @@ void add_check(CLI::App& app, Runner& runner) {
     command.add_option("--show", options.show, "Violations to print for each file (default 3)")
         ->type_name("N");
     command
-        .add_option(
-            "--heartbeat-interval-ms", options.heartbeat_ms,
-            "Heartbeat interval of both peers in a capture, where nothing tells it (kernel: 5000); without "
-            "it how often heartbeats come is not judged there")
+        .add_option("--heartbeat-interval-ms", options.heartbeat_ms,
+                    "Heartbeat interval of both peers of a capture, which does not contain it (kernel: "
+                    "5000); without this option the frequency of heartbeats in captures is not judged")
         ->check(CLI::Range(1, 3'600'000))
         ->type_name("MS");
     command.add_flag("--rules", options.rules, "Print the table of all rules instead");

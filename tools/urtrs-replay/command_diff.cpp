@@ -79,12 +79,10 @@ void add_diff(CLI::App& app, Runner& runner) {
     command.add_option("A", options.a, "Trace file")->required();
     command.add_option("B", options.b, "Trace file")->required();
     command
-        .add_option(
-            "--mode", options.mode,
-            "exact: every byte of every record; canonical: what each machine was fed and did, without "
-            "times, handles by their first use, messages of RNBD in words; state: what became of paths, "
-            "sessions "
-            "and devices")
+        .add_option("--mode", options.mode,
+                    "exact: every byte of every record; canonical: inputs and actions of each machine, "
+                    "without times, handles numbered by first use, RNBD messages as words; state: states of "
+                    "paths, sessions and devices")
         // CLI11 runs transformations in reverse order: first the check, then the conversion.
         ->transform(CLI::Transformer(modes(), CLI::ignore_case))
         ->transform(CLI::Validator(known_mode, "MODE"))
@@ -98,8 +96,7 @@ void add_diff(CLI::App& app, Runner& runner) {
       "  urtrs-replay diff --mode exact run.rtrc run.rtrc\n"
       "  urtrs-replay diff --mode state run.rtrc other.rtrc --json\n"
       "\n"
-      "Exit codes: 0 alike, 1 different, 2 wrong usage, 3 no trace, 5 alike as far as one of them is "
-      "sound.",
+      "Exit codes: 0 alike, 1 different, 2 wrong usage, 3 no trace, 5 alike up to the damage of one of them.",
       bind, diff);
 }
 

@@ -41,8 +41,9 @@ tl::expected<plugin::Settings, std::string> settings_of(const LiveCommandOptions
     const std::size_t equals = word.find('=');
     const std::string key = word.substr(0, equals);
     if (equals == std::string::npos)
-      return tl::unexpected("\"" + word + "\" is no parameter KEY=VALUE; path=ADDRESS is the server's");
-    if (belongs_to_plugin(key)) return tl::unexpected(key + "= is for the plugin alone");
+      return tl::unexpected("\"" + word +
+                            "\" is not a parameter KEY=VALUE; path=ADDRESS is the address of the server");
+    if (belongs_to_plugin(key)) return tl::unexpected(key + "= is only for the plugin");
     if (auto done = settings.set(key, word.substr(equals + 1)); !done) return tl::unexpected(done.error());
   }
   settings.program = "replay";
@@ -167,15 +168,15 @@ int play(const LiveCommandOptions& options, const workload::Workload& work,
   how.patience = static_cast<Nanos>(options.patience * 1e9);
   if (!settings.devices.empty()) how.device = settings.devices.front();
   if (settings.devices.size() > 1 || (!how.device.empty() && work.devices.size() > 1)) {
-    error("device= names the one device of a trace, and this one has " + std::to_string(work.devices.size()));
+    error("device= requires a trace with one device, but this trace has " +
+          std::to_string(work.devices.size()));
     return exit_usage;
   }
   const auto changes = std::count_if(work.requests.begin(), work.requests.end(), workload::changes_blocks);
   if (changes != 0 && options.writes.empty()) {
     error("the trace has " + std::to_string(changes) +
-          " requests that change blocks; --writes send sends them, and what is on the devices is lost; "
-          "--writes "
-          "skip leaves them out");
+          " requests that change blocks; --writes send sends them and overwrites the devices; --writes skip "
+          "skips them");
     return exit_usage;
   }
   Progress progress(work.requests.size(), !options.json);
@@ -229,24 +230,25 @@ int live(const LiveCommandOptions& options) {
 
 void add_live(CLI::App& app, Runner& runner) {
   add_command<LiveCommandOptions>(
-      app, runner, "live", "Ask a server for what the client of a trace asked for, and compare the answers",
-      std::string("KEY=VALUE are parameters of the plugin: nbdkit-urtrs --help lists them. device=NAME opens "
-                  "another device than the one of the trace. What a read brings is not compared. fabric= is "
-                  "tcp or verbs.\n\n"
-                  "Examples:\n"
-                  "  urtrs-replay live client.rtrc path=10.0.0.2 --writes skip\n"
-                  "  urtrs-replay live client.rtrc path=10.0.0.2 device=test --writes send\n\n") +
+      app, runner, "live", "Send the requests of a recorded client to a server, and compare the responses",
+      std::string(
+          "KEY=VALUE are parameters of the plugin: nbdkit-urtrs --help lists them. device=NAME opens another "
+          "device than the one of the trace. The data of reads is not compared. fabric= is tcp or verbs.\n\n"
+          "Examples:\n"
+          "  urtrs-replay live client.rtrc path=10.0.0.2 --writes skip\n"
+          "  urtrs-replay live client.rtrc path=10.0.0.2 device=test --writes send\n\n") +
           kExitCodes,
       [](CLI::App& command, LiveCommandOptions& options) {
         command.add_option("FILE", options.file, "Trace of a client, with trace_detail=wire or payload")
             ->required();
         command.add_option("KEY=VALUE", options.parameters, "path=[SRC@]ADDRESS of the server, port=N, ...");
         command
-            .add_option("--writes", options.writes,
-                        "send or skip what changes blocks; data that the trace does not have is zeroes")
+            .add_option(
+                "--writes", options.writes,
+                "send or skip requests that change blocks; data missing in the trace is sent as zeroes")
             ->check(CLI::IsMember({"send", "skip"}))
             ->type_name("HOW");
-        command.add_flag("--as-recorded", options.as_recorded, "No request sooner than in the trace");
+        command.add_flag("--as-recorded", options.as_recorded, "Send no request earlier than in the trace");
         add_duration(command, "--patience", options.patience, "For one answer");
         add_max_size(command, options.max_size);
         command.add_flag("--json", options.json, "The result as a JSON object");

@@ -157,18 +157,18 @@ void add_merge(CLI::App& app, Runner& runner) {
     command.add_option("FILE", options.files, "Trace files of both sides")->required();
     command.add_option("-o,--output", options.output, "Write one trace instead of printing")
         ->type_name("TRACE");
-    command.add_flag("--json", options.json, "One JSON object a record");
+    command.add_flag("--json", options.json, "One JSON object per record");
   };
   add_command<MergeOptions>(
-      app, runner, "merge", "Print the traces of client and server as one, each effect behind its cause",
+      app, runner, "merge", "Print the traces of client and server as one, each effect after its cause",
       "Examples:\n"
       "  urtrs-replay merge client.rtrc server.rtrc\n"
       "  urtrs-replay merge client.rtrc server.rtrc --output both.rtrc\n"
       "\n"
       "Each file keeps its own order and times; nothing arrives before it was sent. Clocks decide only "
       "what messages leave open. Instance i of file f of n becomes i * n + f in the merged trace.\n"
-      "Exit codes: 0 merged, 2 wrong usage, 3 no trace, 5 a trace is damaged: merged is what is before "
-      "that.",
+      "Exit codes: 0 merged, 2 wrong usage, 3 no trace, 5 a trace is damaged: the records before the damage "
+      "were merged.",
       bind, merge);
 }
 

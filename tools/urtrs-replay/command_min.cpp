@@ -216,11 +216,11 @@ void add_min(CLI::App& app, Runner& runner) {
   add_command<MinOptions>(
       app, runner, "min", "The shortest trace that still fails",
       std::string(
-          "What fails is found out by running this core again (it stops, or breaks an invariant or a rule "
-          "of `check`), by comparing it with what was recorded (`replay`), and by what `check` says of the "
-          "records. The same failure must stay while inputs are taken away.\n"
-          "With --reference the two builds do different things; the result has what the reference does. "
-          "--shows keeps records in the order given, such as --shows FailedOver --shows 'Complete "
+          "A failure is found by running this core again (it stops, or breaks an invariant or a rule of "
+          "`check`), by comparing it with the recording (`replay`), and by `check` of the records. The same "
+          "failure must remain while inputs are removed.\n"
+          "With --reference the two builds must behave differently; the result has the behaviour of the "
+          "reference. --shows keeps records in the order given, such as --shows FailedOver --shows 'Complete "
           "result=ok'.\n"
           "\n"
           "Examples:\n"
@@ -240,13 +240,13 @@ void add_min(CLI::App& app, Runner& runner) {
         command.add_option("--reference", options.reference, "Command of another build of urtrs-replay");
         command
             .add_option("--predicate", options.predicate,
-                        "Shell command that ends with 0 for traces ({}) that show what is looked for")
+                        "Shell command that exits with 0 for traces ({}) that show the failure")
             ->type_name("COMMAND");
-        command.add_option("--shows", options.shows, "EVENT or 'EVENT FIELD=VALUE...' that has to stay")
+        command.add_option("--shows", options.shows, "EVENT or 'EVENT FIELD=VALUE...' to keep")
             ->expected(1)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
             ->type_name("MARK");
-        add_duration(command, "--time", options.seconds, "Stop after this long and write what there is");
+        add_duration(command, "--time", options.seconds, "Stop after this time and write the result so far");
         add_max_size(command, options.max_size);
         command.add_flag("--hashes", options.hashes, "Write the state after every input too");
         command.add_flag("--rerun", options.rerun,

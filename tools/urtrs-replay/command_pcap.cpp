@@ -78,8 +78,7 @@ int load(const std::string& path, roce::Recordings& recordings) {
   const trace::Reader::Status end = recordings.add(reader);
   if (recordings.notes() == before)
     error(path +
-          ": the trace has none of the messages on the wire; record it with trace_detail=wire (nbdkit "
-          "plugin) or "
+          ": the trace has no messages of the wire; record it with trace_detail=wire (nbdkit plugin) or "
           "--trace-detail wire (urtrsd)");
   return report_stop(path, end, reader);
 }
@@ -127,7 +126,7 @@ int pcap(const PcapOptions& options) {
   if (numbers["without_setup"] != 0)
     error(numbers["without_setup"].dump() +
           " connections were set up before their trace begins; Wireshark shows them as plain RoCEv2 unless "
-          "told to decode such (docs/wireshark.md)");
+          "configured to decode them (docs/wireshark.md)");
   if (options.to == "-") return code;
   Output out;
   if (options.json) {
@@ -161,10 +160,9 @@ void add_pcap(CLI::App& app, Runner& runner) {
         ->type_name("PORT")
         ->capture_default_str();
     add_max_size(command, options.max_size, "Longest capture to write");
-    command.add_flag(
-        "--exact", options.exact,
-        "SEND_WITH_INV without payload, as on a wire; Wireshark without the dissector calls them "
-        "malformed, so by default they get 16 bytes of 0xff, which import takes out again");
+    command.add_flag("--exact", options.exact,
+                     "SEND_WITH_INV without payload, as on a wire; Wireshark without the dissector calls "
+                     "them malformed, so by default they get 16 bytes of 0xff, which import removes");
     command.add_flag("--json", options.json, "What was written as a JSON object");
   };
   add_command<PcapOptions>(
@@ -176,7 +174,7 @@ void add_pcap(CLI::App& app, Runner& runner) {
           "Needs traces with detail wire. Wireshark shows RTRS in it with tools/wireshark/urtrs.lua.\n"
           "Exit codes: 0 written, 2 wrong usage, 3 no trace or nothing of the wire in it, 5 a trace is "
           "damaged:\n"
-          "written is what is before that."),
+          "the records before the damage were written."),
       bind, pcap);
 }
 

@@ -150,7 +150,7 @@ bool wanted(const ReplayCommandOptions& options, InstanceId instance) {
 void print_states(Output& out, const ReplayCommandOptions& options, const std::vector<Visit>& visits) {
   if (visits.empty()) return;
   const Visit& last = visits.back();
-  const std::string place = "in front of record " + std::to_string(last.record);
+  const std::string place = "before record " + std::to_string(last.record);
   if (options.diff_from) {
     const Visit& first = visits.front();
     for (const auto& [instance, lines] : changes(first, last)) {
@@ -254,7 +254,7 @@ int replay(const ReplayCommandOptions& options) {
 void add_replay(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, ReplayCommandOptions& options) {
     command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
-    command.add_option("--stop-at", options.stop_at, "Stop in front of this record")->type_name("RECORD");
+    command.add_option("--stop-at", options.stop_at, "Stop before this record")->type_name("RECORD");
     command.add_flag("--state", options.state, "Print the machines' states where the replay stops");
     command.add_option("--diff-state", options.diff_from, "Print what changed since this record")
         ->type_name("RECORD");

@@ -80,8 +80,8 @@ std::optional<unsigned> group_bits(const std::vector<std::string>& names) {
     if (name == "all") {
       bits = ~0U;
     } else if (group == sequence::kGroups) {
-      error("no group '" + name +
-            "'; they are io, connect, heartbeat, fence, state, local, wire, control and all");
+      error("unknown group '" + name +
+            "'; the groups are io, connect, heartbeat, fence, state, local, wire, control and all");
       return std::nullopt;
     } else {
       bits |= 1U << group;
@@ -153,8 +153,7 @@ int seq(const SeqOptions& options) {
     const auto mark = parse_mark(text, options.files.size());
     if (!mark) {
       error(
-          "--mark takes RECORD or RECORD:TEXT, with the letter of the file in front where it is not the "
-          "first "
+          "--mark takes RECORD or RECORD:TEXT, with the letter of the file in front if it is not the first "
           "(B17:TEXT), not '" +
           text + "'");
       return exit_usage;
@@ -170,7 +169,7 @@ int seq(const SeqOptions& options) {
   const Story story = sequence::build_story(options.files, marks, code);
   if (code == exit_usage || code == exit_cannot_read) return code;
   if (story.steps.empty()) {
-    error("there is no record to show");
+    error("no record to show");
     return code == exit_ok ? exit_cannot_read : code;
   }
   const bool page = !options.html.empty();
@@ -204,11 +203,11 @@ void bind(CLI::App& command, SeqOptions& options) {
       .add_option("--html", options.html,
                   "Write one self-contained page instead of text; no file is replaced")
       ->type_name("OUT");
-  command.add_flag("--json", options.json, "What the page is drawn from, as JSON");
+  command.add_flag("--json", options.json, "The data of the page, as JSON");
   command.add_option("--mark", options.marks, "Show a violation at this record: [LETTER]RECORD[:TEXT]")
       ->type_name("MARK")
       ->allow_extra_args(false);
-  command.add_flag("--check", options.check, "Show what `check` finds wrong");
+  command.add_flag("--check", options.check, "Show the violations that `check` finds");
   command.add_option("--show", options.show, "Groups of steps to show besides the usual ones")
       ->delimiter(',');
   command
@@ -221,7 +220,7 @@ void bind(CLI::App& command, SeqOptions& options) {
   command.add_option("--color", options.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   command.add_flag("--ascii", options.ascii, "No box drawing characters");
-  command.add_flag("--by-path", options.by_path, "One lane a path, not one a connection");
+  command.add_flag("--by-path", options.by_path, "One lane per path, not one per connection");
 }
 
 }  // namespace

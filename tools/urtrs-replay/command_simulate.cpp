@@ -104,24 +104,23 @@ int find_scenario(const SimulateOptions& options) {
 void add_simulate(CLI::App& app, Runner& runner) {
   add_command<SimulateOptions>(
       app, runner, "simulate", "Search for a simulated run that fails as the trace of a client does",
-      std::string(
-          "Its requests, path losses and operators are played to real drivers over a simulated network, "
-          "with many different delays, until a rule is broken; that run is then made small. It is written "
-          "as a choice log, which `urtrs-sim run --choices` plays.\n"
-          "\n"
-          "Example:\n"
-          "  urtrs-replay simulate run.rtrc --out run.choices --seeds 5\n"
-          "\n"
-          "Exit codes: 0 no such world fails, and nothing is wrong with the trace, 1 one fails and is "
-          "written, 2 wrong usage, 3 no judgement, 4 something is wrong with the trace, but no world shows "
-          "it, 5 the trace is damaged, and nothing is wrong with the records before that."),
+      std::string("Its requests, path losses and operators are played to real drivers over a simulated "
+                  "network, with many different delays, until a rule is broken; that run is then reduced. It "
+                  "is written as a choice log, which `urtrs-sim run --choices` plays.\n"
+                  "\n"
+                  "Example:\n"
+                  "  urtrs-replay simulate run.rtrc --out run.choices --seeds 5\n"
+                  "\n"
+                  "Exit codes: 0 no such world fails, and nothing is wrong with the trace, 1 one fails and "
+                  "is written, 2 wrong usage, 3 no judgement, 4 the trace has a failure, but no world shows "
+                  "it, 5 the trace is damaged, and nothing is wrong with the records before that."),
       [](CLI::App& command, SimulateOptions& options) {
         command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
         command.add_option("--out", options.out, "Choice log to write; no file is replaced")->required();
         command.add_option("--seeds", options.seeds, "Delays to try for each guess")
             ->capture_default_str()
             ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));
-        add_duration(command, "--time", options.seconds, "Stop after this long");
+        add_duration(command, "--time", options.seconds, "Stop after this time");
         add_max_size(command, options.max_size);
         command.add_flag("--json", options.json, "The result as a JSON object");
       },

@@ -49,10 +49,10 @@ CLI::App* add_command(CLI::App& app, Runner& runner, const char* name, const cha
 
 // For the footer of a subcommand that gives a verdict.
 inline constexpr const char* kExitCodes =
-    "Exit codes: 0 fine, 1 the judgement is bad (divergence, violation), 2 wrong usage or a file "
-    "that cannot be opened or written, 3 no judgement (no trace, another version, or what is needed "
-    "is missing), 4 something is wrong with the trace, and no simulated world shows it (simulate), 5 "
-    "the trace is damaged, and what is said holds of the records before that.";
+    "Exit codes: 0 fine, 1 the judgement is bad (divergence, violation), 2 wrong usage or a file that cannot "
+    "be opened or written, 3 no judgement (no trace, another version, or what is needed is missing), 4 the "
+    "trace has a failure, but no simulated world shows it (simulate), 5 the trace is damaged, and the result "
+    "covers the records before the damage.";
 
 // True if the trace is of a simulated run. Only the simulator uses the seed 0.
 inline bool has_seed(const trace::Origin& origin) {

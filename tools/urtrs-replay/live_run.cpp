@@ -113,7 +113,7 @@ class Player {
     const auto info = wire_rnbd::parse_sess_info_rsp(slot.data);
     return info && info.value.version == wire_rnbd::kProtoMajor
                ? ""
-               : "the server answers the first message of RNBD with what cannot be read";
+               : "the server sent an invalid response to the first message of RNBD";
   }
 
   void send(Slot& slot, Direction direction, bool service, std::uint16_t affinity) {
@@ -159,7 +159,7 @@ class Player {
     }
     if (slot.header_bytes == 0) return "it cannot be written as a message";
     if (framing.data_len > run_.max_io_size)
-      return fmt::format("{} bytes are more than the {} of an IO", framing.data_len, run_.max_io_size);
+      return fmt::format("{} bytes exceed the maximum of {} of an IO", framing.data_len, run_.max_io_size);
     slot.data.resize(framing.data_len);
     if (framing.direction == Direction::write && !asked.data.empty()) {
       const std::size_t known = std::min(asked.data.size(), slot.data.size());

@@ -53,7 +53,8 @@ bool FilterOptions::any() const {
 }
 
 void add_filter_options(CLI::App& command, FilterOptions& options) {
-  command.add_option("--event", options.events, "Events of this name; Path* is all that begin with Path")
+  command
+      .add_option("--event", options.events, "Events of this name; Path* matches all that begin with Path")
       ->type_name("NAME")
       ->delimiter(',');
   command.add_option("--class", options.classes, "control, input, action or note")
@@ -92,11 +93,11 @@ RecordFilter::RecordFilter(const FilterOptions& options, const trace::Schema& sc
   for (const std::string& name : options.events) {
     const bool known = std::any_of(schema.events.begin(), schema.events.end(),
                                    [&name](const auto& event) { return names(name, event.name); });
-    if (!known) why = "the trace knows no event '" + name + "'; `urtrs-replay stat` lists those in it";
+    if (!known) why = "the trace has no event '" + name + "'; `urtrs-replay stat` lists those in it";
   }
   for (const std::string& name : options.classes) {
     if (name != "control" && name != "input" && name != "action" && name != "note") {
-      why = "there is no class '" + name + "'; the classes are control, input, action and note";
+      why = "unknown class '" + name + "'; the classes are control, input, action and note";
     }
   }
   for (const std::string& text : options.connections) {
@@ -106,7 +107,7 @@ RecordFilter::RecordFilter(const FilterOptions& options, const trace::Schema& sc
     const std::string_view con = std::string_view(text).substr(colon == std::string::npos ? 0 : colon + 1);
     if (!is_number(con, connection.con) ||
         (colon != std::string::npos && !is_number(std::string_view(text).substr(0, colon), path))) {
-      why = "'" + text + "' names no connection; give its number, or PATH:NUMBER";
+      why = "'" + text + "' is not a connection; give its number, or PATH:NUMBER";
     }
     if (colon != std::string::npos) connection.path = path;
     connections_.push_back(connection);

@@ -155,7 +155,7 @@ TEST_F(ToolTest, StatCountsEvents) {
 TEST_F(ToolTest, UsageErrorsExitWithTwo) {
   const Outcome typo = run("replai good.rtrc");
   EXPECT_EQ(typo.code, 2);
-  EXPECT_TRUE(has(typo, "no command 'replai'; did you mean 'replay'?")) << typo.text;
+  EXPECT_TRUE(has(typo, "unknown command 'replai'; did you mean 'replay'?")) << typo.text;
   EXPECT_TRUE(has(run("frobnicate"), "the commands are cat, "));
   EXPECT_EQ(run("").code, 2);
   EXPECT_EQ(run("cat").code, 2);

@@ -95,7 +95,7 @@ void write_page(const std::vector<std::string>& traces, const std::vector<sequen
                 const std::string& file) {
   int code = 0;
   const sequence::Story story = sequence::build_story(traces, marks, code);
-  if (story.steps.empty()) throw std::runtime_error("there is no record to show");
+  if (story.steps.empty()) throw std::runtime_error("no record to show");
   sequence::Window window;
   window.to = story.steps.size();
   window.from = window.to - std::min(window.to, kMostSteps);

@@ -126,7 +126,7 @@ void print_row(const Row& row, const char* wrong) {
               tools::with_commas(result.transitions).c_str(), result.depth, result.seconds,
               result.bytes >> 20,
               !result.exhausted() ? result.stopped_by.c_str()
-              : wrong == nullptr  ? "as it must be"
+              : wrong == nullptr  ? "as expected"
                                   : wrong);
   for (const Finding& finding : result.findings)
     std::printf("    %s, in %s states, first after %zu steps\n", broken_rule(finding.rule).c_str(),
@@ -185,7 +185,7 @@ int replay_file(const std::string& path) {
   }
   const explore::ReadExample read = explore::from_json(*text);
   if (!read.example) {
-    complain(path + " is no counter-example: " + read.error);
+    complain(path + " is not a counter-example: " + read.error);
     return kUsage;
   }
   const explore::Replayed played = explore::replay(*read.example);
@@ -240,12 +240,12 @@ CLI::App* explore_options(CLI::App& app, ExploreCommand& command) {
       ->check(CLI::Range(1, 64));
   all->add_option_function<std::string>(
          "--memory", [&command](const std::string& text) { command.most_bytes = memory_of(text); },
-         "what one search may use, e.g. 512M, a number alone is in MiB; it says when it is full")
+         "memory of one search, e.g. 512M, a plain number is in MiB; the search reports when it is full")
       ->default_str("2G");
   all->add_flag("--markdown", command.markdown, "print the results as a Markdown table");
   CLI::Option* drop =
       all->add_flag("--drop-late", command.drop_late,
-                    "a network that loses what is under way from a client whose end is closed (none does)");
+                    "a network that loses in-flight data of a client whose end is closed (no real one does)");
   all->add_option("--out", command.out, "write the first counter-example to this file")->excludes(drop);
   all->add_option("--replay", command.replay, "play a counter-example again and judge it");
   all->add_flag_callback(
@@ -261,8 +261,8 @@ int explore(const ExploreCommand& command) {
     const std::string near = tools::nearest_word(command.configuration, names);
     std::string all;
     for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
-    complain("there is no world '" + command.configuration + "'; " +
-             (near.empty() ? "it is one of " + all : "did you mean '" + near + "'?"));
+    complain("unknown world '" + command.configuration + "'; " +
+             (near.empty() ? "expected one of " + all : "did you mean '" + near + "'?"));
     return kUsage;
   }
   std::vector<Configuration> worlds = explore::configurations();

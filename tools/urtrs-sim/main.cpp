@@ -53,7 +53,7 @@ bool use_file(Arguments& given, const CLI::App& command) {
     if (given.only.empty()) given.only = all;
   } else if (given.scenario.empty() && given.choice_log.empty()) {
     given.scenario = all;
-    if (ids->size() != 1) usage("say with --scenario which one of " + all);
+    if (ids->size() != 1) usage("choose with --scenario one of " + all);
     return ids->size() == 1;
   }
   return true;
@@ -67,7 +67,7 @@ int check_which(const Arguments& given) {
   if (!given.seed.empty() && !given.choice_log.empty())
     return usage("--seed excludes --choices: a choice log has its seed; leave one of them out");
   if (given.no_fence && given.scenario.empty())
-    return usage("--no-fence is for scenarios; a choice log has its world with or without the fence already");
+    return usage("--no-fence is for scenarios; a choice log already sets the fence on or off");
   return kOk;
 }
 
@@ -218,7 +218,7 @@ int check_subcommand(const CLI::App& app, int argc, char** argv) {
   }
   const std::string near = nearest_word(argv[1], names);
   complain(
-      "no command '" + printable(shortened(argv[1])) + "'; " +
+      "unknown command '" + printable(shortened(argv[1])) + "'; " +
       (near.empty() ? "the commands are " + CLI::detail::join(names, ", ") : "did you mean '" + near + "'?"));
   return kUsage;
 }
@@ -234,7 +234,7 @@ void set_up(CLI::App& app) {
   use_help(app);
   app.require_subcommand(1);
   app.set_version_flag("--version", rtrs::tools::version_text("urtrs-sim"),
-                       "print version, fabrics and compiler, then leave");
+                       "print version, fabrics and compiler, and exit");
 }
 
 int command(int argc, char** argv) {

@@ -143,7 +143,7 @@ class Sweep {
       if (pids_[job] <= 0) continue;
       kill(pids_[job], SIGKILL);
       waitpid(pids_[job], nullptr, 0);
-      std::fprintf(stderr, "urtrs-sim: seed %llu did not end within 10 s and was given up\n",
+      std::fprintf(stderr, "urtrs-sim: seed %llu did not finish within 10 s and was stopped\n",
                    static_cast<unsigned long long>(shared_.workers[job].current.load()));
       pids_[job] = 0;
       --alive_;
@@ -202,7 +202,7 @@ class Sweep {
     if (replayed != kNoSeed) {
       const auto seed = static_cast<unsigned long long>(replayed);
       std::printf(
-          "FAIL seed=%llu: its traces are not the same when they are replayed\n"
+          "FAIL seed=%llu: replaying its traces gives another result\n"
           "  reproduce: urtrs-sim run --seed %llu --trace run, then urtrs-replay replay FILE  %s\n",
           seed, seed, version_comment().c_str());
       answer()["reproduce"] = "urtrs-sim run --seed " + std::to_string(replayed) + " --trace run";
@@ -251,7 +251,7 @@ class Sweep {
       std::printf("FAIL seed=%llu: the run ended with signal %d\ntraces: %s.{server,client*}.rtrc\n",
                   static_cast<unsigned long long>(seed), WTERMSIG(status), trace.c_str());
     if (code == kOk) {
-      std::printf("FAIL seed=%llu failed in the sweep and not alone\n",
+      std::printf("FAIL seed=%llu failed in the sweep, but not alone\n",
                   static_cast<unsigned long long>(seed));
       code = kNondeterministic;
     }

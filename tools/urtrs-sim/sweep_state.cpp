@@ -55,17 +55,17 @@ tl::expected<SweepState, std::string> SweepState::open(const std::string& file,
   const json found = json::parse(*read, nullptr, false);
   if (!found.is_object() || text(found, "kind") != kKind || !found.contains("next") ||
       !found["next"].is_number_unsigned())
-    return wrong("it is no state of a sweep; name another file");
-  const std::string other = "; name another file, or remove it to begin anew";
+    return wrong("it is not the state of a sweep; use another file");
+  const std::string other = "; use another file, or remove it to start over";
   if (text(found, "version") != this_version())
-    return wrong("it is of " + text(found, "version") + ", whose seeds play other runs" + other);
+    return wrong("it belongs to version " + text(found, "version") + ", whose seeds play other runs" + other);
   if (text(found, "seeds") != text_of(identity.seeds))
-    return wrong("it is of --seeds " + text(found, "seeds") + other);
+    return wrong("it belongs to --seeds " + text(found, "seeds") + other);
   if (text(found, "options") != identity.options)
-    return wrong("it is of a sweep with the options \"" + text(found, "options") + "\"" + other);
+    return wrong("it belongs to a sweep with the options \"" + text(found, "options") + "\"" + other);
   const auto next = found["next"].get<std::uint64_t>();
   if (next < identity.seeds.first || next > identity.seeds.end)
-    return wrong("it is no state of a sweep; name another file");
+    return wrong("it is not the state of a sweep; use another file");
   return SweepState(file, identity, next);
 }
 

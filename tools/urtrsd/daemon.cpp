@@ -286,7 +286,7 @@ void Daemon::report_news() {
     report_trace(news);
   }
   if (recorder_.file_failed() && !tracing_.empty()) {
-    spdlog::error("the trace {} ends here: {}; IO goes on", in_quotes(tracing_),
+    spdlog::error("the trace {} ends here: {}; IO continues", in_quotes(tracing_),
                   errno_text(recorder_.file_errno()));
     tracing_.clear();
   }
@@ -353,8 +353,8 @@ void Daemon::perform(const block::SessionClosed& action) {
   if (action.session >= sessions_.size() || sessions_[action.session] == nullptr) return;
   if (action.unknown_flags != 0)
     log_.write(LogKind::session, spdlog::level::warn, fields_of(action.session),
-               "{} sent {} IOs with flags that urtrsd does not know; they were served without",
-               who(action.session), action.unknown_flags);
+               "{} sent {} IOs with unknown flags; the flags were ignored", who(action.session),
+               action.unknown_flags);
   log_.write(LogKind::session, spdlog::level::info, fields_of(action.session), "{} closed",
              who(action.session));
   sessions_[action.session].reset();

@@ -63,7 +63,7 @@ std::string why_impossible(const urtrs_device& device, const BlockRequest& reque
   if (request.length > kMost || request.offset > kMost - request.length) return "no device is so large";
   const std::uint64_t size = device.geometry.nsectors * wire::rnbd::kSectorBytes;
   if (size == 0 || request.length <= size) return {};
-  return std::to_string(request.length) + " bytes are asked for, and the device has " + std::to_string(size);
+  return std::to_string(request.length) + " bytes are requested, but the device has " + std::to_string(size);
 }
 
 int begin(urtrs_device* device, Opcode opcode, const void* data, std::uint64_t length, std::uint64_t offset,
@@ -129,7 +129,7 @@ int urtrs_device_open_async(urtrs_session* session, const char* name, unsigned f
   if (session == nullptr) return -EINVAL;
   return c::answered(*session, [&] {
     if (name == nullptr || callback == nullptr || device == nullptr)
-      return session->fail(-EINVAL, "name, callback or the place for the device is not given");
+      return session->fail(-EINVAL, "name, callback or place for the device is missing");
     if ((flags & ~kOpenFlags) != 0 || flags == kOpenFlags)
       return session->fail(-EINVAL, std::string(name) + ": flags of an open are one of two, or none");
     return session->map(name, flags, callback, user, *device);

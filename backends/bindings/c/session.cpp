@@ -145,7 +145,7 @@ int urtrs_session::add_path(const std::string& source, const std::string& destin
   const auto& given = options.session.paths;
   if (std::any_of(given.begin(), given.end(),
                   [&](const PathAddress& one) { return net::same_path(one, *address); }))
-    return fail(-EEXIST, "the session has the path " + net::to_text(*address) + " already");
+    return fail(-EEXIST, "the session already has the path " + net::to_text(*address));
   if (given.size() >= kMaxPaths)
     return fail(-ENOSPC, "a session has " + std::to_string(kMaxPaths) + " paths at most");
   options.session.paths.reserve(given.size() + 1);

@@ -49,7 +49,7 @@ std::string unknown(std::string_view name) {
   std::string all = "host_names";
   for (const Option& one : options::connection_options())
     if (find_option(one.name) != nullptr) all += ", " + std::string(one.name);
-  return "there is no setting " + std::string(name) + "; the settings are " + all;
+  return "unknown setting " + std::string(name) + "; the settings are " + all;
 }
 
 // Returns the errno of the first credential file that cannot be read; EINVAL if all can be read.
@@ -142,10 +142,10 @@ tl::expected<std::unique_ptr<Fabric>, OpenFailed> open_fabric(const Settings& se
     return tl::unexpected(OpenFailed{EINVAL, "rdma_ settings are for the fabric verbs"});
   // Without keys or certificates these settings would silently disable TLS.
   if (!files.any() && !files.identity.empty())
-    return tl::unexpected(OpenFailed{EINVAL, "tls_identity chooses one of tls_keys, which are not given"});
+    return tl::unexpected(OpenFailed{EINVAL, "tls_identity requires tls_keys"});
   if (!files.any() && !files.server_name.empty())
-    return tl::unexpected(
-        OpenFailed{EINVAL, "tls_server_name is in the certificate of the server, and tls_ca is not given"});
+    return tl::unexpected(OpenFailed{
+        EINVAL, "tls_server_name requires tls_ca, because the name is in the certificate of the server"});
   tcp::TlsOptions tls;
   if (files.any()) {
     auto context = open_tls(files);

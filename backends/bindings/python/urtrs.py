@@ -362,7 +362,7 @@ class Device(_Closing):
     def read(self, length, offset, timeout=None):
         """Returns `length` bytes at `offset` as a bytearray."""
         if _unsigned(length) and self._session._handle and length > (size := self.size):
-            raise OSError(_errno.EINVAL, f"{self.name}: read: {length} bytes are asked for, and the device has {size}")
+            raise OSError(_errno.EINVAL, f"{self.name}: read: {length} bytes are requested, but the device has {size}")
         data = bytearray(length)
         self.read_into(data, offset, timeout)
         return data

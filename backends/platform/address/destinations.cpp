@@ -66,7 +66,7 @@ tl::expected<Destinations::Route, Destinations::Failure> Destinations::find(cons
     });
     if (to.empty())
       return tl::unexpected(Failure{Reason::source_unavailable, from.empty() && names_.is_silent(path.source),
-                                    "\"" + path.source + "\" is no source address for it"});
+                                    "\"" + path.source + "\" is not a source address for it"});
     route.to = to[address % to.size()];
     route.from = *std::find_if(from.begin(), from.end(), same_family(route.to));
   } else {

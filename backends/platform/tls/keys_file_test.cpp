@@ -69,7 +69,7 @@ TEST(Keys, an_error_names_the_line_but_not_the_key) {
     EXPECT_NE(error.find("64 hexadecimal digits"), std::string::npos) << bad;
     EXPECT_EQ(error.find("0a0b0c"), std::string::npos);
   }
-  EXPECT_EQ(error_of("a:" + kHex + "\na:" + kHex), "line 2: a second key of a");
+  EXPECT_EQ(error_of("a:" + kHex + "\na:" + kHex), "line 2: duplicate key of a");
 }
 
 TEST(Keys, the_number_of_keys_is_limited) {

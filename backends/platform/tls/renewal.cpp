@@ -135,10 +135,9 @@ Renewal::Set Renewal::take() {
   }
   if (renewed != nullptr) {
     warned_.clear();
-    if (tell_) tell_(false, "the files of keys and certificates have changed and were read again");
+    if (tell_) tell_(false, "the key and certificate files have changed and were reloaded");
   } else if (!refused.empty() && refused != warned_) {
-    if (tell_)
-      tell_(true, refused + "; what was read from the files before stays in use until they are in order");
+    if (tell_) tell_(true, refused + "; the previous content stays in use until the files are fixed");
     warned_ = std::move(refused);
   }
   return renewed;

@@ -135,7 +135,7 @@ TEST_F(RenewalTest, InvalidFilesCauseOneWarning) {
   write("cert", "broken");
   for (int i = 0; i < 5 || warnings_.empty(); ++i) EXPECT_EQ(look(*renewal), "");
   ASSERT_EQ(warnings_.size(), 1U);
-  EXPECT_EQ(warnings_[0].find("the files are broken1; what was read from the files before stays in use"), 0U)
+  EXPECT_EQ(warnings_[0].find("the files are broken1; the previous content stays in use"), 0U)
       << warnings_[0];
   std::filesystem::remove(files()[0]);
   while (warnings_.size() < 2) EXPECT_EQ(look(*renewal), "");

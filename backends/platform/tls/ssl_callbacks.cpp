@@ -68,7 +68,7 @@ int judge_certificate(int ok, X509_STORE_CTX* store) {
   }
   if (SSL_is_server(ssl) == 0 || !common_name(X509_STORE_CTX_get_current_cert(store)).empty()) return ok;
   channel_of(ssl).note_refusal(
-      "its certificate has not one common name of 1 to 128 of A-Z a-z 0-9 . _ : @ -");
+      "its certificate does not have exactly one common name of 1 to 128 of A-Z a-z 0-9 . _ : @ -");
   X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION);
   return 0;
 }

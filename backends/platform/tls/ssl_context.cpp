@@ -83,7 +83,7 @@ std::int64_t seconds_of(const ASN1_TIME* time) {
 std::string openssl_text() {
   const unsigned long code = ERR_peek_error();
   const char* const text = code == 0 ? nullptr : ERR_reason_error_string(code);
-  std::string words = text == nullptr ? "OpenSSL does not say why" : text;
+  std::string words = text == nullptr ? "OpenSSL gives no reason" : text;
   ERR_clear_error();
   return words;
 }

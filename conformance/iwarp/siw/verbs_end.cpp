@@ -171,7 +171,8 @@ class VerbsEnd final : public End {
     sockaddr_in made{};
     made.sin_family = AF_INET;
     made.sin_port = htons(port);
-    if (::inet_pton(AF_INET, address.c_str(), &made.sin_addr) != 1) throw Failure(address + " is no address");
+    if (::inet_pton(AF_INET, address.c_str(), &made.sin_addr) != 1)
+      throw Failure(address + " is not an address");
     return made;
   }
 

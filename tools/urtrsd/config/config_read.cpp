@@ -53,7 +53,7 @@ Text read_now(const std::string& path) {
     if (size == 0) return text;
     text.append(block.data(), static_cast<std::size_t>(size));
   }
-  return tl::unexpected(std::string("is larger than 1 MiB, this is not a configuration"));
+  return tl::unexpected(std::string("is larger than 1 MiB, so it is not a configuration"));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ TEST(ConfigRead, RegularFilesAndLinksToThemAreRead) {
   std::ofstream(folder / "large") << std::string(1 << 20, '#');
   EXPECT_TRUE(read_config_file(folder / "large").has_value());
   std::ofstream(folder / "large", std::ios::app) << "#";
-  EXPECT_EQ(error_of(folder / "large"), "is larger than 1 MiB, this is not a configuration");
+  EXPECT_EQ(error_of(folder / "large"), "is larger than 1 MiB, so it is not a configuration");
   EXPECT_EQ(error_of(folder / "none"), "cannot be read: No such file or directory (2)");
 }
 

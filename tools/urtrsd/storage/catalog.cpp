@@ -120,7 +120,7 @@ tl::expected<OpenedDevice, OpenError> Catalog::open_located(Located located, con
 tl::expected<void, OpenError> Catalog::admit(OpenedDevice& opened, std::string_view session,
                                              std::string_view name, AccessMode mode) {
   if (opened.configured && name_of(*opened.configured).empty())
-    return refuse(ENOENT, "export " + in_quotes(name) + " was taken away before its " +
+    return refuse(ENOENT, "export " + in_quotes(name) + " was removed before its " +
                               (opened.device->kind() == ExportKind::nbd ? "server" : "file") + " answered");
   const DeviceId& id = opened.device->id();
   auto lease = access_.acquire(id, mode, std::string(session), std::string(name));
@@ -175,7 +175,7 @@ void Catalog::allow(const std::string& name, const AccessRules& rules) {
 
 tl::expected<void, OpenError> Catalog::add(const ExportSpec& spec, const Prepared* prepared) {
   const std::size_t index = next_;
-  if (named(spec.name)) return refuse(EEXIST, "export " + in_quotes(spec.name) + " is there already");
+  if (named(spec.name)) return refuse(EEXIST, "export " + in_quotes(spec.name) + " already exists");
   if (spec.is_file()) {
     const std::lock_guard guard(shared_->mutex);
     if (prepared != nullptr) shared_->checked.emplace(prepared->id, index);

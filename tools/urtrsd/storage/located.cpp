@@ -66,8 +66,9 @@ tl::expected<Located, OpenError> locate_file(const std::string& path, const std:
   if (!fd) {
     const int error = errno;
     // O_PATH needs no permission on the file itself, so EACCES comes from a directory on its path.
-    return refuse(error, described + " cannot be opened: " + errno_text(error) +
-                             (error == EACCES ? "; let the user of urtrsd through its folders" : ""));
+    return refuse(error,
+                  described + " cannot be opened: " + errno_text(error) +
+                      (error == EACCES ? "; give the user of urtrsd search permission for its folders" : ""));
   }
   auto located = identify(std::move(fd), described);
   if (located) {

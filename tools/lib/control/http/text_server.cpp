@@ -177,8 +177,7 @@ std::string make_room(const std::string& path) {
   probe.open({}, error);
   if (!error) probe.non_blocking(true, error);
   if (!error) probe.connect({path}, error);
-  if (error != asio::error::connection_refused)
-    return "another process listens there; give this one another name";
+  if (error != asio::error::connection_refused) return "another process listens on it; use another name";
   ::unlink(path.c_str());
   return {};
 }

@@ -149,7 +149,7 @@ TEST_F(TextServerTest, UnixSocketIsRemovedOnlyByItsServer) {
   ASSERT_TRUE(first) << first.error().sentence;
   const auto second = TextServer::listen(own, options, page);
   ASSERT_FALSE(second) << "the socket is in use";
-  EXPECT_NE(second.error().sentence.find("another process listens there"), std::string::npos)
+  EXPECT_NE(second.error().sentence.find("another process listens on it"), std::string::npos)
       << second.error().sentence;
   EXPECT_TRUE(std::filesystem::exists(options.address));
   first->reset();

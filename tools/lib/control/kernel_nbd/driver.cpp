@@ -105,7 +105,7 @@ bool Driver::has_kernel() {
   }
   forget_kernel();
   if (std::exchange(kernel_error_, error) != error)
-    log_(4, fmt::format("cannot open netlink to the kernel's NBD client: {} (errno {}); tries again",
+    log_(4, fmt::format("cannot open netlink to the kernel's NBD client: {} (errno {}); retrying",
                         std::strerror(error), error));
   return false;
 }

@@ -327,7 +327,7 @@ TEST_F(DriverTest, KernelErrorIsLoggedOnce) {
   run_for(200);
   EXPECT_EQ(
       log_,
-      "4 cannot open netlink to the kernel's NBD client: No such file or directory (errno 2); tries again\n");
+      "4 cannot open netlink to the kernel's NBD client: No such file or directory (errno 2); retrying\n");
 }
 
 TEST_F(DriverTest, KernelIsNotQueriedWithoutADevice) {

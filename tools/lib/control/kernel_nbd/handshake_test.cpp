@@ -94,7 +94,7 @@ TEST(Handshake, BlockSizesAndReplyLengthsAreBounded) {
   EXPECT_EQ(one.result(), (Export{8192, 1, 4096}));
   // A reply that is too long is refused before its content arrives.
   EXPECT_EQ(error_after(kGreeting + big(0x3e889045565a9, 8) + big(7, 4) + big(3, 4) + big(4097, 4)),
-            "an answer of the NBD server is too long");
+            "a reply of the NBD server is too long");
   EXPECT_NE(error_after(kGreeting + exported(512, 1) + blocks(4097)), "");
 }
 

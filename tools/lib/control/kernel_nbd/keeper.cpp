@@ -141,7 +141,7 @@ void Keeper::log_trouble(Tell::Grade grade, unsigned index, Device& device, cons
   if (device.told && why == device.trouble) return;
   device.trouble = why;
   device.told = true;
-  tell(grade, index, device, why + "; tries again");
+  tell(grade, index, device, why + "; retrying");
 }
 
 void Keeper::take(const Opened& opened, Nanos now) {

@@ -265,7 +265,7 @@ TEST_F(KeeperTest, LossAfterFailedAttemptsIsRetriedAtOnce) {
   give(NotOpened{open_.serial, "hangs"});
   EXPECT_EQ(keeper_.next_tick(), now_ + milliseconds(50));
   for (int turn = 0; turn < 20; ++turn) fail_next("hangs");
-  EXPECT_TRUE(told("hangs; tries again"));
+  EXPECT_TRUE(told("hangs; retrying"));
   told_.clear();
   EXPECT_EQ(only<Open>(give(Lost{3})).size(), 1U) << "without waiting for the pause";
   give(NotOpened{open_.serial, "hangs"});
@@ -273,7 +273,7 @@ TEST_F(KeeperTest, LossAfterFailedAttemptsIsRetriedAtOnce) {
   EXPECT_FALSE(told("hangs"));
   now_ += seconds(2);
   fail_next("hangs");
-  EXPECT_TRUE(told("hangs; tries again")) << "logged again after a new loss";
+  EXPECT_TRUE(told("hangs; retrying")) << "logged again after a new loss";
 }
 
 TEST_F(KeeperTest, EachReasonIsLogged) {
@@ -281,9 +281,9 @@ TEST_F(KeeperTest, EachReasonIsLogged) {
   give(Lost{3});
   now_ += seconds(2);
   fail_next("one");
-  EXPECT_TRUE(told("one; tries again"));
+  EXPECT_TRUE(told("one; retrying"));
   fail_next("another");
-  EXPECT_TRUE(told("another; tries again"));
+  EXPECT_TRUE(told("another; retrying"));
   now_ += seconds(2);
   give(Tick{});
   give(Opened{open_.serial, kExport});
@@ -293,7 +293,7 @@ TEST_F(KeeperTest, EachReasonIsLogged) {
   give(NotOpened{open_.serial, "another"});
   now_ += seconds(2);
   fail_next("another");
-  EXPECT_TRUE(told("another; tries again")) << "logged again after a connection";
+  EXPECT_TRUE(told("another; retrying")) << "logged again after a connection";
 }
 
 TEST_F(KeeperTest, ResizeWaitsUntilTheNewConnectionHasSettled) {

@@ -36,7 +36,7 @@ Done check_outputs(const Settings& given) {
     for (const auto& other : files)
       if (&one < &other && !one.second->empty() && real(*one.second) == real(*other.second))
         return refuse(other.first, *other.second,
-                      std::string("is the file of ") + one.first + "= too; name another file");
+                      std::string("is the file of ") + one.first + "= too; use another file");
   return {};
 }
 
@@ -113,14 +113,14 @@ Done check_company(const Settings& settings) {
   };
   for (const char* key : {"trace_detail", "trace_size"})
     if (is_given(key) && settings.trace.empty())
-      return tl::unexpected(std::string(key) + "= belongs to trace=FILE, which is not given");
+      return tl::unexpected(std::string(key) + "= requires trace=FILE");
   if (is_given("exports") && !settings.devices.empty())
-    return tl::unexpected<std::string>("exports= is for a session without device=; leave one of the two out");
+    return tl::unexpected<std::string>("exports= and device= exclude each other; remove one of them");
   for (const auto& row : options::connection_options())
     if (row.name.starts_with("rdma_") && is_given(row.name) && settings.fabric.fabric != "verbs")
-      return tl::unexpected(std::string(row.name) + "= belongs to fabric=verbs, which is not given");
+      return tl::unexpected(std::string(row.name) + "= requires fabric=verbs");
   if (is_given("crc") && settings.fabric.fabric != "tcp")
-    return tl::unexpected<std::string>("crc= belongs to fabric=tcp, and another fabric is given");
+    return tl::unexpected<std::string>("crc= requires fabric=tcp");
   for (const std::string& why :
        {tools::foreign_option_error(settings.fabric), tools::contradiction(settings.fabric.tls),
         tools::contradiction(settings.fabric.auth)})
@@ -153,7 +153,8 @@ Done Settings::set(std::string_view key, std::string_view value) {
 
 Done Settings::complete(const std::string& who, std::uint32_t random, const std::string& working_directory) {
   if (paths.empty())
-    return tl::unexpected<std::string>("no path= is given: the address of the server, e.g. path=10.0.0.2");
+    return tl::unexpected<std::string>(
+        "path= is missing: the address of the server, for example path=10.0.0.2");
   if (paths.size() > kMaxPaths)
     return tl::unexpected("more than " + std::to_string(kMaxPaths) + " paths are given");
   if (const Done done = check_paths(paths, port); !done) return done;
@@ -168,7 +169,7 @@ Done Settings::complete(const std::string& who, std::uint32_t random, const std:
   if (const Done done = check_devices(devices); !done) return done;
   if (read_only_asked && access_mode_given && rnbd::is_writable(access_mode))
     return refuse("access_mode", wire::rnbd::to_string(access_mode),
-                  "nbdkit -r asks for a read-only device; leave one of the two out");
+                  "nbdkit -r makes the device read-only; remove one of the two");
   if (read_only_asked) access_mode = wire::rnbd::AccessMode::read_only;
   if (!reconnect_min_given) protocol.reconnect_min = std::min(protocol.reconnect_min, protocol.reconnect_max);
   if (protocol.reconnect_min > protocol.reconnect_max)

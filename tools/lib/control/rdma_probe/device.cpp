@@ -86,7 +86,7 @@ std::unique_ptr<Device> open_device(const System& system, const std::string& nam
       return nullptr;
     }
     if (const int error = ibv_query_device(device->context.get(), &device->attributes); error != 0) {
-      why = "it does not tell its limits: " + errno_text(error);
+      why = "cannot query its limits: " + errno_text(error);
       return nullptr;
     }
     for (unsigned port = 1; port <= device->attributes.phys_port_cnt && device->port == 0; ++port) {
@@ -100,7 +100,7 @@ std::unique_ptr<Device> open_device(const System& system, const std::string& nam
     if (device->port != 0) choose_gid(system, *device);
     return device;
   }
-  why = "there is no such device";
+  why = "no such device";
   return nullptr;
 }
 

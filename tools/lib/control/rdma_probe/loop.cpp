@@ -49,7 +49,8 @@ std::optional<std::string> to_init(const Device& device, ibv_qp* pair) {
   attributes.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
   const int error =
       ibv_modify_qp(pair, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-  return error == 0 ? std::nullopt : std::optional("the queue pair does not get ready: " + errno_text(error));
+  return error == 0 ? std::nullopt
+                    : std::optional("the queue pair does not become ready: " + errno_text(error));
 }
 
 std::optional<std::string> to_receive(const Device& device, ibv_qp* pair, std::uint32_t peer) {

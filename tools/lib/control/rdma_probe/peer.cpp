@@ -50,7 +50,7 @@ class PeerProbe {
     const auto known = [this](const std::string& text, std::uint16_t port) {
       auto found = wanted_.resolve(text, port);
       if (found.empty())
-        throw Trouble{fmt::format("no host has the name or address \"{}\"", text), "look for a typing error"};
+        throw Trouble{fmt::format("no host has the name or address \"{}\"", text), "check the spelling"};
       return found;
     };
     to_ = known(at == std::string::npos ? wanted_.address : wanted_.address.substr(at + 1), wanted_.port);
@@ -101,7 +101,7 @@ class PeerProbe {
         expect_event(*manager_, pace_, RDMA_CM_EVENT_CONNECT_RESPONSE, remedy.c_str());
     const auto theirs = decode(answer.data);
     if (!theirs) throw Trouble{"the peer is not a probe of this version", remedy};
-    if (theirs->length < kPeerMemory) throw Trouble{"the probe there gives too little memory", remedy};
+    if (theirs->length < kPeerMemory) throw Trouble{"the probe there offers too little memory", remedy};
     there_ = *theirs;
     link_->to_receive();
     link_->to_send();

@@ -70,7 +70,7 @@ Line transport_of(const Device& device) {
   if (device.has_transport()) return line;
   line.grade = Grade::absent;
   line.what = "iWARP or another one without writes with immediate; RTRS needs them";
-  line.remedy = "take the fabric tcp over this interface";
+  line.remedy = "use the fabric tcp over this interface";
   return line;
 }
 
@@ -85,7 +85,7 @@ const char* state_of(ibv_port_state state) {
     case IBV_PORT_ACTIVE:
       return "active";
     default:
-      return "in no state that is known";
+      return "in an unknown state";
   }
 }
 
@@ -186,8 +186,8 @@ Lines report_ports(const System& system, const Device& device) {
       lines.push_back({.device = device.name,
                        .check = fmt::format("port {}", port),
                        .grade = Grade::failed,
-                       .what = "it does not tell its state: " + errno_text(error),
-                       .remedy = "look into the kernel's log: dmesg"});
+                       .what = "cannot query its state: " + errno_text(error),
+                       .remedy = "see the log of the kernel: dmesg"});
       continue;
     }
     lines.push_back(state_line(system, device, port, is));

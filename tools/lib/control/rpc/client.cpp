@@ -49,9 +49,10 @@ tl::expected<Client, Error> Client::connect(const std::string& path, millisecond
     const int error = errno == EAGAIN ? ETIMEDOUT : errno;
     const bool nobody = error == ENOENT || error == ECONNREFUSED;
     return tl::unexpected(failure(error, fmt::format("cannot reach the control socket \"{}\"", path),
-                                  nobody            ? "is urtrsd running? use --socket for another socket"
-                                  : error == EACCES ? "you are not in the group of the socket; try it as root"
-                                                    : ""));
+                                  nobody ? "is urtrsd running? use --socket for another socket"
+                                  : error == EACCES
+                                      ? "you are not in the group of the socket; run this as root"
+                                      : ""));
   }
   return client;
 }
@@ -74,15 +75,15 @@ tl::expected<std::string, Error> Client::read_line(steady_clock::time_point unti
       return line;
     }
     looked = input_.size();
-    if (looked > kMaxAnswerBytes) return tl::unexpected(failure(EMSGSIZE, "the answer has no end"));
+    if (looked > kMaxAnswerBytes) return tl::unexpected(failure(EMSGSIZE, "the reply is not terminated"));
     if (auto readable = wait(until, bounded); !readable) return tl::unexpected(std::move(readable.error()));
     std::array<char, 65536> room;
     const ssize_t got = ::read(fd_, room.data(), room.size());
     if (got < 0 && errno == EINTR) continue;
     if (got == 0)
-      return tl::unexpected(Error{Code::failed, "the other side has closed the connection",
-                                  "it has ended, or needed the place for another; try again when it runs",
-                                  EPIPE});
+      return tl::unexpected(Error{
+          Code::failed, "the other side has closed the connection",
+          "it has ended, or closed this connection to make room for another; try again when it runs", EPIPE});
     if (got < 0) return tl::unexpected(failure(errno, "cannot read from the control socket"));
     input_.append(room.data(), static_cast<std::size_t>(got));
   }

@@ -75,12 +75,11 @@ TEST(RpcMessage, TooDeepNestingIsRefused) {
 }
 
 TEST(RpcMessage, ErrorRoundTrips) {
-  const auto answer =
-      parse_answer(error_line(4, {Code::no_such_thing, "there is no session \"a\"", "look", 2}));
+  const auto answer = parse_answer(error_line(4, {Code::no_such_thing, "no session named \"a\"", "look", 2}));
   ASSERT_TRUE(answer && answer->error);
   EXPECT_EQ(answer->id, 4);
   EXPECT_EQ(answer->error->code, Code::no_such_thing);
-  EXPECT_EQ(answer->error->message, "there is no session \"a\"");
+  EXPECT_EQ(answer->error->message, "no session named \"a\"");
   EXPECT_EQ(answer->error->hint, "look");
   EXPECT_EQ(answer->error->error, 2);
 }

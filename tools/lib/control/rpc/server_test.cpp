@@ -72,7 +72,7 @@ class RpcServerTest : public testing::Test {
       reply.subscribe();
       return reply.result(json::object());
     }
-    reply.error({Code::no_such_method, "there is no method " + request.method, "", 0});
+    reply.error({Code::no_such_method, "unknown method " + request.method, "", 0});
   }
   Client client() {
     auto connected = Client::connect(options.path);
@@ -290,7 +290,7 @@ TEST_F(RpcServerTest, SocketInUseAndRegularFileAreNotReplaced) {
   start();
   auto second = Server::listen(context, options, [](const Caller&, const Request&, const Reply&) {});
   ASSERT_FALSE(second);
-  EXPECT_NE(second.error().find("another process listens there"), std::string::npos);
+  EXPECT_NE(second.error().find("another process listens on it"), std::string::npos);
   ServerOptions file = options;
   file.path = folder / "file";
   std::ofstream(file.path) << "text";

@@ -84,7 +84,7 @@ std::string runtime_folder() {
 tl::expected<std::string, std::string> make_socket_path(std::string_view program) {
   const std::string folder = runtime_folder();
   if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST)
-    return tl::unexpected(fmt::format("cannot make the folder \"{}\" for the control socket: {}", folder,
+    return tl::unexpected(fmt::format("cannot create the folder \"{}\" for the control socket: {}", folder,
                                       std::strerror(errno)));
   if (!is_ours(folder))
     return tl::unexpected(
@@ -117,7 +117,7 @@ tl::expected<std::string, Error> only_socket(std::string_view program) {
     return tl::unexpected(Error{
         Code::failed,
         fmt::format("no permission to read \"{}\", the folder of the control socket of {}", folder, program),
-        "ask as root or as the user of the daemon, or name its socket with --socket", EACCES});
+        "run this as root or as the user of the daemon, or name its socket with --socket", EACCES});
   if (found.empty())
     return tl::unexpected(Error{Code::failed,
                                 fmt::format("no {} has a control socket in {}", program, folder),
@@ -125,7 +125,7 @@ tl::expected<std::string, Error> only_socket(std::string_view program) {
   return tl::unexpected(
       Error{Code::failed,
             fmt::format("{} {} processes are running: {}", found.size(), program, fmt::join(found, ", ")),
-            "say which with --socket", EINVAL});
+            "choose one with --socket", EINVAL});
 }
 
 }  // namespace rtrs::rpc

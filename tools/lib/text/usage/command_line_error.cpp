@@ -74,7 +74,7 @@ std::vector<std::string> help_arguments(const CLI::App& app, const std::vector<s
     if (!of_command.empty()) entries += "of " + one->get_name() + ":\n" + of_command;
   }
   if (entries.empty())
-    throw CLI::ArgumentMismatch("no command or option is called \"" + printable(shortened(topic)) + "\"");
+    throw CLI::ArgumentMismatch("unknown command or option \"" + printable(shortened(topic)) + "\"");
   entries.pop_back();  // the caller that prints the text adds the newline
   throw CLI::CallForVersion(entries, CLI::ExitCodes::Success);
 }

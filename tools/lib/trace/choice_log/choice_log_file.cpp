@@ -141,7 +141,7 @@ tl::expected<ChoiceLogFile, std::string> parse_choice_log(const std::string& tex
   const char* const version = older ? "urtrs_tape" : "urtrs_choices";
   const char* const lines = older ? "tape" : "choices";
   if (!json.is_object() || !json.contains(version)) return wrong("this is not a choice log of urtrs-sim");
-  if (json[version] != ChoiceLogFile::kVersion) return wrong("this choice log is of another version");
+  if (json[version] != ChoiceLogFile::kVersion) return wrong("this choice log belongs to another version");
   ChoiceLogFile file;
   if (!json.contains("seed") || !json["seed"].is_number_unsigned()) return wrong("\"seed\" must be a number");
   file.seed = json["seed"].get<std::uint64_t>();
@@ -150,7 +150,7 @@ tl::expected<ChoiceLogFile, std::string> parse_choice_log(const std::string& tex
   file.over_tcp = json.contains("fabric") && json["fabric"] == "tcp";
   file.over_adapters = json.contains("fabric") && json["fabric"] == "verbs-mock";
   if (json.contains("fabric") && !file.over_tcp && !file.over_adapters)
-    return wrong("\"fabric\" must be \"tcp\" or \"verbs-mock\", or not be there");
+    return wrong("\"fabric\" must be \"tcp\" or \"verbs-mock\", or absent");
   if (json.contains("scenario")) {
     auto scenario = parse_scenario(json["scenario"]);
     if (!scenario) return wrong(scenario.error());

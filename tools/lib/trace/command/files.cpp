@@ -97,7 +97,7 @@ void error(const std::string& text) {
 void warn_of_damage(const std::string& path, const std::string& damage, std::uint64_t records) {
   if (damage.empty()) return;
   error(path + ", " + damage + "; the trace is damaged: only the " + std::to_string(records) +
-        " records before it are looked at");
+        " records before it are used");
 }
 
 InputFile::InputFile(const std::string& path) {
@@ -204,7 +204,7 @@ int report_stop(const std::string& path, trace::Reader::Status status, const tra
     case Status::end:
       return exit_ok;
     case Status::damaged:
-      error(where + "; the " + std::to_string(reader.records()) + " records before it are sound");
+      error(where + "; the " + std::to_string(reader.records()) + " records before it are valid");
       return exit_damaged;
     case Status::io_error:
       error(where);

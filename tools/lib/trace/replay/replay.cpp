@@ -338,7 +338,7 @@ void Run::finish(Reader::Status status, const Record& last) {
   visit(kNever);
   if (result_.machines == 0 && result_.skipped != 0) {
     result_.verdict = Verdict::not_replayable;
-    result_.why = "it begins in the middle of a run, and no snapshot says in which state" +
+    result_.why = "it begins in the middle of a run, without a snapshot of the state" +
                   (no_snapshot_.empty() ? std::string() : " (" + no_snapshot_ + ")");
     return;
   }

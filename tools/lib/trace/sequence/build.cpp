@@ -63,7 +63,7 @@ bool set_marks(Story& story, const std::vector<WantedMark>& wanted) {
   }
   for (std::size_t mark = 0; mark < wanted.size(); ++mark) {
     if (found[mark]) continue;
-    error("there is no record " + std::to_string(wanted[mark].record) + " in file " +
+    error("no record " + std::to_string(wanted[mark].record) + " in file " +
           std::to_string(wanted[mark].file + 1) + "; records are numbered as in `cat --json`, from 0");
     return false;
   }

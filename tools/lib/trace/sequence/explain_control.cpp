@@ -46,7 +46,7 @@ void Explainer::on_begin_server(const Fields& record, Step& step) {
 
 void Explainer::on_end(const Fields&, Step& step) {
   step.group = Group::control;
-  step.title = on_server() ? "server session is gone" : "client session is gone";
+  step.title = on_server() ? "server session ended" : "client session ended";
 }
 
 void Explainer::on_connect(const Fields& record, Step& step) {

@@ -46,7 +46,7 @@ void explain(const LoadedTrace& trace, FoundScenario& found) {
   for (const MachineTrace& machine : trace.machines) {
     const LastStep last(machine);
     if (last.differs() || last.hidden_since()) {
-      found.why = "this core does not do what the trace says" +
+      found.why = "this core behaves differently from the trace" +
                   (last.differs() ? " (" + last.seen() + ")" : std::string()) +
                   ": search it with the urtrs-replay of the build that recorded it";
       return;
@@ -56,7 +56,7 @@ void explain(const LoadedTrace& trace, FoundScenario& found) {
     std::iota(all.begin(), all.end(), 0U);
     if (const auto failing = rerun.run(machine, all)) {
       found.why = "this core fails again on these inputs (" + failing->failure +
-                  "), but no world made of them does: what it takes is not in the trace of a client";
+                  "), but no world made of them does: the cause is not in the trace of a client";
       return;
     }
   }
@@ -77,7 +77,7 @@ FoundScenario find_scenario(const LoadedTrace& trace, const ScenarioSearch& opti
   FoundScenario found;
   const std::vector<Guess> guesses = guesses_of(trace);
   if (guesses.empty()) {
-    found.error = "no client session of this trace ever connected; take the trace of a client";
+    found.error = "no client session of this trace ever connected; use the trace of a client";
     return found;
   }
   tools::IsolatedRunner runner;

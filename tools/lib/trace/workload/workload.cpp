@@ -56,10 +56,10 @@ class Reading {
     const auto refuse = [](const char* why) { return tl::unexpected(std::string(why)); };
     if (!client_) return refuse("it is not the trace of a client");
     if (work_.requests.empty() && work_.unsent == 0)
-      return refuse("no device was opened and no IO was asked for");
+      return refuse("no device was opened and no IO was requested");
     if (work_.requests.empty() && has_notes_) return refuse("it has no IO of block devices");
     if (!has_notes_)
-      return refuse("it does not say what went over the wire; record with trace_detail=wire or payload");
+      return refuse("it has no messages of the wire; record it with trace_detail=wire or payload");
     return std::move(work_);
   }
 

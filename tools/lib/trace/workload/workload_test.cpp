@@ -243,11 +243,10 @@ TEST(Workload, UnusableTraceIsRefusedWithAReason) {
   EXPECT_EQ(why(none), "it is not the trace of a client");
   Story idle;
   idle.begin();
-  EXPECT_EQ(why(idle), "no device was opened and no IO was asked for");
+  EXPECT_EQ(why(idle), "no device was opened and no IO was requested");
   Story machines;
   machines.begin().sends_open(1, "d").is_answered(1, 0, 9).submits(0).completes(0);
-  EXPECT_EQ(why(machines),
-            "it does not say what went over the wire; record with trace_detail=wire or payload");
+  EXPECT_EQ(why(machines), "it has no messages of the wire; record it with trace_detail=wire or payload");
   Story other;
   WireSent strange{};
   strange.head = trace::test::borrowed("of another application");
