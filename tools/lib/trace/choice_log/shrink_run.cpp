@@ -19,8 +19,8 @@ ShrunkRun shrink_run(IsolatedRunner& runner, const sim::WorldOptions& world, con
   if (!result.first.failed) return result;
 
   sim::WorldOptions bounded = world;
-  // A candidate has fewer events than the smallest failing run so far. If it runs much longer, it will
-  // probably not fail in the same way, so it is stopped.
+  // A candidate should have fewer log entries than the smallest failing run so far. One that has many more
+  // will probably not fail in the same way, so it is stopped.
   const auto bound = [&runner](const IsolatedResult& smallest) {
     constexpr std::uint64_t kSlack = 2'000;
     runner.set_longest_log(2 * smallest.log_entries + kSlack);

@@ -155,7 +155,8 @@ int create_output(const std::string& path, unsigned mode, bool pipes) {
   }
   struct stat status {};
   if (path == "-" || (::fstat(fd, &status) == 0 && is_writable(path, status, pipes))) {
-    // Failure is ignored: if we may not change the mode, the file belongs to another user, who chose it.
+    // Failure is ignored: if this process must not change the mode, the file belongs to another user, who
+    // chose the mode.
     if (mode == 0600 && S_ISREG(status.st_mode)) (void)!::fchmod(fd, 0600);
     return fd;
   }

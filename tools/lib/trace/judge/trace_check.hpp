@@ -25,7 +25,7 @@ struct TraceCheck {
   std::uint64_t records = 0;
   trace::Reader::Status status = trace::Reader::Status::ok;
   trace::Reader::Stop stop;
-  std::vector<std::string> judged;  // which parts of the trace were judged, as text
+  std::vector<std::string> judged;  // descriptions of the parts of the trace that were judged
   // Reasons why a conforming trace proves less than it could. If not empty, the result is inconclusive.
   std::vector<std::string> doubts;
 };

@@ -48,7 +48,7 @@ struct Minimized {
   bool complete = false;  // nothing more can be removed; false: time ran out
   std::string error;      // if not empty: why there is no result
 };
-// `trace`: contents of a trace file.
+// `trace`: the bytes of a trace file.
 Minimized minimize(std::string_view trace, const MinimizeOptions&);
 
 }  // namespace rtrs::tools
