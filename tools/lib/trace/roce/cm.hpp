@@ -1,4 +1,4 @@
-// Connection management messages: InfiniBand CM over queue pair 1, as used by RDMA CM.
+// Encodes and decodes connection management messages: InfiniBand CM over queue pair 1, as used by RDMA CM.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@ namespace rtrs::roce {
 
 enum class CmAttribute : std::uint16_t {
   request = 0x10,
-  receipt = 0x11,  // MRA: the response takes longer
+  receipt = 0x11,  // MRA: tells the peer that the response takes longer
   reject = 0x12,
   reply = 0x13,
   ready = 0x14,
@@ -23,7 +23,7 @@ inline constexpr std::uint16_t kRejectTimeout = 4;
 inline constexpr std::uint16_t kRejectConsumer = 28;
 inline constexpr std::size_t kMadBytes = 256;
 
-// Comments name the messages that have the field.
+// The comments name the CM messages in which a field is used.
 struct CmMessage {
   CmAttribute attribute = CmAttribute::request;
   std::uint64_t transaction = 0;
