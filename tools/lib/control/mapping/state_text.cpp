@@ -24,7 +24,7 @@ struct Wrong {
   JsonPlace place;
 };
 
-// Part of the file with its position.
+// A part of the file, with its position.
 struct Part {
   const json& value;
   const char* name;  // name of the part in error messages
