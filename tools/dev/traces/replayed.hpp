@@ -20,7 +20,7 @@ inline ReplayResult replayed(const std::filesystem::path& path) {
   return replay(source, core_machines(), options);
 }
 
-// Returns the failure message for a result other than `identical`.
+// Returns a failure message if the result is not `identical`.
 inline std::string story_of(const ReplayResult& result) {
   std::string text = std::string(to_string(result.verdict)) + ' ' + result.why + ' ' + result.stop.reason;
   if (result.verdict != Verdict::diverged) return text;
