@@ -23,7 +23,7 @@ namespace {
 
 namespace wire_rnbd = wire::rnbd;
 
-// Maximum time in a trace that is replayed, because the times are not trusted.
+// Maximum time stamp that is taken from a trace, because times in a trace are not trusted.
 constexpr Nanos kMaxTraceLength = seconds(30 * 86400);
 
 // Memory of one request. The session uses it until the response has arrived.

@@ -1,4 +1,4 @@
-// `urtrs-sim coverage`: which marks (rare situations) and state pairs a sweep reaches.
+// `urtrs-sim coverage`: shows which marks (rare situations) and pairs of path states a sweep reaches.
 #pragma once
 #include <string>
 

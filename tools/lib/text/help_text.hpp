@@ -1,4 +1,4 @@
-// Help texts of at most 80 columns.
+// Formats help texts to at most 80 columns.
 #pragma once
 #include <cstddef>
 #include <string>

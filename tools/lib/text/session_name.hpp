@@ -1,4 +1,4 @@
-// Default name of a session.
+// Makes the default name of a session.
 #pragma once
 #include <cstdint>
 #include <string>

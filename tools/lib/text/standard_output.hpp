@@ -17,7 +17,9 @@ inline void hold_standard_streams() noexcept {
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(number, F_GETFD) == -1 && errno == EBADF)
       ::open("/dev/null",
-             number == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // open() returns `number`, the lowest free one
+             number == STDIN_FILENO
+                 ? O_WRONLY
+                 : O_RDONLY);  // open() returns `number`, because it is the lowest free descriptor
 }
 
 // Call last in main(). Returns the exit code: `code` if all output was written. Otherwise prints an error on

@@ -19,7 +19,7 @@ struct OpenDevice {
   std::string backing;  // path of the exported file or block device; the name of an export in memory
   struct Use {
     std::string session;
-    std::uint64_t handle = 0;  // for ServerOperations::force_close()
+    std::uint64_t handle = 0;  // argument for ServerOperations::force_close()
     wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
     std::string mapping_path;  // name that the client requested
     std::uint64_t size_bytes = 0;

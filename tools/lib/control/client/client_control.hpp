@@ -65,7 +65,7 @@ struct ClientModel {
   ClientStats stats;
   std::vector<ClientPathModel> paths;
   std::vector<ClientDeviceModel> devices;
-  std::optional<OldestRequest> oldest;  // oldest request without a response of the server
+  std::optional<OldestRequest> oldest;  // oldest request without a response from the server
 };
 
 // The client that a control socket controls. Operations return 0 or a positive errno and do not block.

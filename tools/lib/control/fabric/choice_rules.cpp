@@ -9,7 +9,7 @@ namespace rtrs::tools {
 std::string contradiction(const TlsChoice& choice) {
   const tls::Credentials& files = choice.credentials;
   const bool given = files.any();
-  // Refuses tls-identity or tls-server-name without keys, because TLS would then be off without notice.
+  // Refuses tls-identity or tls-server-name without keys, because TLS would silently be off.
   if (!files.identity.empty() && files.keys.empty())
     return "tls-identity chooses one of tls-keys, which are not given";
   if (!files.server_name.empty() && !given)

@@ -45,7 +45,7 @@ std::string with_underscores(std::string sentence);
 void raise_descriptor_limit() noexcept;
 
 // Prepares a program for the removal of RDMA devices while it runs (backends/verbs/verbs.hpp). Call this
-// before the program starts a thread. Not for plugins.
+// before the program starts a thread. Plugins must not call it.
 void expect_removed_devices() noexcept;
 
 // Opens the fabric. The error is a human-readable message that says what cannot be used and why.

@@ -35,7 +35,7 @@ nlohmann::json credentials_json(Fabric&);
 // Returns the tls::warning() about the credentials in use; may be empty.
 std::string credentials_warning(Fabric&);
 
-// Limits warnings to one per day. Does not depend on clients to connect.
+// Decides when a warning is repeated: once a day, even if no client connects.
 class DailyRateLimit {
  public:
   // `started`: time at which the program started. It has already logged its first warning, if any.

@@ -121,7 +121,7 @@ void Driver::wait_for_kernel_events() {
                    [this, asked = lost_.get()](const boost::system::error_code& error) {
                      if (error || asked != lost_.get()) return;
                      const LostConnections::News news = lost_->read();
-                     wait_for_kernel_events();  // first, because give() may call forget_kernel()
+                     wait_for_kernel_events();  // waits again first, because give() may call forget_kernel()
                      if (news.missed) give(NewsMissed{});
                      for (const unsigned index : news.lost) give(Lost{index});
                    });

@@ -1,19 +1,21 @@
 // State machine that makes the running processes match the desired state (`Wishes`): which sessions are
-// served, and which devices each process maps. The machine is a value: inputs and time in, actions out. The
-// driver starts and ends processes, sends them requests, and writes the state file.
+// served, and which devices each process maps. The machine has no side effects: it takes inputs with the
+// current time and returns actions. Its driver starts and ends processes, sends them requests, and writes the
+// state file.
 //
 // One process serves one session. If it ends, it is restarted after a pause that doubles from `least_pause`
 // to `most_pause`; if it ran for `calm`, the pause is `least_pause` again. A device that a process refuses is
 // retried in the same way. A Map request of a user does not wait for these pauses. The first refusal fails
 // the request and removes the device from the desired state.
 //
-// Done with error 0 is sent only after the change is saved.
+// The machine answers a request with Done, whose error is 0 only after the change is saved in the state file.
 //  - Map: the process maps the device, then the file is saved. If saving fails, the device is unmapped.
 //  - Unmap: the device is removed from the file, then unmapped. If the process refuses, the file is restored.
-//  - Add or remove a path: the process does it, then the file is saved. If saving fails, it is undone.
+//  - Add or remove a path: the process changes the path, then the file is saved. If saving fails, the process
+//    undoes the change.
 //
-// After a crash at any step, each change with a Done is in effect; a change without a Done may be in effect
-// or not.
+// After a crash at any step, a change whose Done was sent is in effect; another change may be in effect or
+// not.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -154,7 +156,7 @@ class Supervisor {
     Nanos end_timeout = seconds(60);
     // Time after which a request fails if the process does not respond.
     Nanos silence = seconds(30);
-    Nanos save_pause = seconds(5);  // from a failed save to the next try
+    Nanos save_pause = seconds(5);  // pause between a failed save and the next try
     // If false, the desired state was lost. Then the devices that the found processes have mapped become the
     // desired state.
     bool ends_unwanted_processes = true;

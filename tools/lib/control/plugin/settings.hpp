@@ -51,9 +51,9 @@ struct Settings {
 
   // Sets a parameter. The error is a human-readable message that names the key.
   tl::expected<void, std::string> set(std::string_view key, std::string_view value);
-  // Checks the parameters together. Call once after the last set(). `who` and `random` are for the default
-  // session name. File names become absolute, relative to `working_directory`, because nbdkit changes its
-  // directory.
+  // Checks the parameters together. Call once after the last set(). `who` and `random` become parts of the
+  // default session name. File names become absolute, relative to `working_directory`, because nbdkit changes
+  // its directory.
   tl::expected<void, std::string> complete(const std::string& who, std::uint32_t random,
                                            const std::string& working_directory);
 };

@@ -112,7 +112,7 @@ class LawCollector::Chunks {
     const std::uint32_t chunk = spec::request_buf_id(from.depth, message.imm);
     const std::uint64_t over = answered(from, chunk, message.order);
     return std::any_of(ends->second.begin(), ends->second.end(), [&](const End* other) {
-      // The order of records in two traces is not known.
+      // The order of records in different traces is unknown.
       const bool foreign = other->trace != from.trace || other->machine != from.machine;
       if (foreign || other->depth != from.depth || all_.traces_without_beginning_.contains(other->trace))
         return foreign || other->depth != 0 || !other->sent.empty();
@@ -219,8 +219,8 @@ class LawCollector::Direction {
     return posted.data == seen.data || is_generated_data(posted, seen.data) ||
            is_generated_data(seen, posted.data);
   }
-  // If `urtrs-replay pcap` makes a capture from a trace that has only digests, the capture repeats the digest
-  // in place of the data. Returns true if `digest` is the digest of such data.
+  // Returns true if `digest` is the digest of generated data: if a trace has only digests, a capture that
+  // `urtrs-replay pcap` makes from it repeats the digest in place of the data.
   static bool is_generated_data(const Message& message, std::uint64_t digest) {
     constexpr std::uint32_t kMaxData = std::uint32_t{1} << 28;
     const std::uint32_t size = message.length - message.head_size;

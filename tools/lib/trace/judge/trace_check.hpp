@@ -17,7 +17,7 @@ const char* to_string(CheckVerdict) noexcept;
 
 struct TraceCheck {
   CheckVerdict verdict = CheckVerdict::inconclusive;
-  std::vector<spec::Finding> findings;  // only the first findings
+  std::vector<spec::Finding> findings;  // the first findings; `violations` counts all
   std::uint64_t violations = 0;
   std::size_t most_states = 0;
   spec::Coverage coverage;

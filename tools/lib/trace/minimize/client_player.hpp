@@ -33,7 +33,7 @@ class ClientPlayer {
     unsigned unsignalled = 0;  // work requests posted after the last signalled one
     bool up = false, failed = false, lost = false, disconnected = false;
     bool info_asked = false, info_given = false;
-    unsigned heartbeats = 0;  // own HB_MSG without an answer
+    unsigned heartbeats = 0;  // number of own HB_MSG without an answer
     std::deque<std::uint64_t> cookies;
     std::optional<std::uint32_t> fence;  // serial of the unanswered FENCE_REQ
   };

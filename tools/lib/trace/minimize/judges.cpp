@@ -59,8 +59,8 @@ tl::expected<std::string, std::string> output_of(const std::string& command) {
 
 using Clock = std::chrono::steady_clock;
 
-// Replaces the process by the command: in a new process group, without input and output, killed when this
-// program ends.
+// Replaces this process by the command, in a new process group and without input and output. The command is
+// killed when this program ends.
 [[noreturn]] void become(const std::string& command) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);

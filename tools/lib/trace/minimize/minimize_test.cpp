@@ -136,7 +136,7 @@ TEST_F(MinimizeTest, InputsThatBecomeImpossibleAreRemoved) {
   const LoadedTrace trace = load(directory + "/a.rtrc");
   const MachineTrace& machine = trace.machines.at(0);
   std::vector<std::uint32_t> kept(machine.size() - 1);
-  std::iota(kept.begin(), kept.end(), 1U);  // without PathAdded
+  std::iota(kept.begin(), kept.end(), 1U);  // leaves out PathAdded, which is input 0
   write_run(machine, kept, directory + "/b.rtrc");
   const auto result = replayed(directory + "/b.rtrc");
   EXPECT_EQ(result.verdict, trace::Verdict::identical);

@@ -110,7 +110,7 @@ TEST(Format, EveryActionKindHasANumber) {
   std::set<KindId> actions;
   add_kinds(std::type_identity<ClientAction>{}, actions);
   add_kinds(std::type_identity<ServerAction>{}, actions);
-  EXPECT_EQ(actions.size(), 22U);  // 8 kinds belong to client and server
+  EXPECT_EQ(actions.size(), 22U);  // 8 kinds are actions of both client and server
   add_kinds(std::type_identity<RegistryAction>{}, actions);
   EXPECT_EQ(actions.size(), 25U);
 }

@@ -287,7 +287,7 @@ TEST_F(FileTest, FilesAndLinksOfOtherUsersInPublicFoldersAreRefused) {
   const auto refused = [&](const std::string& name) {
     const std::string at = path("public/" + name);
     const int error = recorder.dump_ring(at.c_str(), {});
-    // EACCES comes from Linux, if fs.protected_symlinks or fs.protected_regular is set.
+    // Linux returns EACCES if fs.protected_symlinks or fs.protected_regular is set.
     EXPECT_TRUE(error == EPERM || error == EACCES) << name << ' ' << error;
   };
   std::filesystem::create_directory(path("public"));

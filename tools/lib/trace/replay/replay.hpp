@@ -106,7 +106,7 @@ struct ReplayResult {
   std::uint64_t snapshots = 0;     // number of snapshots loaded or compared
   std::uint64_t skipped = 0;       // records skipped because the state of the machine is not known yet
   std::uint64_t notes = 0;         // number of wire notes, which replay skips
-  std::uint64_t chain_hash = 0;    // hash of the blocks read
+  std::uint64_t chain_hash = 0;    // chain hash of the blocks that were read
   bool counts_only = false;        // the trace has only the number of actions per step
   bool stopped = false;            // the replay ended after the last of ReplayOptions::visit
   Divergence divergence;

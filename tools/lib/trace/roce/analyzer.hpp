@@ -19,8 +19,8 @@ using ConnectionNumber = std::uint32_t;
 struct WireEvent {
   enum class Kind : std::uint8_t {
     request,  // first event of a connection; data: 56 bytes of private data, padded by RDMA CM
-    reply,    // data: 196 bytes
-    reject,   // data: 148 bytes; `number` is the CM reject reason
+    reply,    // data: 196 bytes of private data
+    reject,   // data: 148 bytes of private data; `number`: CM reject reason
     closed,   // first DREQ of the connection, or a reject after the reply
     message,
     gap,  // `number` packets are missing from the capture

@@ -50,9 +50,9 @@ struct CmMessage {
 [[nodiscard]] Packet cm_packet(const Address& from, const Address& to, std::uint32_t psn,
                                const CmMessage& message);
 
-// Returns the bytes of a path MTU code; 0 for an unknown code.
+// Returns the MTU in bytes for a path MTU code; 0 for an unknown code.
 [[nodiscard]] std::uint32_t mtu_bytes(std::uint8_t code) noexcept;
-// Returns the code for 256, 512, 1024, 2048 or 4096 bytes; 0 for another number.
+// Returns the path MTU code for 256, 512, 1024, 2048 or 4096 bytes; 0 for another number.
 [[nodiscard]] std::uint8_t mtu_code(std::uint32_t bytes) noexcept;
 
 }  // namespace rtrs::roce

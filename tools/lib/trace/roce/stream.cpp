@@ -60,7 +60,7 @@ void Stream::drain(std::uint64_t time) {
 void Stream::take(std::uint64_t time, Psn psn, Packet&& packet) {
   next_ = psn + 1;
   const Place place = place_of(packet.opcode);
-  if (!place.carries) return;  // RTRS uses no RDMA READ
+  if (!place.carries) return;  // a packet of an RDMA READ, which RTRS does not use
   if (place.first) {
     open_ = true;
     whole_ = true;

@@ -35,8 +35,8 @@ void Synthesis::run() {
   }
 }
 
-// Assigns addresses and queue pairs. A path has the addresses 10.SESSION.PATH.1 > .2, a connection has two
-// queue pairs.
+// Assigns addresses and queue pairs. Each path has two addresses, 10.SESSION.PATH.1 and 10.SESSION.PATH.2;
+// each connection has two queue pairs.
 void Synthesis::place(Link& link, const Half& half) {
   ++counters_.connections;
   link.known = true;

@@ -16,7 +16,7 @@ constexpr std::uint32_t kAwaitsInfo = 0x10000000;
 constexpr std::uint32_t kAwaitsHeartbeat = 0x10000001;
 constexpr std::uint32_t kAwaitsFence = 0x20000000;  // plus the serial of the fence request
 
-// Bytes. Maximum length of a chunk.
+// Maximum length of a chunk in bytes.
 constexpr std::uint32_t kMaxRead = std::uint32_t{1} << 28;
 
 bool is_response(std::uint32_t imm) noexcept {

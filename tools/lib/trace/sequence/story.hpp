@@ -55,7 +55,7 @@ struct Machine {
   std::uint16_t instance = 0;
   Side side = Side::client;
   bool registry = false;
-  std::uint16_t session = 0;  // server: session index, part of the path in its keys
+  std::uint16_t session = 0;  // server only: session index, a part of the path in its keys
   std::uint32_t depth = 0;    // number of chunks or permits; 0: not known yet
   bool generations = false;   // generations were negotiated
   std::uint16_t start = 0;    // counts the starts of this instance, from 0
@@ -134,7 +134,7 @@ struct ClientView {
 struct Lane {
   enum class Kind : std::uint8_t { client, connection, server, storage } kind = Kind::client;
   std::string name;
-  Index owner = kNone;  // client; for server and storage lanes: file
+  Index owner = kNone;  // index of the client; server and storage lanes: of the file
   Index path = kNone;
   std::uint16_t con = 0;
   bool recorded = true;  // the machine of the lane was recorded
@@ -160,7 +160,7 @@ struct Story {
   std::uint64_t left_out_before = 0, left_out_after = 0;  // steps outside the window
   bool same_clock = true;  // the messages between the files show no clock offset
 
-  Index lane_of(const Step& step) const noexcept;  // lane of the step's machine
+  Index lane_of(const Step& step) const noexcept;  // returns the lane of the step's machine
   bool has(Side side) const noexcept;
 };
 

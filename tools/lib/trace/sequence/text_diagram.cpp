@@ -242,7 +242,7 @@ class TextDiagram {
   std::vector<Column> columns_;
   std::vector<std::size_t> column_of_;  // index: lane
   std::map<Index, bool> open_;          // connection -> true: it is open
-  std::vector<int> change_;             // change of the number of requests in flight; index: step
+  std::vector<int> change_;             // index: step; change of the number of requests in flight
   std::size_t width_ = 0;
   int in_flight_ = 0;
 };

@@ -208,7 +208,7 @@ class Devices {
   const ClientInputs& session_;
   DeviceStory story_;
   std::size_t at_ = 0;                    // index of the current input
-  std::size_t leaves_ = ~std::size_t{0};  // the client closes after this input
+  std::size_t leaves_ = ~std::size_t{0};  // index of the input after which the client closes
   std::size_t request_ = 0;               // index of the next input of the session
   const trace::MapRequested* mapping_ = nullptr;
   Device* done_ = nullptr;  // device of the last IoDone

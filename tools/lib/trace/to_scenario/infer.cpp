@@ -230,14 +230,14 @@ class Story {
   Nanos first_info_ = 0;
   Nanos last_ = 0;
   std::vector<Timed> steps_;
-  std::map<std::size_t, Step> slow_;  // storage delay for the request of a step (key)
+  std::map<std::size_t, Step> slow_;  // index of a step -> storage delay for its request
   std::set<std::uint16_t> paths_, removed_;
   std::set<std::uint16_t> joined_;  // paths that connected while another path was already up
   std::map<std::uint16_t, unsigned>
       strange_;  // number of refusals because the server did not know the session, by path
   std::map<std::uint16_t, bool> up_, asked_, cuts_;
   std::map<std::uint16_t, Nanos> heard_;
-  std::map<std::uint32_t, std::pair<Nanos, std::size_t>> begun_;  // submit time, index of the step
+  std::map<std::uint32_t, std::pair<Nanos, std::size_t>> begun_;  // request -> submit time, index of its step
   std::uint32_t most_ = 0;
   std::uint32_t count_ = 0;
 };
@@ -297,7 +297,7 @@ bool may_have_disks(const sim::Scenario& s) {
                          wire::Extensions::fence | wire::Extensions::generation);
 }
 
-// Returns nullopt if the client never connected.
+// Makes the most faithful world. Returns nullopt if the client never connected.
 std::optional<sim::Scenario> world_of(const Trace& trace, const DeviceStory* devices) {
   Story story(trace, devices);
   return story.read() ? std::optional(story.scenario()) : std::nullopt;
