@@ -61,8 +61,7 @@ struct Found {
 
 struct Counts {
   std::uint64_t asked = 0, left_out = 0, without_device = 0;
-  std::uint64_t unanswered =
-      0;  // number of requests without a response in the trace, which cannot be compared
+  std::uint64_t unanswered = 0;       // requests without a response in the trace, so not comparable
   std::vector<Nanos> recorded, live;  // latencies of IO that both servers answered
 };
 

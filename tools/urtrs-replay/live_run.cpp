@@ -245,9 +245,8 @@ class Player {
   std::vector<std::optional<std::uint32_t>> ids_;  // device ids that the live server assigned, by device
   std::vector<std::unique_ptr<Slot>> slots_;       // index: request; null: not in flight
   std::vector<std::size_t> in_flight_;
-  Slot opening_;  // memory of the request that opens the session
-  std::optional<std::size_t>
-      given_up_;  // request that got no response in time; after it no more requests are sent
+  Slot opening_;                         // memory of the request that opens the session
+  std::optional<std::size_t> given_up_;  // request without a response; no more requests are sent
   boost::asio::io_context context_{1};
   asio::Session session_;  // declared last, so that it is destroyed before the slots
 };

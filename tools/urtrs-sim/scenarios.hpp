@@ -24,8 +24,8 @@ struct ScenarioOptions {
   SeedRange seeds;
   std::string only;       // ids separated by commas; empty: all
   bool no_fence = false;  // see sim::disable_fence
-  std::string file;  // file that load_scenarios() has read, named in the command line that repeats a failure;
-                     // may be empty
+  // File that load_scenarios() has read, named in the command line that repeats a failure; may be empty.
+  std::string file;
 };
 // Runs each scenario with each seed, each run in a separate process, until the first failure. Returns the
 // exit code.

@@ -26,8 +26,7 @@ struct SweepOptions {
   bool summary = true;                       // print a summary
   bool hash_only = false;                    // print only one hash over all seeds
   const sim::FaultFilter* filter = nullptr;  // enabled faults; null: all; not owned
-  std::string
-      filter_text;  // fault options for the command line that repeats a run, such as " --without ghosts"
+  std::string filter_text;      // fault options for the command line that repeats a run: " --without ghosts"
   std::string traces = ".";     // folder for the traces of a failing seed
   std::string artifacts;        // folder for the files of artifacts.hpp; empty: write only traces
   SweepState* state = nullptr;  // updated during the sweep; not owned; null: none

@@ -89,8 +89,7 @@ bool play(Shared& shared, Worker& worker, LiveJudge& specification, sim::WorldOp
 // Runs the additional world for the worker's current seed.
 bool play_extra_world(ExtraWorld which, Shared& shared, Worker& worker, LiveJudge& specification,
                       const SweepOptions& options) {
-  sim::SeededChoice shape(
-      ~worker.current.load());  // seed of the shape, which differs from the seed of the run's choices
+  sim::SeededChoice shape(~worker.current.load());  // another seed than that of the run's choices
   const sim::Scenario scenario = sim::make_directed(
       *sim::find_directed(which == ExtraWorld::blocks ? sim::kRandomBlocks : sim::kRandomStreams), shape);
   sim::WorldOptions world;

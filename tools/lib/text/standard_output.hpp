@@ -17,9 +17,7 @@ inline void hold_standard_streams() noexcept {
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(number, F_GETFD) == -1 && errno == EBADF)
       ::open("/dev/null",
-             number == STDIN_FILENO
-                 ? O_WRONLY
-                 : O_RDONLY);  // open() returns `number`, because it is the lowest free descriptor
+             number == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // open() returns `number`, the lowest free one
 }
 
 // Call last in main(). Returns the exit code: `code` if all output was written. Otherwise prints an error on
@@ -27,8 +25,7 @@ inline void hold_standard_streams() noexcept {
 inline int written(const char* program, int code, int failed) noexcept {
   errno = 0;
   if (std::ferror(stdout) == 0 && std::fflush(stdout) == 0) return code;
-  if (errno == 0 && ::write(STDOUT_FILENO, "\n", 1) == 1)
-    errno = EIO;  // the errno of the failed write is unknown
+  if (errno == 0 && ::write(STDOUT_FILENO, "\n", 1) == 1) errno = EIO;  // the errno of the failure is lost
   if (errno == EPIPE) return code;
   std::fprintf(stderr, "%s: cannot write to standard output: %s (errno %d)\n", program, std::strerror(errno),
                errno);

@@ -177,8 +177,8 @@ nlohmann::json event_json(const PathEvent&);               // does not contain t
 // Returns an event with the number of requests that failed over to the path since this function was last
 // called with `before`; null if there were none. Sets `before` to the current count.
 nlohmann::json failover_json(const ClientPathModel&, std::uint64_t& before);
-std::optional<MultipathPolicy> parse_policy(
-    std::string text);                             // accepts the words that Linux accepts for mpath_policy
+// Accepts the words that Linux accepts for mpath_policy.
+std::optional<MultipathPolicy> parse_policy(std::string text);
 const char* short_name(MultipathPolicy) noexcept;  // RR, MI, ML
 
 }  // namespace rtrs::control

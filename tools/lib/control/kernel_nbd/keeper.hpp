@@ -94,8 +94,7 @@ using Actions = std::vector<Action>;
 class Keeper {
  public:
   struct Options {
-    Nanos list_pause =
-        seconds(5);  // pause between two List actions, and between two size queries of a device
+    Nanos list_pause = seconds(5);  // pause between two List actions, and two size queries of a device
     Nanos least_pause = milliseconds(50);
     Nanos most_pause = seconds(2);
     // Time from a new connection to the first resize. The kernel can only resize between two requests, and

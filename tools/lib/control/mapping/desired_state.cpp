@@ -144,8 +144,7 @@ std::optional<wire::rnbd::AccessMode> parse_mode(std::string_view text) {
 }
 
 std::string session_name(std::string_view host, std::string_view server) {
-  constexpr std::size_t kMaxHost =
-      15;  // short, so that more room is left for the server, which distinguishes the sessions
+  constexpr std::size_t kMaxHost = 15;  // short, because the server distinguishes the sessions
   bool exact = host.size() <= kMaxHost;
   const auto part = [&exact](std::string_view text) {
     std::string plain(text);

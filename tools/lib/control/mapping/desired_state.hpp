@@ -41,9 +41,8 @@ struct SessionWish {
 using Wishes = std::map<std::string, SessionWish>;  // key: name of the session on this host
 
 struct Refusal {
-  int error = 0;  // Linux errno, positive
-  std::string
-      why;  // human-readable message; it quotes untrusted names unchanged, so use printable() to show it
+  int error = 0;         // Linux errno, positive
+  std::string why;       // human-readable; quotes untrusted names unchanged, so use printable() to show it
   std::string member{};  // invalid member of the session; empty if the error is not about a single member
 };
 

@@ -169,11 +169,10 @@ class Supervisor {
   struct Device {
     DeviceWish wish;
     bool wanted = false;
-    bool kept = false;    // the device is in the saved desired state
-    bool mapped = false;  // the process has mapped the device
-    bool asked = false;   // a Map or Unmap is in progress
-    bool there =
-        false;  // the process had mapped it, according to the last Answers while no Map or Unmap was pending
+    bool kept = false;     // the device is in the saved desired state
+    bool mapped = false;   // the process has mapped the device
+    bool asked = false;    // a Map or Unmap is in progress
+    bool there = false;    // mapped, according to the last Answers without a pending Map or Unmap
     bool force = false;    // value of `force` for the next Unmap
     bool dropped = false;  // removed from the desired state; restored if the process refuses the unmap
     Change change = Change::none;

@@ -269,9 +269,8 @@ class World {
       return give(Mapped{session, map->device, error});
     }
     if (const auto* change = std::get_if<ChangePath>(&action)) {
-      if (change->force)
-        error = 0;  // an undo always succeeds here: after a refused undo, the paths of the process would be
-                    // wrong until its next start
+      // An undo always succeeds here, because the process would have wrong paths after a refused undo.
+      if (change->force) error = 0;
       if (error == 0) process.added = change->add;
       return give(PathChanged{session, change->path, error});
     }

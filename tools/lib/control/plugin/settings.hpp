@@ -22,8 +22,7 @@ struct Settings {
   // If there is one device, every NBD client gets it, and it is opened at the start. If there are several,
   // each is an export. If there is none, every device of the server is an export.
   std::vector<std::string> devices;
-  bool only_mapped =
-      false;  // if `devices` is empty: export only devices that were mapped through the control socket
+  bool only_mapped = false;  // if `devices` is empty: export only devices mapped through the control socket
   wire::rnbd::AccessMode access_mode = wire::rnbd::AccessMode::read_write;
   bool access_mode_given = false;
   bool reconnect_min_given = false;  // if false, a smaller reconnect_max also lowers reconnect_min

@@ -21,8 +21,7 @@ struct Device {
   ibv_gid gid{};
 
   bool soft_roce() const noexcept;
-  bool has_transport()
-      const noexcept;  // returns true for InfiniBand and RoCE; iWARP lacks writes with immediate
+  bool has_transport() const noexcept;  // true for InfiniBand and RoCE; iWARP lacks writes with immediate
 };
 
 std::vector<std::string> device_names();

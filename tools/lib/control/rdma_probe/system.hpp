@@ -17,9 +17,8 @@ class System {
   // Returns the file name of a link's target; an empty string if there is no such link.
   virtual std::string target(const std::string& link) const = 0;
   virtual std::string kernel() const = 0;
-  virtual std::string rdma_core() const = 0;  // version of rdma-core; empty: unknown
-  virtual std::optional<std::uint64_t> memlock_bytes()
-      const = 0;  // limit for locked memory; nullopt: no limit
+  virtual std::string rdma_core() const = 0;                       // version of rdma-core; empty: unknown
+  virtual std::optional<std::uint64_t> memlock_bytes() const = 0;  // limit; nullopt: no limit
 };
 
 std::unique_ptr<System> this_system();

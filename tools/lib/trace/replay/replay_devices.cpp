@@ -85,8 +85,7 @@ class ClientDevicesReplay final
     return true;
   }
   bool on(const IoDone& event, Effects& effects) {
-    if (machine_.io_in_flight(event.device) == 0)
-      return true;  // the machine held or refused the IO at IoBegun
+    if (machine_.io_in_flight(event.device) == 0) return true;  // held or refused at IoBegun
     return step(event, effects);
   }
 };

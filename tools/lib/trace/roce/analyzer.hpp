@@ -56,8 +56,7 @@ struct AnalyzerCounters {
   std::uint64_t unacknowledged =
       0;  // dropped messages and CM replies to a client, whose acknowledgement is not in the capture
   std::uint64_t acknowledgements = 0;  // number of ACKs and NAKs
-  std::uint64_t unproven =
-      0;  // messages to a client in a capture without acknowledgements, assumed to be received
+  std::uint64_t unproven = 0;  // messages to a client in a capture without acknowledgements; assumed received
   std::uint64_t strangers = 0;  // packets of queue pairs whose connection request is not in the capture
 };
 

@@ -28,8 +28,7 @@ std::string with_errno(std::string title, const Fields& record, const char* fiel
 using Title = std::string (*)(const Fields&);
 struct Row {
   Group group;
-  Title
-      title;  // nullptr: the record adds no step, because the title of the session's request describes the IO
+  Title title;  // nullptr: no step, because the title of the session's request describes the IO
 };
 
 const std::map<std::string_view, Row>& client_rows() {

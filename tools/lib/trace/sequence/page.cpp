@@ -32,8 +32,7 @@ class PageData {
     data["files"] = files();
     data["lanes"] = lanes();
     data["paths"] = paths();
-    data["requests"] =
-        requests();  // must be first, because it assigns the request numbers that the others use
+    data["requests"] = requests();  // first, because the others use its request numbers
     data["steps"] = steps();
     data["pathSpans"] = path_spans();
     data["storageSpans"] = storage_spans();

@@ -17,9 +17,8 @@ namespace {
 using sim::Step;
 using Verb = Step::Verb;
 
-constexpr std::uint32_t kMaxDisks = 8;  // maximum number of disks per simulated client
-constexpr std::uint32_t kMaxIoLength =
-    8;  // in sectors; short, so that several IOs can use different places of a disk
+constexpr std::uint32_t kMaxDisks = 8;     // maximum number of disks per simulated client
+constexpr std::uint32_t kMaxIoLength = 8;  // sectors; short, so that several IOs fit side by side on a disk
 constexpr std::uint32_t kDiskSectorBytes = wire::rnbd::kSectorBytes;
 // The server's operator is assumed to act this long before the first effect that the trace shows.
 constexpr Nanos kBefore = microseconds(100);

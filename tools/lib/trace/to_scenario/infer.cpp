@@ -232,9 +232,8 @@ class Story {
   std::vector<Timed> steps_;
   std::map<std::size_t, Step> slow_;  // index of a step -> storage delay for its request
   std::set<std::uint16_t> paths_, removed_;
-  std::set<std::uint16_t> joined_;  // paths that connected while another path was already up
-  std::map<std::uint16_t, unsigned>
-      strange_;  // number of refusals because the server did not know the session, by path
+  std::set<std::uint16_t> joined_;             // paths that connected while another path was already up
+  std::map<std::uint16_t, unsigned> strange_;  // refusals because of an unknown session, by path
   std::map<std::uint16_t, bool> up_, asked_, cuts_;
   std::map<std::uint16_t, Nanos> heard_;
   std::map<std::uint32_t, std::pair<Nanos, std::size_t>> begun_;  // request -> submit time, index of its step

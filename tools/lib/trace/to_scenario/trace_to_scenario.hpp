@@ -9,9 +9,8 @@
 namespace rtrs::tools {
 
 struct ScenarioSearch {
-  std::uint64_t seeds =
-      200;  // number of seeds per guess; a seed decides delays and orders that are not in the trace
-  double seconds = 120;  // time limit for everything; the search gets half of it
+  std::uint64_t seeds = 200;  // seeds per guess; a seed decides delays and orders that are not in the trace
+  double seconds = 120;       // time limit for everything; the search gets half of it
   std::function<void(const std::string& what)> progress;  // may be empty
 };
 struct FoundScenario {
