@@ -116,8 +116,8 @@ void LatencyMeter::add(const trace::Record& record) {
       open.path = key.path;
       break;
     case Role::arrived:
-      // Remembers the direction of the next request in this chunk. Keeps the direction of a request that is
-      // still in service: the new request may have to wait until it is done.
+      // Remembers the direction of the next request in this chunk, unless a request in the chunk is still in
+      // service: then the next request may have to wait for that one.
       if (!open.used) open.write = value(record, known.direction) != 0;
       break;
     case Role::completed:

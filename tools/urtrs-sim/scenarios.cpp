@@ -22,8 +22,7 @@ struct Failed {
   IsolatedResult result;
 };
 
-// Returns true if every rule holds or, if the scenario expects a failure, if exactly the expected oracle
-// fails.
+// Returns true if the result is the expected one: every rule holds, or exactly the expected oracle fails.
 bool as_expected(const sim::Directed& one, const IsolatedResult& result) {
   const std::string expect = one.text != nullptr ? one.text->expect : std::string();
   if (expect.empty()) return !result.failed;

@@ -11,8 +11,8 @@ namespace {
 
 // How many sequence numbers are kept per queue pair.
 constexpr std::size_t kKept = 4096;
-// In ns. If an effect follows its supposed cause later than this, they belong to different uses of a sequence
-// number or queue pair.
+// In ns. If more time passes between a supposed cause and its effect, they belong to different uses of a
+// sequence number or queue pair.
 constexpr std::int64_t kSameMoment = 1'000'000'000;
 // In ns. Offsets that differ by less than this belong to the same clocks, because an offset is known only to
 // half a round trip time.

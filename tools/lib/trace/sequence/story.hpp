@@ -134,7 +134,7 @@ struct ClientView {
 struct Lane {
   enum class Kind : std::uint8_t { client, connection, server, storage } kind = Kind::client;
   std::string name;
-  Index owner = kNone;  // index of the client; server and storage lanes: of the file
+  Index owner = kNone;  // index of the client; in server and storage lanes, of the file
   Index path = kNone;
   std::uint16_t con = 0;
   bool recorded = true;  // the machine of the lane was recorded
