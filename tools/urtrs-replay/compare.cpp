@@ -142,7 +142,7 @@ const Thread* find(const ComparedTrace& trace, const std::string& name) {
   return nullptr;
 }
 
-// Returns the index of the first step in which two threads differ. If one thread ends early, this is its
+// Returns the index of the first step in which two threads differ. If one thread ends early, returns its
 // length.
 std::size_t first_unlike(const std::vector<Step>& a, const std::vector<Step>& b) {
   std::size_t at = 0;

@@ -16,7 +16,7 @@ EVERY = "all"  # role of client and server in a cell that runs all pairs of peer
 EXTENSIONS = ("on", "client-off", "server-off", "client-off+server-off")
 PLAIN = tuple(name for name, kernel in KERNELS.items() if not kernel.edit)  # unmodified kernels of Debian
 INSTALLED = tuple(name for name in PLAIN if not KERNELS[name].release)  # kernels of this Debian release
-# Cells that are not run, because the kernel's own modules have bugs between each other.
+# Cells that are not run, because the kernel's own modules fail with each other.
 LEFT_OUT = tomllib.loads((CASES.parent / "deviations.toml").read_text(encoding="utf-8")).get("left_out", [])
 
 
