@@ -165,7 +165,7 @@ bool ClientPlayer::rename(ConKey& key, const ClientPlayer& from) const {
   const auto there = from.newest_.find(key.path);
   const auto here = newest_.find(key.path);
   if (there == from.newest_.end() || here == newest_.end()) return false;
-  // The state of the path decides which actions are possible.
+  // The possible actions depend on the state of the path.
   if (machine_.path(key.path).state() != from.machine_.path(key.path).state()) return false;
   key.epoch = key.epoch - there->second + here->second;
   key.con = std::min<std::uint16_t>(key.con, machine_.config().con_num - 1);
@@ -177,7 +177,7 @@ bool ClientPlayer::rename(std::uint16_t& permit, const ClientPlayer& from) const
   if (holder == from.holders_.end()) return false;
   const auto request = requests_.find(holder->second);
   if (request == requests_.end()) return false;
-  // State and path of the request decide which actions are possible.
+  // The possible actions depend on the state and the path of the request.
   const Permit& there = from.machine_.permit(permit);
   const Permit& here = machine_.permit(request->second.permit);
   const bool somewhere = there.state != Permit::State::free && there.state != Permit::State::queued;

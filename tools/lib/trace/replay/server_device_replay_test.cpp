@@ -19,7 +19,7 @@ namespace {
 constexpr InstanceId kOfServer = kServerDevices + 1;
 constexpr rnbd::ServerOptions kOptions{77, 1000};
 
-// A server device machine that is recorded like in BlockServer.
+// A server device machine that is recorded in the same way as in BlockServer.
 class RecordedServer {
  public:
   explicit RecordedServer(Recorder& recorder) : machine(kOptions), recorder_(recorder) {
@@ -69,7 +69,7 @@ class RecordedServer {
   std::uint64_t last_request_ = 0;
 };
 
-// Causes each input and each action at least once.
+// Causes each kind of input and action at least once.
 void feed_all_inputs(RecordedServer& server) {
   rnbd::Geometry geometry;
   geometry.nsectors = 1024;
@@ -206,8 +206,8 @@ TEST_F(ServerDeviceReplay, ChangedFieldOfAnActionIsADivergence) {
   }
 }
 
-// Changed inputs: a byte in a request header, an error of storage, or a result that the machine does not wait
-// for.
+// Changes an input: a byte in a request header, a storage error, or a result that the machine does not wait
+// for. The replay must report each change.
 TEST_F(ServerDeviceReplay, ChangedInputIsADivergence) {
   const std::string trace = story();
   const auto changed = [&](std::string_view event, std::size_t field, std::size_t byte) {
