@@ -158,7 +158,7 @@ class TestEndToEnd:
             _, errors = client.communicate(timeout=BOUND)
         self.server.start().ready()
         assert client.returncode == 1, errors
-        assert "asked to end before 'disk' was open" in errors
+        assert "asked to exit before 'disk' was open" in errors
         until("nobody is left of it", lambda: not socket_file.exists())
 
     def test_another_fabric_at_the_server_is_no_session_name_that_is_taken(self):
