@@ -20,7 +20,7 @@ constexpr std::array kTable{
            "transport, the same at both ends; verbs is RDMA hardware and soft-RoCE"},
           [](C c) { return &c.fabric.fabric; }},
     Entry{{"provider", text("NAME"), "tcp", "libfabric: provider"}, [](C c) { return &c.fabric.provider; }},
-    Entry{{"crc", toggle(), "off", "tcp: checksum behind each frame; one end that requests it is enough"},
+    Entry{{"crc", toggle(), "off", "tcp: checksum after each frame; enabled if either end requests it"},
           [](C c) { return &c.fabric.crc; }},
     Entry{{"rdma_device", text("NAME"), "", "verbs: device; by default the one that has the address"},
           [](C c) { return &c.fabric.device; }},

@@ -234,7 +234,7 @@ void FabricImpl::log_retry_time(Connection& connection) {
                      std::to_string(retries.timeout) + ", which takes " + seconds_text(time.least);
   if (time.most != time.least) text += " to " + seconds_text(time.most);
   if (outlasts) {
-    text += "; the heartbeat gives the peer up after " + seconds_text(options_.dead_peer_time) +
+    text += "; the heartbeat declares the peer dead after " + seconds_text(options_.dead_peer_time) +
             ", before the device does";
     const std::uint8_t better = max_timeout_within(kind, retries.count, options_.dead_peer_time);
     text += better != 0 ? ": use an ack timeout (--rdma-ack-timeout) of at most " + std::to_string(better)

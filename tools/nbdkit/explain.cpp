@@ -182,7 +182,7 @@ std::string explain_timeout(const plugin::Settings& settings, const std::string&
 }
 
 std::string explain_early_end(const std::string& device) {
-  return "asked to end before " +
+  return "asked to exit before " +
          (device.empty() ? "the session was connected" : quoted(device) + " was open");
 }
 
@@ -227,7 +227,7 @@ std::string explain_failed_request(const plugin::Settings& settings, const std::
   switch (error) {
     case EINVAL:
       return what +
-             "the device does not take it: check offset, length and alignment against its size and blocks";
+             "the device rejects the request: check offset, length and alignment against its size and blocks";
     case EPERM:
     case EROFS:
       return what + "the device may only be read";

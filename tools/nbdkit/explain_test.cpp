@@ -250,8 +250,8 @@ TEST(Explain, AnotherFabricIsNotReportedAsANameInUse) {
 }
 
 TEST(Explain, EarlyEndNamesWhatWasMissing) {
-  EXPECT_EQ(explain_early_end("disk"), "asked to end before 'disk' was open");
-  EXPECT_EQ(explain_early_end(""), "asked to end before the session was connected");
+  EXPECT_EQ(explain_early_end("disk"), "asked to exit before 'disk' was open");
+  EXPECT_EQ(explain_early_end(""), "asked to exit before the session was connected");
 }
 
 }  // namespace

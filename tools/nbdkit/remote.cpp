@@ -257,7 +257,7 @@ void Remote::watch_for_end(Nanos now) {
   const bool hopeless = !session_->session().link_up();
   if (!hopeless && now < end_by_) return;
   lines_(true, hopeless ? "exiting on request, and no path is connected: pending requests fail now"
-                        : "the program is asked to end and the server did not answer within " +
+                        : "the program was asked to exit, and the server did not answer within " +
                               duration_words(kEndGrace) + ": requests that are not answered within another " +
                               duration_words(settings_.protocol.close_timeout) + " fail");
   close_begun_ = true;

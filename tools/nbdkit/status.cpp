@@ -222,7 +222,7 @@ void Status::on_replaced_cache(const std::string& name, const asio::DeviceNews& 
   const bool lost = news.unflushed != 0;
   if (lost) event.error = EIO;
   lines_(true,
-         "device " + name + ": the server came back without the cache that it had" +
+         "device " + name + ": the server restarted without its cache" +
              (lost ? ": " + std::to_string(news.unflushed) +
                          " acknowledged writes were not flushed and may be lost; the next flush and the next "
                          "write with FUA fail with EIO"

@@ -102,7 +102,7 @@ rpc::Error Keeper::explain(int error, const std::string& session, const std::str
   if (error == ETIMEDOUT && process_of(session) != 0)
     return {code, fmt::format("{}its process {} does not answer", what, process_of(session)),
             "find out why it hangs, or end it with \"kill -9\": urtrs-mapd then starts a new one", error};
-  std::string hint = link ? (said.empty() ? "the log of urtrs-mapd says more" : said) : hint_of(error, doing);
+  std::string hint = link ? (said.empty() ? "see the log of urtrs-mapd" : said) : hint_of(error, doing);
   return {code, what + std::strerror(error), std::move(hint), error};
 }
 

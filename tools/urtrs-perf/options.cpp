@@ -125,7 +125,7 @@ void add_transport(CLI::App& app, Options& options, Texts& texts) {
       ->excludes(busy)
       ->excludes(events);
   app.add_option("--cpu", texts.cpu, "processor to run on; default any");
-  app.add_option("--connect-timeout", texts.connect_timeout, "give up without a server after this")
+  app.add_option("--connect-timeout", texts.connect_timeout, "stop if no server is reached within this time")
       ->capture_default_str();
   auto* none =
       app.add_flag("--no-recorder", texts.no_recorder, "do not record the protocol's inputs in memory");

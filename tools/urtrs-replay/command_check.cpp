@@ -223,11 +223,11 @@ void add_check(CLI::App& app, Runner& runner) {
   };
   add_command<CheckOptions>(
       app, runner, "check", "Judge a trace by the protocol: conforming, violating or inconclusive",
-      "For each trace: its records, the machines (sessions) that were judged, its wire notes "
-      "(messages), the most states that the specification thought possible at once; then what was "
-      "judged, and what was not and why. Of both sides: connections that were paired, messages that "
-      "were compared, how many of them with their content and how many without it, violations of the "
-      "laws of reliable connections.\n"
+      "For each trace: its records, the machines (sessions) that were judged, its wire notes (messages), the "
+      "largest number of states that the specification considered possible at once; then what was judged, "
+      "and what was not and why. Of both sides: connections that were paired, messages that were compared, "
+      "how many of them with their content and how many without it, violations of the laws of reliable "
+      "connections.\n"
       "\n"
       "Examples:\n"
       "  urtrs-replay check run.rtrc\n"

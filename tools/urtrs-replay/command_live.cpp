@@ -117,7 +117,7 @@ constexpr std::pair<const char*, double> kParts[] = {{"p50", 0.5}, {"p99", 0.99}
 void print_text(Output& out, const std::vector<Found>& all, const Counts& counts) {
   for (std::size_t i = 0; i < std::min(all.size(), kMaxShown); ++i) out.line(line_of(all[i]));
   if (all.size() > kMaxShown) out.line("and " + std::to_string(all.size() - kMaxShown) + " more differences");
-  out.line(std::to_string(counts.asked) + " requests asked, " + std::to_string(all.size()) + " differences" +
+  out.line(std::to_string(counts.asked) + " requests sent, " + std::to_string(all.size()) + " differences" +
            (counts.left_out != 0 ? ", " + std::to_string(counts.left_out) + " left out" : "") +
            (counts.without_device != 0
                 ? ", " + std::to_string(counts.without_device) + " of these because their device is not open"

@@ -94,7 +94,7 @@ void print_sound(Output& out, const MinOptions& options) {
     return out.line("this core and " + options.reference + " behave identically: nothing to minimise"),
            void();
   if (!options.predicate.empty() || !options.shows.empty())
-    return out.line("the whole trace does not show what was asked for"), void();
+    return out.line("the whole trace does not show what is searched for"), void();
   if (options.looks == "replay")
     return out.line("this core does what was recorded: nothing to minimise"), void();
   if (options.looks == "invariant")

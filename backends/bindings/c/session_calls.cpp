@@ -122,7 +122,7 @@ int urtrs_session_wait(urtrs_session* session, int timeout_ms) {
       const int count = session->poll();
       if (count != 0) return count;
       if (session->is_over())
-        return session->fail(-ESHUTDOWN, "the session has ended, and nothing comes any more");
+        return session->fail(-ESHUTDOWN, "the session has ended, and reports no more events");
       if (platform::steady_now() >= end) return -ETIMEDOUT;
       if (const int slept = session->sleep(end); slept != 0) return slept;
     }

@@ -309,7 +309,7 @@ std::size_t SslChannel::seal(std::span<const std::span<const std::byte>> parts, 
   while (!failed_ && !parts.empty() && room() >= kRecordBytes + kRoom) {
     if (records_ >= context_->credentials().records_per_key) {
       if (SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1) {
-        fail("cannot take a new key: " + openssl_text());
+        fail("cannot install a new key: " + openssl_text());
         break;
       }
       records_ = 0;

@@ -118,7 +118,7 @@ tl::expected<std::string, rpc::Error> attach_kernel_nbd(const NbdHost& host, con
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     opened = open_export(socket, wish.name, kOpenPatience);
   }
-  if (!opened) return tl::unexpected(refusal(EIO, opened.error().why, "the log of urtrs-mapd says more"));
+  if (!opened) return tl::unexpected(refusal(EIO, opened.error().why, "see the log of urtrs-mapd"));
   const std::string identity = identity_of({opened->what.flags, wish.wait, socket, wish.name});
   NewDevice device{
       std::nullopt, opened->fd.get(), opened->what.bytes, opened->what.least_block, opened->what.flags,

@@ -64,7 +64,7 @@ tl::expected<OpenedDevice, OpenError> Catalog::find(std::string_view session, st
 
 tl::expected<Located, OpenError> Catalog::locate(std::string_view session, std::string_view name,
                                                  const std::string& described) {
-  const auto asked = [&] { return "session " + in_quotes(session) + " asked for device " + in_quotes(name); };
+  const auto asked = [&] { return "session " + in_quotes(session) + " requested device " + in_quotes(name); };
   if (!shared_->search_path)
     return refuse(ENOENT, asked() + ", but no export has that name and dev_search_path is not set");
   const SearchPath* const confined = &*shared_->search_path;  // constant after create()

@@ -138,7 +138,7 @@ constexpr tools::Fact<At> kPath[] = {
               at.heartbeat.missed_max),
     RTRS_FACT(real("dead_s", "Dead after/s", "seconds of silence that end the path at the latest").if_known(),
               tools::seconds_of(dead_peer_time(at.heartbeat))),
-    RTRS_FACT(real("since_s", "Since/s", "seconds since the path came into this state"),
+    RTRS_FACT(real("since_s", "Since/s", "seconds since the path entered this state"),
               tools::seconds_between(at.path.since, at.now)),
     RTRS_FACT(
         real("silent_s", "Silent/s", "seconds since a heartbeat after which nothing arrived").if_known(),
@@ -161,7 +161,7 @@ constexpr tools::Fact<At> kPath[] = {
 constexpr tools::Fact<OpenDeviceAt> kDevice[] = {
     RTRS_FACT(text("sessname", "Session name", "name of the session").shown().was("/session"),
               at.use.session),
-    RTRS_FACT(text("mapping_path", "Mapping path", "as the client asked for it").shown(),
+    RTRS_FACT(text("mapping_path", "Mapping path", "as the client requested it").shown(),
               at.use.mapping_path),
     RTRS_FACT(text("device", "Device", "what is exported").shown(), at.device.backing),
     RTRS_FACT(text("access_mode", "Access mode", "ro, rw or migration").shown().of("ro|rw|migration"),

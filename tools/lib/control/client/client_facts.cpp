@@ -107,7 +107,7 @@ constexpr tools::Fact<ClientPathAt> kPath[] = {
               at.model.heartbeat.missed_max),
     RTRS_FACT(real("dead_s", "Dead after/s", "seconds of silence that end the path"),
               seconds_of(dead_peer_time(at.model.heartbeat))),
-    RTRS_FACT(real("since_s", "Since/s", "seconds since the path came into this state"),
+    RTRS_FACT(real("since_s", "Since/s", "seconds since the path entered this state"),
               seconds_between(at.path.status.since, at.now)),
     RTRS_FACT(real("silent_s", "Silent/s", "seconds since a heartbeat without an answer").if_known(),
               seconds_since(at.path.status.silent_since, at.now)),

@@ -115,7 +115,7 @@ void Link::change(ibv_qp_state state) {
   attributes.qp_state = state;
   int mask = 0;
   if (rdma_init_qp_attr(id_.get(), &attributes, &mask) != 0)
-    throw Trouble{"the connection manager does not say how to set a queue pair: " + errno_text(errno)};
+    throw Trouble{"the connection manager does not report the queue pair attributes: " + errno_text(errno)};
   if (state == IBV_QPS_INIT) {
     attributes.qp_access_flags = kRemote;
   } else if (state == IBV_QPS_RTR) {

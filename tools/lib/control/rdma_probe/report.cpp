@@ -40,7 +40,7 @@ Line place_of(const System& system, const Device& device) {
     return {.device = device.name,
             .check = "PCIe and NUMA",
             .grade = Grade::absent,
-            .what = device.soft_roce() ? "soft-RoCE has no place on a bus" : "the kernel does not say",
+            .what = device.soft_roce() ? "soft-RoCE has no place on a bus" : "the kernel does not report it",
             .remedy = "nothing to do"};
   const std::string most = system.read(at + "/max_link_width").value_or(width);
   const std::string speed = system.read(at + "/current_link_speed").value_or("?");

@@ -93,7 +93,7 @@ tl::expected<std::string, Error> Client::read_line(steady_clock::time_point unti
 // times out, too.
 tl::expected<void, Error> Client::wait(steady_clock::time_point until, bool bounded) const {
   const auto left = std::chrono::duration_cast<milliseconds>(until - steady_clock::now()).count();
-  const Error late = failure(ETIMEDOUT, "no answer in time", "urtrsd may be stuck; its log says more");
+  const Error late = failure(ETIMEDOUT, "no answer in time", "urtrsd may be stuck; see its log");
   if (bounded && left <= 0) return tl::unexpected(late);
   pollfd waiting{fd_, POLLIN, 0};
   const int ready =

@@ -317,7 +317,7 @@ tl::expected<std::unique_ptr<Server>, std::string> Server::listen(asio::io_conte
   if (error) return tl::unexpected(failed(path, "cannot create it", error.value()));
   auto server = std::unique_ptr<Server>(new Server(state));
   if (group != ::getegid() && ::chown(path.c_str(), static_cast<uid_t>(-1), group) != 0)
-    return tl::unexpected(failed(path, "cannot give it to its group", errno) +
+    return tl::unexpected(failed(path, "cannot change its group", errno) +
                           "; without root, only groups of this user are possible: use SupplementaryGroups= "
                           "of systemd, or usermod -aG");
   if (::chmod(path.c_str(), 0660) != 0) return tl::unexpected(failed(path, "cannot set its mode", errno));
