@@ -267,7 +267,7 @@ void Daemon::add_new_export(const ExportSpec& spec, std::shared_ptr<Reloaded> do
 // again. Calls `tell` when all added exports have been examined.
 void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_ptr<Reloaded> done,
                             std::function<void(const Reloaded&)> tell) {
-  for (const ExportSpec& old : catalog_->specs()) {
+  for (const ExportSpec& old : catalog_->specs())
     for (const ExportSpec& one : wanted) {
       ExportSpec as_wanted = old;
       as_wanted.allow = one.allow;
@@ -276,7 +276,6 @@ void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_p
         done->changed.push_back("the access rules of export " + in_quotes(one.name) + " changed");
       }
     }
-  }
   const std::vector<ExportSpec> there = catalog_->specs();
   const auto has = [](const std::vector<ExportSpec>& all, const ExportSpec& one) {
     return std::find(all.begin(), all.end(), one) != all.end();
