@@ -178,7 +178,7 @@ class Scene {
   sim::WatchedFabric correct_fabric_{correct_sim_, correct_heartbeats_, sim::ClockRate{}};
   Server server_;
   Client correct_client_;
-  wire::ChunkRef chunk_;
+  wire::Descriptor chunk_;
   bool hold_ = false;
   std::vector<RequestId> held_;
   unsigned correct_client_ok_ = 0;

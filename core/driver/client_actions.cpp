@@ -70,7 +70,7 @@ void Client::Impl::perform(Fabric& fabric, Nanos now, const PostRequest& action)
     target.rkey = fabric.rkey_of(action.key, target);
   }
   const std::size_t header = append_header(action.permit, action, target);
-  const wire::ChunkRef& chunk = path_data[action.key.path].chunks[action.permit];
+  const wire::Descriptor& chunk = path_data[action.key.path].chunks[action.permit];
   WorkRequest work;
   work.key = action.key;
   work.op = WorkRequest::Op::write_imm;

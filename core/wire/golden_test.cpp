@@ -125,7 +125,8 @@ TEST(Golden, InfoRsp) {
   const auto parsed = parse_info_rsp(wire, 512, 131072);
   ASSERT_TRUE(parsed) << to_string(parsed.why);
   EXPECT_EQ(parsed.value.sg_cnt, 1);
-  EXPECT_EQ(info_rsp_chunk(wire, 3, 131072).value, (ChunkRef{0x7f0012340000 + 3 * 131072, 0x11200}));
+  EXPECT_EQ(info_rsp_chunk(wire, 3, 131072).value,
+            (Descriptor{0x7f0012340000 + 3 * 131072, 0x11200, 131072}));
 }
 
 // Protocol Appendix A, "rkey_rsp".

@@ -27,7 +27,7 @@ struct Layout {
   std::uint32_t chunk = 0;
   std::uint32_t depth = 0;
   std::vector<Descriptor> runs;
-  std::vector<ChunkRef> chunks;
+  std::vector<Descriptor> chunks;
 };
 
 Layout any_layout() {
@@ -45,7 +45,7 @@ Layout any_layout() {
     const Descriptor run{addr, *rc::gen::arbitrary<std::uint32_t>(), chunks * layout.chunk};
     layout.runs.push_back(run);
     for (std::uint32_t c = 0; c < chunks; ++c) {
-      layout.chunks.push_back({run.addr + std::uint64_t{c} * layout.chunk, run.key});
+      layout.chunks.push_back({run.addr + std::uint64_t{c} * layout.chunk, run.key, layout.chunk});
     }
   }
   return layout;

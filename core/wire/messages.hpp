@@ -175,12 +175,7 @@ struct InfoRsp {
   bool operator==(const InfoRsp&) const = default;
 };
 
-/// Address and key of one chunk.
-struct ChunkRef {
-  std::uint64_t addr = 0;
-  std::uint32_t key = 0;
-  bool operator==(const ChunkRef&) const = default;
-};
+using ChunkRef [[deprecated("use wire::Descriptor")]] = Descriptor;
 
 [[nodiscard]] constexpr std::size_t info_rsp_bytes(std::size_t sg_cnt) noexcept {
   return kInfoRspHeaderBytes + kDescriptorBytes * sg_cnt;
@@ -197,15 +192,15 @@ struct ChunkRef {
 [[nodiscard]] Parsed<Descriptor> info_rsp_descriptor(Bytes bytes, std::size_t index) noexcept;
 /// Returns chunk `index`; O(sg_cnt), because it walks the runs. Safe on any bytes. Error: bad_buffer_id if no
 /// run contains the chunk. To fill a table of all chunks, use ChunkWalk.
-[[nodiscard]] Parsed<ChunkRef> info_rsp_chunk(Bytes bytes, std::uint32_t index,
-                                              std::uint32_t chunk_size) noexcept;
+[[nodiscard]] Parsed<Descriptor> info_rsp_chunk(Bytes bytes, std::uint32_t index,
+                                                std::uint32_t chunk_size) noexcept;
 
 /// Iterates over all chunks in order, O(1) each. Borrows the bytes of the message.
 class ChunkWalk {
  public:
   ChunkWalk(Bytes info_rsp, std::uint32_t chunk_size) noexcept : bytes_(info_rsp), chunk_size_(chunk_size) {}
   /// Returns the next chunk. Error: bad_buffer_id after the last one.
-  [[nodiscard]] Parsed<ChunkRef> next() noexcept;
+  [[nodiscard]] Parsed<Descriptor> next() noexcept;
 
  private:
   Bytes bytes_;

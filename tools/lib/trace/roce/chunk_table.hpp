@@ -23,7 +23,7 @@ class ChunkTable {
   // sent between.
   [[nodiscard]] bool joins_data() const noexcept { return joins_data_; }
   // Returns the chunk of a request immediate; nullopt if it is no chunk of this path.
-  [[nodiscard]] std::optional<wire::ChunkRef> chunk(std::uint32_t io_req_imm) const noexcept;
+  [[nodiscard]] std::optional<wire::Descriptor> chunk(std::uint32_t io_req_imm) const noexcept;
   // Returns the chunk in a response immediate, without the generation.
   [[nodiscard]] std::uint32_t answered(std::uint32_t io_rsp_imm) const noexcept;
 
@@ -32,7 +32,7 @@ class ChunkTable {
   std::uint32_t chunk_size_ = 0;  // bytes
   bool generations_ = false;
   bool joins_data_ = false;
-  std::vector<wire::ChunkRef> chunks_;
+  std::vector<wire::Descriptor> chunks_;
 };
 
 // Layout of a written request: data, user header, RTRS header.
