@@ -142,8 +142,9 @@ void BlockServer::Impl::handle_request(Fabric& fabric, Nanos now, const ServerEv
   RTRS_PROBE(rnbd_srv, process_rdma, event.session, event.id.chunk, event.direction, event.data.size());
   if (event.user_header.size() != wire::rnbd::kIoBytes) [[unlikely]]
     trace_message(event);
-  rnbd::make_request(event.id.number(), event.direction, static_cast<std::uint32_t>(event.data.size()),
-                     event.user_header, [&](const auto& input) { feed(fabric, now, *session, input); });
+  feed(fabric, now, *session,
+       rnbd::DeviceRequest{event.id.number(), static_cast<std::uint32_t>(event.data.size()), event.direction,
+                           event.user_header});
 }
 
 BlockServer::BlockServer(const ServerConfig& config, std::uint32_t first_generation, Recorder* recorder)
