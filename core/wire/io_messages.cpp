@@ -147,22 +147,17 @@ Parsed<Descriptor> ChunkWalk::next() noexcept {
   }
 }
 
-std::size_t encode(const RdmaReadHeader& header, MutableBytes out) noexcept {
-  const std::size_t bytes = encoded_bytes(header);
+std::size_t encode(const IoRequest& request, MutableBytes out) noexcept {
+  const std::size_t bytes = encoded_bytes(request);
   if (out.size() < bytes) return 0;
-  store_le16(out, 0, typed(MsgType::read, header.generation));
-  store_le16(out, kUserLengthAt, header.usr_len);
-  store_le16(out, kReadFlagsAt, header.need_inval ? kReadNeedInval : std::uint16_t{0});
-  store_le16(out, kReadSgCountAt, header.has_descriptor ? 1 : 0);
-  if (header.has_descriptor) store_descriptor(out, kReadDescriptorAt, header.desc);
+  const bool read = request.direction == Direction::read;
+  store_le16(out, 0, typed(read ? MsgType::read : MsgType::write, request.generation));
+  store_le16(out, kUserLengthAt, request.usr_len);
+  if (!read) return bytes;
+  store_le16(out, kReadFlagsAt, request.need_inval ? kReadNeedInval : std::uint16_t{0});
+  store_le16(out, kReadSgCountAt, request.has_descriptor ? 1 : 0);
+  if (request.has_descriptor) store_descriptor(out, kReadDescriptorAt, request.desc);
   return bytes;
-}
-
-std::size_t encode(const RdmaWriteHeader& header, MutableBytes out) noexcept {
-  if (out.size() < kWriteHeaderBytes) return 0;
-  store_le16(out, 0, typed(MsgType::write, header.generation));
-  store_le16(out, kUserLengthAt, header.usr_len);
-  return kWriteHeaderBytes;
 }
 
 Parsed<IoRequest> parse_io_request(Bytes chunk, std::uint32_t buf_id, std::uint32_t off,

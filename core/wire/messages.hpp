@@ -221,34 +221,11 @@ struct RkeyRsp {
 /// Errors: too_short, bad_type, bad_buffer_id. The caller must compare buf_id with the one in the immediate.
 [[nodiscard]] Parsed<RkeyRsp> parse_rkey_rsp(Bytes bytes, std::uint32_t queue_depth) noexcept;
 
-/// RTRS header of a read, inside the chunk (protocol section 2.6): 8 bytes, 24 with a descriptor.
-struct RdmaReadHeader {
-  std::uint16_t usr_len = 0;    ///< bytes of user header right before this header
-  std::uint8_t generation = 0;  ///< high byte of the type; 0 unless negotiated
-  bool need_inval = false;
-  bool has_descriptor = false;
-  Descriptor desc{};  ///< encoded only with has_descriptor
-  bool operator==(const RdmaReadHeader&) const = default;
-};
-
-/// RTRS header of a write, inside the chunk (protocol section 2.7): 4 bytes.
-struct RdmaWriteHeader {
-  std::uint16_t usr_len = 0;
-  std::uint8_t generation = 0;
-  bool operator==(const RdmaWriteHeader&) const = default;
-};
-
-[[nodiscard]] constexpr std::size_t encoded_bytes(const RdmaReadHeader& header) noexcept {
-  return kReadHeaderBytes + (header.has_descriptor ? kDescriptorBytes : 0);
-}
-[[nodiscard]] std::size_t encode(const RdmaReadHeader& header, MutableBytes out) noexcept;
-[[nodiscard]] std::size_t encode(const RdmaWriteHeader& header, MutableBytes out) noexcept;
-
-/// Request that the server reads from a chunk. Layout of the chunk: `data_len` bytes of data (or of room for
-/// the response), `usr_len` bytes of user header, the RTRS header at `off` (protocol section 5.3).
+/// Request in a chunk. Layout of the chunk: `data_len` bytes of data (or of room for the response), `usr_len`
+/// bytes of user header, the RTRS header at `off` (protocol section 5.3).
 struct IoRequest {
   Direction direction = Direction::write;
-  std::uint8_t generation = 0;
+  std::uint8_t generation = 0;  ///< high byte of the type; 0 unless negotiated
   std::uint32_t buf_id = 0;
   std::uint32_t off = 0;
   std::uint32_t data_len = 0;  ///< off - usr_len
@@ -258,6 +235,21 @@ struct IoRequest {
   Descriptor desc{};            ///< the response to a read has desc.len bytes, not data_len; 1..chunk size
   bool operator==(const IoRequest&) const = default;
 };
+using RdmaWriteHeader [[deprecated("use IoRequest")]] = IoRequest;
+struct [[deprecated("use IoRequest")]] RdmaReadHeader
+    : IoRequest{RdmaReadHeader() noexcept {direction = Direction::read;
+}  // namespace rtrs::wire
+}
+;
+
+/// Size of the RTRS header: 4 bytes for a write (protocol section 2.7); 8 for a read, 24 with a descriptor
+/// (protocol section 2.6).
+[[nodiscard]] constexpr std::size_t encoded_bytes(const IoRequest& request) noexcept {
+  if (request.direction == Direction::write) return kWriteHeaderBytes;
+  return kReadHeaderBytes + (request.has_descriptor ? kDescriptorBytes : 0);
+}
+/// Encodes the RTRS header. `buf_id` and `off` travel in the immediate.
+[[nodiscard]] std::size_t encode(const IoRequest& request, MutableBytes out) noexcept;
 
 /// Parses the request in `chunk`, the whole chunk `buf_id`. `buf_id` and `off` come from the immediate and
 /// were checked by check_io_req(). Copies the header exactly once, because the peer can still write to the
