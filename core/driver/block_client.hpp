@@ -37,8 +37,10 @@ struct BlockRequest {
   std::uint64_t length = 0;
   // Read, write: `length` bytes, owned by the client until the completion is polled; a write only reads them.
   std::byte* data = nullptr;
-  bool fua = false;      // durable before the request completes
-  bool nounmap = false;  // write_zeroes: the blocks stay allocated, see rnbd::IoPiece
+  bool fua = false;  // durable before the request completes
+  // write_zeroes: the blocks stay allocated. A server without this flag (see Geometry::features; also any
+  // kernel server before RNBD minor version 2) zeroes the blocks and may free them.
+  bool nounmap = false;
   // Linux ioprio, for the server's storage; 0: none. A server ignores the priority until it has received
   // SESS_INFO.
   std::uint16_t prio = 0;

@@ -51,7 +51,7 @@ struct BlockClient::Impl {
   struct Piece {
     std::uint32_t request = kNoIndex;
     std::uint32_t next = kNoIndex;
-    rnbd::IoPiece what;
+    wire::rnbd::Io what;
     rnbd::IoTicket ticket;
     std::uint64_t at = 0;  // offset in the request's data, bytes
   };

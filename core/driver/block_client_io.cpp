@@ -140,10 +140,10 @@ BlockClient::Impl::Result BlockClient::Impl::next_piece(Request& request, Piece&
   if (bytes == 0) return {Errc::invalid, kEopnotsupp};
   piece.at = request.sent;
   piece.what.sector = (io.offset + request.sent) / wire::rnbd::kSectorBytes;
-  piece.what.bytes = bytes;
+  piece.what.size = bytes;
   piece.what.fua = wants_fua(io, geometry);
   piece.what.nounmap = io.nounmap;
-  if (const std::uint16_t error = rnbd::check_piece(geometry, writable, piece.what))
+  if (const std::uint16_t error = rnbd::check_io(geometry, writable, piece.what))
     return {Errc::invalid, error};
   request.all_fua = request.all_fua && piece.what.fua;
   request.sent += bytes;
@@ -162,8 +162,8 @@ bool BlockClient::Impl::still_fits(const Piece& piece) const noexcept {
   const bool whole_blocks = io.offset % block == 0 && io.length % block == 0 && piece.at % block == 0;
   const bool writable = devices_by_slot[rnbd::slot_of(request.device)].writable;
   return whole_blocks && piece.what.fua == wants_fua(io, geometry) &&
-         rnbd::next_piece(geometry, session.max_io_size(), io.opcode, piece.what.bytes) == piece.what.bytes &&
-         rnbd::check_piece(geometry, writable, piece.what) == 0;
+         rnbd::next_piece(geometry, session.max_io_size(), io.opcode, piece.what.size) == piece.what.size &&
+         rnbd::check_io(geometry, writable, piece.what) == 0;
 }
 
 BlockClient::Impl::Result BlockClient::Impl::refusal(rnbd::DeviceHandle device) const noexcept {
@@ -183,7 +183,8 @@ void BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t inde
   if (recorder != nullptr)
     recorder->device_actions(kClientDevices, std::span<const rnbd::ClientAction>(), start);
   piece.ticket = start.ticket;
-  const auto framing = rnbd::encode_io(start.device_id, piece.what, header);
+  piece.what.device_id = start.device_id;
+  const auto framing = rnbd::encode_io(piece.what, header);
   IoRequest message;
   message.direction = framing.direction;
   message.affinity = affinity.next(in_flight != 0, framing.data_len);

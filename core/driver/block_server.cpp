@@ -27,10 +27,6 @@ void trace_message(const ServerEvent& event) {
     RTRS_PROBE(rnbd_srv, process_msg_close, event.session, event.id.chunk);
 }
 
-std::uint64_t pack(const RequestId& id) noexcept {
-  return std::uint64_t{id.session} << 32 | std::uint64_t{id.chunk} << 16 | id.serial;
-}
-
 }  // namespace
 
 // Reserves room for all actions that can be pending, because several results may arrive without a poll()
@@ -143,12 +139,13 @@ void BlockServer::Impl::close_session(Fabric& fabric, Nanos now, std::uint16_t i
 void BlockServer::Impl::handle_request(Fabric& fabric, Nanos now, const ServerEvent& event) {
   Session* session = find(event.session);
   if (session == nullptr) return server.respond(fabric, now, event.id, wire::linux_errno::kEnomem);
-  session->requests[event.id.chunk] = {event.id, event.data};
+  session->data[event.id.chunk] = event.data;
   RTRS_PROBE(rnbd_srv, process_rdma, event.session, event.id.chunk, event.direction, event.data.size());
   if (event.user_header.size() != wire::rnbd::kIoBytes) [[unlikely]]
     trace_message(event);
-  rnbd::make_request(pack(event.id), event.direction, static_cast<std::uint32_t>(event.data.size()),
-                     event.user_header, [&](const auto& input) { feed(fabric, now, *session, input); });
+  feed(fabric, now, *session,
+       rnbd::DeviceRequest{event.id.number(), static_cast<std::uint32_t>(event.data.size()), event.direction,
+                           event.user_header});
 }
 
 BlockServer::BlockServer(const ServerConfig& config, std::uint32_t first_generation, Recorder* recorder)

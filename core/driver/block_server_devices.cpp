@@ -34,15 +34,15 @@ void BlockServer::Impl::perform(Fabric&, Nanos now, Session& session, const rnbd
   const bool data = action.opcode == wire::rnbd::Opcode::read || action.opcode == wire::rnbd::Opcode::write;
   emit<block::StartStorage>() = {
       action, begin(now, session, action.operation, OpKind::storage, action.request), session.index,
-      data ? request(session, action.request).data.first(action.bytes) : std::span<std::byte>()};
+      data ? data_of(session, action.request).first(action.bytes) : std::span<std::byte>()};
 }
 
-void BlockServer::Impl::perform(Fabric& fabric, Nanos now, Session& session, const rnbd::Respond& action) {
-  server.respond(fabric, now, request(session, action.request).id, action.peer_errno);
+void BlockServer::Impl::perform(Fabric& fabric, Nanos now, Session&, const rnbd::Respond& action) {
+  server.respond(fabric, now, RequestId::of(action.request), action.peer_errno);
 }
 
 void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::WriteBack& action) {
-  rnbd::fill(action, request(session, action.request).data);
+  rnbd::fill(action, data_of(session, action.request));
 }
 
 void BlockServer::Impl::perform(Fabric&, Nanos now, Session& session, const rnbd::OpenExport& action) {

@@ -148,7 +148,7 @@ void Client::Impl::handle_info(Fabric& fabric, Nanos now, const event::MessageRe
   auto& chunks = path_data[event.key.path].chunks;
   chunks.resize(std::min<std::size_t>(session.queue_depth(), options.protocol.max_depth));
   wire::ChunkWalk walk(event.payload, chunk_size);
-  for (wire::ChunkRef& chunk : chunks) chunk = walk.next().value;
+  for (wire::Descriptor& chunk : chunks) chunk = walk.next().value;
   if (!prepare_memory(fabric)) return feed(fabric, ConnectionLost{now, event.key, Reason::no_resources});
   feed(fabric, InfoAccepted{now, event.key});
 }

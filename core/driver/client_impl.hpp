@@ -44,8 +44,8 @@ struct Client::Impl {
     DevicePort device;  // Fabric::device_of() of the first connection
     std::uint64_t ios_before_reset = 0;
     wire::Uuid uuid{};
-    std::vector<wire::ChunkRef> chunks;  // indexed by permit; empty while the path is down
-    std::array<AnswerTimes, 2> times;    // indexed by direction
+    std::vector<wire::Descriptor> chunks;  // indexed by permit; empty while the path is down
+    std::array<AnswerTimes, 2> times;      // indexed by direction
   };
 
   Impl(const ClientOptions&, Recorder*);

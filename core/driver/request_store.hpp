@@ -13,12 +13,8 @@
 
 namespace rtrs {
 
-struct StoredRequest {
+struct StoredRequest : wire::IoRequest {
   ConKey key;
-  Direction direction = Direction::read;
-  std::uint16_t usr_len = 0;
-  std::uint32_t data_len = 0;
-  wire::Descriptor desc{};
   Nanos arrived = 0;
 };
 

@@ -30,7 +30,7 @@ void Server::Impl::reserve_events() {
   if (needed <= event_capacity) return;
   // Doubles the capacity, so that adding sessions one by one does not copy all events each time.
   const std::size_t capacity = std::max(needed, 2 * event_capacity);
-  Ring<Waiting> larger;
+  Ring<ServerEvent> larger;
   larger.open(capacity);
   for (; !events.empty(); events.pop()) larger.push() = events.front();
   events = std::move(larger);
@@ -129,35 +129,17 @@ void Server::Impl::run_deadlines(Fabric& fabric, Nanos now) {
   }
 }
 
-void Server::Impl::announce(ServerEvent::Kind kind, Session& session) {
-  events.push() = Waiting{&session, 0, 0, kind};
+void Server::Impl::announce(ServerEvent::Kind kind, const Session& session) {
+  ServerEvent& event = events.push();
+  event = ServerEvent{};
+  event.kind = kind;
+  event.session = session.machine.index();
+  if (kind == ServerEvent::Kind::session_opened) event.name = session.name;
 }
 
 std::size_t Server::Impl::take(std::span<ServerEvent> out) {
-  if (events.empty()) return 0;
   std::size_t taken = 0;
-  for (; taken < out.size() && !events.empty(); events.pop()) {
-    const Waiting& waiting = events.front();
-    const Session& session = *waiting.session;
-    ServerEvent& event = out[taken++];
-    if (waiting.kind != ServerEvent::Kind::request) {
-      event = ServerEvent{};
-      event.kind = waiting.kind;
-      event.session = session.machine.index();
-      if (waiting.kind == ServerEvent::Kind::session_opened) event.name = session.name;
-      continue;
-    }
-    // Set member by member, because a request needs only part of the large event.
-    event.kind = ServerEvent::Kind::request;
-    event.session = session.machine.index();
-    event.name = {};
-    const StoredRequest& request = session.requests.current(waiting.chunk);
-    event.direction = request.direction;
-    event.id = RequestId{event.session, waiting.chunk, waiting.serial};
-    event.data =
-        session.chunks.bytes.subspan(std::size_t{waiting.chunk} * config.chunk_size, request.data_len);
-    event.user_header = session.requests.user_header(waiting.chunk);
-  }
+  for (; taken < out.size() && !events.empty(); events.pop()) out[taken++] = events.front();
   return taken;
 }
 

@@ -30,6 +30,14 @@ struct RequestId {
   std::uint16_t chunk = 0;
   std::uint16_t serial = 0;
   auto operator<=>(const RequestId&) const = default;
+  // The id as a number and back, for layers that only return it, and for traces.
+  constexpr std::uint64_t number() const noexcept {
+    return std::uint64_t{session} << 32 | std::uint64_t{chunk} << 16 | serial;
+  }
+  static constexpr RequestId of(std::uint64_t number) noexcept {
+    return {static_cast<std::uint16_t>(number >> 32), static_cast<std::uint16_t>(number >> 16),
+            static_cast<std::uint16_t>(number)};
+  }
 };
 
 struct ServerEvent {

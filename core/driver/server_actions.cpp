@@ -96,7 +96,15 @@ void Server::Impl::perform(Fabric&, Nanos, Session& session, const Deliver& acti
   session.requests.select(action.chunk, action.key);
   const StoredRequest& request = session.requests.current(action.chunk);
   session.path_of(action.key).traffic.add(request.direction, request.data_len + request.usr_len);
-  events.push() = Waiting{&session, action.chunk, action.serial, ServerEvent::Kind::request};
+  const std::uint16_t index = session.machine.index();
+  events.push() = {
+      ServerEvent::Kind::request,
+      request.direction,
+      index,
+      RequestId{index, action.chunk, action.serial},
+      session.chunks.bytes.subspan(std::size_t{action.chunk} * config.chunk_size, request.data_len),
+      session.requests.user_header(action.chunk),
+      {}};
   ++counted.requests;
 }
 

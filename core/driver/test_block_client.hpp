@@ -134,15 +134,12 @@ class RawClient {
     std::memcpy(chunk(index).data() + data_len, header.data(), header.size());
     const auto off = static_cast<std::uint32_t>(data_len + header.size());
     const auto usr_len = static_cast<std::uint16_t>(header.size());
-    if (direction == Direction::write) {
-      write_message(wire::RdmaWriteHeader{usr_len, 0}, chunk(index).subspan(off));
-    } else {
-      wire::RdmaReadHeader read;
-      read.usr_len = usr_len;
-      read.has_descriptor = data_len != 0;
-      read.desc = {0x1000, 7, data_len};
-      write_message(read, chunk(index).subspan(off));
-    }
+    wire::IoRequest request;
+    request.direction = direction;
+    request.usr_len = usr_len;
+    request.has_descriptor = direction == Direction::read && data_len != 0;
+    request.desc = {0x1000, 7, data_len};
+    write_message(request, chunk(index).subspan(off));
     fabric_.events.emplace_back(event::ImmReceived{keys_[1], wire::encode_io_req(kTestDepth, index, off)});
   }
   // `room`: bytes for the response.

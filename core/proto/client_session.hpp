@@ -32,7 +32,6 @@
 #include "core/proto/actions.hpp"
 #include "core/proto/client_path.hpp"
 #include "core/proto/config.hpp"
-#include "core/proto/generation.hpp"
 #include "core/proto/inputs.hpp"
 #include "core/proto/jitter.hpp"
 #include "core/proto/multipath.hpp"

@@ -180,7 +180,7 @@ class Conversation {
     if (!request) return;
     // The fabric reports the send completion before the response.
     if (request->cookie != 0) feed(SendDone{now, request->key, request->cookie});
-    const std::uint32_t id = pack_msg_id(session.queue_depth(), request->permit, request->generation);
+    const std::uint32_t id = wire::tagged_msg_id(session.queue_depth(), request->permit, request->generation);
     feed(ImmReceived{now, request->key, wire::encode_io_rsp(wire::ImmType::io_rsp, id, 0)});
   }
   void connect(std::size_t which) {

@@ -1,7 +1,6 @@
 // Handles the requests of a server session. States of a chunk: idle -> (invalidating ->) in service ->
 // (answering, while the send queue is full ->) idle.
 #include "core/base/assert.hpp"
-#include "core/proto/generation.hpp"
 #include "core/proto/server_session.hpp"
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
@@ -181,7 +180,7 @@ void ServerSession::answer(std::uint16_t index, ServerActions& out) noexcept {
   const ChunkUser& user = chunk.user;
   ServerPath& path = state_.paths[user.key.path];
   const bool tagged = has(path.extensions, wire::Extensions::generation);
-  const std::uint32_t id = tagged ? pack_msg_id(config_.queue_depth, index, user.generation) : index;
+  const std::uint32_t id = tagged ? wire::tagged_msg_id(config_.queue_depth, index, user.generation) : index;
   PostResponse response{};
   response.key = user.key;
   response.chunk = index;

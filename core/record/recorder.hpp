@@ -122,6 +122,12 @@ class Recorder {
   void input(InstanceId instance, const std::variant<Inputs...>& value) noexcept {
     std::visit([this, instance](const auto& one) { this->input(instance, one); }, value);
   }
+  void input(InstanceId instance, const rnbd::DeviceRequest& value) noexcept {
+    if (value.header.size() <= wire::rnbd::kIoBytes) [[likely]]
+      input(instance, trace::DeviceRequest::of(value));
+    else
+      input(instance, trace::LongDeviceRequest::of(value));
+  }
   // Records the actions of the step. The ring keeps only their number.
   template <class Actions>
   void actions(InstanceId instance, const Actions& list) noexcept {

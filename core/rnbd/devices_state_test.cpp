@@ -149,7 +149,7 @@ TEST(DevicesState, PaddingAndUnusedSlotsOfAServerAreNotState) {
   const auto open = test::open_message("disk", AccessMode::read_write);
   for (auto* placed : {&one, &other}) {
     actions->clear();
-    (*placed)->on(LongDeviceRequest{1, wire::rnbd::kOpenRspBytes, Direction::read, open}, *actions);
+    (*placed)->on(DeviceRequest{1, wire::rnbd::kOpenRspBytes, Direction::read, open}, *actions);
   }
   EXPECT_TRUE(*one.operator->() == *other.operator->());
   EXPECT_EQ(one->fingerprint(), other->fingerprint());

@@ -37,29 +37,15 @@ inline constexpr unsigned kMaxDeviceWaiters = 8;
 //
 // `now` is for the recorder; the machine does not read it.
 
-// A request with a header of at most `HeaderBytes` bytes; a longer one is truncated. `request` identifies the
-// request to the caller and is returned unchanged. The header is copied, because the recorder keeps inputs.
-template <std::size_t HeaderBytes>
-struct RequestWith {
+// `request` identifies the request to the caller and is returned unchanged.
+struct DeviceRequest {
   std::uint64_t request = 0;
   std::uint32_t data_len = 0;  // bytes of data, or of room for the response
   Direction direction = Direction::read;
-  InlineBytes<HeaderBytes> header{};
+  wire::Bytes header{};  // the message; read during the step only
   Nanos now = 0;
-  RTRS_FIELDS(now, request, data_len, direction, header)
 };
-using DeviceRequest = RequestWith<wire::rnbd::kIoBytes>;  // every IO; fits a slot of the recorder's ring
-static_assert(sizeof(DeviceRequest) == 56);
-using LongDeviceRequest = RequestWith<wire::rnbd::kOpenBytes>;  // for the longest message
-// Calls `take` with the shorter of these two request types whose header has room for the message.
-template <class Take>
-void make_request(std::uint64_t request, Direction direction, std::uint32_t data_len, wire::Bytes header,
-                  Take&& take) {
-  if (header.size() <= wire::rnbd::kIoBytes) [[likely]]
-    take(DeviceRequest{request, data_len, direction, header});
-  else
-    take(LongDeviceRequest{request, data_len, direction, header});
-}
+using LongDeviceRequest [[deprecated("use DeviceRequest")]] = DeviceRequest;
 // `error` is 0 or a positive errno; with 0, `handle` names the export in later actions, until CloseExport.
 // If the geometry is not valid(), the OPEN is answered with EIO and the export is closed.
 struct ExportOpened {
@@ -195,10 +181,7 @@ class ServerDevices {
  public:
   explicit ServerDevices(const ServerOptions& options = {}) noexcept : options_(options) {}
 
-  template <std::size_t HeaderBytes>
-  void on(const RequestWith<HeaderBytes>& input, ServerActions& actions) noexcept {
-    on_request({input.request, input.data_len, input.direction, input.header.span()}, actions);
-  }
+  void on(const DeviceRequest& input, ServerActions& actions) noexcept;
   void on(const ExportOpened& input, ServerActions& actions) noexcept;
   void on(const StorageDone& input, ServerActions& actions) noexcept;
   void on(const SyncFailed& input, ServerActions& actions) noexcept;
@@ -288,18 +271,11 @@ class ServerDevices {
   static constexpr std::uint16_t kNone = 0xffff;
 
   static void respond(std::uint64_t request, int error, ServerActions& actions) noexcept;
-  struct Request {
-    std::uint64_t request;
-    std::uint32_t data_len;
-    Direction direction;
-    wire::Bytes header;
-  };
-  [[nodiscard]] static bool is_query(const Request& input, std::size_t answer_bytes) noexcept;
-  void on_request(const Request& input, ServerActions& actions) noexcept;
-  void on_sess_info(const Request& input, ServerActions& actions) noexcept;
-  void on_open(const Request& input, ServerActions& actions) noexcept;
-  void on_close(const Request& input, ServerActions& actions) noexcept;
-  void on_io(const Request& input, ServerActions& actions) noexcept;
+  [[nodiscard]] static bool is_query(const DeviceRequest& input, std::size_t answer_bytes) noexcept;
+  void on_sess_info(const DeviceRequest& input, ServerActions& actions) noexcept;
+  void on_open(const DeviceRequest& input, ServerActions& actions) noexcept;
+  void on_close(const DeviceRequest& input, ServerActions& actions) noexcept;
+  void on_io(const DeviceRequest& input, ServerActions& actions) noexcept;
 
   void start_storage(std::uint16_t operation, const wire::rnbd::Io& io, ServerActions& actions) noexcept;
   void end_sync(std::uint16_t operation, ServerActions& actions) noexcept;
@@ -310,8 +286,8 @@ class ServerDevices {
   void finish_measured(std::uint16_t operation, ServerActions& actions) noexcept;
   void closing_if_idle(std::uint16_t slot, ServerActions& actions) noexcept;
 
-  void open_new(const Request& input, const wire::rnbd::Open& open, ServerActions& actions) noexcept;
-  void open_known(const Request& input, std::uint16_t slot, ServerActions& actions) noexcept;
+  void open_new(const DeviceRequest& input, const wire::rnbd::Open& open, ServerActions& actions) noexcept;
+  void open_known(const DeviceRequest& input, std::uint16_t slot, ServerActions& actions) noexcept;
   void start_opening(std::uint16_t slot, ServerActions& actions) noexcept;
   void answer_open(std::uint64_t request, std::uint32_t data_len, const Device& device,
                    ServerActions& actions) noexcept;
@@ -327,7 +303,8 @@ class ServerDevices {
   [[nodiscard]] bool is_name_closing(const wire::Name& name) const noexcept;
   [[nodiscard]] std::uint16_t vacant_slot() noexcept;
   // Returns kNone if the table is full.
-  [[nodiscard]] std::uint16_t begin_operation(const Request& input, std::uint16_t slot, Kind kind) noexcept;
+  [[nodiscard]] std::uint16_t begin_operation(const DeviceRequest& input, std::uint16_t slot,
+                                              Kind kind) noexcept;
   void end_operation(std::uint16_t operation) noexcept;
 
   ServerOptions options_;

@@ -49,7 +49,7 @@ struct World {
   }
   void arrive(Direction direction, std::uint32_t data_len, const Bytes& header) {
     unanswered[++last_request] = data_len;
-    make_request(last_request, direction, data_len, header, [this](const auto& input) { step(input); });
+    step(DeviceRequest{last_request, data_len, direction, header});
   }
   void perform(const Storage& action) {
     RC_ASSERT(unanswered.count(action.request) == 1U);

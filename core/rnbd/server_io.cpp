@@ -27,7 +27,7 @@ int errno_of(Refusal why) noexcept {
 
 }  // namespace
 
-void ServerDevices::on_io(const Request& input, ServerActions& actions) noexcept {
+void ServerDevices::on_io(const DeviceRequest& input, ServerActions& actions) noexcept {
   const auto message = wire::rnbd::parse_io(input.header);
   if (!message) return respond(input.request, errno_of(message.why), actions);
   const wire::rnbd::Io& io = message.value;

@@ -40,7 +40,7 @@ class Session {
 
   Request arrive(Direction direction, std::uint32_t data_len, wire::Bytes header) {
     const Request request = ++last_request_;
-    make_request(request, direction, data_len, header, [this](const auto& input) { step(input); });
+    step(DeviceRequest{request, data_len, direction, header});
     return request;
   }
   Request open(std::string_view name, AccessMode mode = AccessMode::read_write) {

@@ -142,6 +142,10 @@ struct TaggedMsgId {
   std::uint32_t buf_id = 0;     ///< can be >= queue_depth if the depth is not a power of two
   std::uint8_t generation = 0;  ///< compare under generation_mask
   bool exact = false;           ///< no bit above the tag was set
+  /// True if this id answers the request with generation `full`, whose upper bits are not on the wire.
+  [[nodiscard]] constexpr bool answers(std::uint32_t queue_depth, std::uint8_t full) const noexcept {
+    return exact && generation == (full & generation_mask(queue_depth));
+  }
   bool operator==(const TaggedMsgId&) const = default;
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/proto/generation.hpp"
 #include "core/wire/imm.hpp"
 
 namespace rtrs::tools {
@@ -86,7 +85,8 @@ bool ClientPlayer::answer_for(ConKey& key, std::uint32_t age, std::uint32_t requ
   if (con == nullptr || !con->up || con->lost || posted.key != key) return false;
   const wire::IoRspImm rsp = wire::decode_io_rsp(imm);
   const bool tagged = machine_.path(key.path).has_generations();
-  const std::uint32_t id = tagged ? pack_msg_id(depth_, posted.permit, posted.generation) : posted.permit;
+  const std::uint32_t id =
+      tagged ? wire::tagged_msg_id(depth_, posted.permit, posted.generation) : posted.permit;
   imm = wire::encode_io_rsp(wire::imm_type(imm), id, rsp.error);
   // The server responds to each request once.
   found->second.posted.reset();

@@ -39,8 +39,7 @@ class RecordedServer {
     recorder_.device_actions(kOfServer, actions);
   }
   void request(Direction direction, std::uint32_t data_len, wire::Bytes header) {
-    rnbd::make_request(++last_request_, direction, data_len, header,
-                       [this](const auto& input) { step(input); });
+    step(rnbd::DeviceRequest{++last_request_, data_len, direction, header});
   }
   void io(wire::rnbd::Opcode opcode, std::uint64_t sector = 0, std::size_t padding = 0) {
     wire::rnbd::Io message;

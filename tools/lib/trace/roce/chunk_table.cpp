@@ -27,7 +27,7 @@ void ChunkTable::renewed(std::uint32_t chunk, std::uint32_t key) {
   if (chunk < chunks_.size()) chunks_[chunk].key = key;
 }
 
-std::optional<wire::ChunkRef> ChunkTable::chunk(std::uint32_t io_req_imm) const noexcept {
+std::optional<wire::Descriptor> ChunkTable::chunk(std::uint32_t io_req_imm) const noexcept {
   if (!known() || !wire::check_io_req(depth_, chunk_size_, io_req_imm)) return std::nullopt;
   return chunks_[wire::decode_io_req(depth_, io_req_imm).buf_id];
 }

@@ -23,7 +23,7 @@ class ChunkTable {
   // nevertheless sent separately if a SEND_WITH_INV must be sent between data and response.
   [[nodiscard]] bool joins_data() const noexcept { return joins_data_; }
   // Returns the chunk that a request immediate names; nullopt if this path has no such chunk.
-  [[nodiscard]] std::optional<wire::ChunkRef> chunk(std::uint32_t io_req_imm) const noexcept;
+  [[nodiscard]] std::optional<wire::Descriptor> chunk(std::uint32_t io_req_imm) const noexcept;
   // Returns the chunk number in a response immediate, without the generation.
   [[nodiscard]] std::uint32_t answered(std::uint32_t io_rsp_imm) const noexcept;
 
@@ -32,7 +32,7 @@ class ChunkTable {
   std::uint32_t chunk_size_ = 0;  // bytes
   bool generations_ = false;
   bool joins_data_ = false;
-  std::vector<wire::ChunkRef> chunks_;
+  std::vector<wire::Descriptor> chunks_;
 };
 
 // Positions of the parts of a written request: data, user header, RTRS header.
