@@ -72,7 +72,7 @@ else()
   set(URTRS_PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
 
-# Dependencies for static linking are private, unless the component has no shared library.
+# Dependencies that only static linking needs are private, unless the component has no shared library.
 function(urtrs_install_pc COMPONENT)
   get_property(URTRS_PC_NAME GLOBAL PROPERTY URTRS_COMPONENT_${COMPONENT}_LIBRARY)
   get_property(uses GLOBAL PROPERTY URTRS_COMPONENT_${COMPONENT}_USES)
@@ -100,7 +100,7 @@ function(urtrs_install_pc COMPONENT)
   list(JOIN modules ", " URTRS_PC_REQUIRES_PRIVATE)
   set(URTRS_PC_LIBS "-l${URTRS_PC_NAME}")
   if(COMPONENT STREQUAL "c")
-    string(APPEND libs " -lstdc++ -lm")  # which a C compiler does not add
+    string(APPEND libs " -lstdc++ -lm")  # a C compiler does not link these by itself
   endif()
   set(URTRS_PC_LIBS_PRIVATE "${libs}")
   if(NOT "SHARED" IN_LIST kinds)

@@ -1,5 +1,6 @@
-# Debian packages: `cpack -G DEB` in the build folder packs what `cmake --build ... --target packaged` built, or all at once
-# `cmake --build ... --target package`. tools/dev/package-test builds and tests them.
+# Debian packages. `cmake --build ... --target package` builds everything and packs it. To build only what is
+# packed: `cmake --build ... --target packaged`, then `cpack -G DEB` in the build folder.
+# tools/dev/package-test does the latter and tests the packages.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME urtrs)
 set(CPACK_PACKAGE_VENDOR urtrs)

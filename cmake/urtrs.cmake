@@ -2,7 +2,7 @@
 #
 # urtrs_library(NAME SOURCES a.cpp b.cpp [DEPS lib...] [PURE])   a static library, target urtrs_NAME, alias urtrs::NAME
 #     PURE: built without exceptions and RTTI; the purity test checks its symbols.
-#     cmake/libraries.cmake combines the libraries under core/ and backends/ to those that applications link.
+#     cmake/libraries.cmake combines the libraries under core/ and backends/ into those that applications link.
 # urtrs_test(NAME SOURCES a_test.cpp [DEPS lib...] [SHARED objects...] [LABELS l...] [DEFINES d...] [RUNS program...]
 #     [ALONE])
 #     GoogleTest tests registered with CTest as NAME. The tests of a folder are one program. Each file uses its own

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What tools/demo says about a run, from the status file of the plugin and the JSON of fio.
+"""Reports on a run of tools/demo, from the status file of the plugin and the JSON of fio.
 
 demo_report.py wait STATUS SECONDS      until every path is connected again; keeps STATUS as STATUS.final
-demo_report.py show STATUS FIO          prints the report; exit code 1 when something did not hold
+demo_report.py show STATUS FIO          prints the report; exit code 1 if a check failed
 """
 import json
 import pathlib

@@ -16,7 +16,7 @@ enum class LogLevel : std::uint8_t { debug, info, warning, error };
 struct OfiOptions {
   std::string provider = "tcp";
   std::string fabric;  // empty: the first one the provider offers
-  std::string domain;  // likewise; names a device on hardware providers
+  std::string domain;  // empty: the first one the provider offers; names a device on hardware providers
   // Up to this number of connections, poll() reads each one directly; with more, it asks the kernel which are
   // ready. Direct reads are faster if most find something, as in busy polling.
   unsigned direct_poll_connections = 2;
@@ -24,8 +24,9 @@ struct OfiOptions {
   // connecting, and within `handshake_stall_ms` after its first byte.
   unsigned handshake_timeout_ms = 5000;
   unsigned handshake_stall_ms = 250;
-  // Maximum number of clients in that state. If it is exceeded, or a quarter of the process's file
-  // descriptors is in use by them, the oldest client of the address with the most clients is closed.
+  // Maximum number of clients whose connect request has not arrived in full. If it is exceeded, or a quarter
+  // of the process's file descriptors is in use by them, the oldest client of the address with the most
+  // clients is closed.
   unsigned max_handshakes = 256;
   // A TCP connection fails if its peer acknowledges nothing for this time (ms); 0: the kernel's default, many
   // minutes. No effect with providers that use no sockets.

@@ -13,10 +13,10 @@
 namespace rtrs::ofi {
 
 struct ConnectRequest {
-  // If the provider read the request: argument for fi_endpoint() and fi_reject().
+  // Argument for fi_endpoint() and fi_reject(). Set if the provider has read the request.
   InfoHandle info;
   fid_pep* passive = nullptr;  // owned by its listener
-  // If this backend accepted the socket: the socket, and the received request including its header.
+  // Set if this backend accepted the socket: the socket, and the received request including its header.
   net::UniqueFd socket;
   std::string message;
 

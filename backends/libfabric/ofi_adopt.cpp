@@ -42,7 +42,8 @@ bool has_name(int fd, NameOf name_of, const net::SocketAddress& name) {
   return name_of(fd, found.get(), &found.length) == 0 && found.family() == AF_INET && found == name;
 }
 
-// Returns the descriptor with this name that the provider opened recently, around the time of `near`; or -1.
+// Returns the provider's socket with this address, or -1. Descriptors close to `near` are checked first,
+// because the provider opened the socket at about the same time.
 int find_descriptor(NameOf name_of, const net::SocketAddress& name, int near) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);

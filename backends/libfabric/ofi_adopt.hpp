@@ -31,7 +31,7 @@ class Adopter {
   struct Exchange {
     PassiveEndpoint listener;
     net::UniqueFd ours;
-    net::SocketAddress name;  // of `ours`
+    net::SocketAddress name;  // local address of `ours`
   };
   int offer(const std::string& message, Exchange&);
   // Waits until the provider reports the request; gives up after 50 ms without progress.

@@ -53,7 +53,8 @@ const char* connect_text(Reason reason) {
   }
 }
 
-// Resources that the provider and this backend need for one connection, rounded up.
+// Memory (bytes) and number of descriptors that the provider and this backend need for one connection,
+// rounded up.
 constexpr std::size_t kMemoryOfConnection = std::size_t{4} << 20;
 constexpr std::size_t kDescriptorsOfConnection = 10;
 

@@ -31,7 +31,7 @@ Result<std::unique_ptr<OfiFabric>> open_ofi_fabric(const OfiOptions& options) {
   }
   OfiOptions own = options;
   if (own.log) {
-    // The listener thread logs too.
+    // Adds a mutex, because the listener thread logs too.
     own.log = [log = options.log, mutex = std::make_shared<std::mutex>()](LogLevel level,
                                                                           const std::string& text) {
       const std::lock_guard lock(*mutex);

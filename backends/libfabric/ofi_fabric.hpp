@@ -129,8 +129,8 @@ class FabricImpl final : public OfiFabric {
 
   std::vector<Pending> pending_;
   std::size_t pending_taken_ = 0;
-  std::vector<Connection*> ready_;    // to be read, in turn
-  std::vector<Connection*> unarmed_;  // must be armed before sleeping
+  std::vector<Connection*> ready_;    // connections whose queue is to be read, in this order
+  std::vector<Connection*> unarmed_;  // connections to arm before sleeping
   bool check_now_ = true;
   unsigned polls_since_kernel_check_ = 0;
   unsigned endpoints_open_ = 0;

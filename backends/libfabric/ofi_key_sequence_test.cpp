@@ -7,17 +7,17 @@
 namespace rtrs::ofi::ofi_key_sequence_test {
 namespace {
 
-TEST(KeySequence, gives_no_key_twice_and_never_zero) {
+TEST(KeySequence, keys_are_unique_and_never_zero) {
   KeySequence keys(7);
   std::unordered_set<std::uint32_t> seen;
   for (int i = 0; i < 300'000; ++i) {
     const std::uint32_t key = keys.next();
     ASSERT_NE(key, 0u);
-    ASSERT_TRUE(seen.insert(key).second) << "key " << key << " came again after " << i;
+    ASSERT_TRUE(seen.insert(key).second) << "key " << key << " was repeated after " << i;
   }
 }
 
-TEST(KeySequence, differs_with_the_secret_and_does_not_count_up) {
+TEST(KeySequence, keys_depend_on_the_secret_and_are_not_sequential) {
   KeySequence one(1);
   KeySequence other(2);
   int equal = 0;

@@ -32,7 +32,8 @@ void* load() noexcept {
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction now {};
     if (::sigaction(kSignals[i], nullptr, &now) != 0 || !belongs_to_psm(now)) continue;
-    // If the application links libfabric, PSM has installed this handler before the dlopen().
+    // An application that links libfabric has loaded PSM earlier, so the saved handler is already that of
+    // PSM. Restores the default handler then.
     if (belongs_to_psm(before[i])) before[i] = {};
     ::sigaction(kSignals[i], &before[i], nullptr);
   }

@@ -58,8 +58,8 @@ class Listener final : public Admission {
   std::vector<std::uint16_t> ports_;
   std::vector<ConnectRequest> requests_;
 
-  // Used only by the thread: sockets whose request was passed on, and the time in ms at which the others were
-  // first seen.
+  // Used only by the listener thread: inodes of sockets whose request was passed on, and the time in ms at
+  // which each other socket was first seen.
   std::set<ino_t> handed_over_;
   std::map<ino_t, std::uint64_t> silent_since_;
   std::vector<net::SocketAddress>

@@ -112,7 +112,7 @@ void* Memory::descriptor(RegionId id) const noexcept {
 Result<MemoryHandle> Memory::register_remote(std::byte* start, std::size_t length) {
   MemoryHandle handle;
   int result = -FI_ENOKEY;
-  // After the sequence has wrapped around, a key may still be in use.
+  // Tries further keys, because a key may still be in use after the sequence has wrapped around.
   for (unsigned attempt = 0; result == -FI_ENOKEY && attempt < 1000; ++attempt) {
     const std::uint64_t key = device_.provider_keys ? 0 : keys_.next();
     result = register_range(device_, start, length, FI_REMOTE_WRITE, key, handle);

@@ -36,9 +36,9 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // If this backend chooses keys: makes (rkey 0, address 0) valid for empty writes only. The key refers to
-  // the end of the address space, where no process has memory, because provider tcp lets a length that wraps
-  // around reach memory after the start of a key.
+  // If this backend chooses keys: makes (rkey 0, address 0) valid for empty writes only. The key covers the
+  // end of the address space, where no process has memory. An ordinary key would be unsafe: provider tcp
+  // accepts a length that wraps around, which reaches memory after the start of the key.
   Errc expose_empty_range();
 
   Result<Region> allocate(std::size_t bytes);
@@ -59,7 +59,7 @@ class Memory {
   struct Held {
     bool used = false;
     bool mapped = false;  // allocated here, so this object unmaps it
-    MemoryHandle handle;  // for local use, if required
+    MemoryHandle handle;  // for local access, if the provider requires it
   };
   struct KeySlot {
     bool used = false;

@@ -20,7 +20,8 @@ Connection::Posted Connection::post(const WorkRequest& work) noexcept {
   slot.number = next_send_;
   slot.cookie = work.cookie;
   slot.report = work.signalled;
-  // Only a completion frees ring entries, so two per ring are requested even if the caller requests none.
+  // Only a completion frees ring entries, so at least two completions per ring are requested, even if the
+  // caller requests none.
   const bool ask = work.signalled || since_signal_ + 1 >= std::max(params_.send_depth / 2, 1u);
   const ssize_t result = submit(work, slot, ask ? FI_COMPLETION : 0);
   if (result == -FI_EAGAIN) return Posted::try_later;
@@ -41,7 +42,7 @@ ssize_t Connection::submit(const WorkRequest& work, SendSlot& slot, std::uint64_
     case WorkRequest::Op::send_imm:
       return submit_send(work, slot, flags | FI_REMOTE_CQ_DATA);
     case WorkRequest::Op::send_inv:
-      break;  // not supported by libfabric, as capability send_invalidate says
+      break;  // unreachable: libfabric does not support it, and capability send_invalidate is false
   }
   return -FI_EOPNOTSUPP;
 }

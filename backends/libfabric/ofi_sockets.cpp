@@ -22,9 +22,9 @@ struct DirectoryCloser {
   void operator()(DIR* directory) const noexcept { ::closedir(directory); }
 };
 
-// Returns 0 if it is not a socket. Uses the name, because another thread may close the descriptor. Reads the
-// text of the link, "socket:[1234]" (proc(5)), because stat() queries the file system of each open file, and
-// one that hangs does not answer.
+// Returns the inode of a socket, 0 for other descriptors. Reads the link text "socket:[1234]" (proc(5)) by
+// name, because another thread may close the descriptor. Does not call stat(), which blocks if the descriptor
+// is a file of a file system that hangs.
 ino_t socket_inode(DIR* directory, const char* name) {
   constexpr std::string_view kSocket = "socket:[";
   std::array<char, 64> link{};

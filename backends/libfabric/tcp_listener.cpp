@@ -136,7 +136,7 @@ void TcpListener::run() noexcept {
       turn();
       return;
     } catch (const std::bad_alloc&) {
-      // Only this client is lost; the others are not affected.
+      // Out of memory: only the client that was being served is lost.
       ::poll(nullptr, 0, kPauseMs);
     }
   }
@@ -160,8 +160,8 @@ void TcpListener::turn() {
 
 void TcpListener::accept_clients(int listener) {
   {
-    // The event may belong to a handshake that was closed in the same turn, whose descriptor is no longer
-    // valid.
+    // Returns if the descriptor is not a listener: the event may belong to a handshake that was closed in the
+    // same turn.
     const std::lock_guard lock(mutex_);
     if (std::none_of(listening_.begin(), listening_.end(),
                      [listener](const net::UniqueFd& one) { return one.get() == listener; }))

@@ -50,8 +50,8 @@ class TcpListener final : public Admission {
     net::UniqueFd socket;
     net::SocketAddress client;
     std::uint32_t host = 0;        // digest of its address
-    std::uint64_t began = 0;       // ms
-    std::uint64_t first_byte = 0;  // ms, 0: none yet
+    std::uint64_t began = 0;       // start time in ms
+    std::uint64_t first_byte = 0;  // time in ms; 0: no byte arrived yet
     std::size_t size = 0;
     std::array<char, cm::kHeaderBytes + cm::kMaxData> bytes;
   };
@@ -89,9 +89,9 @@ class TcpListener final : public Admission {
   std::vector<net::UniqueFd> listening_;
   std::vector<ConnectRequest> requests_;
 
-  // Used only by the thread.
-  std::map<int, Handshake> handshakes_;  // by descriptor
-  std::uint64_t closed_ = 0;             // not reported yet
+  // Used only by the listener thread.
+  std::map<int, Handshake> handshakes_;  // keyed by descriptor
+  std::uint64_t closed_ = 0;             // handshakes closed since the last log line
   std::uint64_t dropped_clients_ = 0;
   std::uint64_t foreign_ = 0;
   std::string last_closed_;

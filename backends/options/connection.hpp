@@ -24,24 +24,24 @@ struct AuthChoice {
   std::string mode;      // off, allow or require; empty: require if keys are given, else off
   std::string keys;      // file of keys, IDENTITY:HEX a line
   std::string identity;  // clients: the key to use; may be empty if the file has one
-  std::optional<std::uint32_t> checked_for{};  // as tls::Credentials::checked_for
+  std::optional<std::uint32_t> checked_for{};  // see tls::Credentials::checked_for
   bool operator==(const AuthChoice&) const = default;
 };
 
 struct FabricOptions {
   std::string fabric = "tcp";
-  std::string provider = "tcp";       // libfabric
+  std::string provider = "tcp";       // libfabric only
   bool crc = false;                   // tcp: requests a CRC-32C behind each frame
   std::string device;                 // verbs: RDMA device; empty: the one that has the address
   unsigned retry_count = 6;           // verbs, 0 to 7
   std::string invalidation = "auto";  // verbs: auto, windows, registration; of a program: off, no per-IO key
   unsigned ack_timeout = 0;           // verbs, 0 to 31; 0: negotiated while connecting
   unsigned tos = 0;                   // verbs, 0 to 255; 0: default of the host
-  bool relaxed_ordering = false;      // verbs
-  bool thread_domains = false;        // verbs
+  bool relaxed_ordering = false;      // verbs only
+  bool thread_domains = false;        // verbs only
   std::string post = "send";          // verbs: auto, wr or send
-  TlsChoice tls;                      // tcp
-  AuthChoice auth;                    // verbs and libfabric
+  TlsChoice tls;                      // tcp only
+  AuthChoice auth;                    // verbs and libfabric only
   bool operator==(const FabricOptions&) const = default;
 };
 
@@ -50,7 +50,7 @@ struct Connection {
   FabricOptions& fabric;
   HeartbeatConfig& heartbeat;
   wire::Extensions& extensions;
-  wire::Extensions all_extensions;  // of `extensions = on`
+  wire::Extensions all_extensions;  // what `extensions = on` enables
   ClientConfig* client = nullptr;   // null: a server, which has no options of Side::client
 
   Connection(FabricOptions& options, ClientConfig& config)
@@ -67,7 +67,7 @@ struct Connection {
 };
 
 std::span<const Option<Connection>> all_options();
-std::span<const Option<Connection>> connection_options();  // of a client
+std::span<const Option<Connection>> connection_options();  // options of a client
 std::span<const Option<Connection>> server_options();
 
 }  // namespace rtrs::options

@@ -26,7 +26,7 @@ struct NamedUnit {
   std::uint64_t of;
 };
 
-// With the largest unit that leaves a whole number.
+// Number with the largest unit that leaves a whole number.
 std::string in_units(std::uint64_t number, std::initializer_list<NamedUnit> units) {
   for (const NamedUnit& unit : units)
     if (number >= unit.of && number % unit.of == 0) return std::to_string(number / unit.of) + unit.name;

@@ -19,7 +19,7 @@ enum class Kind : std::uint8_t { text, file, word, toggle, number, time, size };
 // Accepted values. Numbers, times (nanoseconds) and sizes (bytes) lie between `least` and `most`.
 struct Rule {
   Kind kind = Kind::text;
-  std::string_view shape = {};  // of the value in help texts; words: "a|b|c"
+  std::string_view shape = {};  // placeholder of the value in help texts; for words: "a|b|c"
   std::int64_t least = 0;
   std::int64_t most = 0;
   bool or_never = false;       // times: also "never"
@@ -104,7 +104,7 @@ struct Option : Row {
                Access<Target, std::uint16_t>, Access<Target, std::uint32_t>, Access<Target, std::int32_t>,
                Access<Target, std::uint64_t>, Store<Target>>
       field;
-  std::string (*shown)(const Target&) = nullptr;  // for show(); unnecessary for a field
+  std::string (*shown)(const Target&) = nullptr;  // used by show() if `field` is a function
 };
 
 std::string dashed(std::string_view name);  // "rdma-tos" for rdma_tos
@@ -113,7 +113,7 @@ std::string dashed(std::string_view name);  // "rdma-tos" for rdma_tos
 std::string parse(const Rule& rule, std::string_view name, std::string_view value, Value& out);
 // The value as a user writes it.
 std::string written(const Rule& rule, const Value& value);
-std::string range(const Rule& rule, std::string_view between);  // "10ms to 1h" for " to "
+std::string range(const Rule& rule, std::string_view between);  // `between` " to ": "10ms to 1h"
 std::vector<std::string> choices(const Rule& rule);             // words of a rule of Kind::word
 
 template <class Target>

@@ -7,7 +7,7 @@
 namespace rtrs::options {
 namespace {
 
-constexpr double kLongest = 876'000.0 * 3600e9;  // ns: sums of a few still fit
+constexpr double kLongest = 876'000.0 * 3600e9;  // ns; the sum of a few such durations still fits in 64 bits
 
 tl::unexpected<std::string> refuse(std::string_view text, const std::string& why) {
   return tl::unexpected("'" + std::string(text) + "' is " + why);

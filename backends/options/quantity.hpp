@@ -13,7 +13,7 @@ namespace rtrs::options {
 // A number, with a fraction or without, and one of ns, us, ms, s, m, min, h; a number alone is in seconds. 0
 // to 876000h, a hundred years. The error names the text and says what a duration is.
 tl::expected<Nanos, std::string> parse_duration(std::string_view text);
-// Refuses 0 too.
+// Like parse_duration(), but rejects 0.
 tl::expected<Nanos, std::string> parse_positive_duration(std::string_view text);
 
 // Bytes: a whole number and one of k, M, G, T, P, E in either case, powers of 1024; "64k", "64K", "64KB" and

@@ -14,7 +14,7 @@ std::string quoted(const std::string& text) {
   return "'" + text + "'";
 }
 
-TEST(Durations, HaveAUnitOrAreSeconds) {
+TEST(Durations, NumbersWithoutAUnitAreSeconds) {
   EXPECT_EQ(parse_duration("10"), seconds(10));
   EXPECT_EQ(parse_duration("0.5"), milliseconds(500));
   EXPECT_EQ(parse_duration(".5s"), milliseconds(500));
@@ -47,7 +47,7 @@ TEST(Durations, OutOfRangeValuesAreRejected) {
   EXPECT_EQ(parse_duration("1e309").error(), quoted("1e309") + kNoDuration);
 }
 
-TEST(Durations, PositiveOnesAreLongerThanNothing) {
+TEST(Durations, ParsePositiveDurationRejectsZero) {
   EXPECT_EQ(parse_positive_duration("1ns"), 1U);
   for (const char* wrong : {"0", "0ms", "0.1ns"})
     EXPECT_EQ(parse_positive_duration(wrong).error(),
@@ -70,7 +70,7 @@ TEST(Sizes, UnitsArePowersOf1024) {
   EXPECT_EQ(parse_size("18446744073709551615"), ~0ULL);
 }
 
-TEST(Sizes, ANumberAloneMayCountOtherUnits) {
+TEST(Sizes, TheUnitOfAPlainNumberIsConfigurable) {
   EXPECT_EQ(parse_size("8", 1U << 20), 8U << 20);
   EXPECT_EQ(parse_size("8k", 1U << 20), 8192U);
   EXPECT_EQ(parse_size("8B", 1U << 20), 8U);

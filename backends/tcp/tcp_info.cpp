@@ -16,8 +16,8 @@ Transport::Delivery Sockets::delivery(SocketId socket) const noexcept {
   if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
   // A kernel before 4.9 lacks some of the counters.
   if (size < offsetof(tcp_info, tcpi_delivery_rate)) return {};
-  // This host may drop packets itself. Such packets count as not sent, like those that do not fit the peer's
-  // window.
+  // Packets that this host drops itself stay in tcpi_notsent_bytes, like data that does not fit the peer's
+  // window. The window size tells the two apart.
   const bool has_window = size >= offsetof(tcp_info, tcpi_snd_wnd) + sizeof info.tcpi_snd_wnd &&
                           info.tcpi_snd_wnd >= info.tcpi_snd_mss;
   return {.known = true,

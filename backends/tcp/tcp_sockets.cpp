@@ -35,7 +35,8 @@ std::size_t soft_limit() noexcept {
   return limit.rlim_cur;
 }
 
-// The rest is reserved for other descriptors of the process, because the kernel assigns the lowest free one.
+// Descriptor number from which the fabric accepts no further clients. The numbers above are left for the rest
+// of the process, because the kernel always assigns the lowest free number.
 std::size_t descriptor_limit() noexcept {
   const std::size_t limit = soft_limit();
   return limit - std::min<std::size_t>(limit / 2, std::clamp<std::size_t>(limit / 16, 16, 64));
@@ -165,7 +166,7 @@ Transport::Opened Sockets::connect(ConKey key, const PathAddress& path, unsigned
     if (result.error == 0) result.socket = socket.release();
   } else {
     result.error = error_of(route.error());
-    // Failure of a numeric address, for example because its interface does not exist.
+    // A numeric address failed, for example because its interface does not exist.
     if (result.error == kUnresolved) result.why = route.error().text;
   }
   if (result.socket == kNoSocket || tls_.context == nullptr ||
@@ -212,7 +213,7 @@ void Sockets::connect_named(const net::Destinations::Ready& ready, SocketId id, 
   net::UniqueFd socket;
   const auto route = destinations_.route(ready.key, ready.path, ready.address);
   if (route && one.one != nullptr) {
-    // Reserved because look() adds up to 64 entries and must not allocate.
+    // Room for one more entry. look() must not allocate when it adds up to 64 entries.
     ready_.reserve(ready_.size() + named_.size() + 1);
     const std::uint16_t choice = route->is_choice(ready.key) ? route->count : std::uint16_t{1};
     ready_.push_back({one.one, kFound, choice, ready.path.destination + " (" + to_text(route->to) + ")"});
@@ -303,7 +304,7 @@ Transport::Moved Sockets::send(SocketId socket, std::span<const iwarp::Bytes> pi
 bool Sockets::shut_down(SocketId socket) noexcept {
   if (SealedStream* const one = sealed(socket)) {
     one->announce_close();
-    // Further input is only discarded.
+    // From here on, received bytes are only discarded.
     sealed_[static_cast<std::size_t>(socket)].reset();
   }
   return ::shutdown(socket, SHUT_WR) == 0;

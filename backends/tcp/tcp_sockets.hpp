@@ -111,7 +111,7 @@ class Sockets final : public Transport {
   std::unique_ptr<tls::Renewal> renewal_;  // null: no TLS connection was started yet
   tls::Renewal::Tell renewal_log_;
   SealedSpace space_;
-  std::vector<std::unique_ptr<SealedStream>> sealed_;  // by socket
+  std::vector<std::unique_ptr<SealedStream>> sealed_;  // indexed by socket
   TcpStats counts_;                                    // TLS counters only
   std::array<epoll_event, 64> named_{};
   std::vector<Ready> ready_;

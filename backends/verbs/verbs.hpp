@@ -50,7 +50,7 @@ struct VerbsOptions {
   // Time that a peer waits before it retries when no receive was posted here, in InfiniBand encoding, 0 ..
   // 31: 12 is 0.64 ms, 0 is 655 ms.
   std::uint8_t min_rnr_timer = 12;
-  unsigned resolve_timeout_ms = 2000;  // for resolving an address, and the same time again for its route
+  unsigned resolve_timeout_ms = 2000;  // to resolve an address; the same time again to resolve its route
   // Time in ms to wait for a peer to confirm the end of a connection; at least 10 s, because the peer may be
   // busy.
   unsigned disconnect_timeout_ms = 10'000;

@@ -10,7 +10,7 @@ std::string canonical_text(const char* text) {
   return address ? to_text(address->get()) : "refused";
 }
 
-TEST(VerbsAddress, ip_addresses_are_those_of_every_backend) {
+TEST(VerbsAddress, ip_addresses_have_the_common_syntax) {
   EXPECT_EQ(canonical_text("10.0.0.1"), "10.0.0.1:1234");
   EXPECT_EQ(canonical_text("ip:fd00::1"), "[fd00::1]:1234");
 }
@@ -27,19 +27,19 @@ TEST(VerbsAddress, an_invalid_gid_is_rejected) {
   }
 }
 
-TEST(VerbsAddress, wildcards_are_known) {
+TEST(VerbsAddress, wildcards_are_recognised) {
   for (const char* text : {"0.0.0.0", "::"}) EXPECT_TRUE(is_wildcard(parse_address(text, 1)->get())) << text;
   for (const char* text : {"127.0.0.1", "::1", "gid:fe80::1"})
     EXPECT_FALSE(is_wildcard(parse_address(text, 1)->get())) << text;
 }
 
-TEST(VerbsAddress, nothing_has_a_text_too) {
+TEST(VerbsAddress, missing_addresses_print_a_question_mark) {
   EXPECT_EQ(to_text(nullptr), "?");
   const sockaddr unspecified{};
   EXPECT_EQ(to_text(&unspecified), "?");
 }
 
-TEST(VerbsAddress, the_digest_of_a_pair_tells_gids_apart_and_leaves_ports_out) {
+TEST(VerbsAddress, pair_digests_depend_on_gids_but_not_on_ports) {
   const auto digest = [](const char* client, const char* server, std::uint16_t port) {
     return address_pair_digest(parse_address(client, port)->get(), parse_address(server, 1234)->get());
   };

@@ -58,7 +58,7 @@ bool FabricImpl::try_listen(Listener& listener, int& error) {
       rdma_listen(listener.id.get(), kBacklog) == 0) {
     // Listening on a loopback address succeeds, but no client can reach such an address.
     if (listener.id->verbs != nullptr || is_wildcard(listener.address.get())) {
-      // Keeps the port, so that clients can reconnect to the same port.
+      // Stores the chosen port, so that after a device removal it listens on the same port again.
       if (!is_gid(listener.address.get()))
         listener.address.set_port(ntohs(rdma_get_src_port(listener.id.get())));
       return true;
@@ -94,7 +94,7 @@ Errc FabricImpl::listen(const PathAddress& local) {
                                       : errno_text(error)));
     return to_errc(error);
   }
-  // Opens the device now, so that its first client need not wait.
+  // Opens the device now, so that the first client does not wait for it.
   if (listener->id->verbs != nullptr) {
     Device* const device = device_of(*listener->id);
     if (device == nullptr) return Errc::no_memory;
@@ -305,7 +305,7 @@ void FabricImpl::end(Connection& connection) noexcept {
 void FabricImpl::report(const FabricEvent& event, std::string bytes) {
   pending_.push_back(Pending{.event = event, .bytes = std::move(bytes)});
   chores_ |= kRareChores;
-  // A request of another thread failed or ended something, and the polling thread must report it.
+  // Another thread may have called while the polling thread sleeps; the polling thread must report the event.
   if (asleep_) wake();
 }
 
@@ -341,7 +341,7 @@ void FabricImpl::set_timer() noexcept {
   ::timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 
-// The reader of the timer descriptor sets the timer again.
+// Makes the timer descriptor readable at once. The thread that reads it restores the timer.
 void FabricImpl::wake() noexcept {
   itimerspec at_once{};
   at_once.it_value.tv_nsec = 1;
@@ -366,7 +366,8 @@ void FabricImpl::retry_listeners() {
     if (listener->id != nullptr) continue;
     if (try_listen(*listener, error)) {
       log(LogLevel::info, "listening on " + listener->text + " again");
-      // As in listen(); the device may have been removed again.
+      // Opens the device, as listen() does. The result is ignored, because the device may have been removed
+      // again.
       if (listener->id->verbs != nullptr) device_of(*listener->id);
     } else {
       listen_again_ = now_ + kListenAgain;

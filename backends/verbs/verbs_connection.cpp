@@ -117,7 +117,8 @@ bool Connection::create_queue_pair(Device& device) {
     calls_ = qp_ == nullptr ? nullptr : calls_of(*qp_, send_ops);
   };
   make(device.limits.send_ops);
-  // The device that was tested may have been replaced by another device of the same name.
+  // Retries without ibv_wr_*(): the device that was tested may have been replaced by another one of the same
+  // name.
   if (qp_ == nullptr && device.limits.send_ops != 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) make(0);
   if (qp_ == nullptr) return false;
   inline_limit_ = wanted.cap.max_inline_data;
@@ -168,7 +169,7 @@ bool Connection::change(ibv_qp_state state) {
   } else if (state == IBV_QPS_RTR) {
     attributes.min_rnr_timer = fabric_parts_.options.min_rnr_timer;
     attributes.max_dest_rd_atomic = 0;
-    // The accepting side would use the client's value otherwise.
+    // Without this, the accepting side would use the client's traffic class.
     if (fabric_parts_.options.tos != 0 && attributes.ah_attr.is_global != 0)
       attributes.ah_attr.grh.traffic_class = fabric_parts_.options.tos;
   } else if (state == IBV_QPS_RTS) {

@@ -19,7 +19,7 @@
 
 namespace rtrs::verbs {
 
-// Owner of a communication identifier; the identifier's context points to one of these.
+// The context of a communication identifier points to an Owner, which says what the identifier belongs to.
 struct Owner {
   enum class Kind : std::uint8_t { listener, request, connection, leaving };
   Kind kind;
@@ -166,17 +166,17 @@ class Connection {
     static constexpr std::size_t kMost = 32;
     std::array<ibv_send_wr, kMost> requests;
     std::array<std::array<ibv_sge, 2>, kMost> pieces;
-    // Copies of the caller's messages that are sent inline. Devices grant more than was requested; a message
-    // longer than this is rare.
+    // Size in bytes of a copy of a caller's message that is sent inline. Devices may allow longer inline
+    // messages than requested, but messages longer than this are rare.
     static constexpr std::size_t kCopied = 128;
     std::array<std::array<std::byte, kCopied>, kMost> copies;
-    std::array<std::uint32_t, kMost> old_keys, shown_keys;  // of windows that are bound
+    std::array<std::uint32_t, kMost> old_keys, shown_keys;  // keys of the windows in `binds`
     std::array<std::uint8_t, kMost> binds;                  // indices of the work requests that bind windows
     std::size_t size = 0, bind_count = 0;
     Chain() noexcept;
   };
 
-  // A binding of a window; the window shows its new key from now on.
+  // A binding of a window. The rkey field of the window already holds `new_key`.
   struct Binding {
     const WindowBind& what;
     Bind how;
@@ -200,7 +200,7 @@ class Connection {
 
   bool has_room() const noexcept { return next_send_ - done_sends_ < depth(); }
   inline bool place(const Binding&) noexcept;
-  // For devices that are not known to bind type 1 windows in a chain.
+  // place() for devices that are not known to bind type 1 windows in a chain.
   bool place_first(const Binding&, unsigned flags) noexcept;
   bool wait_for_room(const Binding&) noexcept;
   void forget_waiting(const ibv_mw&) noexcept;
@@ -210,7 +210,7 @@ class Connection {
   std::uint32_t depth() const noexcept { return params_.send_depth + params_.key_depth; }
   inline ibv_send_wr& next_in_chain() noexcept;
   inline void close_link() noexcept;
-  // Posts everything that has found room.
+  // Posts the receives and the chain that are ready.
   void flush_placed() noexcept;
   inline int send_chain() noexcept;
   // Posts with ibv_wr_*() (verbs_calls.cpp).
@@ -250,7 +250,7 @@ class Connection {
   Stage stage_ = Stage::pending;
   Reason ending_ = Reason::none;
   bool failed_ = false;
-  bool short_of_memory_ = false;  // reason of failed_
+  bool short_of_memory_ = false;  // the reason why failed_ is set
   bool comm_est_notified_ = false;
   Device* device_ = nullptr;
   std::uint32_t inline_limit_ = 0;
@@ -262,7 +262,7 @@ class Connection {
   std::uint64_t next_send_ = 0;
   std::uint64_t done_sends_ = 0;
   std::uint64_t heard_ = 0;
-  std::uint32_t outstanding_work_ = 0;  // requests of the caller; the others bind windows
+  std::uint32_t outstanding_work_ = 0;  // work requests of the caller; the others bind windows
   std::uint32_t since_signal_ = 0;
   Chain chain_;
   std::deque<Waiting> waiting_;  // bindings that wait for room

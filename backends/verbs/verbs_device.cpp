@@ -40,7 +40,7 @@ bool does_not_block(int fd) {
   return flags >= 0 && ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
-// Tries to allocate one, because some drivers set the capability flag and then refuse.
+// Allocates a window to find out, because some drivers set the capability flag and then refuse.
 bool has_window(ibv_pd* domain, ibv_mw_type type) {
   const WindowHandle window(ibv_alloc_mw(domain, type));
   return window != nullptr;
@@ -121,7 +121,7 @@ Capabilities capabilities_of(const Device& device, const VerbsOptions& options) 
   can.invalidation = can.invalidation && (device.windows || by_registration);
   // Soft-RoCE checks a key only for the first packet of a message.
   can.invalidation_fences = !device.soft_roce;
-  // Without its own work requests for invalidation, a retransmission cannot repeat one.
+  // Registration uses no work requests, so a retransmission cannot repeat an invalidation.
   can.invalidation_breaks_on_packet_loss = device.soft_roce && !by_registration;
   // On soft-RoCE a message takes two packets through the network stacks of both hosts; an invalidation takes
   // none.

@@ -53,8 +53,8 @@ struct Device {
   // the first binding tries it (verbs_post.cpp).
   enum class Chains : std::uint8_t { unknown, tried, yes, no } type_1_chains = Chains::unknown;
   bool gone = false;
-  Retries told;          // values that were logged
-  bool suspect = false;  // to be checked for removal
+  Retries told;          // retry settings in the last log line
+  bool suspect = false;  // to be checked for a removal
   unsigned connections = 0;
   std::vector<DownPort> down;
   Watch completions{Watch::Kind::completions, this};

@@ -202,7 +202,8 @@ const Capabilities& FabricImpl::capabilities_of_request(std::uint32_t request) c
 }
 
 void FabricImpl::post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {
-  // The common case. Rare cases are in a separate function so that no registers are saved here.
+  // The common case: one more receive on the connection of the last call. Rare cases are in a separate
+  // function so that no registers are saved here.
   Connection* const last = last_found_;
   if (last == nullptr || last->key() != key || !last->post_receive_again(count, bytes_each))
     return post_receives(key, count, bytes_each);

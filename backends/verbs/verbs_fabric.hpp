@@ -153,8 +153,8 @@ class FabricImpl final : public VerbsFabric {
   // Logs how long the device retries before a connection is lost: once, and again if the time changes.
   void log_retry_time(Connection&);
   void end(Connection&) noexcept;
-  // Puts it on the list for poll(). A queue is read by each poll until it is empty and armed; an ending
-  // connection has its loss reported.
+  // Adds a queue or connection to the list for poll(). A queue on the list is read by each poll until it is
+  // empty and armed; the loss of a connection on the list is reported.
   void activate(SharedQueue&) noexcept;
   void activate(Connection&) noexcept;
   void deactivate(Connection&) noexcept;
@@ -174,10 +174,11 @@ class FabricImpl final : public VerbsFabric {
   void wake() noexcept;
   void on_timer() noexcept;
 
-  // Rare work of a poll besides reading its queues. Returns false if poll_all() must continue.
+  // Rare work of a poll besides reading its queues. Returns false if the caller must continue with
+  // poll_all().
   bool do_chores() noexcept;
   void do_rare_chores() noexcept;
-  // Also reports pending events and ending connections.
+  // Like read_queues() from the first queue, and also reports pending events and ending connections.
   std::size_t poll_all(std::span<FabricEvent>) noexcept;
   void suspect(Device&) noexcept;
   void reuse_shown() noexcept;
@@ -215,11 +216,11 @@ class FabricImpl final : public VerbsFabric {
 
   VerbsOptions options_;
   Capabilities capabilities_;
-  std::vector<std::pair<std::string, Limits>> limits_;  // by device, examined before first use
+  std::vector<std::pair<std::string, Limits>> limits_;  // by device name; measured before the first use
   VerbsStats stats_;
   FileDescriptor epoll_;
   FileDescriptor timer_;
-  std::vector<std::unique_ptr<Device>> devices_;  // by index
+  std::vector<std::unique_ptr<Device>> devices_;  // indexed by Device::index
   std::vector<std::unique_ptr<SharedQueue>> queues_;
   Memory memory_;
   EventChannelHandle channel_;

@@ -79,16 +79,17 @@ Result<RemoteKey> FabricImpl::make_request_key(ConKey key, RegionId region, std:
 
 void FabricImpl::release_key(RemoteKeyId id) {
   if (memory_.is_window(id)) {
-    // Work requests that use its window are posted before the window is freed, and are executed. Those that
-    // wait for room are cancelled.
+    // Work requests that were already placed and use the window are posted before the window is freed, and
+    // are executed. Work requests that wait for room are cancelled.
     const ibv_mw& window = *memory_.window(id);
     const bool of_request = window.type == IBV_MW_TYPE_2;
     flush_binds_of(window);
     for (Connection* connection : unposted_) connection->forget_window(window);
     const Memory::LastBind bind = memory_.last_bind(id);
     Connection* const connection = memory_.was_killed(id) ? nullptr : find(bind.on);
-    // If the peer has answered a request since, it has executed the binding of its key, which is invalid from
-    // now on. If the answer was for another request, the connection may break.
+    // A message that the peer sent after the binding was posted is normally the response to this request. So
+    // the binding has been executed, and the window can be freed at once. If the message answered another
+    // request, freeing the window early may break the connection.
     const bool answered = of_request && connection != nullptr && connection->heard() != bind.heard;
     if (connection != nullptr && !answered && !connection->has_done(bind.number))
       connection->keep(bind.number, memory_.detach_window(id));
@@ -125,7 +126,7 @@ Result<std::uint32_t> FabricImpl::rebind(ConKey key, RemoteKeyId id) {
     const bool bound = connection->bind(memory_.window_open(id), Connection::Bind::open, 0, false);
     bound ? flush_soon(*connection) : report_lost(*connection, connection->failure());
   }
-  // On a lost connection the key is never sent.
+  // On a lost connection the return value does not matter, because the key is never sent.
   return connection->device() == nullptr ? 0 : memory_.window(id)->rkey;
 }
 

@@ -80,7 +80,7 @@ std::optional<Limits> try_kind(ibv_context* context, ibv_pd* domain, std::uint32
   };
   Limits limits{kSmallDepth, kSmallMessage, send_ops};
   if (!attempt(kSmallDepth, limits.inline_bytes)) return std::nullopt;
-  // Finds the greatest depth that has the same inline size.
+  // Finds by bisection the greatest depth with the same inline size.
   std::uint32_t too_many = most + 1;
   for (std::uint32_t depth = most; limits.send_depth + 1 < too_many;) {
     std::uint32_t granted = std::min(limits.inline_bytes, kSmallMessage);

@@ -9,8 +9,8 @@
 namespace rtrs::verbs {
 
 struct Limits {
-  std::uint32_t send_depth = 0;    // with `inline_bytes`
-  std::uint32_t inline_bytes = 0;  // per work request
+  std::uint32_t send_depth = 0;    // maximum with messages of `inline_bytes`
+  std::uint32_t inline_bytes = 0;  // maximum per work request
   std::uint64_t send_ops = 0;      // enum ibv_qp_create_send_ops_flags; 0: no ibv_wr_*()
 };
 

@@ -93,7 +93,8 @@ class Memory {
   // From now on only this connection can bind the window, which is freed before the connection's queue pair.
   void bind_to(RemoteKeyId id, ConKey owner) noexcept { key_slots_[id].owner = owner; }
   void drop_windows_of(ConKey) noexcept;
-  // Return the work requests that bind the window and, by binding a length of 0, unbind it.
+  // window_open() returns the work request that binds the window. window_closed() returns the one that
+  // unbinds it by binding a length of 0.
   WindowBind window_open(RemoteKeyId id) const noexcept {
     const KeySlot& slot = key_slots_[id];
     WindowBind bind;
@@ -107,7 +108,7 @@ class Memory {
     return bind;
   }
   WindowBind window_closed(RemoteKeyId) const noexcept;
-  // Undo and redo the registration of a remote key that is not for all connections.
+  // withdraw() deregisters a remote key that is not for all connections; rebind() registers it again.
   void withdraw(RemoteKeyId) noexcept;
   Result<std::uint32_t> rebind(RemoteKeyId);
   // Call after the peer invalidated this key: its window may be reused.
@@ -117,7 +118,7 @@ class Memory {
   struct Held {
     bool used = false;
     bool mapped = false;                // allocated here, so this object unmaps it
-    std::vector<MemoryHandle> handles;  // by device
+    std::vector<MemoryHandle> handles;  // indexed by device
   };
   struct KeySlot {
     bool used = false;
@@ -125,14 +126,14 @@ class Memory {
     RegionId region = kNoRegion;
     std::byte* start = nullptr;
     std::size_t length = 0;
-    Device* device = nullptr;           // of a window, or of the only registration
-    std::vector<MemoryHandle> handles;  // by device
+    Device* device = nullptr;           // device of the window, or of the only registration
+    std::vector<MemoryHandle> handles;  // indexed by device
     MemoryHandle handle;
     WindowHandle window;
     // Entry in windows_, for a window of type 2.
     RemoteKeyId* windows_entry = nullptr;
     LastBind last_bind;
-    ConKey owner{};  // for a window that only one connection can bind
+    ConKey owner{};  // set for a window that only one connection can bind
     void clear() noexcept {
       used = false;
       open = true;
@@ -167,7 +168,7 @@ class Memory {
   inline bool take_window(Device&, ibv_mw_type, RemoteKeyId);
 
   const VerbsOptions& options_;
-  std::vector<Device*> devices_;  // by index; nullptr: none
+  std::vector<Device*> devices_;  // indexed by Device::index; nullptr: none
   std::vector<std::span<std::byte>>& regions_;
   std::vector<Held> held_;
   std::vector<RegionId> free_regions_;

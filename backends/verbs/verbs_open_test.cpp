@@ -27,7 +27,7 @@ TEST(VerbsOpen, an_error_names_what_is_missing_and_the_fix) {
   EXPECT_NE(said.find("rdma link add rxe0 type rxe"), std::string::npos) << said;
 }
 
-TEST(VerbsOpen, refuses_options_that_no_device_knows) {
+TEST(VerbsOpen, out_of_range_options_are_rejected) {
   VerbsOptions options;
   options.retry_count = 8;
   EXPECT_EQ(open_verbs_fabric(options).error(), Errc::invalid);
@@ -46,13 +46,13 @@ TEST(VerbsStatus, a_rejection_differs_from_a_missing_listener) {
   EXPECT_EQ(connect_reason(RDMA_CM_EVENT_DEVICE_REMOVAL, 0), Reason::fabric_gone);
 }
 
-TEST(VerbsStatus, reasons_are_sentences) {
+TEST(VerbsStatus, texts_explain_the_error) {
   EXPECT_EQ(connect_text(RDMA_CM_EVENT_REJECTED, 8), "no server listens on that address (reason 8)");
   EXPECT_NE(connect_text(RDMA_CM_EVENT_ADDR_ERROR, -ENODEV).find("rdma link"), std::string::npos);
   EXPECT_NE(connect_text(RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL).find("(22)"), std::string::npos);
 }
 
-TEST(VerbsStatus, the_memory_limit_is_named_with_what_raises_it) {
+TEST(VerbsStatus, memlock_advice_names_the_limit_and_the_fix) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &before), 0);
   rlimit small = before;

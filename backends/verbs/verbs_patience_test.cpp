@@ -17,7 +17,7 @@ TEST(VerbsPatience, DevicesAreIdentifiedByVendorAndPart) {
   EXPECT_EQ(timer_kind(0x14e4, 0x1750), TimerKind::standard);
 }
 
-TEST(VerbsPatience, APacketIsTriedOnceMoreThanItIsRepeated) {
+TEST(VerbsPatience, TimeIncludesTheFirstTransmission) {
   const Patience soft = patience(TimerKind::exact, {17, 6});
   EXPECT_EQ(soft.least, 7 * of(17));
   EXPECT_EQ(soft.most, soft.least);
@@ -30,7 +30,7 @@ TEST(VerbsPatience, HardwareMayTakeFourTimesAsLong) {
   EXPECT_EQ(hard.most, 4 * hard.least);
 }
 
-TEST(VerbsPatience, FirmwareOfMellanoxHasAMinimum) {
+TEST(VerbsPatience, MellanoxFirmwareHasAMinimumTimeout) {
   EXPECT_EQ(patience(TimerKind::mlx5, {8, 6}).least, 7 * of(16));
   EXPECT_EQ(patience(TimerKind::mlx5, {18, 6}).least, 7 * of(18));
   EXPECT_EQ(patience(TimerKind::mlx4, {8, 6}).least, 7 * of(17));
@@ -38,7 +38,7 @@ TEST(VerbsPatience, FirmwareOfMellanoxHasAMinimum) {
 }
 
 // docs/fabric.md, "How long a dead peer is tried".
-TEST(VerbsPatience, TheTableOfTheDocumentation) {
+TEST(VerbsPatience, MatchesTheTableInTheDocumentation) {
   const auto told = [](TimerKind kind, std::uint8_t timeout) {
     const Patience time = patience(kind, {timeout, 6});
     return seconds_text(time.least) + " to " + seconds_text(time.most);
@@ -54,7 +54,7 @@ TEST(VerbsPatience, TheTableOfTheDocumentation) {
   EXPECT_EQ(told(TimerKind::standard, 8), "7 ms to 29 ms");
 }
 
-TEST(VerbsPatience, SomeNeverGiveUp) {
+TEST(VerbsPatience, InfiniteRetriesNeverTimeOut) {
   EXPECT_EQ(patience(TimerKind::exact, {17, 7}).least, kNever);
   EXPECT_EQ(patience(TimerKind::mlx5, {0, 3}).most, kNever);
   EXPECT_NE(patience(TimerKind::mlx5, {17, 7}).most, kNever);
@@ -63,7 +63,7 @@ TEST(VerbsPatience, SomeNeverGiveUp) {
   EXPECT_EQ(seconds_text(milliseconds(7)), "7 ms");
 }
 
-TEST(VerbsPatience, TheTimeoutForAHeartbeatIsTheGreatestThatEndsBeforeIt) {
+TEST(VerbsPatience, MaxTimeoutIsTheGreatestThatEndsInTime) {
   const std::uint8_t found = max_timeout_within(TimerKind::mlx5, 6, seconds(35));
   EXPECT_LE(patience(TimerKind::mlx5, {found, 6}).most, seconds(35));
   EXPECT_GT(patience(TimerKind::mlx5, {static_cast<std::uint8_t>(found + 1), 6}).most, seconds(35));

@@ -89,7 +89,7 @@ void Connection::refused_chain(int error) noexcept {
 
 [[gnu::always_inline]] inline int Connection::send_chain() noexcept {
   if (calls_ != nullptr && fits_calls()) return call_chain();
-  // The window already shows its next key, but the library needs the old key here.
+  // The rkey field of the window already holds the next key, but ibv_post_send() expects the old one there.
   const auto requests = std::span(chain_.requests).first(chain_.size);
   const auto binds = std::span(chain_.binds).first(chain_.bind_count);
   for (const std::uint8_t i : binds)
@@ -234,7 +234,7 @@ void Connection::forget_windows_of(RegionId region) noexcept {
   std::erase_if(waiting_, [region](const Waiting& one) { return one.what.region == region; });
 }
 
-// Inlined into bind(), with a separate function for rare cases, so that no value is stored and reloaded.
+// Inlined into bind() for speed: no value is stored and reloaded. Rare cases are in place_first().
 [[gnu::always_inline]] inline bool Connection::place(const Binding& binding) noexcept {
   ibv_mw* const window = binding.what.window;
   SendSlot& slot = sends_[next_send_ & send_mask_];

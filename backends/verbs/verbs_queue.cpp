@@ -12,7 +12,7 @@ namespace {
 
 // A wr_id consists of the member index, the generation of that index and the work request number.
 constexpr unsigned kPlaceShift = 40;
-// Tag of a member that never exists.
+// A tag that no member ever has.
 constexpr std::uint64_t kNobodys = ~std::uint64_t{0};
 
 std::uint64_t tag_of(std::size_t place, std::uint16_t generation) noexcept {

@@ -79,7 +79,7 @@ class SharedQueue {
  private:
   struct Member {
     Connection* connection = nullptr;
-    std::uint16_t generation = 0;  // generation of this index
+    std::uint16_t generation = 0;  // current generation of this member index
   };
   SharedQueue(Device& device) : device_(device) {}
   void read() noexcept {
@@ -110,8 +110,8 @@ class SharedQueue {
   // leave the completions of these members in the queue.
   std::uint32_t vacated_ = 0;
   std::array<ibv_wc, 32> read_;
-  unsigned next_ = 0, count_ = 0;  // in read_
-  bool checked_ = false;           // in this round
+  unsigned next_ = 0, count_ = 0;  // position and number of completions in read_
+  bool checked_ = false;           // read_ was filled in this round
   std::vector<ibv_wc> later_;      // read while a member left; follows read_
   std::size_t next_later_ = 0;
   QueueHandle queue_;

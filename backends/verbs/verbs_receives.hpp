@@ -51,9 +51,9 @@ class Receives {
 
  private:
   struct Place {
-    ibv_sge piece{};              // in a slab; empty for a receive without a buffer
+    ibv_sge piece{};              // part of a slab; empty for a receive without a buffer
     std::uint32_t size = 0;       // index in sizes_
-    std::uint32_t next_free = 0;  // next free place of this size, while it is free
+    std::uint32_t next_free = 0;  // if this place is free: next free place of this size
   };
   struct Size {
     std::uint32_t bytes = 0;
@@ -83,7 +83,7 @@ class Receives {
   std::vector<Size> sizes_;
   std::vector<Slab> slabs_;
   std::vector<std::uint32_t> shown_;
-  // The last requested size, for which there is a place.
+  // Last requested size, with at least one place: bytes, and index in sizes_.
   static constexpr std::uint32_t kNothing = ~0U;
   std::uint32_t last_bytes_ = kNothing, last_size_ = 0;
   std::array<ibv_recv_wr, kChain> requests_;  // posted by one call; each is linked to the next

@@ -13,7 +13,7 @@ namespace rtrs::verbs {
 // Reason of a failed connect attempt. `status` as in its event: a negative errno, or the InfiniBand reject
 // reason if the peer rejected.
 Reason connect_reason(rdma_cm_event_type event, int status) noexcept;
-// Text of the same for the log.
+// Returns the text about the same failure for the log.
 std::string connect_text(rdma_cm_event_type event, int status);
 // Reason for the loss of an established connection.
 Reason loss_reason(ibv_wc_status status) noexcept;

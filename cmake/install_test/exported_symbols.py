@@ -39,7 +39,7 @@ def problems_of_c(names, header):
 
 def problems_of(library, soversion, header):
     must_have, must_not_need = _LIBRARIES[library.name]
-    # The version follows the name; the version itself is an absolute symbol.
+    # Each line of nm ends with NAME@@VERSION. The version itself is listed as an absolute symbol (kind A).
     symbols = [line.split(None, 2) for line in output_of("nm", "-D", "-C", "--defined-only", library).splitlines()]
     names = [name.partition("@@")[0] for _, kind, name in symbols if kind != "A"]
     unversioned = [name for _, kind, name in symbols if kind != "A" and f"@@URTRS_{soversion}" not in name]

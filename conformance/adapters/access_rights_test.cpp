@@ -1,4 +1,5 @@
-// Access rights of peers to memory, where memory is registered, and that all registrations are freed.
+// Tests which rights peers have to memory, with which adapters memory is registered, and that every
+// registration is freed.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -42,7 +43,7 @@ class Rights : public TwoEnds {
   }
 };
 
-TEST_F(Rights, PeersReadNothingAndWriteOnlyByKeys) {
+TEST_F(Rights, PeersCanOnlyWriteAndOnlyWithKeys) {
   for (const verbs::Invalidation how : {verbs::Invalidation::automatic, verbs::Invalidation::registration}) {
     verbs::VerbsOptions options;
     options.invalidation = how;
@@ -66,7 +67,7 @@ TEST_F(Rights, PeersReadNothingAndWriteOnlyByKeys) {
   }
 }
 
-TEST_F(Rights, OfSeveralAdaptersNoneRegistersMemoryThatItDoesNotUse) {
+TEST_F(Rights, AdapterRegistersOnlyMemoryThatItUses) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
   const std::size_t before = regions();
   const auto memory = server.fabric->allocate(4096);
@@ -76,11 +77,11 @@ TEST_F(Rights, OfSeveralAdaptersNoneRegistersMemoryThatItDoesNotUse) {
   EXPECT_EQ(regions(), before);
   server.fabric->rkey_of(kFar2, *key);
   EXPECT_EQ(mock_hca::held(0).regions + 2, mock_hca::held(1).regions)
-      << "the key, and what answers come from";
+      << "the key, and the source of responses";
   EXPECT_EQ(mock_hca::held(1).writable, 1U);
 }
 
-TEST_F(Rights, ReusedMemoryStaysWithItsAdapter) {
+TEST_F(Rights, EachAdapterUsesItsOwnKeyOfTheMemory) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
   // Registers more memory at one end than at the other, so that their keys differ.
   client.fabric->post_receive(kNear, 1, 4096);
@@ -117,7 +118,7 @@ TEST_F(Rights, WindowIsReusedOnlyOnItsAdapter) {
   EXPECT_EQ(mock_hca::held(1).windows, 1U);
 }
 
-TEST_F(Rights, AWindowThatNobodyClosedIsNotBoundAgain) {
+TEST_F(Rights, WindowOfAKeyThatWasNotInvalidatedIsNotReused) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5()}));
   const auto memory = client.fabric->allocate(4096);
   ASSERT_TRUE(memory);
@@ -128,7 +129,7 @@ TEST_F(Rights, AWindowThatNobodyClosedIsNotBoundAgain) {
   work.op = WorkRequest::Op::write_imm;
   work.signalled = true;
   ASSERT_EQ(client.fabric->post(std::span(&work, 1)), 1U);
-  take(client, Kind::send_done, kNear);  // and so the binding is
+  take(client, Kind::send_done, kNear);  // proves that the earlier bind is done
   client.fabric->release_key(first->id);
   const auto next = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
   ASSERT_TRUE(next);
@@ -141,7 +142,7 @@ TEST_F(Rights, AWindowThatNobodyClosedIsNotBoundAgain) {
 
 // The adapter reuses the number of a freed window, and the event that the old key was invalidated arrives
 // late.
-TEST_F(Rights, InvalidationOfAnOldKeyKeepsTheNewKey) {
+TEST_F(Rights, LateInvalidationOfAnOldKeyKeepsTheNewKey) {
   mock_hca::Profile mlx5_reusing_numbers = mock_hca::mlx5();
   mlx5_reusing_numbers.reuses_numbers = true;
   ASSERT_NO_FATAL_FAILURE(connected({mlx5_reusing_numbers}));
@@ -155,7 +156,7 @@ TEST_F(Rights, InvalidationOfAnOldKeyKeepsTheNewKey) {
   work.signalled = true;
   client.fabric->post_receive(kNear, 1, 0);
   ASSERT_EQ(client.fabric->post(std::span(&work, 1)), 1U);
-  take(client, Kind::send_done, kNear);  // and so the binding is
+  take(client, Kind::send_done, kNear);  // proves that the earlier bind is done
   take(server, Kind::imm_received, kFar);
   work.key = kFar;
   work.op = WorkRequest::Op::send_inv;
@@ -191,7 +192,7 @@ TEST_F(Rights, InvalidatedKeyGrantsNoAccess) {
   }
 }
 
-TEST_F(Rights, AKeyThatIsGoneIsNotTakenBack) {
+TEST_F(Rights, InvalidatingAnUnknownKeyFails) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5()}));
   server.fabric->invalidate(kFar, 77, 5);
   const SeenEvent done = take(server, Kind::chunk_invalidated, kFar);
@@ -199,7 +200,7 @@ TEST_F(Rights, AKeyThatIsGoneIsNotTakenBack) {
   EXPECT_FALSE(done.ok);
 }
 
-TEST_F(Rights, AKeyThatCouldNotBeMadeTakesNoPlace) {
+TEST_F(Rights, FailedKeyTakesNoId) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5()}));
   const auto memory = server.fabric->allocate(4096);
   ASSERT_TRUE(memory);
@@ -214,7 +215,7 @@ TEST_F(Rights, AKeyThatCouldNotBeMadeTakesNoPlace) {
   EXPECT_EQ(next->id, key->id);
 }
 
-TEST_F(Rights, AWindowWhoseMemoryCouldNotBeRegisteredTakesNoPlace) {
+TEST_F(Rights, KeyWithoutRegisteredMemoryTakesNoId) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
   const auto memory = server.fabric->allocate(4096);
   ASSERT_TRUE(memory);
@@ -228,7 +229,7 @@ TEST_F(Rights, AWindowWhoseMemoryCouldNotBeRegisteredTakesNoPlace) {
   EXPECT_EQ(next->id, key->id);
 }
 
-TEST_F(Rights, NoAdapterIsHeardBeforeTheOther) {
+TEST_F(Rights, AdaptersArePolledInTurn) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
   for (const ConKey far : {kFar, kFar2}) {
     std::vector<WorkRequest> work(4);

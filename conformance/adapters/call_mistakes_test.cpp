@@ -1,4 +1,4 @@
-// Checks that the in-memory adapters detect wrong use of ibv_wr_*().
+// Checks that the in-memory adapters detect incorrect use of ibv_wr_*().
 #include <gtest/gtest.h>
 
 #include <array>
@@ -69,7 +69,7 @@ class CallMistakes : public ::testing::Test {
   ibv_qp_ex* calls = nullptr;
 };
 
-TEST_F(CallMistakes, CallsOutsideOfABatch) {
+TEST_F(CallMistakes, CallOutsideABatchIsReported) {
   ibv_wr_send(calls);
   EXPECT_TRUE(found("begun without ibv_wr_start()"));
   ibv_wr_set_sge(calls, 0, 0, 0);
@@ -80,14 +80,14 @@ TEST_F(CallMistakes, CallsOutsideOfABatch) {
   EXPECT_TRUE(found("ibv_wr_abort() was called without ibv_wr_start()"));
 }
 
-TEST_F(CallMistakes, ABatchInABatch) {
+TEST_F(CallMistakes, BatchInsideABatchIsReported) {
   ibv_wr_start(calls);
   ibv_wr_start(calls);
   EXPECT_TRUE(found("would wait for ever"));
   ibv_wr_abort(calls);
 }
 
-TEST_F(CallMistakes, OtherCallsInABatch) {
+TEST_F(CallMistakes, OtherCallInsideABatchIsReported) {
   ibv_wr_start(calls);
   ibv_send_wr request{}, *refused = nullptr;
   request.opcode = IBV_WR_SEND;
@@ -103,7 +103,7 @@ TEST_F(CallMistakes, OtherCallsInABatch) {
   ibv_wr_abort(calls);
 }
 
-TEST_F(CallMistakes, AnOperationThatTheQueuePairWasNotMadeFor) {
+TEST_F(CallMistakes, OperationThatTheQueuePairLacksIsReported) {
   ibv_wr_start(calls);
   ibv_wr_send_imm(calls, 1);
   ibv_wr_set_sge(calls, 0, 0, 0);
@@ -111,7 +111,7 @@ TEST_F(CallMistakes, AnOperationThatTheQueuePairWasNotMadeFor) {
   EXPECT_TRUE(found("not in send_ops_flags"));
 }
 
-TEST_F(CallMistakes, DataThatIsSetTwiceOrNotAtAll) {
+TEST_F(CallMistakes, DataSetTwiceOrNotAtAllIsReported) {
   ibv_wr_start(calls);
   send_empty();
   ibv_wr_set_sge(calls, 0, 0, 0);
@@ -129,7 +129,7 @@ TEST_F(CallMistakes, DataThatIsSetTwiceOrNotAtAll) {
   EXPECT_EQ(posted(), 0U);
 }
 
-TEST_F(CallMistakes, MoreInlineThanTheQueuePairTakes) {
+TEST_F(CallMistakes, TooMuchInlineDataIsReported) {
   ibv_wr_start(calls);
   ibv_wr_send(calls);
   std::vector<std::byte> bytes(mock_hca::last_granted().max_inline_data + 1);
@@ -138,7 +138,7 @@ TEST_F(CallMistakes, MoreInlineThanTheQueuePairTakes) {
   EXPECT_TRUE(found("more inline data"));
 }
 
-TEST_F(CallMistakes, MorePartsThanTheQueuePairTakes) {
+TEST_F(CallMistakes, TooManyPartsAreReported) {
   const std::array<ibv_sge, 3> parts{};
   ibv_wr_start(calls);
   ibv_wr_send(calls);
@@ -147,7 +147,7 @@ TEST_F(CallMistakes, MorePartsThanTheQueuePairTakes) {
   EXPECT_TRUE(found("more parts"));
 }
 
-TEST_F(CallMistakes, AWindowOfType1OnAnAdapterThatMakesItOneOfType2) {
+TEST_F(CallMistakes, Type1WindowThatTheLibraryTreatsAsType2IsReported) {
   ibv_mw* const window = ibv_alloc_mw(domain, IBV_MW_TYPE_1);
   const ibv_mw_bind_info nothing{};
   ibv_wr_start(calls);
@@ -157,7 +157,7 @@ TEST_F(CallMistakes, AWindowOfType1OnAnAdapterThatMakesItOneOfType2) {
   ibv_dealloc_mw(window);
 }
 
-TEST_F(CallMistakes, WhatTheLibraryOfSoftRoceGetsWrong) {
+TEST_F(CallMistakes, CallsThatTheSoftRoceLibraryMishandlesAreReported) {
   close();
   open(mock_hca::rxe());
   std::byte byte{};
@@ -182,7 +182,7 @@ TEST_F(CallMistakes, WhatTheLibraryOfSoftRoceGetsWrong) {
 }
 
 // Two cases that are not mistakes: an aborted batch, and a batch that does not fit in the send queue.
-TEST_F(CallMistakes, OfABatchThatIsAbortedOrHasNoRoomNothingIsPosted) {
+TEST_F(CallMistakes, AbortedOrTooLargeBatchPostsNothing) {
   ibv_wr_start(calls);
   send_empty();
   ibv_wr_abort(calls);

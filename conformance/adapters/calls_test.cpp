@@ -1,5 +1,5 @@
-// Posting with ibv_wr_*(): used only if the adapter's library supports it for all operations. Also tests
-// which work still goes through ibv_post_send(), and the state after a failed batch.
+// Posting with ibv_wr_*(), which is used only if the adapter's library supports it for all operations. Also
+// tests which work still goes through ibv_post_send(), and the state after a failed batch.
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -52,18 +52,18 @@ class Calls : public TwoEnds {
     return work;
   }
   void post(std::span<const WorkRequest> work) { ASSERT_EQ(client.fabric->post(work), work.size()); }
-  // Doorbells and ibv_wr_*() batches since construction.
+  // Counts doorbells and ibv_wr_*() batches since construction.
   struct Since {
     std::uint64_t doorbells = mock_hca::counts(0).doorbells, batches = mock_hca::counts(0).batches;
     std::uint64_t all() const { return mock_hca::counts(0).doorbells - doorbells; }
     std::uint64_t by_calls() const { return mock_hca::counts(0).batches - batches; }
   };
-  // Invalidates a key of the server.
+  // Invalidates a key of the server and waits for the event.
   void take_back(const RemoteKey& one, ConKey on) {
     server.fabric->invalidate(on, one.id, 1);
     EXPECT_EQ(take(server, Kind::chunk_invalidated, on).cookie, 1U);
   }
-  // The server invalidates each of the client's keys remotely; each new key has another rkey.
+  // The server invalidates each of the client's keys remotely; each new key has a different rkey.
   void windows_of_type_2() {
     std::uint32_t last = 0;
     for (unsigned i = 0; i < 3; ++i) {
@@ -88,8 +88,8 @@ class Calls : public TwoEnds {
   RemoteKey key;
 };
 
-// Work requests without data, with one part, with two parts and inline, with and without an immediate. Order
-// is kept.
+// The batch has work requests without data, with one part, with two parts and inline, with and without an
+// immediate. They must arrive in order.
 TEST_F(Calls, PostAllKindsOfWorkInOneBatch) {
   connected(mock_hca::mlx5());
   EXPECT_EQ(mock_hca::queue_pairs_with_calls(), 2U);
@@ -122,7 +122,7 @@ TEST_F(Calls, PostAllKindsOfWorkInOneBatch) {
 }
 
 // Only work with the signalled flag produces a completion event.
-TEST_F(Calls, TellOfWhatTheyAreAskedToTellOf) {
+TEST_F(Calls, OnlySignalledWorkCompletes) {
   connected(mock_hca::mlx5());
   std::array work{write(0, {64}, 1), write(64, {64}, 2), write(128, {64}, 3)};
   work[1].signalled = true;
@@ -133,7 +133,7 @@ TEST_F(Calls, TellOfWhatTheyAreAskedToTellOf) {
   EXPECT_EQ(client.count(Kind::send_done, kNear), 0U);
 }
 
-TEST_F(Calls, AreNotMadeUnasked) {
+TEST_F(Calls, AreNotUsedByDefault) {
   connected(mock_hca::mlx5(), Posting::send);
   EXPECT_EQ(mock_hca::queue_pairs_with_calls(), 0U);
   EXPECT_TRUE(client.logged("posted by ibv_post_send()"));
@@ -149,9 +149,9 @@ mock_hca::Profile without(std::uint64_t op, bool granted) {
   return one;
 }
 
-// Adapters that do not support ibv_wr_*(), lack a needed operation, or grant an operation that they do not
-// have.
-TEST_F(Calls, AreLeftWhereTheLibraryHasNotAllOfThem) {
+// The adapters do not support ibv_wr_*(), lack a needed operation, or grant an operation that they do not
+// have. All work must be posted with ibv_post_send().
+TEST_F(Calls, AreNotUsedIfTheLibraryLacksAnOperation) {
   for (const mock_hca::Profile& adapter :
        {mock_hca::irdma(), mock_hca::bnxt_re(), mock_hca::hfi1(), without(IBV_QP_EX_WITH_BIND_MW, false),
         without(IBV_QP_EX_WITH_BIND_MW, true), without(IBV_QP_EX_WITH_SEND_WITH_INV, true),
@@ -169,14 +169,14 @@ TEST_F(Calls, AreLeftWhereTheLibraryHasNotAllOfThem) {
   }
 }
 
-TEST_F(Calls, AreMadeSilentlyWhereThereAreSome) {
+TEST_F(Calls, AreUsedWithoutAWarningIfSupported) {
   connected(mock_hca::rxe(), Posting::automatic);
   EXPECT_EQ(mock_hca::queue_pairs_with_calls(), 2U);
   EXPECT_FALSE(client.logged(kWarning));
   EXPECT_TRUE(carries());
 }
 
-TEST_F(Calls, AreMadeInThreadDomainsToo) {
+TEST_F(Calls, AreUsedInThreadDomainsToo) {
   verbs::VerbsOptions options;
   options.posting = Posting::calls;
   options.thread_domains = true;
@@ -188,8 +188,8 @@ TEST_F(Calls, AreMadeInThreadDomainsToo) {
   EXPECT_TRUE(carries());
 }
 
-// The bind operation is not required of an adapter without memory windows.
-TEST_F(Calls, NeedNoMoreThanTheAdapterCan) {
+// An adapter without memory windows need not support the bind operation.
+TEST_F(Calls, NeedNoOperationThatTheAdapterCannotDo) {
   mock_hca::Profile adapter = without(IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV, false);
   adapter.windows_type_1 = adapter.windows_type_2b = adapter.send_invalidate = false;
   connected(adapter);
@@ -198,7 +198,7 @@ TEST_F(Calls, NeedNoMoreThanTheAdapterCan) {
 }
 
 // The adapter stops granting ibv_wr_*() after the first connection was made, as a replaced adapter might.
-TEST_F(Calls, AreLeftByAConnectionThatIsNotGrantedThem) {
+TEST_F(Calls, AreNotUsedByAConnectionThatIsNotGrantedThem) {
   connected(mock_hca::mlx5());
   mock_hca::forget_calls(0);
   connect_both_ends(kAddress, kNearAgain, kFarAgain);
@@ -207,13 +207,13 @@ TEST_F(Calls, AreLeftByAConnectionThatIsNotGrantedThem) {
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
   EXPECT_EQ(since.by_calls(), 0U);
   EXPECT_EQ(client.fabric->device_of(kNearAgain).posting, "send");
-  EXPECT_EQ(client.fabric->device_of(kNear).posting, "wr") << "of each connection";
+  EXPECT_EQ(client.fabric->device_of(kNear).posting, "wr") << "posting is set for each connection";
   EXPECT_TRUE(carries());
   EXPECT_EQ(since.by_calls(), 1U);
 }
 
 // No work of a failed batch reaches the peer, its connection is lost, and the next connection works.
-TEST_F(Calls, OfARefusedBatchNothingIsPosted) {
+TEST_F(Calls, FailedBatchPostsNothingAndEndsItsConnection) {
   connected(mock_hca::mlx5());
   const auto own = client.fabric->make_request_key(kNear, source.id, 0, 4096);
   ASSERT_TRUE(own);
@@ -236,7 +236,7 @@ TEST_F(Calls, OfARefusedBatchNothingIsPosted) {
 
 // With ibv_wr_*(), the mlx5 library would bind a type 1 window as type 2; the soft-RoCE library binds it as
 // type 1.
-TEST_F(Calls, WindowsOfType1AreBoundByThemOnSoftRoceAlone) {
+TEST_F(Calls, BindType1WindowsOnlyOnSoftRoce) {
   for (const auto& [adapter, by_calls] :
        {std::pair{mock_hca::mlx5(), false}, std::pair{mock_hca::rxe(), true}}) {
     close();
@@ -257,8 +257,9 @@ TEST_F(Calls, WindowsOfType1AreBoundByThemOnSoftRoceAlone) {
   }
 }
 
-// Also if the bind is not the first work request of its chain, on a device that accepts it there.
-TEST_F(Calls, AChainWithAWindowOfType1AnywhereIsPostedWithoutThem) {
+// A chain of work requests with a type 1 bind, at any position, must be posted with ibv_post_send() if the
+// device accepts this.
+TEST_F(Calls, AreNotUsedForAChainWithAType1Bind) {
   connected(mock_hca::mlx5());
   const auto revocable = server.fabric->make_revocable_key(kFar, memory.id, 0, 4096);
   ASSERT_TRUE(revocable);
@@ -282,8 +283,8 @@ mock_hca::Profile only_type_2() {
   return one;
 }
 
-// The peer invalidates the key, and the window is bound again with the next key.
-TEST_F(Calls, WindowsOfType2AreBoundByThem) {
+// The peer invalidates the key; the window is then bound again with the next key.
+TEST_F(Calls, BindType2Windows) {
   for (const mock_hca::Profile& adapter : {mock_hca::mlx5(), only_type_2()}) {
     close();
     connected(adapter);
@@ -291,8 +292,8 @@ TEST_F(Calls, WindowsOfType2AreBoundByThem) {
   }
 }
 
-// The soft-RoCE library would count the first part twice.
-TEST_F(Calls, DataInTwoPlacesIsPostedWithoutThemOnSoftRoce) {
+// With ibv_wr_*(), soft-RoCE's library would miscount the length of a work request with two parts.
+TEST_F(Calls, AreNotUsedForTwoPartsOnSoftRoce) {
   connected(mock_hca::rxe());
   for (const std::uint32_t first : {2000U, 20U}) {
     const Since since;

@@ -1,5 +1,5 @@
-// Upper bounds of doorbells, work requests and completions per 4 KiB request at both ends. Exceeding a bound
-// means that real hardware would do more work.
+// Checks upper bounds for doorbells, work requests and completions per 4 KiB request at both ends. If a bound
+// is exceeded, real hardware would do more work.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -7,10 +7,13 @@
 #include "conformance/adapters/counted_io.hpp"
 #include "sim/net/adapters/test_no_problems.hpp"
 
-namespace rtrs::mock_hca::counts_test {
+namespace rtrs::conformance::counts_test {
 namespace {
 
-const auto* const environment = ::testing::AddGlobalTestEnvironment(new NoProblems);
+using mock_hca::Counts;
+using mock_hca::counts;
+
+const auto* const environment = ::testing::AddGlobalTestEnvironment(new mock_hca::NoProblems);
 
 constexpr unsigned kWarm = 500, kRequests = 1000;
 
@@ -31,7 +34,7 @@ PerRequest each(const Counts& before, const Counts& after) {
 }
 
 BothEnds measure(const Load& load) {
-  std::array<Profile, 2> both{mlx5(), mlx5()};
+  std::array<mock_hca::Profile, 2> both{mock_hca::mlx5(), mock_hca::mlx5()};
   both[1].name = "mlx5_1";
   CountedIo io(load, both);
   EXPECT_TRUE(io.ready() && io.run(kWarm));
@@ -43,7 +46,7 @@ BothEnds measure(const Load& load) {
 // Tolerance: the last requests of a measurement are still in flight when it ends.
 constexpr double kEdge = 0.07;
 
-TEST(Counts, AReadTakesOneDoorbellAndTwoWorkRequestsOfTheServer) {
+TEST(Counts, ReadTakesOneDoorbellAndTwoWorkRequestsOfTheServer) {
   const BothEnds one = measure({Direction::read, Keys::stay, 1, 1});
   EXPECT_LE(one.server.doorbells, 1 + kEdge);
   EXPECT_LE(one.server.work_requests, 2 + kEdge);
@@ -53,7 +56,7 @@ TEST(Counts, AReadTakesOneDoorbellAndTwoWorkRequestsOfTheServer) {
   EXPECT_LE(one.client.completions, 1.1);
 }
 
-TEST(Counts, AWriteTakesOneWorkRequestOfEach) {
+TEST(Counts, WriteTakesOneWorkRequestOfEachEnd) {
   const BothEnds one = measure({Direction::write, Keys::stay, 1, 1});
   EXPECT_LE(one.server.doorbells, 1 + kEdge);
   EXPECT_LE(one.server.work_requests, 1 + kEdge);
@@ -77,7 +80,7 @@ TEST(Counts, ManyRequestsOfOneRoundTakeFewDoorbells) {
   }
 }
 
-TEST(Counts, WithoutKeysThatDieOneCompletionTellsOfManyWorkRequests) {
+TEST(Counts, WithoutInvalidationFewCompletionsAreRead) {
   for (const unsigned in_flight : {1U, 32U}) {
     for (const Direction direction : {Direction::read, Direction::write}) {
       const BothEnds one = measure({direction, Keys::stay, in_flight, 1});
@@ -87,8 +90,8 @@ TEST(Counts, WithoutKeysThatDieOneCompletionTellsOfManyWorkRequests) {
   }
 }
 
-// The response's chain invalidates the key, the request's chain binds it.
-TEST(Counts, AKeyOfARequestTakesNoDoorbellOfItsOwn) {
+// The key is invalidated in the chain of the response and bound in the chain of the request.
+TEST(Counts, RequestKeyTakesNoExtraDoorbell) {
   const BothEnds one = measure({Direction::read, Keys::of_requests, 1, 1});
   EXPECT_LE(one.server.doorbells, 1 + kEdge);
   EXPECT_LE(one.server.work_requests, 3 + kEdge);
@@ -99,7 +102,7 @@ TEST(Counts, AKeyOfARequestTakesNoDoorbellOfItsOwn) {
 
 // One doorbell invalidates the chunk's key before the request is served; the other renews the key together
 // with the data and the response.
-TEST(Counts, ARequestWhoseChunkGetsAKeyTakesTwoDoorbells) {
+TEST(Counts, RequestThatRenewsTheChunkKeyTakesTwoDoorbells) {
   for (const Direction direction : {Direction::read, Direction::write}) {
     const BothEnds one = measure({direction, Keys::of_chunks, 1, 1});
     EXPECT_LE(one.server.doorbells, 2 + kEdge);
@@ -113,7 +116,7 @@ TEST(Counts, ARequestWhoseChunkGetsAKeyTakesTwoDoorbells) {
 
 // Posting with ibv_wr_*() instead of ibv_post_send() changes no other count. Binds of type 1 windows are
 // still posted with ibv_post_send().
-TEST(Counts, ByCallsTheSameGoesOutAsOften) {
+TEST(Counts, PostingWithCallsTakesTheSameNumberOfDoorbells) {
   for (Load load : {Load{Direction::read, Keys::stay, 1, 1},
                     {Direction::write, Keys::stay, 32, 1},
                     {Direction::read, Keys::of_requests, 32, 1},
@@ -133,7 +136,7 @@ TEST(Counts, ByCallsTheSameGoesOutAsOften) {
   }
 }
 
-TEST(Counts, WhatIsCountedIsThere) {
+TEST(Counts, CountsHaveLowerBounds) {
   const BothEnds one = measure({Direction::read, Keys::of_requests, 1, 1});
   // Server: data, response, and the invalidation of the key. Client: the bind of the key, and the request.
   EXPECT_GE(one.server.work_requests, 3 - kEdge);
@@ -143,4 +146,4 @@ TEST(Counts, WhatIsCountedIsThere) {
 }
 
 }  // namespace
-}  // namespace rtrs::mock_hca::counts_test
+}  // namespace rtrs::conformance::counts_test

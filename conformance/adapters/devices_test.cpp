@@ -1,4 +1,5 @@
-// Hosts with several adapters: capabilities are decided per adapter, and only adapters in use are examined.
+// Hosts with several adapters: capabilities are determined per adapter, and only adapters in use are
+// examined.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -45,7 +46,7 @@ class Devices : public TwoEnds {
   }
 };
 
-TEST_F(Devices, SoftRoceBesideAnAdapterTakesNothingFromIt) {
+TEST_F(Devices, SoftRoceDoesNotReduceTheCapabilitiesOfAnAdapter) {
   open({mock_hca::mlx5(), mock_hca::rxe()});
   EXPECT_TRUE(fresh_keys_protect(server.fabric->capabilities()));
   listen_anywhere();
@@ -60,7 +61,7 @@ TEST_F(Devices, SoftRoceBesideAnAdapterTakesNothingFromIt) {
 }
 
 // The combined capabilities must not depend on the order of the adapters.
-TEST_F(Devices, WhatOneOfThemCanAllCanAndTheSlowestTells) {
+TEST_F(Devices, CombinedCapabilitiesAreTheUnionAndTheSlowest) {
   for (const auto& adapters :
        {std::vector{mock_hca::mlx5(), mock_hca::rxe()}, std::vector{mock_hca::rxe(), mock_hca::mlx5()}}) {
     open(adapters);
@@ -76,7 +77,7 @@ TEST_F(Devices, WhatOneOfThemCanAllCanAndTheSlowestTells) {
   }
 }
 
-TEST_F(Devices, WindowsThatAreRefusedAreNone) {
+TEST_F(Devices, RefusedWindowsCountAsUnsupported) {
   mock_hca::Profile one = mock_hca::mlx5();
   one.refuses_windows = true;
   open({one});
@@ -84,7 +85,7 @@ TEST_F(Devices, WindowsThatAreRefusedAreNone) {
   EXPECT_FALSE(server.fabric->capabilities().per_io_keys);
 }
 
-TEST_F(Devices, RequestsHaveKeysWhereWindowsAreOfTypeTwoAlone) {
+TEST_F(Devices, Type2WindowsAloneSufficeForRequestKeys) {
   mock_hca::Profile one = mock_hca::mlx5();
   one.windows_type_1 = false;
   open({one});
@@ -98,7 +99,7 @@ TEST_F(Devices, RequestsHaveKeysWhereWindowsAreOfTypeTwoAlone) {
 }
 
 // Re-registering memory takes only system calls and no packets, so packet loss cannot break it.
-TEST_F(Devices, WherePacketsAreLostRegistrationsBreakNothing) {
+TEST_F(Devices, RegistrationsSurvivePacketLoss) {
   for (const Invalidation how : {Invalidation::windows, Invalidation::registration}) {
     verbs::VerbsOptions options;
     options.invalidation = how;
@@ -109,7 +110,7 @@ TEST_F(Devices, WherePacketsAreLostRegistrationsBreakNothing) {
   }
 }
 
-TEST_F(Devices, OnlyTheDevicesOfTheAddressesAreLookedAt) {
+TEST_F(Devices, OnlyDevicesOfTheAddressesAreExamined) {
   verbs::VerbsOptions options;
   options.addresses = {kSecond};
   open({mock_hca::mlx5(), mock_hca::rxe()}, options);
@@ -117,7 +118,7 @@ TEST_F(Devices, OnlyTheDevicesOfTheAddressesAreLookedAt) {
   EXPECT_TRUE(server.fabric->capabilities().send_invalidate_is_slow);
 }
 
-TEST_F(Devices, OnlyTheNamedDeviceIsLookedAt) {
+TEST_F(Devices, OnlyTheNamedDeviceIsExamined) {
   verbs::VerbsOptions options;
   options.device = "mlx5_0";
   open({mock_hca::mlx5(), mock_hca::rxe(), mock_hca::bnxt_re()}, options);
@@ -125,14 +126,14 @@ TEST_F(Devices, OnlyTheNamedDeviceIsLookedAt) {
   EXPECT_FALSE(server.fabric->capabilities().send_invalidate_is_slow);
 }
 
-TEST_F(Devices, WhereAnyAddressIsListenedOnAllAreLookedAt) {
+TEST_F(Devices, AllDevicesAreExaminedForTheAnyAddress) {
   verbs::VerbsOptions options;
   options.addresses = {"0.0.0.0", kSecond};
   open({mock_hca::mlx5(), mock_hca::rxe()}, options);
   EXPECT_TRUE(fresh_keys_protect(server.fabric->capabilities()));
 }
 
-TEST_F(Devices, AMessageFitsAllOfThem) {
+TEST_F(Devices, MaximumMessageFitsAllDevices) {
   mock_hca::Profile little = mock_hca::mlx5();
   little.name = "mlx5_1";
   little.max_message = 4096;
@@ -140,7 +141,7 @@ TEST_F(Devices, AMessageFitsAllOfThem) {
   EXPECT_EQ(server.fabric->capabilities().max_message, 4096U);
 }
 
-TEST_F(Devices, AnAdapterThatCannotCarryRtrsIsRefused) {
+TEST_F(Devices, AdapterThatCannotCarryRtrsIsRefused) {
   mock_hca::Profile shallow = mock_hca::mlx5(), narrow = mock_hca::mlx5();
   shallow.max_qp_wr = 63;
   narrow.max_sge = 1;
@@ -156,7 +157,7 @@ TEST_F(Devices, AnAdapterThatCannotCarryRtrsIsRefused) {
   }
 }
 
-TEST_F(Devices, AnAdapterWithoutWindowsRefusesThemToNobodyElse) {
+TEST_F(Devices, AdapterWithoutWindowsDoesNotDisableThemElsewhere) {
   verbs::VerbsOptions options;
   options.invalidation = Invalidation::windows;
   open({mock_hca::mlx5(), mock_hca::bnxt_re()}, options);
@@ -170,17 +171,17 @@ TEST_F(Devices, AnAdapterWithoutWindowsRefusesThemToNobodyElse) {
   EXPECT_EQ(mock_hca::held(0).windows, 1U);
 }
 
-TEST_F(Devices, WithoutWindowsKeysAreNotTakenBackAndThatIsSaidOnce) {
+TEST_F(Devices, MissingInvalidationIsLoggedOnce) {
   open({mock_hca::bnxt_re()});
   EXPECT_FALSE(server.fabric->capabilities().invalidation);
   listen(kFirst);
   EXPECT_EQ(warnings_of("keys are not invalidated"), 1U);
   connect_both_ends(kFirst);
   EXPECT_EQ(warnings_of("keys are not invalidated"), 1U);
-  EXPECT_FALSE(client.logged("keys are not invalidated")) << "nobody writes to it by keys that live on";
+  EXPECT_FALSE(client.logged("keys are not invalidated")) << "only a listening fabric warns";
 }
 
-TEST_F(Devices, RegistrationsTakeKeysBackWhenAskedForByName) {
+TEST_F(Devices, RegistrationsInvalidateKeysIfRequestedByName) {
   verbs::VerbsOptions options;
   options.invalidation = Invalidation::registration;
   open({mock_hca::bnxt_re()}, options);
@@ -190,20 +191,20 @@ TEST_F(Devices, RegistrationsTakeKeysBackWhenAskedForByName) {
   EXPECT_EQ(warnings_of(""), 0U);
 }
 
-TEST_F(Devices, TheModeOfADeviceIsLoggedWhereItListens) {
+TEST_F(Devices, InvalidationModeOfAListeningDeviceIsLogged) {
   open({mock_hca::mlx5()});
   listen(kFirst);
   EXPECT_TRUE(server.logged("mlx5_0: keys can be invalidated by memory windows"));
 }
 
-TEST_F(Devices, SendWithInvalidateIsOfAdaptersThatSayTheyHaveIt) {
+TEST_F(Devices, SendWithInvalidateNeedsTheDeviceFlag) {
   mock_hca::Profile old = mock_hca::mlx5();
   old.send_invalidate = false;
   open({old});
   EXPECT_FALSE(server.fabric->capabilities().send_invalidate);
 }
 
-// Sessions of one server over two adapters.
+// Sessions with one server over two adapters.
 class Sessions : public Devices {
  protected:
   static constexpr std::uint16_t kDepth = 8;
@@ -273,7 +274,7 @@ class Sessions : public Devices {
   std::unique_ptr<Server> server_;
 };
 
-TEST_F(Sessions, EachHasTheKeysThatItsDeviceIsGoodFor) {
+TEST_F(Sessions, EachSessionUsesTheKeysThatSuitItsDevice) {
   open({mock_hca::mlx5(), mock_hca::rxe(), mock_hca::bnxt_re()});
   serve(false);
   EXPECT_EQ(windows_of_session(kFirst, 0), kDepth);
@@ -282,7 +283,7 @@ TEST_F(Sessions, EachHasTheKeysThatItsDeviceIsGoodFor) {
   EXPECT_EQ(warnings_of("keys are not invalidated"), 1U);
 }
 
-TEST_F(Sessions, WhatIsAskedForEverywhereIsDoneEverywhere) {
+TEST_F(Sessions, AlwaysInvalidateAppliesToEveryDevice) {
   open({mock_hca::mlx5(), mock_hca::rxe(), mock_hca::bnxt_re()});
   serve(true);
   EXPECT_EQ(windows_of_session(kFirst, 0), kDepth);
@@ -292,7 +293,7 @@ TEST_F(Sessions, WhatIsAskedForEverywhereIsDoneEverywhere) {
 }
 
 // Each adapter numbers its keys independently, so requests on different paths may have equal rkeys.
-TEST_F(Sessions, AKeyThatAServerKillsIsOneOfTheConnectionThatSaysSo) {
+TEST_F(Sessions, InvalidatedKeyBelongsToTheReportingConnection) {
   mock_hca::Profile second = mock_hca::mlx5();
   second.name = "mlx5_1";
   open({mock_hca::mlx5(), second});

@@ -49,7 +49,7 @@ TEST_F(DisconnectTest, EarlyDisconnectIsSentOnceThePeerHasConnected) {
   poll_both();
 }
 
-TEST_F(DisconnectTest, WhoLeavesEarlyAnswersAPeerThatLeavesToo) {
+TEST_F(DisconnectTest, EarlyDisconnectAnswersThePeersDisconnect) {
   start();
   mock_hca::lose_next_rtu();
   const std::uint32_t request = ask();
@@ -75,7 +75,7 @@ TEST_F(DisconnectTest, DisconnectWaitsAtLeastTenSeconds) {
   EXPECT_EQ(client.fabric->stats().unconfirmed_disconnects, 0U);
 }
 
-TEST_F(DisconnectTest, AConnectionThatWasGivenUpHoldsItsNumberToo) {
+TEST_F(DisconnectTest, TimedOutHandshakeKeepsItsNumberInTimewait) {
   start({mlx5_reusing_numbers()});
   mock_hca::lose_next_rtu();
   connect_both_ends(kAddress);
@@ -86,14 +86,14 @@ TEST_F(DisconnectTest, AConnectionThatWasGivenUpHoldsItsNumberToo) {
   const std::size_t with = mock_hca::objects();
   client.fabric->disconnect(kNear);
   poll_both();
-  EXPECT_EQ(mock_hca::objects() + 1, with) << "its receives are gone, its number is not";
+  EXPECT_EQ(mock_hca::objects() + 1, with) << "its receives are freed, its number is not";
   mock_hca::end_timewait();
   poll_both();
   server.fabric->disconnect(kFar);
   poll_both();
 }
 
-TEST_F(DisconnectTest, TooMuchDataIsNoRequest) {
+TEST_F(DisconnectTest, TooMuchDataFailsTheConnect) {
   start();
   const std::size_t most = client.fabric->capabilities().connect_data;
   ask_with(data(most + 1));
@@ -104,15 +104,15 @@ TEST_F(DisconnectTest, TooMuchDataIsNoRequest) {
   EXPECT_TRUE(until([&] { return server.side->count(Kind::connect_requested) != 0; }));
 }
 
-TEST_F(DisconnectTest, TooMuchDataIsNoAnswer) {
+TEST_F(DisconnectTest, TooMuchDataFailsTheAccept) {
   start();
   const std::uint32_t request = ask();
   server.fabric->accept(request, kFar, params(), data(server.fabric->capabilities().accept_data + 1U));
   EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::post_failed);
-  EXPECT_EQ(take(client, Kind::connect_failed, kNear).reason, Reason::rejected) << "and does not wait";
+  EXPECT_EQ(take(client, Kind::connect_failed, kNear).reason, Reason::rejected) << "the client does not wait";
 }
 
-TEST_F(DisconnectTest, ARejectionHasAllOfItsDataOrNone) {
+TEST_F(DisconnectTest, RejectionCarriesAllOfItsDataOrNone) {
   for (const std::size_t more : {0U, 1U}) {
     start();
     const std::size_t bytes = server.fabric->capabilities().reject_data + more;
@@ -126,8 +126,9 @@ TEST_F(DisconnectTest, ARejectionHasAllOfItsDataOrNone) {
   }
 }
 
-// The server process ended while the request was pending, so its kernel rejects without private data.
-TEST_F(DisconnectTest, ARejectionOfZerosHasNoData) {
+// The server process ended while the connect request was pending, so the kernel of its host rejects it
+// without private data.
+TEST_F(DisconnectTest, RejectionWithOnlyZerosHasNoData) {
   start();
   rdma_event_channel* const channel = rdma_create_event_channel();
   rdma_cm_id* id = nullptr;
@@ -153,21 +154,21 @@ TEST_F(DisconnectTest, ARejectionOfZerosHasNoData) {
   rdma_destroy_event_channel(channel);
 }
 
-TEST_F(DisconnectTest, NobodyListensOnLoopback) {
+TEST_F(DisconnectTest, ListenOnLoopbackFails) {
   start();
   EXPECT_EQ(server.fabric->listen({.source = {}, .destination = "127.0.0.1", .port = 0}), Errc::bad_address);
 }
 
 // Uses a separate reject code, because Linux's client takes code 28 (consumer reject) for a response with
 // data.
-TEST_F(DisconnectTest, ARejectionWithoutDataIsNoneOfAConsumer) {
+TEST_F(DisconnectTest, RejectionWithoutDataIsNotAConsumerReject) {
   start();
   server.fabric->reject(ask(), {});
   EXPECT_EQ(take(client, Kind::connect_failed, kNear).text, "");
   EXPECT_FALSE(client.logged("(reason 28)"));
 }
 
-TEST_F(DisconnectTest, AfterLeavingNothingIsToldButThat) {
+TEST_F(DisconnectTest, OnlyTheCloseIsReportedAfterADisconnect) {
   start();
   ask_with(data(client.fabric->capabilities().connect_data + 1U));
   client.fabric->disconnect(kNear);
@@ -175,7 +176,7 @@ TEST_F(DisconnectTest, AfterLeavingNothingIsToldButThat) {
   EXPECT_EQ(client.count(Kind::connect_failed, kNear), 0U);
 }
 
-TEST_F(DisconnectTest, ARequestWhosePeerLeftIsAccepted) {
+TEST_F(DisconnectTest, AcceptAfterThePeerLeftReportsLoss) {
   start();
   const std::uint32_t request = ask();
   client.fabric->disconnect(kNear);
@@ -184,7 +185,7 @@ TEST_F(DisconnectTest, ARequestWhosePeerLeftIsAccepted) {
   EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::peer_closed);
 }
 
-TEST_F(DisconnectTest, ARequestGoesWithItsDevice) {
+TEST_F(DisconnectTest, RequestIsLostWithItsDevice) {
   start();
   const std::uint32_t request = ask();
   EXPECT_NE(server.fabric->describe_request(request), "");
@@ -196,7 +197,7 @@ TEST_F(DisconnectTest, ARequestGoesWithItsDevice) {
   EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::peer_closed);
 }
 
-TEST_F(DisconnectTest, OnlyTheDeviceThatIsNamedIsConnectedOver) {
+TEST_F(DisconnectTest, OnlyTheNamedDeviceIsUsedForConnections) {
   verbs::VerbsOptions options;
   options.device = "mlx5_0";
   start({mock_hca::mlx5(), second()}, options);
@@ -206,7 +207,7 @@ TEST_F(DisconnectTest, OnlyTheDeviceThatIsNamedIsConnectedOver) {
 }
 
 // The device reports the failure only through an asynchronous event.
-TEST_F(DisconnectTest, FailedQueuePairIsNoRemovedDevice) {
+TEST_F(DisconnectTest, FailedQueuePairIsNotReportedAsRemovedDevice) {
   start();
   connect_both_ends(kAddress);
   ASSERT_TRUE(carries());
@@ -221,7 +222,7 @@ TEST_F(DisconnectTest, FailedQueuePairIsNoRemovedDevice) {
 }
 
 // Posted work fails because the peer has disconnected.
-TEST_F(DisconnectTest, ErrorAfterADisconnectCountsAsTheDisconnect) {
+TEST_F(DisconnectTest, ErrorAfterTheDisconnectOfThePeerIsReportedAsDisconnect) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.gives_up_after = 0;
   start({profile});
@@ -233,7 +234,7 @@ TEST_F(DisconnectTest, ErrorAfterADisconnectCountsAsTheDisconnect) {
   work.op = WorkRequest::Op::write_imm;
   ASSERT_EQ(client.fabric->post(std::span(&work, 1)), 1U);
   client.fabric
-      ->try_wait();  // posts to the device, and makes the next poll read the connection manager first
+      ->try_wait();  // posts to the device and makes the next poll read connection manager events first
   mock_hca::tick();
   EXPECT_EQ(take(client, Kind::connection_lost, kNear).reason, Reason::peer_closed);
 }
@@ -263,7 +264,7 @@ TEST_F(DisconnectTest, UnreportedLossPreventsSleep) {
   EXPECT_EQ(end->fabric->poll(now, one), 1U);
 }
 
-TEST_F(DisconnectTest, WhoSleptLooksAtEverything) {
+TEST_F(DisconnectTest, FirstPollAfterSleepChecksEverything) {
   start();
   connect_both_ends(kAddress);
   poll_both();
@@ -274,7 +275,7 @@ TEST_F(DisconnectTest, WhoSleptLooksAtEverything) {
   EXPECT_TRUE(server.logged("port 1 is down"));
 }
 
-TEST_F(DisconnectTest, ASourceOfAnotherFamilyIsNone) {
+TEST_F(DisconnectTest, SourceOfAnotherAddressFamilyIsRefused) {
   start();
   client.fabric->connect(
       kNear, {.source = "2001:db8::1", .destination = kAddress, .port = server.fabric->listening_port()},
@@ -283,7 +284,7 @@ TEST_F(DisconnectTest, ASourceOfAnotherFamilyIsNone) {
 }
 
 // Both names are looked up concurrently, and no adapter reaches the address.
-TEST_F(DisconnectTest, TwoNamesMayBeAskedForAtATime) {
+TEST_F(DisconnectTest, TwoNamesAreResolvedConcurrently) {
   start();
   for (const ConKey key : {kNear, kNearAgain})
     client.fabric->connect(key, {.source = {}, .destination = "localhost", .port = 1}, params(), {});
@@ -296,7 +297,8 @@ TEST_F(DisconnectTest, TwoNamesMayBeAskedForAtATime) {
     EXPECT_EQ(take(client, Kind::connect_failed, key).reason, Reason::address_unresolved);
 }
 
-// A poll whose array cannot take all events comes in between.
+// Two connects have failed, and the first poll() has room for one event only. The disconnect of one
+// connection must not drop the event of the other one.
 TEST_F(DisconnectTest, DisconnectKeepsEventsOfOtherConnections) {
   start();
   const auto too_much = data(client.fabric->capabilities().connect_data + 1U);
@@ -310,7 +312,7 @@ TEST_F(DisconnectTest, DisconnectKeepsEventsOfOtherConnections) {
   EXPECT_EQ(client.count(Kind::connection_closed, kNear), 1U);
 }
 
-TEST_F(DisconnectTest, WhatIsPostedBeforeThereIsAConnectionWaitsForIt) {
+TEST_F(DisconnectTest, PostBeforeTheConnectionIsUpAcceptsNothing) {
   start();
   const auto posted = [&] {
     WorkRequest work;
@@ -320,7 +322,7 @@ TEST_F(DisconnectTest, WhatIsPostedBeforeThereIsAConnectionWaitsForIt) {
   };
   ask_with();
   EXPECT_EQ(posted(), 0U);
-  for (unsigned i = 0; i < 80; ++i) poll(client);  // its request has reached the server
+  for (unsigned i = 0; i < 80; ++i) poll(client);  // the request reaches the server
   EXPECT_EQ(posted(), 0U);
   SeenEvent request;
   ASSERT_TRUE(until([&] { return server.side->take(Kind::connect_requested, request); }));
@@ -331,7 +333,7 @@ TEST_F(DisconnectTest, WhatIsPostedBeforeThereIsAConnectionWaitsForIt) {
   take(server, Kind::imm_received, kFar);
 }
 
-TEST_F(DisconnectTest, AConnectionThatWasLostBeforeItsAnswerIsNotAccepted) {
+TEST_F(DisconnectTest, ConnectionLostBeforeItsAcceptIsRejected) {
   start();
   const std::uint32_t request = ask();
   server.fabric->accept(request, kFar, params(), {});
@@ -346,7 +348,7 @@ TEST_F(DisconnectTest, AConnectionThatWasLostBeforeItsAnswerIsNotAccepted) {
 }
 
 // Both ends name the connection "client > server".
-TEST_F(DisconnectTest, BothEndsDescribeAConnectionAlike) {
+TEST_F(DisconnectTest, BothEndsDescribeAConnectionEqually) {
   start();
   connect_both_ends(kAddress);
   const std::string name = client.fabric->describe(kNear);
@@ -360,7 +362,7 @@ TEST_F(DisconnectTest, BothEndsDescribeAConnectionAlike) {
 }
 
 // The host is the address without the port, because connection limits apply per host.
-TEST_F(DisconnectTest, ARequestTellsTheHostThatItComesFrom) {
+TEST_F(DisconnectTest, RequestIdentifiesItsHost) {
   start();
   const std::uint16_t port = server.fabric->listening_port();
   listen("2001:db8::1");

@@ -1,4 +1,5 @@
-// Events that the connection manager and real devices report, but soft-RoCE in a quiet lab never does.
+// Events that the connection manager and real devices report, but that soft-RoCE does not report in an
+// undisturbed lab.
 #include <algorithm>
 
 #include "conformance/adapters/test_two_ends.hpp"
@@ -19,7 +20,7 @@ class Events : public TwoEndsBothWays {
 };
 INSTANTIATE_TEST_SUITE_P(MockHca, Events, kBothWays, param_name);
 
-TEST_P(Events, AListenerFollowsABondThatFailsOver) {
+TEST_P(Events, ListenerFollowsABondFailover) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
   const std::uint16_t port = server.fabric->listening_port();
   mock_hca::fail_over(0, 1);
@@ -34,7 +35,7 @@ TEST_P(Events, AListenerFollowsABondThatFailsOver) {
   leave(kNearAgain, kFarAgain);
 }
 
-TEST_P(Events, ABondWithoutASecondDeviceIsListenedOnWhenItHasOne) {
+TEST_P(Events, ListenerResumesWhenTheDeviceOfABondReturns) {
   open({mock_hca::mlx5(), second()});
   listen(kAddress);
   mock_hca::fail_over(0, 1);
@@ -48,7 +49,7 @@ TEST_P(Events, ABondWithoutASecondDeviceIsListenedOnWhenItHasOne) {
   leave();
 }
 
-TEST_P(Events, ABondComesBackToADeviceThatWasChangedMeanwhile) {
+TEST_P(Events, BondReturnsToAReplacedDevice) {
   open({mock_hca::mlx5(), second()});
   listen(kAddress);
   mock_hca::fail_over(0, 1);
@@ -64,7 +65,7 @@ TEST_P(Events, ABondComesBackToADeviceThatWasChangedMeanwhile) {
   leave();
 }
 
-TEST_P(Events, APeerWithAnotherHardwareAddressIsLostAndComesAgain) {
+TEST_P(Events, ChangedPeerHardwareAddressEndsTheConnection) {
   ASSERT_NO_FATAL_FAILURE(connected());
   mock_hca::change_neighbour(0);
   EXPECT_EQ(take(client, Kind::connection_lost, kNear).reason, Reason::transport_error);
@@ -77,7 +78,7 @@ TEST_P(Events, APeerWithAnotherHardwareAddressIsLostAndComesAgain) {
   leave(kNearAgain, kFarAgain);
 }
 
-TEST_P(Events, AStaleRejectionFailsTheAttemptAndTheNextIsTaken) {
+TEST_P(Events, AttemptAfterAStaleRejectSucceeds) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   mock_hca::reject_as_stale(1);
@@ -92,7 +93,7 @@ TEST_P(Events, AStaleRejectionFailsTheAttemptAndTheNextIsTaken) {
 }
 
 // One end disconnects and the other follows, or both disconnect at the same time.
-TEST_P(Events, ANumberInTimewaitIsNotUsedAgain) {
+TEST_P(Events, NumberInTimewaitIsNotReused) {
   for (const bool at_once : {false, true}) {
     ASSERT_NO_FATAL_FAILURE(connected({mlx5_reusing_numbers()}));
     const auto part = [&](ConKey near, ConKey far) {
@@ -122,7 +123,7 @@ TEST_P(Events, ANumberInTimewaitIsNotUsedAgain) {
   }
 }
 
-TEST_P(Events, TimewaitOfWhoFollowsIsNoFarewellThatNobodyAnswered) {
+TEST_P(Events, TimewaitDoesNotCountAsUnconfirmedDisconnect) {
   ASSERT_NO_FATAL_FAILURE(connected({mlx5_reusing_numbers()}));
   client.fabric->disconnect(kNear);
   take(server, Kind::connection_lost, kFar);
@@ -134,19 +135,19 @@ TEST_P(Events, TimewaitOfWhoFollowsIsNoFarewellThatNobodyAnswered) {
             0U);
 }
 
-TEST_P(Events, TimewaitThatNeverEndsIsGivenUp) {
+TEST_P(Events, EndlessTimewaitIsGivenUp) {
   ASSERT_NO_FATAL_FAILURE(connected({mlx5_reusing_numbers()}));
   leave();
   const std::size_t with = mock_hca::objects();
   now += seconds(10);
   poll_both();
-  EXPECT_EQ(mock_hca::objects(), with - 4) << "at each end a queue pair and an identifier";
+  EXPECT_EQ(mock_hca::objects(), with - 4) << "a queue pair and an identifier at each end";
   EXPECT_EQ(client.fabric->stats().unconfirmed_disconnects + server.fabric->stats().unconfirmed_disconnects,
             0U);
 }
 
 // The connection has already been freed; AddressSanitizer would report a use of it.
-TEST_P(Events, AnEventOfAQueuePairInTimewaitNamesNobody) {
+TEST_P(Events, EventOfAQueuePairInTimewaitIsIgnored) {
   ASSERT_NO_FATAL_FAILURE(connected({mlx5_reusing_numbers()}));
   leave();
   mock_hca::raise_on_last_queue_pair(IBV_EVENT_COMM_EST);
@@ -160,7 +161,7 @@ TEST_P(Events, AnEventOfAQueuePairInTimewaitNamesNobody) {
   leave(kNearAgain, kFarAgain);
 }
 
-TEST_P(Events, ADeviceThatGoesTakesTimewaitAlong) {
+TEST_P(Events, RemovedDeviceEndsTimewait) {
   ASSERT_NO_FATAL_FAILURE(connected({mlx5_reusing_numbers()}));
   leave();
   mock_hca::take_out(0);
@@ -170,7 +171,7 @@ TEST_P(Events, ADeviceThatGoesTakesTimewaitAlong) {
 
 // If the final handshake message (RTU) is lost, the first data establishes the connection at the accepting
 // side.
-TEST_P(Events, DataMakesUpForALostLastWordOfConnecting) {
+TEST_P(Events, DataEstablishesAConnectionWhoseRtuWasLost) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   mock_hca::lose_next_rtu();
@@ -184,7 +185,7 @@ TEST_P(Events, DataMakesUpForALostLastWordOfConnecting) {
   EXPECT_EQ(server.fabric->stats().unconfirmed_disconnects, 0U);
 }
 
-TEST_P(Events, TheDeviceSaysThatDataCameBeforeTheLastWordOfConnecting) {
+TEST_P(Events, CommEstEventEstablishesAConnectionWhoseRtuWasLost) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   mock_hca::lose_next_rtu();
@@ -197,7 +198,7 @@ TEST_P(Events, TheDeviceSaysThatDataCameBeforeTheLastWordOfConnecting) {
   leave();
 }
 
-TEST_P(Events, WithoutThatWordAndWithoutDataBothEndsLoseTheConnection) {
+TEST_P(Events, LostRtuWithoutDataEndsTheConnection) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   mock_hca::lose_next_rtu();
@@ -212,7 +213,7 @@ TEST_P(Events, WithoutThatWordAndWithoutDataBothEndsLoseTheConnection) {
   EXPECT_EQ(client.fabric->stats().unconfirmed_disconnects, 0U);
 }
 
-TEST_P(Events, AQueueThatIsOverrunEndsItsConnection) {
+TEST_P(Events, OverrunQueueEndsItsConnection) {
   ASSERT_NO_FATAL_FAILURE(connected());
   mock_hca::overrun_last_queue();
   EXPECT_TRUE(until([&] {
@@ -246,7 +247,7 @@ TEST_P(Events, WindowsOfInvalidatedKeysAreReused) {
 }
 
 // A peer without receives blocks the send queue, including the bind of a window in it.
-TEST_P(Events, AWindowOutlivesTheWorkThatBindsIt) {
+TEST_P(Events, WindowIsKeptUntilItsBindCompletes) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::hostile(mock_hca::mlx5())}));
   const auto region = client.fabric->allocate(4096);
   ASSERT_TRUE(region);
@@ -261,7 +262,7 @@ TEST_P(Events, AWindowOutlivesTheWorkThatBindsIt) {
 
 // The response proves that the bind executed, because the request was posted behind it. So the window may be
 // freed although the bind's own completion is not known yet.
-TEST_P(Events, TheKeyOfARequestThatWasAnsweredIsDeadWhenItIsGivenBack) {
+TEST_P(Events, ReleasedKeyOfAnAnsweredRequestGrantsNoAccess) {
   ASSERT_NO_FATAL_FAILURE(connected());
   const auto region = client.fabric->allocate(4096);
   const auto source = server.fabric->allocate(4096);
@@ -286,8 +287,9 @@ TEST_P(Events, TheKeyOfARequestThatWasAnsweredIsDeadWhenItIsGivenBack) {
   leave();
 }
 
-// With ack timeout 17 and 6 retries the device fails pending work after 3.76 s. Without work it never would.
-TEST_P(Events, APortThatStaysDownEndsItsConnectionsWhenTheDeviceWouldGiveUp) {
+// With ack timeout 17 and 6 retries the device fails pending work after 3.76 s. Without pending work it
+// reports nothing.
+TEST_P(Events, DownPortEndsItsConnectionsAfterTheRetryTime) {
   ASSERT_NO_FATAL_FAILURE(connected());
   mock_hca::set_port(0, false);
   poll_both();
@@ -313,7 +315,7 @@ TEST_P(Events, APortThatStaysDownEndsItsConnectionsWhenTheDeviceWouldGiveUp) {
   leave(kNearAgain, kFarAgain);
 }
 
-TEST_P(Events, APortThatIsBackInTimeEndsNothing) {
+TEST_P(Events, PortThatReturnsInTimeEndsNoConnection) {
   ASSERT_NO_FATAL_FAILURE(connected());
   for (unsigned i = 0; i < 5; ++i) {
     mock_hca::set_port(0, false);
@@ -329,7 +331,7 @@ TEST_P(Events, APortThatIsBackInTimeEndsNothing) {
   leave();
 }
 
-TEST_P(Events, APortOfAnotherDeviceEndsNothing) {
+TEST_P(Events, DownPortEndsOnlyConnectionsOfItsDevice) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
   ASSERT_EQ(server.fabric->listen({.source = {}, .destination = "192.0.2.2", .port = 0}), Errc::ok);
   client.fabric->connect(kNearAgain,
@@ -350,7 +352,7 @@ TEST_P(Events, APortOfAnotherDeviceEndsNothing) {
   leave();
 }
 
-TEST_P(Events, WhereTheDeviceNeverGivesUpAPortThatIsDownWaitsForTheHeartbeat) {
+TEST_P(Events, DownPortOfADeviceWithUnlimitedRetriesEndsNothing) {
   verbs::VerbsOptions options;
   options.retry_count = 7;
   open({mock_hca::rxe()}, options);
@@ -368,7 +370,7 @@ TEST_P(Events, WhereTheDeviceNeverGivesUpAPortThatIsDownWaitsForTheHeartbeat) {
   leave();
 }
 
-TEST_P(Events, OtherEventsOfADeviceEndNothing) {
+TEST_P(Events, OtherDeviceEventsEndNoConnection) {
   ASSERT_NO_FATAL_FAILURE(connected());
   mock_hca::change_gids(0);
   mock_hca::set_port(0, false);

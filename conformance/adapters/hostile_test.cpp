@@ -76,7 +76,7 @@ void Hostile::take_event(const SeenEvent& event, End& end, ConnectionsByNumber& 
   }
   ASSERT_EQ(own.count(event.key.con), 1U);
   One& one = own[event.key.con];
-  ASSERT_EQ(one.closed, 0U) << "after its end";
+  ASSERT_EQ(one.closed, 0U) << "an event after ConnectionClosed";
   switch (event.kind) {
     case Kind::connected:
       EXPECT_FALSE(one.up || one.ended);
@@ -94,7 +94,7 @@ void Hostile::take_event(const SeenEvent& event, End& end, ConnectionsByNumber& 
       break;
     case Kind::connect_failed:
     case Kind::connection_lost:
-      EXPECT_FALSE(one.ended) << "told twice";
+      EXPECT_FALSE(one.ended) << "the end was reported twice";
       ++(event.kind == Kind::connect_failed ? failed : lost);
       one.ended = true;
       one.up = false;
@@ -152,7 +152,7 @@ void Hostile::post_one(End& end, ConnectionsByNumber& own) {
 void Hostile::disconnect_one(End& end, ConnectionsByNumber& own) {
   std::uint16_t con = 0;
   One* const one = any_of(own, con);
-  // Always disconnects a lost connection, and a working one with probability 1/4.
+  // Disconnects a lost connection in any case, and a working one with probability 1/4.
   if (one == nullptr || (!one->ended && pick(4) != 0)) return;
   one->left = true;
   one->up = false;
@@ -268,7 +268,7 @@ void Hostile::play(std::uint64_t chosen) {
 
   // Each connection must close exactly once, and service must resume when all devices and ports are back.
   for (unsigned i = 0; i < 6; ++i)
-    end_all(), turn(20);  // also closes connections that are accepted meanwhile
+    end_all(), turn(20);  // also closes connections that are accepted in the meantime
   for (const ConnectionsByNumber* side : {&near, &far})
     for (const auto& [con, one] : *side) EXPECT_EQ(one.closed, 1U) << con;
   for (std::size_t i = 0; i < 2; ++i) {
@@ -281,7 +281,7 @@ void Hostile::play(std::uint64_t chosen) {
   connect_one();
   // A fabric reads kernel events only every 32nd poll.
   turn(150);
-  ASSERT_EQ(far.size(), 1U) << "nobody listens";
+  ASSERT_EQ(far.size(), 1U) << "the server does not listen";
   EXPECT_TRUE(near.begin()->second.up);
   post_one(client, near);
   turn(100);
@@ -293,7 +293,7 @@ void Hostile::play(std::uint64_t chosen) {
   close();
 }
 
-TEST_F(Hostile, EachConnectionEndsOnceAndTheServiceComesBack) {
+TEST_F(Hostile, EachConnectionClosesOnceAndServiceResumes) {
   const auto [first, last] = seeds();
   for (std::uint64_t one = first; one <= last && !HasFailure(); ++one) {
     SCOPED_TRACE("seed " + std::to_string(one));
@@ -304,7 +304,7 @@ TEST_F(Hostile, EachConnectionEndsOnceAndTheServiceComesBack) {
     for (const std::string& problem : mock_hca::problems()) ADD_FAILURE() << problem;
     EXPECT_EQ(mock_hca::objects(), 0U);
   }
-  // The test is useless if too little happens.
+  // Without enough events of each kind, the test would prove nothing.
   const std::uint64_t count = last - first + 1;
   if (count < 100) return;
   EXPECT_GT(connected, 3 * count);

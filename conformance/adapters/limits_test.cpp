@@ -43,7 +43,7 @@ class LimitsOf : public TwoEndsBothWays {
     one.key_depth = keys;
     return one;
   }
-  // Sends a message of this size from the client; true if it arrives.
+  // Sends a message of this size from the client. Returns true if the message arrives.
   bool says(std::size_t bytes) {
     const std::vector<std::byte> text(bytes, std::byte{7});
     WorkRequest work;
@@ -62,27 +62,27 @@ class LimitsOf : public TwoEndsBothWays {
 };
 INSTANTIATE_TEST_SUITE_P(MockHca, LimitsOf, kBothWays, param_name);
 
-TEST_P(LimitsOf, TheDepthIsThatOfAQueueOfBindings) {
+TEST_P(LimitsOf, SendDepthAllowsForBinds) {
   open({mock_hca::mlx5()});
   // A send queue of 2 MiB holds 6,553 work requests of 320 bytes.
   EXPECT_EQ(server.fabric->capabilities().max_send_depth, 6553U);
 }
 
-TEST_P(LimitsOf, AllOfASendQueueCanBeHadWhereNoKeysDie) {
+TEST_P(LimitsOf, WholeSendQueueIsUsableWithoutInvalidation) {
   open({mock_hca::irdma()});
   EXPECT_EQ(server.fabric->capabilities().max_send_depth, 4096U);
   connect_with(depths(4096, 0));
   EXPECT_TRUE(carries());
 }
 
-TEST_P(LimitsOf, NoConnectionFailsForItsKeys) {
+TEST_P(LimitsOf, ManyKeysDoNotFailAConnection) {
   open({mock_hca::mlx5()});
   connect_with(depths(4096, 8192));
   EXPECT_TRUE(carries());
   EXPECT_FALSE(server.logged("holds 6553"));
 }
 
-TEST_P(LimitsOf, ADepthThatAnAdapterHasNotIsLessAndNoConnectionFails) {
+TEST_P(LimitsOf, ExcessiveDepthIsReducedAndLogged) {
   open({mock_hca::mlx5()});
   connect_with(depths(6553, 8192));
   EXPECT_TRUE(carries());
@@ -92,15 +92,15 @@ TEST_P(LimitsOf, ADepthThatAnAdapterHasNotIsLessAndNoConnectionFails) {
   EXPECT_EQ(told, 1U);
 }
 
-TEST_P(LimitsOf, KeysDoNotTakeInlineDataAway) {
+TEST_P(LimitsOf, KeysDoNotReduceInlineData) {
   open({mock_hca::mlx5()});
   connect_with(depths(4096, 4096));
   EXPECT_GE(mock_hca::last_granted().max_inline_data, 96U);
   EXPECT_TRUE(carries());
 }
 
-// The size matters because a Linux client opens a connection per CPU.
-TEST_P(LimitsOf, TheQueueOfAConnectionOfTheDefaultDepthTakesHalfAMebibyte) {
+// A Linux client opens a connection per CPU, so the memory per connection matters.
+TEST_P(LimitsOf, SendQueueOfDefaultDepthTakesHalfAMebibyte) {
   open({mock_hca::mlx5()});
   connect_with(depths(3 * 512 + 32, 2 * 512));
   constexpr std::uint32_t kBytesEach = 320;
@@ -108,7 +108,7 @@ TEST_P(LimitsOf, TheQueueOfAConnectionOfTheDefaultDepthTakesHalfAMebibyte) {
   EXPECT_TRUE(carries());
 }
 
-TEST_P(LimitsOf, WhatIsGrantedInlineIsUsed) {
+TEST_P(LimitsOf, AllGrantedInlineDataIsUsed) {
   open({mock_hca::mlx5()});
   connect_with(depths(64, 0));
   EXPECT_EQ(mock_hca::last_granted().max_inline_data, 124U);
@@ -117,13 +117,13 @@ TEST_P(LimitsOf, WhatIsGrantedInlineIsUsed) {
   EXPECT_EQ(regions(), before);
 }
 
-TEST_P(LimitsOf, LittleInlineDataIsTakenWhereThereIsNoMore) {
+TEST_P(LimitsOf, SmallInlineLimitIsAccepted) {
   open({little_inline(64)});
   connect_with(depths(64, 0));
   EXPECT_EQ(mock_hca::last_granted().max_inline_data, 64U);
 }
 
-TEST_P(LimitsOf, WithoutInlineDataMessagesNeedNoNewRegistration) {
+TEST_P(LimitsOf, MessagesWithoutInlineDataNeedNoNewRegistration) {
   open({mock_hca::hfi1()});
   connect_with(depths(64, 0), 32);
   ASSERT_TRUE(says(96));
@@ -132,8 +132,8 @@ TEST_P(LimitsOf, WithoutInlineDataMessagesNeedNoNewRegistration) {
   EXPECT_EQ(regions(), before);
 }
 
-// More messages than the send buffers hold at a time.
-TEST_P(LimitsOf, WithoutInlineDataABurstOfMessagesArrives) {
+// Sends more messages than the send buffers hold at a time.
+TEST_P(LimitsOf, BurstOfMessagesArrivesWithoutInlineData) {
   open({mock_hca::hfi1()});
   ConnectionParams wanted = depths(1024, 0);
   wanted.receive_depth = 1024;
@@ -160,7 +160,7 @@ TEST_P(LimitsOf, WithoutInlineDataABurstOfMessagesArrives) {
   }
 }
 
-TEST_P(LimitsOf, AsManyMayAskAtATimeAsTheSystemLets) {
+TEST_P(LimitsOf, ManyConnectRequestsMayBePending) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   constexpr std::uint16_t kMany = 200;
@@ -173,7 +173,7 @@ TEST_P(LimitsOf, AsManyMayAskAtATimeAsTheSystemLets) {
   EXPECT_TRUE(until([&] { return server.side->count(Kind::connect_requested) == kMany; }));
 }
 
-TEST_P(LimitsOf, CompletionsOfFabricsAreSpreadOverTheInterruptsOfAnAdapter) {
+TEST_P(LimitsOf, FabricsUseDifferentCompletionVectors) {
   std::vector<std::size_t> found;
   for (const int vectors : {1, 8}) {
     mock_hca::Profile one = mock_hca::mlx5();
@@ -184,11 +184,11 @@ TEST_P(LimitsOf, CompletionsOfFabricsAreSpreadOverTheInterruptsOfAnAdapter) {
     EXPECT_TRUE(carries());
     close();
   }
-  EXPECT_EQ(found, (std::vector<std::size_t>{1, 2})) << "two fabrics";
+  EXPECT_EQ(found, (std::vector<std::size_t>{1, 2})) << "one vector per fabric";
 }
 
 // docs/fabric.md states this number.
-TEST_P(LimitsOf, TheKeyOfAWindowComesAgainAfter128Renewals) {
+TEST_P(LimitsOf, WindowKeyRepeatsAfter128Renewals) {
   for (const auto& profile : {mock_hca::mlx5(), mock_hca::irdma()}) {
     open({profile});
     connect_with(depths(64, 8));
@@ -231,8 +231,8 @@ class ManyKeys : public LimitsOf {
       keys.push_back(*key);
     }
   }
-  // Sends an immediate to the client. It is queued behind the binds, so its arrival proves that they
-  // executed.
+  // Sends an immediate to the client. The immediate is queued behind the binds, so its arrival proves that
+  // the binds were executed.
   void send_server_immediate() {
     WorkRequest work;
     work.key = kFar;
@@ -268,14 +268,14 @@ class ManyKeys : public LimitsOf {
 };
 INSTANTIATE_TEST_SUITE_P(MockHca, ManyKeys, kBothWays, param_name);
 
-TEST_P(ManyKeys, AllAreGoodForWhoHearsOfThemOverTheConnection) {
+TEST_P(ManyKeys, KeysAreValidOnceAnnouncedOnTheConnection) {
   open_keys();
   send_server_immediate();
   for (std::size_t i = 0; i < kKeys; i += 23) write_through(i);
   write_through(kKeys - 1);
 }
 
-TEST_P(ManyKeys, AllDieAndAreRenewed) {
+TEST_P(ManyKeys, AllKeysCanBeInvalidatedAndRenewed) {
   open_keys();
   for (unsigned round = 0; round < 3; ++round) {
     for (std::size_t i = 0; i < kKeys; ++i) server.fabric->invalidate(kFar, keys[i].id, i);
@@ -295,14 +295,14 @@ TEST_P(ManyKeys, AllDieAndAreRenewed) {
 }
 
 // Keys whose binds still wait for room in the send queue are released.
-TEST_P(ManyKeys, TheyMayBeReleasedBeforeTheyAreMade) {
+TEST_P(ManyKeys, KeysMayBeReleasedBeforeTheirBind) {
   open_keys();
   for (std::size_t i = 0; i < kKeys; i += 2) server.fabric->release_key(keys[i].id);
   send_server_immediate();
   for (std::size_t i = 1; i < kKeys; i += 22) write_through(i);
 }
 
-TEST_P(ManyKeys, TheirRegionMayBeReleasedBeforeTheyAreMade) {
+TEST_P(ManyKeys, RegionMayBeReleasedBeforeTheBindsOfItsKeys) {
   open_keys();
   server.fabric->release(target.id);
   send_server_immediate();

@@ -1,4 +1,4 @@
-// Memory registration, and remote invalidation of windows, if one fabric uses several adapters.
+// Memory registration and remote invalidation of windows, for a fabric that uses several adapters.
 #include <string>
 
 #include "conformance/adapters/test_two_ends.hpp"
@@ -40,7 +40,7 @@ class TwoAdapters : public TwoEnds {
   }
 };
 
-TEST_F(TwoAdapters, MemoryIsRegisteredWhereItIsUsed) {
+TEST_F(TwoAdapters, MemoryIsRegisteredOnlyWithAdaptersThatUseIt) {
   open_both();
   const std::uint64_t before = bytes_at(1);
   const auto memory = server.fabric->allocate(kMiB);
@@ -51,11 +51,11 @@ TEST_F(TwoAdapters, MemoryIsRegisteredWhereItIsUsed) {
   EXPECT_TRUE(writes(kNear, kFar, *source, *key));
   EXPECT_GE(bytes_at(0), kMiB);
   EXPECT_EQ(bytes_at(1), before);
-  EXPECT_TRUE(writes(kNear2, kFar2, *source, *key)) << "it is, when another connection needs it";
+  EXPECT_TRUE(writes(kNear2, kFar2, *source, *key)) << "registered when another connection needs it";
   EXPECT_GE(bytes_at(1), before + kMiB);
 }
 
-TEST_F(TwoAdapters, AConnectRequestRegistersNoMemoryOfOthers) {
+TEST_F(TwoAdapters, NewConnectionRegistersNoExistingMemory) {
   open({mock_hca::mlx5(), second()});
   ASSERT_EQ(server.fabric->listen({.source = {}, .destination = {}, .port = 0}), Errc::ok);
   connect_both_ends("192.0.2.1");
@@ -67,7 +67,7 @@ TEST_F(TwoAdapters, AConnectRequestRegistersNoMemoryOfOthers) {
   EXPECT_TRUE(carries(kNear2, kFar2));
 }
 
-TEST_F(TwoAdapters, AnswersComeFromMemoryThatAConnectionHasNotUsedBefore) {
+TEST_F(TwoAdapters, ResponseCanUseMemoryNewToItsAdapter) {
   open_both();
   const auto memory = server.fabric->allocate(4096);
   const auto target = client.fabric->allocate(4096);
@@ -87,7 +87,7 @@ TEST_F(TwoAdapters, AnswersComeFromMemoryThatAConnectionHasNotUsedBefore) {
   EXPECT_EQ(target->bytes[4095], std::byte{9});
 }
 
-TEST_F(TwoAdapters, AKeyThatCannotBeMadeEndsTheConnectionThatNeedsIt) {
+TEST_F(TwoAdapters, FailedKeyEndsOnlyTheConnectionThatNeedsIt) {
   open_both();
   const auto memory = server.fabric->allocate(4096);
   ASSERT_TRUE(memory);
@@ -100,7 +100,7 @@ TEST_F(TwoAdapters, AKeyThatCannotBeMadeEndsTheConnectionThatNeedsIt) {
   EXPECT_TRUE(carries());
 }
 
-TEST_F(TwoAdapters, MemoryThatCannotBeRegisteredWhereItIsSentFromIsNoFaultOfTheQueuePair) {
+TEST_F(TwoAdapters, FailedRegistrationOfASourceIsReportedAsNoResources) {
   open_both();
   const auto memory = client.fabric->allocate(4096);
   const auto target = server.fabric->allocate(4096);
@@ -122,8 +122,8 @@ TEST_F(TwoAdapters, MemoryThatCannotBeRegisteredWhereItIsSentFromIsNoFaultOfTheQ
   EXPECT_TRUE(carries());
 }
 
-// Two adapters may use equal rkeys.
-TEST_F(TwoAdapters, AKeyThatAPeerKillsIsOneOfTheAdapterThatItCameBy) {
+// Two adapters may use the same rkey for different windows.
+TEST_F(TwoAdapters, InvalidatedKeyBelongsToTheAdapterOfTheConnection) {
   open_both();
   const auto memory = client.fabric->allocate(4096);
   ASSERT_TRUE(memory);
@@ -142,8 +142,8 @@ TEST_F(TwoAdapters, AKeyThatAPeerKillsIsOneOfTheAdapterThatItCameBy) {
   take(client, Kind::key_invalidated, kNear);
   client.fabric->release_key(first.id);
   client.fabric->release_key(second.id);
-  EXPECT_EQ(make(kNear).rkey >> 8, first.rkey >> 8) << "a window that is free serves again";
-  EXPECT_NE(make(kNear2).rkey >> 8, second.rkey >> 8) << "one that is still bound does not";
+  EXPECT_EQ(make(kNear).rkey >> 8, first.rkey >> 8) << "a free window is reused";
+  EXPECT_NE(make(kNear2).rkey >> 8, second.rkey >> 8) << "a bound window is not reused";
 }
 
 }  // namespace

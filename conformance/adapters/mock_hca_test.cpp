@@ -1,4 +1,4 @@
-// Behaviour of adapters that soft-RoCE does not show, and the program errors that in-memory adapters detect.
+// Adapter behaviour that soft-RoCE does not show, and program errors that the in-memory adapters detect.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -41,17 +41,17 @@ std::unique_ptr<FabricPair> make_failing_chains() {
 class AdapterTest : public FabricContract {};
 INSTANTIATE_TEST_SUITE_P(Mlx5, AdapterTest, ::testing::Values(FabricCase{"mlx5", make_pair}), case_name);
 
-TEST_P(AdapterTest, both_ends_lose_the_connections_of_an_adapter_that_dies) {
+TEST_P(AdapterTest, removed_adapter_ends_connections_at_both_ends) {
   const Link link = open_link();
   make_revocable(link, 4096);
   mock_hca::take_out(0);
-  // Reported by the flushed work or by the device event, whichever is read first.
+  // The loss is detected by the flushed work or by the device event, whichever is read first.
   expect(client(), Kind::connection_lost, link.client);
   expect(server(), Kind::connection_lost, link.server);
   close_link(link);
 }
 
-TEST_P(AdapterTest, a_queue_pair_that_fails_ends_one_connection) {
+TEST_P(AdapterTest, a_failed_queue_pair_ends_one_connection) {
   const Link first = open_link();
   const Link second = open_link();
   mock_hca::fail_last_queue_pair(IBV_EVENT_QP_FATAL);
@@ -69,7 +69,7 @@ class ChainTest : public FabricContract {};
 INSTANTIATE_TEST_SUITE_P(FailingChains, ChainTest, ::testing::Values(FabricCase{"mlx5", make_failing_chains}),
                          case_name);
 
-TEST_P(ChainTest, an_adapter_that_cannot_bind_in_a_chain_is_asked_once) {
+TEST_P(ChainTest, an_adapter_that_refuses_chained_binds_is_tried_once) {
   const Link first = open_link(keyed(), 32, 256);
   const auto memory = server().fabric().allocate(4096);
   ASSERT_TRUE(memory);
@@ -84,7 +84,7 @@ TEST_P(ChainTest, an_adapter_that_cannot_bind_in_a_chain_is_asked_once) {
   close_link(second);
 }
 
-TEST_P(AdapterTest, a_key_may_be_given_back_before_its_window_was_bound) {
+TEST_P(AdapterTest, a_key_may_be_released_before_its_window_is_bound) {
   const Link link = open_link(keyed(), 32, 256);
   const Region memory = make_source(client(), "anything");
   const auto key = client().fabric().make_request_key(link.client, memory.id, 0, 8);
@@ -95,7 +95,7 @@ TEST_P(AdapterTest, a_key_may_be_given_back_before_its_window_was_bound) {
   close_link(link);
 }
 
-TEST_P(AdapterTest, what_was_posted_goes_out_before_the_end) {
+TEST_P(AdapterTest, posted_work_reaches_the_device_before_the_disconnect) {
   const Link link = open_link();
   const std::uint64_t before = mock_hca::counts(0).work_requests;
   const WorkRequest last = empty_imm(link.client, 7);
@@ -106,8 +106,8 @@ TEST_P(AdapterTest, what_was_posted_goes_out_before_the_end) {
   run_until_quiet();
 }
 
-// Opens a connection, writes and disconnects. Returns true if the write arrived; a failure is not a test
-// failure.
+// Opens a connection, writes and disconnects. Returns true if the write arrived; otherwise no test failure is
+// recorded.
 bool play(FabricPair& pair) {
   Side client(pair.client()), server(pair.server());
   const ConKey near{0, 0, 1}, far{0, 0, 2};
@@ -154,7 +154,7 @@ bool play(FabricPair& pair) {
   return written;
 }
 
-TEST(Ordering, RegionsAreRegisteredSoThatTheAdapterMayWriteInAnyOrderWhereThatIsAskedFor) {
+TEST(Ordering, RelaxedOrderingIsUsedOnlyIfRequested) {
   for (const bool relaxed : {false, true}) {
     mock_hca::reset({mock_hca::mlx5()});
     verbs::VerbsOptions options;
@@ -169,7 +169,7 @@ TEST(Ordering, RegionsAreRegisteredSoThatTheAdapterMayWriteInAnyOrderWhereThatIs
 
 // Lets the creation of each verbs object fail in turn. No object may leak, no missing object may be used, and
 // the next connection must work.
-TEST(MockHcaShortage, EveryObjectMayBeTheOneThatCannotBeHad) {
+TEST(MockHcaShortage, CreationOfAnyObjectMayFail) {
   unsigned failures = 0;
   bool creation_failed = true;
   for (unsigned skip = 0; creation_failed; ++skip) {
@@ -238,14 +238,14 @@ class MistakeTest : public ::testing::Test {
   ibv_qp* pair = nullptr;
 };
 
-TEST_F(MistakeTest, MoreCompletionsThanTheQueueHolds) {
+TEST_F(MistakeTest, OverrunOfACompletionQueueIsReported) {
   change(IBV_QPS_INIT);
   post_receives(3);
   change(IBV_QPS_ERR);
   EXPECT_TRUE(found("was overrun"));
 }
 
-TEST_F(MistakeTest, MoreReceivesThanTheQueuePairHolds) {
+TEST_F(MistakeTest, TooManyReceivesAreRefused) {
   change(IBV_QPS_INIT);
   post_receives(4);
   ibv_recv_wr request{}, *refused = nullptr;
@@ -253,14 +253,14 @@ TEST_F(MistakeTest, MoreReceivesThanTheQueuePairHolds) {
   EXPECT_EQ(refused, &request);
 }
 
-TEST_F(MistakeTest, WorkBeforeTheQueuePairMaySend) {
+TEST_F(MistakeTest, WorkBeforeTheQueuePairCanSendIsReported) {
   change(IBV_QPS_INIT);
   ibv_send_wr request{}, *refused = nullptr;
   EXPECT_EQ(ibv_post_send(pair, &request, &refused), EINVAL);
   EXPECT_TRUE(found("cannot send yet"));
 }
 
-TEST_F(MistakeTest, AnEventThatNobodyAcknowledges) {
+TEST_F(MistakeTest, UnacknowledgedEventIsReported) {
   ::fcntl(channel->fd, F_SETFL, O_NONBLOCK);
   EXPECT_EQ(ibv_req_notify_cq(queue, 0), 0);
   change(IBV_QPS_INIT);
@@ -269,18 +269,18 @@ TEST_F(MistakeTest, AnEventThatNobodyAcknowledges) {
   ibv_cq* of = nullptr;
   void* owner = nullptr;
   ASSERT_EQ(ibv_get_cq_event(channel, &of, &owner), 0);
-  EXPECT_NE(ibv_get_cq_event(channel, &of, &owner), 0) << "armed once, told once";
+  EXPECT_NE(ibv_get_cq_event(channel, &of, &owner), 0) << "one event per arm";
   ibv_destroy_qp(std::exchange(pair, nullptr));
   ibv_destroy_cq(std::exchange(queue, nullptr));
   EXPECT_TRUE(found("events that nobody acknowledged"));
 }
 
-TEST_F(MistakeTest, AQueueBeforeItsQueuePair) {
+TEST_F(MistakeTest, DestroyingAQueueBeforeItsQueuePairIsReported) {
   EXPECT_EQ(ibv_destroy_cq(queue), EBUSY);
   EXPECT_TRUE(found("before its queue pair"));
 }
 
-TEST_F(MistakeTest, AnIdentifierBeforeItsQueuePair) {
+TEST_F(MistakeTest, DestroyingAnIdentifierBeforeItsQueuePairIsReported) {
   rdma_event_channel* const events = rdma_create_event_channel();
   ::fcntl(events->fd, F_SETFL, O_NONBLOCK);
   rdma_cm_id* id = nullptr;
@@ -307,7 +307,7 @@ TEST_F(MistakeTest, AnIdentifierBeforeItsQueuePair) {
   EXPECT_TRUE(found("before its queue pair"));
 }
 
-TEST_F(MistakeTest, ARegistrationUnderAWindow) {
+TEST_F(MistakeTest, DeregisteringMemoryUnderAWindowIsReported) {
   std::array<std::byte, 64> memory{};
   ibv_mr* region =
       ibv_reg_mr(domain, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
@@ -329,7 +329,7 @@ TEST_F(MistakeTest, ARegistrationUnderAWindow) {
   EXPECT_EQ(ibv_dereg_mr(region), 0);
 }
 
-TEST_F(MistakeTest, WhatIsLeftBehind) {
+TEST_F(MistakeTest, LeakedObjectsAreReported) {
   mock_hca::reset({mock_hca::mlx5()});
   EXPECT_TRUE(found("5 objects were leaked"));
 }

@@ -1,4 +1,5 @@
-// The verbs backend on in-memory adapters as a network of the simulator: which queue pairs are connected.
+// The verbs backend on in-memory adapters as a network of the simulator. Checks which queue pairs are
+// connected.
 #include "sim/net/verbs/mock_net.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +28,7 @@ class MockNetTest : public ::testing::Test {
   static NetworkConfig config() {
     NetworkConfig made;
     made.cm_timeout = milliseconds(100);
-    made.cm_late_hold = seconds(100);  // actual delay: at least a tenth of it
+    made.cm_late_hold = seconds(100);  // the actual delay is at least a tenth of this
     return made;
   }
   void SetUp() override {
@@ -55,7 +56,7 @@ class MockNetTest : public ::testing::Test {
       fabric.try_wait();
       pass(milliseconds(100));
     }
-    ADD_FAILURE() << "nothing of the kind " << static_cast<int>(kind);
+    ADD_FAILURE() << "no event of kind " << static_cast<int>(kind);
     return {};
   }
   // Polls this process until it is idle and its messages are in flight.
@@ -80,7 +81,7 @@ class MockNetTest : public ::testing::Test {
 };
 
 // The duplicate request reaches the restarted server process, which has no such connection.
-TEST_F(MockNetTest, ARequestThatComesTwiceLeavesTheClientWithTheEndThatItIsConnectedTo) {
+TEST_F(MockNetTest, DuplicateRequestKeepsTheConnectedPeer) {
   network.rates().request_late = kAlways;
   client->connect(kClientKey, {"n0.p0", "n1.p0", 7}, {64, 64}, bytes_of("req"));
   client->post_receive(kClientKey, 8, 256);

@@ -1,4 +1,5 @@
-// Work in flight when a connection or a device ends: which events are reported, and that no object is leaked.
+// Connections and devices that end while work is in flight: which events are reported, and that no object is
+// leaked.
 #include <array>
 #include <string>
 #include <vector>
@@ -13,7 +14,7 @@ using mock_hca::Told;
 
 class PendingWorkTest : public TwoEnds {
  protected:
-  static constexpr std::size_t kMany = 100;  // more than one read of a completion queue returns
+  static constexpr std::size_t kMany = 100;  // more completions than one read of a completion queue returns
   static ConnectionParams many() {
     ConnectionParams one;
     one.send_depth = kMany + 16;
@@ -38,8 +39,8 @@ class PendingWorkTest : public TwoEnds {
     ASSERT_EQ(end.fabric->post(all), count);
     end.fabric->try_wait();
   }
-  // Number of immediates that the client gets before the connection is lost. Their number must fit in one
-  // poll.
+  // Number of immediates that the client gets before the loss of the connection is reported. All of them must
+  // fit in one poll.
   std::size_t arrives_before_the_end() {
     std::array<FabricEvent, 2 * kMany> events;
     std::size_t arrived = 0;
@@ -72,7 +73,8 @@ TEST_F(PendingWorkTest, ArrivedDataIsReportedBeforeTheLoss) {
   EXPECT_EQ(arrives_before_the_end(), kMany);
 }
 
-// Completions may still be in the device's queue, already read, or read when another connection closed.
+// When the connection closes, its completions may still be in the device's queue, or may have been read
+// before, or may be read because another connection closes. Each must be counted once.
 TEST_F(PendingWorkTest, CompletedWorkIsCountedOnce) {
   for (const unsigned looks : {0U, 1U, 2U, 3U, 4U, 5U}) {
     for (const bool other_first : {false, true}) {
@@ -93,7 +95,7 @@ TEST_F(PendingWorkTest, CompletedWorkIsCountedOnce) {
 }
 
 // An adapter that does not clean its completion queue reports the work after the queue pair was destroyed.
-TEST_F(PendingWorkTest, WhatIsToldLateWasDone) {
+TEST_F(PendingWorkTest, LateCompletionsCountAsDone) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::rxe()));
   WorkRequest work;
   work.key = kNear;
@@ -106,7 +108,7 @@ TEST_F(PendingWorkTest, WhatIsToldLateWasDone) {
   EXPECT_EQ(client.fabric->stats().discarded_work, 0U);
 }
 
-TEST_F(PendingWorkTest, WhatArrivedIsDroppedOnce) {
+TEST_F(PendingWorkTest, ArrivalsAreCountedAsDroppedOnce) {
   for (const unsigned looks : {0U, 3U, 4U}) {
     ASSERT_NO_FATAL_FAILURE(connected());
     client.fabric->post_receive(kNear, kMany, 0);
@@ -123,7 +125,7 @@ TEST_F(PendingWorkTest, WhatArrivedIsDroppedOnce) {
 }
 
 // try_wait() read some completions; more arrive afterwards and must be reported before the connection's end.
-TEST_F(PendingWorkTest, WhatCameAfterTheLastLookIsToldBeforeTheEnd) {
+TEST_F(PendingWorkTest, ArrivalsAfterTryWaitAreReportedBeforeTheLoss) {
   ASSERT_NO_FATAL_FAILURE(connected());
   client.fabric->post_receive(kNear, 11, 0);
   poll_both();
@@ -149,7 +151,7 @@ TEST_F(PendingWorkTest, LostConnectionInvalidatesNothing) {
   EXPECT_EQ(server.count(Kind::chunk_invalidated, kFar), 0U);
 }
 
-TEST_F(PendingWorkTest, ARenewedKeyGoesOutWithTheNextPoll) {
+TEST_F(PendingWorkTest, RenewedKeyIsPostedByTheNextPoll) {
   ASSERT_NO_FATAL_FAILURE(connected());
   const auto memory = server.fabric->allocate(4096);
   ASSERT_TRUE(memory);
@@ -166,9 +168,9 @@ TEST_F(PendingWorkTest, ARenewedKeyGoesOutWithTheNextPoll) {
 
 // The last free 64-byte buffers are used up, so the receive must get a buffer of the requested, different
 // size.
-TEST_F(PendingWorkTest, AReceiveIsAsLongAsItWasAskedFor) {
+TEST_F(PendingWorkTest, ReceiveHasTheRequestedLength) {
   ASSERT_NO_FATAL_FAILURE(connected());
-  for (unsigned i = 0; i < 7; ++i) ASSERT_TRUE(carries());  // eight of 64 bytes are free again
+  for (unsigned i = 0; i < 7; ++i) ASSERT_TRUE(carries());  // eight buffers of 64 bytes are free again
   for (unsigned i = 0; i < 2; ++i) server.fabric->post_receive(kFar, 1, 256);
   const std::vector<std::byte> text(200, std::byte{'x'});
   WorkRequest work;
@@ -181,8 +183,8 @@ TEST_F(PendingWorkTest, AReceiveIsAsLongAsItWasAskedFor) {
   }
 }
 
-// Receives are posted one by one, more than one call hands to the device.
-TEST_F(PendingWorkTest, ReceivesMayBeManyBetweenTwoPolls) {
+// Receives are posted one by one, and more of them than one call passes to the device.
+TEST_F(PendingWorkTest, ManyReceivesMayBePostedBetweenTwoPolls) {
   ASSERT_NO_FATAL_FAILURE(connected());
   for (unsigned round = 0; round < 3; ++round) {
     for (std::size_t i = 0; i < kMany; ++i) server.fabric->post_receive(kFar, 1, 0);
@@ -206,7 +208,7 @@ TEST_F(PendingWorkTest, QueueOfARemovedDeviceDoesNotPreventSleep) {
   EXPECT_TRUE(sleeps);
 }
 
-TEST_F(PendingWorkTest, OverrunQueueIsNoRemovedDevice) {
+TEST_F(PendingWorkTest, OverrunQueueIsNotReportedAsRemovedDevice) {
   ASSERT_NO_FATAL_FAILURE(connected());
   mock_hca::overrun_last_queue();
   SeenEvent lost;
@@ -216,7 +218,7 @@ TEST_F(PendingWorkTest, OverrunQueueIsNoRemovedDevice) {
   EXPECT_EQ(lost.reason, Reason::transport_error);
 }
 
-TEST_F(PendingWorkTest, AConnectionInTheMakingIsNotLostBeforeItIsThere) {
+TEST_F(PendingWorkTest, UnestablishedConnectionIsNotReportedLost) {
   enum { told, overrun, failed };
   for (const auto how : {told, overrun, failed}) {
     ASSERT_NO_FATAL_FAILURE(connected());
@@ -224,7 +226,7 @@ TEST_F(PendingWorkTest, AConnectionInTheMakingIsNotLostBeforeItIsThere) {
                            {.source = {}, .destination = kAddress, .port = server.fabric->listening_port()},
                            params(), {});
     client.fabric->post_receive(kNearAgain, 4, 64);
-    for (unsigned i = 0; i < 80; ++i) poll(client);  // its request has reached the server
+    for (unsigned i = 0; i < 80; ++i) poll(client);  // the request reaches the server
     if (how == told) mock_hca::raise_on_last_queue_pair(IBV_EVENT_QP_FATAL);
     if (how == overrun) mock_hca::overrun_last_queue();
     if (how == failed) mock_hca::fail_last_queue_pair(IBV_EVENT_QP_FATAL);
@@ -241,7 +243,7 @@ TEST_F(PendingWorkTest, AConnectionInTheMakingIsNotLostBeforeItIsThere) {
   }
 }
 
-TEST_F(PendingWorkTest, EachWordOfAQueuePairsEndEndsItsConnection) {
+TEST_F(PendingWorkTest, EachFatalQueuePairEventEndsItsConnection) {
   for (const ibv_event_type type : {IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR}) {
     ASSERT_NO_FATAL_FAILURE(connected());
     mock_hca::raise_on_last_queue_pair(type);
@@ -252,7 +254,7 @@ TEST_F(PendingWorkTest, EachWordOfAQueuePairsEndEndsItsConnection) {
   }
 }
 
-TEST_F(PendingWorkTest, ADeviceThatGoesEndsAllOfItsConnectionsAndNoOthers) {
+TEST_F(PendingWorkTest, RemovedDeviceEndsOnlyItsOwnConnections) {
   for (const Told told : {Told::fatal, Told::removal}) {
     open({mock_hca::mlx5(), second()});
     ASSERT_EQ(server.fabric->listen({.source = {}, .destination = {}, .port = 0}), Errc::ok);
@@ -282,7 +284,7 @@ TEST_F(PendingWorkTest, NoDisconnectIsSentOverARemovedDevice) {
   expect_nothing_of_devices(0);
 }
 
-TEST_F(PendingWorkTest, EachListenerOfADeviceThatGoesListensAgain) {
+TEST_F(PendingWorkTest, AllListenersResumeWhenTheirDeviceReturns) {
   constexpr const char* kOther = "2001:db8::1";
   open({mock_hca::mlx5()});
   listen(kOther);
@@ -299,7 +301,7 @@ TEST_F(PendingWorkTest, EachListenerOfADeviceThatGoesListensAgain) {
   EXPECT_TRUE(until([&] { return server.side->count(Kind::connect_requested) != 0; }));
 }
 
-TEST_F(PendingWorkTest, OneOfTwoListenersListensAgain) {
+TEST_F(PendingWorkTest, ListenerOfTheReturnedDeviceResumes) {
   open({mock_hca::mlx5(), second()});
   listen(kAddress);
   listen("192.0.2.2");
@@ -312,8 +314,8 @@ TEST_F(PendingWorkTest, OneOfTwoListenersListensAgain) {
   EXPECT_TRUE(carries());
 }
 
-// The device returned, but only its listener could be created; opening the device itself failed.
-TEST_F(PendingWorkTest, AListenerGoesWithADeviceThatWasNotOpened) {
+// The device has returned and a listener was created on it, but opening the device itself failed.
+TEST_F(PendingWorkTest, ListenerIsFreedWithADeviceThatCouldNotBeOpened) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   mock_hca::take_out(0, Told::removal);
@@ -336,7 +338,7 @@ TEST_F(PendingWorkTest, AListenerGoesWithADeviceThatWasNotOpened) {
 }
 
 // The server disconnects before the handshake has completed.
-TEST_F(PendingWorkTest, WhoLeavesEarlyHoldsItsNumberToo) {
+TEST_F(PendingWorkTest, EarlyDisconnectKeepsItsNumberInTimewait) {
   open({mlx5_reusing_numbers()});
   listen(kAddress);
   const std::uint32_t request = ask(kNear);
@@ -349,10 +351,10 @@ TEST_F(PendingWorkTest, WhoLeavesEarlyHoldsItsNumberToo) {
   const std::size_t with = mock_hca::objects();
   mock_hca::end_timewait();
   poll_both();
-  EXPECT_EQ(mock_hca::objects() + 4, with) << "at each end a queue pair and an identifier";
+  EXPECT_EQ(mock_hca::objects() + 4, with) << "a queue pair and an identifier at each end";
 }
 
-TEST_F(PendingWorkTest, AfterTimewaitNothingIsWaitedFor) {
+TEST_F(PendingWorkTest, DisconnectAfterTimewaitFreesObjectsAtOnce) {
   ASSERT_NO_FATAL_FAILURE(connected(mlx5_reusing_numbers()));
   client.fabric->disconnect(kNear);
   take(server, Kind::connection_lost, kFar);

@@ -58,15 +58,16 @@ class QueueCapacityTest : public TwoEnds {
   std::uint8_t next_text = 0, seen_text = 0;
 };
 
-// The adapter is removed and flushes all posted work at once, while nobody reads the queue.
-TEST_F(QueueCapacityTest, AQueueHoldsAllThatItsConnectionsMayHave) {
+// The adapter is removed and flushes all posted work at once, while nobody reads the queue. The queue must
+// not overrun.
+TEST_F(QueueCapacityTest, QueueHoldsAllCompletionsOfItsConnections) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.flushes_when_taken_out = true;
   open({profile});
   listen(kAddress);
   const auto memory = client.fabric->allocate(4096);
   ASSERT_TRUE(memory);
-  constexpr std::uint32_t kSends = 16, kReceives = 262, kKeys = 64;  // of three connections: 1,026
+  constexpr std::uint32_t kSends = 16, kReceives = 262, kKeys = 64;  // three connections: 1,026 in total
   for (std::uint16_t i = 0; i < 6; ++i) {
     const ConKey near{0, i, 1}, far{0, i, 2};
     ASSERT_NO_FATAL_FAILURE(connect_with(depths(kSends, kReceives, kKeys), 0, near, far));
@@ -97,7 +98,7 @@ TEST_F(QueueCapacityTest, SpaceOfAClosedConnectionIsReused) {
   EXPECT_EQ(mock_hca::objects(), with_one_queue);
 }
 
-TEST_F(QueueCapacityTest, AQueueThatCannotBeLargeIsSmall) {
+TEST_F(QueueCapacityTest, SmallerQueueIsUsedIfALargeOneCannotBeCreated) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   client.fabric->connect(
@@ -118,7 +119,7 @@ TEST_F(QueueCapacityTest, HalfOfAQueueIsForReceives) {
   EXPECT_EQ(server.fabric->capabilities().max_receive_depth, 128U);
 }
 
-TEST_F(QueueCapacityTest, TheGreatestDepthIsFoundToTheLastWorkRequest) {
+TEST_F(QueueCapacityTest, MaximumDepthIsFoundExactly) {
   for (const std::uint32_t depth : {64U, 65U, 66U, 127U, 4095U}) {
     mock_hca::Profile profile = mock_hca::mlx5();
     profile.send_queue_bytes = 0;
@@ -129,8 +130,8 @@ TEST_F(QueueCapacityTest, TheGreatestDepthIsFoundToTheLastWorkRequest) {
   }
 }
 
-// Unsignalled work is signalled as often as needed to free entries of a shallow send queue.
-TEST_F(QueueCapacityTest, NoDepthIsTooSmallForWorkThatNobodyWantsToHearOf) {
+// On a shallow send queue, unsignalled work is signalled as often as needed to free queue entries.
+TEST_F(QueueCapacityTest, UnsignalledWorkRunsOnTheSmallestQueues) {
   struct {
     int cqe;
     ConnectionParams wanted;
@@ -155,7 +156,7 @@ TEST_F(QueueCapacityTest, NoDepthIsTooSmallForWorkThatNobodyWantsToHearOf) {
   }
 }
 
-TEST_F(QueueCapacityTest, ADepthThatAnAdapterHasNotIsToldOnce) {
+TEST_F(QueueCapacityTest, ExcessiveDepthIsLoggedOnce) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.max_cqe = 128;
   open({profile});
@@ -167,7 +168,7 @@ TEST_F(QueueCapacityTest, ADepthThatAnAdapterHasNotIsToldOnce) {
   EXPECT_EQ(told, 1U);
 }
 
-TEST_F(QueueCapacityTest, KeysLeaveNoMoreRoomToMessagesThanWasAskedFor) {
+TEST_F(QueueCapacityTest, RoomForKeysDoesNotIncreaseTheSendDepth) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   ASSERT_NO_FATAL_FAILURE(connect_with(depths(64, 64, 32), 0));
@@ -177,7 +178,7 @@ TEST_F(QueueCapacityTest, KeysLeaveNoMoreRoomToMessagesThanWasAskedFor) {
 
 // A message that is longer than the adapter's inline data keeps its send buffer until it is sent, regardless
 // of earlier work in the queue.
-TEST_F(QueueCapacityTest, AMessageKeepsItsPlaceUntilItIsSent) {
+TEST_F(QueueCapacityTest, MessageKeepsItsSendBufferUntilItIsSent) {
   for (const std::uint32_t inline_bytes : {0U, 64U}) {
     mock_hca::Profile profile = mock_hca::mlx5();
     profile.send_queue_bytes = 0;
@@ -204,14 +205,15 @@ TEST_F(QueueCapacityTest, AMessageKeepsItsPlaceUntilItIsSent) {
   }
 }
 
-TEST_F(QueueCapacityTest, PlacesForMessagesAreFewerThanADeepQueueHolds) {
+TEST_F(QueueCapacityTest, DeepQueueHasAtMost256SendBuffers) {
   open({mock_hca::hfi1()});
   listen(kAddress);
   ASSERT_NO_FATAL_FAILURE(connect_with(depths(1024, 1024, 0), 0));
   for (unsigned round = 0; round < 4; ++round) {
     const std::size_t bytes = round % 2 == 0 ? 96 : 1;
     const std::size_t posted = post_messages(1000, bytes);
-    // Only every eighth message is signalled, so up to seven free buffers may be unknown.
+    // Only every eighth message is signalled, so up to seven buffers may be free without the fabric knowing
+    // it.
     EXPECT_LE(posted, 256U);
     EXPECT_GE(posted, round == 0 ? 256U : 249U);
     ASSERT_NO_FATAL_FAILURE(expect_messages(posted, bytes));
@@ -219,7 +221,7 @@ TEST_F(QueueCapacityTest, PlacesForMessagesAreFewerThanADeepQueueHolds) {
 }
 
 // Binds in between must not free the send buffers of messages.
-TEST_F(QueueCapacityTest, BindingsGiveNoPlacesForMessagesBack) {
+TEST_F(QueueCapacityTest, BindsFreeNoSendBuffersOfMessages) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.send_queue_bytes = 0;
   profile.max_inline = 0;
@@ -241,7 +243,7 @@ TEST_F(QueueCapacityTest, BindingsGiveNoPlacesForMessagesBack) {
   EXPECT_LE(post_messages(1000, 96), 256U);
 }
 
-TEST_F(QueueCapacityTest, ALongMessageWithoutMemoryIsNoFaultOfTheQueuePair) {
+TEST_F(QueueCapacityTest, LongMessageWithoutMemoryIsReportedAsNoResources) {
   open({mock_hca::hfi1()});
   listen(kAddress);
   ASSERT_NO_FATAL_FAILURE(connect_with(depths(16, 16, 0), 1));
@@ -250,7 +252,7 @@ TEST_F(QueueCapacityTest, ALongMessageWithoutMemoryIsNoFaultOfTheQueuePair) {
   EXPECT_EQ(take(client, Kind::connection_lost, kNear).reason, Reason::no_resources);
 }
 
-TEST_F(QueueCapacityTest, WorkThatWasNotDoneIsCountedAtTheEnd) {
+TEST_F(QueueCapacityTest, UnfinishedWorkIsCountedAsDiscarded) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   ASSERT_NO_FATAL_FAILURE(connect_with(depths(16, 16, 0), 2));
@@ -264,7 +266,7 @@ TEST_F(QueueCapacityTest, WorkThatWasNotDoneIsCountedAtTheEnd) {
 }
 
 // The completions may be reported after the loss of the connection, depending on which queue is read first.
-TEST_F(QueueCapacityTest, WorkThatWasDoneIsNotCountedAtTheEndWhenTheLossWasTold) {
+TEST_F(QueueCapacityTest, FinishedWorkIsNotCountedAsDiscardedAfterALoss) {
   bool late = false;
   for (unsigned polls = 0; polls < 33; ++polls) {
     open({mock_hca::mlx5()});
@@ -287,7 +289,7 @@ TEST_F(QueueCapacityTest, WorkThatWasDoneIsNotCountedAtTheEndWhenTheLossWasTold)
   EXPECT_TRUE(late);
 }
 
-// The bytes of an event stay valid until the next poll(), also if a receive is posted in between.
+// The bytes of an event stay valid until the next poll(), even if a receive is posted in between.
 TEST_F(QueueCapacityTest, ReportedMessageIsNotOverwritten) {
   open({mock_hca::mlx5()});
   listen(kAddress);
@@ -330,8 +332,9 @@ TEST_F(QueueCapacityTest, BindDoesNotOvertakeEarlierWork) {
   }
 }
 
-// The bind that invalidates a key waits for queue space; there is space again when the key is renewed.
-TEST_F(QueueCapacityTest, ARenewalDoesNotOvertakeTheEndOfItsKey) {
+// The bind that invalidates a key still waits for queue space when the key is renewed, although there is
+// space again.
+TEST_F(QueueCapacityTest, RenewalDoesNotOvertakeTheInvalidationOfItsKey) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.send_queue_bytes = 0;
   profile.max_qp_wr = 100;

@@ -22,7 +22,7 @@ mock_hca::Profile flushing() {
 }
 class Removal : public TwoEnds, public ::testing::WithParamInterface<Way> {
  protected:
-  // Sets up regions, keys of each kind and a connection with work in flight.
+  // Uses the device: regions, keys of each kind, and a connection with work in flight.
   void use_device() {
     open({GetParam().profile()});
     listen("192.0.2.1");
@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(MockHca, Removal,
                                                Told::removal_first}),
                          param_name);
 
-TEST_P(Removal, AllOfItIsGivenBackAndItIsUsedAgainWhenItIsBack) {
+TEST_P(Removal, RemovedDeviceIsFreedAndUsedAgainAfterItsReturn) {
   ASSERT_NO_FATAL_FAILURE(use_device());
   mock_hca::take_out(0, GetParam().told);
   take(client, Kind::connection_lost, kNear);
@@ -68,14 +68,14 @@ TEST_P(Removal, AllOfItIsGivenBackAndItIsUsedAgainWhenItIsBack) {
   mock_hca::put_back(0);
   now += seconds(1);
   poll_both();
-  ASSERT_EQ(server.fabric->listening_port(), port) << "where clients come back to";
+  ASSERT_EQ(server.fabric->listening_port(), port) << "clients reconnect to this port";
   connect_both_ends("192.0.2.1", kNearAgain, kFarAgain);
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
   leave(kNearAgain, kFarAgain);
   EXPECT_EQ(client.fabric->stats().removed_devices, 1U);
 }
 
-TEST_P(Removal, WhileItIsThereNobodyListensAndConnectingFails) {
+TEST_P(Removal, ConnectFailsWhileTheDeviceIsRemoved) {
   ASSERT_NO_FATAL_FAILURE(use_device());
   mock_hca::take_out(0, GetParam().told);
   poll_both();
@@ -90,7 +90,7 @@ TEST_P(Removal, WhileItIsThereNobodyListensAndConnectingFails) {
 }
 
 // The removal may be reported at any step of the handshake.
-TEST_P(Removal, AConnectionInTheMakingEndsOnce) {
+TEST_P(Removal, UnestablishedConnectionEndsOnce) {
   for (unsigned steps = 0; steps < 12; ++steps) {
     open({GetParam().profile()});
     listen("192.0.2.1");
@@ -120,8 +120,9 @@ TEST_P(Removal, AConnectionInTheMakingEndsOnce) {
 
 class GuestRemoval : public TwoEnds {};
 
-// The device is removed without any event: its connections are lost, and calls to it fail.
-TEST_F(GuestRemoval, ADeviceThatGoesWithoutAWordIsNoticed) {
+// The device is removed without any event. Its connections must nevertheless be reported as lost, and calls
+// to it must fail.
+TEST_F(GuestRemoval, RemovalWithoutAnEventIsDetected) {
   for (const bool by_errors : {false, true}) {
     open({by_errors ? flushing() : mock_hca::mlx5()});
     listen("192.0.2.1");
@@ -137,7 +138,7 @@ TEST_F(GuestRemoval, ADeviceThatGoesWithoutAWordIsNoticed) {
   }
 }
 
-TEST_F(GuestRemoval, WhatTheUserSaidOfItStays) {
+TEST_F(GuestRemoval, UserSettingOfTheVariableIsKept) {
   ::setenv("RDMAV_ALLOW_DISASSOC_DESTROY", "0", 1);
   verbs::expect_removal();
   EXPECT_STREQ(std::getenv("RDMAV_ALLOW_DISASSOC_DESTROY"), "0");
@@ -146,7 +147,7 @@ TEST_F(GuestRemoval, WhatTheUserSaidOfItStays) {
   EXPECT_STREQ(std::getenv("RDMAV_ALLOW_DISASSOC_DESTROY"), "1");
 }
 
-TEST_F(GuestRemoval, TheLogTellsAGuestOfAnotherProgramWhatItKeeps) {
+TEST_F(GuestRemoval, LeakOfRemovedObjectsIsLogged) {
   expects_removal = false;
   open({mock_hca::mlx5()});
   listen("192.0.2.1");

@@ -21,7 +21,7 @@ class RetrySettingsTest : public TwoEnds {
   }
 };
 
-TEST_F(RetrySettingsTest, WithoutOptionsConnectingAgrees) {
+TEST_F(RetrySettingsTest, DefaultSettingsAreEqualAtBothEnds) {
   ASSERT_NO_FATAL_FAILURE(connected({}));
   EXPECT_EQ(mock_hca::wires(), (std::vector<mock_hca::Wire>{{17, 6, 0}, {17, 6, 0}}));
   leave();
@@ -38,8 +38,8 @@ TEST_F(RetrySettingsTest, OptionsReachTheQueuePairsOfBothEnds) {
   leave();
 }
 
-// The client sets no options, like Linux's.
-TEST_F(RetrySettingsTest, AServerHasItsOwn) {
+// The client sets no options, as Linux's client does.
+TEST_F(RetrySettingsTest, ServerUsesItsOwnOptions) {
   mock_hca::reset({mock_hca::mlx5()});
   ASSERT_NO_FATAL_FAILURE(connected({}));
   leave();
@@ -58,12 +58,12 @@ TEST_F(RetrySettingsTest, AServerHasItsOwn) {
   poll_both();
   const std::vector<mock_hca::Wire> both = mock_hca::wires();
   EXPECT_EQ(std::count(both.begin(), both.end(), mock_hca::Wire{12, 3, 40, 9}), 1);
-  EXPECT_EQ(std::count(both.begin(), both.end(), mock_hca::Wire{17, 3, 0}), 1) << "fewer are agreed on";
+  EXPECT_EQ(std::count(both.begin(), both.end(), mock_hca::Wire{17, 3, 0}), 1) << "the lower count applies";
   leave(kNearAgain, kFarAgain);
 }
 
-// The connection manager carries the client's values; a server without options uses them.
-TEST_F(RetrySettingsTest, AServerHearsOfThoseOfItsClient) {
+// The connection manager transmits the client's values, and a server without options uses them.
+TEST_F(RetrySettingsTest, ServerWithoutOptionsUsesThoseOfTheClient) {
   ASSERT_NO_FATAL_FAILURE(connected({}));
   leave();
   verbs::VerbsOptions options;
@@ -80,7 +80,7 @@ TEST_F(RetrySettingsTest, AServerHearsOfThoseOfItsClient) {
   leave(kNearAgain, kFarAgain);
 }
 
-TEST_F(RetrySettingsTest, HardwareThatOutlastsTheHeartbeatIsToldWithAHint) {
+TEST_F(RetrySettingsTest, RetryTimeAboveTheHeartbeatIsLoggedWithAHint) {
   verbs::VerbsOptions options;
   options.dead_peer_time = seconds(8);
   ASSERT_NO_FATAL_FAILURE(connected(options));
@@ -94,7 +94,7 @@ TEST_F(RetrySettingsTest, HardwareThatOutlastsTheHeartbeatIsToldWithAHint) {
   leave();
 }
 
-TEST_F(RetrySettingsTest, SoftRoceThatNeverGivesUpIsToldToo) {
+TEST_F(RetrySettingsTest, UnlimitedRetriesOfSoftRoceAreLogged) {
   verbs::VerbsOptions options;
   options.retry_count = 7;
   options.dead_peer_time = seconds(35);
@@ -103,7 +103,7 @@ TEST_F(RetrySettingsTest, SoftRoceThatNeverGivesUpIsToldToo) {
   leave();
 }
 
-TEST_F(RetrySettingsTest, WhatIsDoneInTimeIsToldOnce) {
+TEST_F(RetrySettingsTest, RetryTimeBelowTheHeartbeatIsLoggedOnce) {
   verbs::VerbsOptions options;
   options.dead_peer_time = seconds(35);
   ASSERT_NO_FATAL_FAILURE(connected(options));
@@ -117,7 +117,7 @@ TEST_F(RetrySettingsTest, WhatIsDoneInTimeIsToldOnce) {
   leave(kNearAgain, kFarAgain);
 }
 
-TEST_F(RetrySettingsTest, AnAckTimeoutThatIsNoneIsRefused) {
+TEST_F(RetrySettingsTest, InvalidAckTimeoutIsRefused) {
   mock_hca::reset({mock_hca::mlx5()});
   verbs::VerbsOptions options;
   options.ack_timeout = 32;

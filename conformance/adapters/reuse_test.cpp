@@ -1,4 +1,5 @@
-// Reuse of keys, windows, devices and message buffers, also with two of them in use at the same time.
+// Reuse of keys, windows, devices and message buffers, including cases in which two of them are in use at the
+// same time.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -61,7 +62,7 @@ class Again : public TwoEnds {
 
 // A new key reuses the slot of a key that the peer invalidated. The old "invalidated" flag must not apply to
 // it.
-TEST_F(Again, AKeyAfterOneThatWasKilledIsOpen) {
+TEST_F(Again, KeyInTheSlotOfAnInvalidatedKeyIsValid) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
   const auto memory = client.fabric->allocate(4096);
   ASSERT_TRUE(memory);
@@ -97,7 +98,7 @@ TEST_F(Again, TwoWindowsAreReused) {
   }
 }
 
-TEST_F(Again, ReusedWindowsEndWithTheirDevice) {
+TEST_F(Again, KeptWindowsAreFreedWithTheirDevice) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
   const auto memory = client.fabric->allocate(4096);
   ASSERT_TRUE(memory);
@@ -119,7 +120,7 @@ TEST_F(Again, ReusedWindowsEndWithTheirDevice) {
 }
 
 // When one of two devices is removed, new memory is registered with the remaining device only.
-TEST_F(Again, ADeviceThatIsGoneIsNotCounted) {
+TEST_F(Again, RemovedDeviceGetsNoRegistrations) {
   mock_hca::Profile second = mock_hca::mlx5();
   second.name = "mlx5_1";
   open({mock_hca::mlx5(), second});
@@ -139,10 +140,11 @@ TEST_F(Again, ADeviceThatIsGoneIsNotCounted) {
   leave(kNearAgain, kFarAgain);
   const auto memory = server.fabric->allocate(4096);
   ASSERT_TRUE(memory);
-  EXPECT_TRUE(server.fabric->make_key(memory->id, 0, 4096)) << "for whoever comes later";
+  EXPECT_TRUE(server.fabric->make_key(memory->id, 0, 4096)) << "for later connections";
 }
 
-// The first connection is not disconnected, so it still references the old context of the removed device.
+// The first connection is not disconnected, so it still refers to the context that was open before the
+// removal.
 TEST_F(Again, ReturnedDeviceIsOpenedOnce) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
   mock_hca::take_out(0);
@@ -157,8 +159,8 @@ TEST_F(Again, ReturnedDeviceIsOpenedOnce) {
   EXPECT_TRUE(carries(kNearAgain, kFarAgain) && carries({0, 0, 5}, {0, 0, 6}));
 }
 
-// A window that is released before its bind completes is freed when the bind has completed.
-TEST_F(Again, WindowsThatWereKeptGoWhileTheConnectionLives) {
+// A window is released before its bind completes. It must be freed when the bind has completed.
+TEST_F(Again, KeptWindowsAreFreedWhileTheConnectionIsUp) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
   const auto memory = client.fabric->allocate(4096);
   ASSERT_TRUE(memory);
@@ -174,7 +176,7 @@ TEST_F(Again, WindowsThatWereKeptGoWhileTheConnectionLives) {
 
 // The bind waits in the send queue behind work for which the peer has no receives. A message from the peer
 // must not be taken as proof that the bind completed.
-TEST_F(Again, AWindowOfAChunkOutlivesTheWorkThatBindsIt) {
+TEST_F(Again, WindowOfAChunkIsKeptUntilItsBindCompletes) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
   const auto memory = server.fabric->allocate(4096);
   ASSERT_TRUE(memory);
@@ -188,7 +190,7 @@ TEST_F(Again, AWindowOfAChunkOutlivesTheWorkThatBindsIt) {
   EXPECT_TRUE(carries());
 }
 
-TEST_F(Again, ARegistrationThatCouldNotBeMadeTakesNoPlace) {
+TEST_F(Again, FailedRegistrationTakesNoId) {
   verbs::VerbsOptions options;
   options.invalidation = verbs::Invalidation::registration;
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5(), params(), options));
@@ -204,7 +206,7 @@ TEST_F(Again, ARegistrationThatCouldNotBeMadeTakesNoPlace) {
   EXPECT_EQ(next->id, key->id);
 }
 
-TEST_F(Again, AKeyOnALostConnectionTakesNoPlaceAndNoWindow) {
+TEST_F(Again, KeyOnALostConnectionTakesNoIdAndNoWindow) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
   const auto memory = server.fabric->allocate(4096);
   ASSERT_TRUE(memory);
@@ -221,7 +223,7 @@ TEST_F(Again, AKeyOnALostConnectionTakesNoPlaceAndNoWindow) {
   EXPECT_EQ(next->id, key->id);
 }
 
-TEST_F(Again, RequestsHaveNoKeysWhereWindowsAreOfTypeOneAlone) {
+TEST_F(Again, RequestKeysNeedType2Windows) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::irdma()));
   const auto memory = client.fabric->allocate(4096);
   ASSERT_TRUE(memory);
@@ -271,14 +273,14 @@ class QueuedKeysTest : public Again {
 
 // Invalidations that found the send queue full are posted by the first poll that frees queue entries, not
 // only by the next full scan.
-TEST_F(QueuedKeysTest, WhatFoundNoRoomGoesOutWhenThereIsSome) {
+TEST_F(QueuedKeysTest, QueuedInvalidationsArePostedWhenThereIsRoom) {
   ASSERT_NO_FATAL_FAILURE(open_two_connections());
   invalidate_all_keys();
   for (unsigned i = 0; i < 40 && !all_invalidated(); ++i) poll(server);
   EXPECT_TRUE(all_invalidated());
 }
 
-TEST_F(QueuedKeysTest, NothingIsAskedOfOneThatLeft) {
+TEST_F(QueuedKeysTest, DisconnectedConnectionGetsNoInvalidations) {
   ASSERT_NO_FATAL_FAILURE(open_two_connections());
   invalidate_all_keys();
   poll(server);
@@ -289,8 +291,8 @@ TEST_F(QueuedKeysTest, NothingIsAskedOfOneThatLeft) {
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
 }
 
-// Also tests an adapter where the library itself chooses the rkey, in a separate bind call.
-TEST_F(QueuedKeysTest, AKeyIsTheOneThatItsLastRenewalTold) {
+// With one of the two profiles the adapter chooses the rkey itself, in a separate bind call.
+TEST_F(QueuedKeysTest, RkeyIsThatOfTheLastRenewal) {
   for (const auto chain : {mock_hca::Profile::Type1Chain::takes, mock_hca::Profile::Type1Chain::refuses}) {
     ASSERT_NO_FATAL_FAILURE(open_two_connections(chain));
     Far& far = far_ends[0];
@@ -313,9 +315,9 @@ TEST_F(QueuedKeysTest, AKeyIsTheOneThatItsLastRenewalTold) {
   }
 }
 
-// Every eighth message is signalled regardless of earlier work, so that at most seven message buffers are
-// unknown to be free.
-TEST_F(Again, PlacesForMessagesAreFreeSoonAfterOtherWork) {
+// Every eighth message is signalled regardless of earlier work, so that at most seven buffers are free
+// without the fabric knowing it.
+TEST_F(Again, SendBuffersAreFreedSoonAfterOtherWork) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::hfi1(), depths(1024, 1024, 0)));
   const std::vector<WorkRequest> work(40, immediate(kNear));
   ASSERT_EQ(client.fabric->post(work), work.size());
@@ -327,7 +329,7 @@ TEST_F(Again, PlacesForMessagesAreFreeSoonAfterOtherWork) {
   }
 }
 
-TEST_F(Again, WritesGiveNoPlacesForMessagesBack) {
+TEST_F(Again, WritesFreeNoSendBuffersOfMessages) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::hfi1(), depths(1000, 1024, 0)));
   ASSERT_NO_FATAL_FAILURE(hear(Kind::message_received, say(1000, 64), 64));
   for (unsigned round = 0; round < 11; ++round) {
@@ -338,7 +340,7 @@ TEST_F(Again, WritesGiveNoPlacesForMessagesBack) {
   EXPECT_LE(say(1000, 64), 256U);
 }
 
-TEST_F(Again, OnlyReceivesWithoutAPlaceTakeMemory) {
+TEST_F(Again, OnlyReceivesWithoutAFreeBufferTakeMemory) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5(), depths(16, 64, 0)));
   for (unsigned i = 0; i < 8; ++i)
     ASSERT_TRUE(carries());  // eight receive buffers of 64 bytes are free again
@@ -350,7 +352,7 @@ TEST_F(Again, OnlyReceivesWithoutAPlaceTakeMemory) {
   EXPECT_EQ(mock_hca::held(0).bytes, before + 2 * 64);
 }
 
-TEST_F(Again, ALongMessageNeedsNoMemoryOnceThereWasOneAsLong) {
+TEST_F(Again, LongMessageReusesTheBufferOfAnEarlierOne) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::hfi1(), depths(2, 64, 0)));
   server.fabric->post_receive(kFar, 12, 256);
   for (unsigned i = 0; i < 8; ++i)
@@ -366,7 +368,7 @@ TEST_F(Again, ALongMessageNeedsNoMemoryOnceThereWasOneAsLong) {
 }
 
 // The adapter grants more inline data than was requested.
-TEST_F(Again, LongMessagesAreTheirOwnWhereMoreGoesInline) {
+TEST_F(Again, LongInlineMessagesKeepTheirOwnBytes) {
   mock_hca::Profile wide = mock_hca::mlx5();
   wide.work_unit = 512;
   ASSERT_NO_FATAL_FAILURE(connected(wide));

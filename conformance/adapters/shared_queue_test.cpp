@@ -1,5 +1,6 @@
-// Connections that share a completion queue: no connection gets another's completions, and the queue never
-// overruns, regardless of whether the device keeps or discards completions when a queue pair is destroyed.
+// Connections that share a completion queue: no connection gets completions of another one, and the queue
+// never overruns. Both must hold for devices that keep completions and for those that discard them when a
+// queue pair is destroyed.
 #include <sys/socket.h>
 
 #include <array>
@@ -37,7 +38,7 @@ class SharedQueueTest : public FabricContract {
       work.cookie = i + 1;
       ASSERT_EQ(from.fabric().post(std::span(&work, 1)), 1U);
     }
-    // The post may be deferred to the end of the step; try_wait() hands it to the device.
+    // The post may be deferred to the end of the step; try_wait() passes it to the device.
     from.fabric().try_wait();
   }
   const verbs::VerbsStats client_stats() {
@@ -52,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(MockHca, SharedQueueTest,
                          case_name);
 
 // Some devices discard unread completions when the queue pair is destroyed.
-TEST_P(SharedQueueTest, what_was_done_before_the_end_is_not_counted_as_discarded) {
+TEST_P(SharedQueueTest, finished_work_is_not_counted_as_discarded) {
   const Link link = open_link(kMany, 0);
   post_many(client(), link.client);
   client().fabric().disconnect(link.client);
@@ -62,7 +63,7 @@ TEST_P(SharedQueueTest, what_was_done_before_the_end_is_not_counted_as_discarded
   run_until_quiet();
 }
 
-TEST_P(SharedQueueTest, the_completions_of_a_connection_that_ended_are_nobodys) {
+TEST_P(SharedQueueTest, completions_of_a_closed_connection_are_dropped) {
   for (unsigned round = 0; round < 20; ++round) {
     const Link first = open_link(kMany, 0);
     const Link beside = open_link(kMany, 0);
@@ -87,12 +88,12 @@ TEST_P(SharedQueueTest, the_completions_of_a_connection_that_ended_are_nobodys) 
   }
 }
 
-TEST_P(SharedQueueTest, a_connection_that_ends_loses_nothing_of_the_others) {
+TEST_P(SharedQueueTest, a_closed_connection_keeps_the_completions_of_others) {
   const Link first = open_link(kMany, 0);
   const Link second = open_link(kMany, 0);
   post_many(server(), first.server);
   post_many(server(), second.server);
-  // The shared queue may already hold completions of both.
+  // The shared queue may already hold completions of both connections.
   client().fabric().try_wait();
   client().fabric().disconnect(first.client);
   for (std::uint32_t i = 0; i < kMany; ++i)
@@ -102,8 +103,9 @@ TEST_P(SharedQueueTest, a_connection_that_ends_loses_nothing_of_the_others) {
   EXPECT_EQ(client().count(Kind::imm_received, first.client), 0U);
 }
 
-// Completions of one connection were read while another was closed; try_wait() must not report idle.
-TEST_P(SharedQueueTest, nobody_sleeps_over_what_the_end_of_another_brought_to_light) {
+// Closing one connection also read completions of another; try_wait() must then not report that the fabric is
+// idle.
+TEST_P(SharedQueueTest, completions_read_during_a_close_prevent_sleep) {
   const Link first = open_link(kMany, 0);
   const Link second = open_link(kMany, 0);
   const Link third = open_link(kMany, 0);

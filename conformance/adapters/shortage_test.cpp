@@ -1,4 +1,4 @@
-// Errors and events if the verbs backend cannot get a resource, or cannot read all completions at once. The
+// Errors and events when the verbs backend cannot get a resource, or cannot read all completions at once. The
 // simulator found these cases on in-memory adapters.
 #include <array>
 
@@ -9,7 +9,7 @@ namespace {
 
 class Shortage : public TwoEnds {
  protected:
-  // Sends a connection request, which the server has not answered yet.
+  // Sends a connect request and returns the event at the server, which has not answered yet.
   SeenEvent ask() {
     client.fabric->connect(
         kNear, {.source = {}, .destination = "192.0.2.1", .port = server.fabric->listening_port()}, params(),
@@ -21,7 +21,7 @@ class Shortage : public TwoEnds {
   }
 };
 
-TEST_F(Shortage, AServerWithoutAQueuePairSendsTheRefusalThatItWasGiven) {
+TEST_F(Shortage, AcceptWithoutAQueuePairSendsTheGivenRefusal) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
   const SeenEvent request = ask();
@@ -36,7 +36,7 @@ TEST_F(Shortage, AServerWithoutAQueuePairSendsTheRefusalThatItWasGiven) {
   EXPECT_EQ(take(server, SeenEvent::Kind::connection_lost, kFar).reason, Reason::no_resources);
 }
 
-TEST_F(Shortage, WhoDiesWithARequestSaysNothing) {
+TEST_F(Shortage, ClosedFabricRejectsPendingRequestsWithoutData) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
   ask();
@@ -46,10 +46,10 @@ TEST_F(Shortage, WhoDiesWithARequestSaysNothing) {
   SeenEvent failed;
   ASSERT_TRUE(client.side->take(SeenEvent::Kind::connect_failed, kNear, failed));
   EXPECT_EQ(failed.text, "");
-  EXPECT_FALSE(client.logged("(reason 28)")) << "the kernel's client would wait for 30 s";
+  EXPECT_FALSE(client.logged("(reason 28)")) << "a kernel client would wait for 30 s";
 }
 
-TEST_F(Shortage, MemoryForReceivesThatCannotBeHadIsNoFaultOfTheQueuePair) {
+TEST_F(Shortage, MissingMemoryForReceivesIsReportedAsNoResources) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
   connect_both_ends("192.0.2.1");
@@ -85,10 +85,10 @@ TEST_F(Shortage, UnreportedCompletionsPreventSleep) {
 
 // Completions of a closed connection stay in the completion queue until they are read, and the caller may
 // poll without room for events for some time.
-TEST_F(Shortage, WhoeverComesTakesNoRoomOfWhatLiesUnread) {
+TEST_F(Shortage, NewConnectionTakesNoSpaceOfUnreadCompletions) {
   for (const bool looks : {false, true}) {
     mock_hca::Profile profile = mock_hca::rxe();
-    profile.max_cqe = 128;  // outstanding work of one connection
+    profile.max_cqe = 128;  // maximum outstanding work of one connection
     open({profile});
     listen("192.0.2.1");
     ConnectionParams wanted;
@@ -113,7 +113,7 @@ TEST_F(Shortage, WhoeverComesTakesNoRoomOfWhatLiesUnread) {
     come(kNear, kFar);
     ASSERT_EQ(send_all(client, kNear), 64U);
     client.fabric->disconnect(kNear);
-    // With nothing else pending, the next polls read part of the queue.
+    // While nothing else is pending, polls read a part of the queue.
     std::array<FabricEvent, 1> one;
     if (looks) {
       ASSERT_EQ(client.fabric->poll(now, one), 1U);

@@ -1,5 +1,5 @@
-// Queue pairs in a thread domain: with and without support by the adapter, and if one of the two objects that
-// it needs (thread domain, parent domain) cannot be created.
+// Queue pairs in a thread domain: with and without support by the adapter, and when the thread domain or the
+// parent domain cannot be created.
 #include <utility>
 
 #include "conformance/adapters/test_two_ends.hpp"
@@ -16,7 +16,7 @@ class ThreadDomains : public TwoEnds {
   }
 };
 
-TEST_F(ThreadDomains, HoldTheQueuePairsOfBothEndsWhereTheyAreAskedFor) {
+TEST_F(ThreadDomains, AreUsedAtBothEndsIfRequested) {
   open({mock_hca::mlx5()}, wanted());
   listen("192.0.2.1");
   connect_both_ends("192.0.2.1");
@@ -26,7 +26,7 @@ TEST_F(ThreadDomains, HoldTheQueuePairsOfBothEndsWhereTheyAreAskedFor) {
   leave();
 }
 
-TEST_F(ThreadDomains, AreNotTakenUnasked) {
+TEST_F(ThreadDomains, AreNotUsedByDefault) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
   connect_both_ends("192.0.2.1");
@@ -34,20 +34,20 @@ TEST_F(ThreadDomains, AreNotTakenUnasked) {
   EXPECT_FALSE(client.logged("thread domain") || server.logged("thread domain"));
 }
 
-TEST_F(ThreadDomains, AreDoneWithoutOnAnAdapterThatHasNone) {
+TEST_F(ThreadDomains, AreNotUsedIfTheAdapterLacksThem) {
   open({mock_hca::irdma()}, wanted());
   listen("192.0.2.1");
   connect_both_ends("192.0.2.1");
   EXPECT_EQ(mock_hca::queue_pairs_of_threads(), 0U);
   EXPECT_TRUE(client.logged("no thread domain") && server.logged("no thread domain"));
-  EXPECT_EQ(client.unmet(), 1U) << "once a device, as what was asked for and cannot be had";
+  EXPECT_EQ(client.unmet(), 1U) << "one warning per device";
   EXPECT_TRUE(carries());
   leave();
 }
 
 // If one of the two objects cannot be created, the other is freed and queue pairs are created without a
 // thread domain.
-TEST_F(ThreadDomains, AreDoneWithoutWhereOneOfTheirTwoObjectsCannotBeHad) {
+TEST_F(ThreadDomains, AreNotUsedIfAnObjectCannotBeCreated) {
   unsigned without = 0;
   bool creation_failed = true;
   for (unsigned skip = 0; creation_failed; ++skip) {
@@ -65,13 +65,13 @@ TEST_F(ThreadDomains, AreDoneWithoutWhereOneOfTheirTwoObjectsCannotBeHad) {
     if (!listens || !server.logged("no thread domain")) continue;
     ++without;
     connect_both_ends("192.0.2.1");
-    EXPECT_EQ(mock_hca::queue_pairs_of_threads(), 1U) << "the client's";
+    EXPECT_EQ(mock_hca::queue_pairs_of_threads(), 1U) << "only that of the client";
     EXPECT_TRUE(carries());
   }
   EXPECT_EQ(without, 2U);
 }
 
-TEST_F(ThreadDomains, GoWithAnAdapterThatIsTakenOutAndComeBackWithIt) {
+TEST_F(ThreadDomains, AreFreedAndCreatedAgainWithTheirAdapter) {
   open({mock_hca::mlx5()}, wanted());
   listen("192.0.2.1");
   connect_both_ends("192.0.2.1");
@@ -123,12 +123,12 @@ class ThreadDomainMistakes : public ::testing::Test {
   ibv_pd* parent = nullptr;
 };
 
-TEST_F(ThreadDomainMistakes, AThreadDomainBeforeTheDomainOverIt) {
+TEST_F(ThreadDomainMistakes, FreeingAThreadDomainBeforeItsParentDomainIsReported) {
   EXPECT_EQ(ibv_dealloc_td(thread), EBUSY);
   EXPECT_TRUE(found("a thread domain was given back with 1 domains over it"));
 }
 
-TEST_F(ThreadDomainMistakes, ADomainBeforeTheOneOverIt) {
+TEST_F(ThreadDomainMistakes, FreeingADomainBeforeItsParentDomainIsReported) {
   EXPECT_EQ(ibv_dealloc_pd(domain), EBUSY);
   EXPECT_TRUE(found("a domain was given back with 1 objects in it"));
 }

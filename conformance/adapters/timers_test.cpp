@@ -1,4 +1,4 @@
-// The verbs backend uses only the time that is passed to poll().
+// Checks that the verbs backend uses only the time that is passed to poll().
 #include <poll.h>
 
 #include "backends/verbs/verbs_fabric.hpp"
@@ -18,7 +18,7 @@ class Timers : public TwoEnds {
   static Nanos due(const End& end) { return static_cast<const verbs::FabricImpl&>(*end.fabric).next_timer(); }
 };
 
-TEST_F(Timers, AFarewellThatNobodyAnswersIsGivenUpByTheTimeOfPoll) {
+TEST_F(Timers, UnansweredDisconnectTimesOutByTheTimeOfPoll) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
   connect_both_ends("192.0.2.1");
@@ -34,7 +34,7 @@ TEST_F(Timers, AFarewellThatNobodyAnswersIsGivenUpByTheTimeOfPoll) {
   EXPECT_EQ(client.fabric->stats().unconfirmed_disconnects, 1U);
 }
 
-TEST_F(Timers, AnAnswerThatIsThereByTheDeadlineCounts) {
+TEST_F(Timers, AnswerPendingAtTheDeadlineCounts) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
   connect_both_ends("192.0.2.1");
@@ -47,7 +47,7 @@ TEST_F(Timers, AnAnswerThatIsThereByTheDeadlineCounts) {
 }
 
 // Another thread posts while the polling thread sleeps. The post itself must reach the device.
-TEST_F(Timers, WhatIsPostedToASleepingFabricGoesOut) {
+TEST_F(Timers, PostToASleepingFabricReachesTheDevice) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
   connect_both_ends("192.0.2.1");
@@ -62,14 +62,14 @@ TEST_F(Timers, WhatIsPostedToASleepingFabricGoesOut) {
   SeenEvent event;
   ASSERT_TRUE(server.side->take(SeenEvent::Kind::imm_received, kFar, event));
   EXPECT_EQ(event.imm, 77U);
-  // Also receives, because the peer may answer.
+  // New receives must reach the device at once too, because the peer may answer.
   const std::uint64_t before = mock_hca::counts(0).receives;
   client.fabric->post_receive(kNear, 1, 64);
   EXPECT_EQ(mock_hca::counts(0).receives, before + 1);
 }
 
-// After the fabric has slept once.
-TEST_F(Timers, WhatIsPostedBetweenTwoPollsRingsOneDoorbell) {
+// Must hold even after the fabric has slept.
+TEST_F(Timers, PostsBetweenTwoPollsRingOneDoorbell) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
   connect_both_ends("192.0.2.1");
@@ -85,9 +85,9 @@ TEST_F(Timers, WhatIsPostedBetweenTwoPollsRingsOneDoorbell) {
   EXPECT_EQ(mock_hca::counts(0).doorbells, before + 1);
 }
 
-// The timer descriptor may fire before the time passed to poll() reaches the deadline; then it must fire
-// again.
-TEST_F(Timers, WhoIsWokenTooEarlyIsWokenAgain) {
+// The timer descriptor may become readable before the time passed to poll() reaches the deadline; then it
+// must become readable again.
+TEST_F(Timers, EarlyWakeupIsRepeated) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
   connect_both_ends("192.0.2.1");
@@ -107,10 +107,10 @@ TEST_F(Timers, WhoIsWokenTooEarlyIsWokenAgain) {
   poll(client);
   EXPECT_EQ(client.fabric->stats().unconfirmed_disconnects, 1U);
   for (unsigned polls = 0; polls < 80 && !client.fabric->try_wait(); ++polls) poll(client);
-  EXPECT_TRUE(wakes(client)) << "for the other one";
+  EXPECT_TRUE(wakes(client)) << "the timer of the other connection";
 }
 
-TEST_F(Timers, TheFirstOfSeveralIsDueFirst) {
+TEST_F(Timers, EarliestDeadlineIsDueFirst) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
   connect_both_ends("192.0.2.1");
@@ -126,10 +126,10 @@ TEST_F(Timers, TheFirstOfSeveralIsDueFirst) {
   poll(client);
   EXPECT_EQ(due(client), start + seconds(14));
   poll_both();
-  EXPECT_EQ(due(client), kNever) << "it was answered";
+  EXPECT_EQ(due(client), kNever) << "the disconnect was answered";
 }
 
-TEST_F(Timers, WhoListensAgainWaitsForNothing) {
+TEST_F(Timers, ResumedListenerHasNoDeadline) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
   connect_both_ends("192.0.2.1");
@@ -139,7 +139,7 @@ TEST_F(Timers, WhoListensAgainWaitsForNothing) {
   mock_hca::take_out(0);
   take(server, SeenEvent::Kind::connection_lost, kFar);
   leave();
-  EXPECT_EQ(due(server), now + seconds(1)) << "to listen";
+  EXPECT_EQ(due(server), now + seconds(1)) << "retry of the listener";
   EXPECT_EQ(due(client), kNever);
   mock_hca::put_back(0);
   now += seconds(1);
@@ -147,8 +147,8 @@ TEST_F(Timers, WhoListensAgainWaitsForNothing) {
   EXPECT_EQ(due(server), kNever);
 }
 
-// A port without connections comes first in the list and must not end the check early.
-TEST_F(Timers, APortThatStaysDownEndsAllOfItsConnections) {
+// The first port in the list has no connections. The check must continue with the other ports.
+TEST_F(Timers, DownPortEndsAllOfItsConnections) {
   mock_hca::Profile second = mock_hca::mlx5();
   second.name = "mlx5_1";
   open({mock_hca::mlx5(), second});
@@ -168,7 +168,7 @@ TEST_F(Timers, APortThatStaysDownEndsAllOfItsConnections) {
     EXPECT_EQ(server.count(SeenEvent::Kind::connection_lost, far), 1U);
 }
 
-TEST_F(Timers, APortThatNobodyGoesOverEndsNothing) {
+TEST_F(Timers, UnusedDownPortEndsNoConnection) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
   connect_both_ends("192.0.2.1");
@@ -181,7 +181,7 @@ TEST_F(Timers, APortThatNobodyGoesOverEndsNothing) {
 }
 
 // While the polling thread sleeps, another thread posts more receives than the queue allows, or disconnects.
-TEST_F(Timers, WhoSleepsIsWokenByWhatHappensMeanwhile) {
+TEST_F(Timers, SleepingPollerIsWokenByCallsOfOtherThreads) {
   for (const bool leaves : {false, true}) {
     open({mock_hca::mlx5()});
     listen("192.0.2.1");

@@ -74,7 +74,7 @@ TEST_F(Contract, UseFutureAndAsTuple) {
   }(*device, data));
 }
 
-TEST_F(Contract, ADeferredOperationStartsWhenItIsCalled) {
+TEST_F(Contract, DeferredOperationStartsWhenCalled) {
   make_mapped_device();
   disks["disk"].bytes[0] = std::byte{42};
   auto read = device->async_read(0, data, net::deferred);
@@ -90,7 +90,7 @@ TEST_F(Contract, ADeferredOperationStartsWhenItIsCalled) {
   EXPECT_EQ(data[0], std::byte{42});
 }
 
-TEST_F(Contract, ASecondMapIsRefusedWhileOneIsOutstanding) {
+TEST_F(Contract, SecondMapIsRefusedWhileOneIsOutstanding) {
   make_device();
   std::optional<Error> second;
   device->async_map([](Error) {});
@@ -100,7 +100,7 @@ TEST_F(Contract, ASecondMapIsRefusedWhileOneIsOutstanding) {
   EXPECT_EQ(second, asio::to_error_code(Errc::invalid));
 }
 
-TEST_F(Contract, ADeviceIsMappedOnceAndMayBeClosedAgain) {
+TEST_F(Contract, DeviceIsMappedOnceAndMayBeClosedTwice) {
   make_mapped_device();
   const auto result_of = [this](auto start) {
     std::optional<Error> result;
@@ -118,7 +118,7 @@ TEST_F(Contract, ADeviceIsMappedOnceAndMayBeClosedAgain) {
 
 // --- handlers and their memory ---
 
-TEST_F(Contract, ALargeHandlerIsKeptInMemoryOfItsAllocatorThatIsFreeBeforeItRuns) {
+TEST_F(Contract, LargeHandlerUsesItsAllocatorAndIsFreedBeforeItRuns) {
   make_mapped_device();
   Books books;
   std::array<char, 1024> ballast{};
@@ -136,7 +136,7 @@ TEST_F(Contract, ALargeHandlerIsKeptInMemoryOfItsAllocatorThatIsFreeBeforeItRuns
   EXPECT_EQ(books.freed, 1);
 }
 
-TEST_F(Contract, ASmallHandlerNeedsNoMemoryOfItsAllocator) {
+TEST_F(Contract, SmallHandlerNeedsNoAllocation) {
   make_mapped_device();
   Books books;
   bool done = false;
@@ -146,7 +146,7 @@ TEST_F(Contract, ASmallHandlerNeedsNoMemoryOfItsAllocator) {
   EXPECT_EQ(books.allocated, 0);
 }
 
-TEST_F(Contract, ALargeHandlerThatIsNeverCalledIsFreed) {
+TEST_F(Contract, UncalledLargeHandlerIsFreed) {
   Books books;
   std::array<char, 1024> ballast{};
   bool called = false;
@@ -163,7 +163,7 @@ TEST_F(Contract, ALargeHandlerThatIsNeverCalledIsFreed) {
   EXPECT_EQ(books.allocated, books.freed);
 }
 
-TEST_F(Contract, AHandlerMayBeMoveOnly) {
+TEST_F(Contract, HandlerMayBeMoveOnly) {
   make_mapped_device();
   int result = 0;
   device->async_read(0, data, [owned = std::make_unique<int>(7), &result](Error) { result = *owned; });
@@ -173,13 +173,13 @@ TEST_F(Contract, AHandlerMayBeMoveOnly) {
 
 // --- executors and work ---
 
-TEST_F(Contract, TheExecutorIsThatOfTheContext) {
+TEST_F(Contract, ExecutorIsThatOfTheContext) {
   make_device();
   static_assert(std::is_same_v<asio::RemoteDevice::executor_type, net::io_context::executor_type>);
   EXPECT_TRUE(device->get_executor() == context.get_executor());
 }
 
-TEST_F(Contract, AHandlerRunsOnItsStrand) {
+TEST_F(Contract, HandlerRunsOnItsStrand) {
   make_mapped_device();
   auto strand = net::make_strand(context);
   std::optional<bool> inside;
@@ -190,7 +190,7 @@ TEST_F(Contract, AHandlerRunsOnItsStrand) {
 }
 
 // The pool ends when it has no work, so the pending operation must count as work of the pool.
-TEST_F(Contract, AHandlerRunsOnItsThreadPoolWhichWaitsForIt) {
+TEST_F(Contract, HandlerRunsOnItsThreadPoolAndCountsAsItsWork) {
   make_mapped_device();
   net::thread_pool pool(1);
   std::atomic<bool> done = false;
@@ -209,7 +209,7 @@ TEST_F(Contract, AHandlerRunsOnItsThreadPoolWhichWaitsForIt) {
   EXPECT_NE(ran_on, std::this_thread::get_id());
 }
 
-TEST_F(Contract, RunGoesOnWhileAnOperationIsOutstandingAndNoLonger) {
+TEST_F(Contract, RunReturnsWhenNoOperationIsOutstanding) {
   make_mapped_device();
   turn();
   context.restart();
@@ -223,7 +223,7 @@ TEST_F(Contract, RunGoesOnWhileAnOperationIsOutstandingAndNoLonger) {
 
 // --- cancellation ---
 
-TEST_F(Contract, AMapThatIsCancelledByATimerMayBeWaitedForAgain) {
+TEST_F(Contract, CancelledMapCanBeAwaitedAgain) {
   using namespace net::experimental::awaitable_operators;
   make_device();
   net::steady_timer timer(context, std::chrono::steady_clock::time_point::min());
@@ -242,7 +242,7 @@ TEST_F(Contract, AMapThatIsCancelledByATimerMayBeWaitedForAgain) {
   EXPECT_EQ(device->state(), rnbd::DeviceState::open);
 }
 
-TEST_F(Contract, TheSignalOfAnOperationThatIsOverEndsNoOther) {
+TEST_F(Contract, SignalOfACompletedOperationCancelsNoOther) {
   make_device();
   net::cancellation_signal signal;
   std::optional<Error> first, second;
@@ -258,7 +258,7 @@ TEST_F(Contract, TheSignalOfAnOperationThatIsOverEndsNoOther) {
   EXPECT_FALSE(*second);
 }
 
-TEST_F(Contract, ACloseThatIsCancelledGoesOn) {
+TEST_F(Contract, CancelledCloseContinues) {
   make_mapped_device();
   net::cancellation_signal signal;
   std::optional<Error> closed;
@@ -267,7 +267,7 @@ TEST_F(Contract, ACloseThatIsCancelledGoesOn) {
   turn();
   EXPECT_FALSE(closed);
   signal.emit(cancellation_type::terminal);
-  EXPECT_FALSE(closed);  // never inside the call
+  EXPECT_FALSE(closed);  // a handler never runs inside the call
   turn();
   EXPECT_EQ(closed, kAborted);
   closed.reset();
@@ -276,7 +276,7 @@ TEST_F(Contract, ACloseThatIsCancelledGoesOn) {
   EXPECT_FALSE(*closed);
 }
 
-TEST_F(Contract, WhatTheServerHasIsNotCancelled) {
+TEST_F(Contract, SentRequestIsNotCancelled) {
   make_mapped_device();
   disks["disk"].bytes[0] = std::byte{42};
   net::cancellation_signal signal;
@@ -295,7 +295,7 @@ TEST_F(Contract, WhatTheServerHasIsNotCancelled) {
 
 // --- destruction ---
 
-TEST_F(Contract, DestroyingTheDeviceAbortsWhatIsOutstanding) {
+TEST_F(Contract, DestroyingTheDeviceAbortsOutstandingOperations) {
   make_mapped_device();
   std::optional<Error> read;
   std::optional<Error> closed;
@@ -307,7 +307,7 @@ TEST_F(Contract, DestroyingTheDeviceAbortsWhatIsOutstanding) {
   device->async_close([&closed](Error error) { closed = error; });
   turn();
   device.reset();
-  EXPECT_FALSE(read);  // never inside the call
+  EXPECT_FALSE(read);  // a handler never runs inside the call
   EXPECT_FALSE(closed);
   turn();
   EXPECT_EQ(read, kAborted);

@@ -7,7 +7,7 @@
 namespace rtrs::conformance::remote_device_restart_test {
 namespace {
 
-TEST_F(RemoteDeviceTest, TellsANewSizeAfterARestart) {
+TEST_F(RemoteDeviceTest, ReportsANewSizeAfterARestart) {
   start_server();
   asio::RemoteDevice& remote = make(options_for("disk"));
   ASSERT_FALSE(map());
@@ -22,7 +22,7 @@ TEST_F(RemoteDeviceTest, TellsANewSizeAfterARestart) {
   EXPECT_FALSE(close());
 }
 
-TEST_F(RemoteDeviceTest, ARefusalIsToldOnceUntilTheDeviceWasOpenAgain) {
+TEST_F(RemoteDeviceTest, RefusalIsReportedOnceUntilTheDeviceReopens) {
   start_server();
   asio::RemoteDevice& remote = make(options_for("disk"));
   ASSERT_FALSE(map());
@@ -42,7 +42,7 @@ TEST_F(RemoteDeviceTest, ARefusalIsToldOnceUntilTheDeviceWasOpenAgain) {
   EXPECT_FALSE(close());
 }
 
-TEST_F(RemoteDeviceTest, ALostCacheIsAnInputOutputErrorOfTheNextFlush) {
+TEST_F(RemoteDeviceTest, LostCacheFailsTheNextFlushWithEio) {
   disks["disk"].instance = 1;
   start_server();
   asio::RemoteDevice& remote = make(options_for("disk"));
@@ -63,7 +63,7 @@ TEST_F(RemoteDeviceTest, ALostCacheIsAnInputOutputErrorOfTheNextFlush) {
   EXPECT_FALSE(close());
 }
 
-TEST_F(RemoteDeviceTest, ASizeThatTheApplicationSetsCountsAtOnceUntilTheNextOpen) {
+TEST_F(RemoteDeviceTest, ResizeTakesEffectAtOnceUntilTheNextOpen) {
   start_server();
   asio::RemoteDevice& remote = make(options_for("disk"));
   EXPECT_FALSE(remote.resize(16));
@@ -73,7 +73,7 @@ TEST_F(RemoteDeviceTest, ASizeThatTheApplicationSetsCountsAtOnceUntilTheNextOpen
   news.clear();
   EXPECT_TRUE(remote.resize(16));
   EXPECT_EQ(remote.size_bytes(), 8192U);
-  EXPECT_TRUE(news.empty());  // not inside the call
+  EXPECT_TRUE(news.empty());  // an event is never reported inside the call
   run_until(context, [&] { return !news.empty(); });
   EXPECT_EQ(news.back().state, rnbd::DeviceState::open);
   EXPECT_EQ(news.back().geometry.nsectors, 16U);

@@ -19,7 +19,7 @@ std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
   return data;
 }
 
-TEST_F(RemoteDeviceTest, ReadsBackWhatItWroteInPiecesLargerThanTheSessionTakes) {
+TEST_F(RemoteDeviceTest, ReadsBackWritesLargerThanOneMessage) {
   start_server();
   asio::RemoteDevice& remote = make(options_for("disk"));
   const auto written = pattern(3 << 20, 1);
@@ -63,7 +63,7 @@ TEST_F(RemoteDeviceTest, DiscardsAndWritesZeroesBeyondOneMessage) {
   EXPECT_FALSE(zeroes(3 << 20));
 }
 
-TEST_F(RemoteDeviceTest, ForceUnitAccessIsAFlagOrAFlushOrNothing) {
+TEST_F(RemoteDeviceTest, ForceUnitAccessUsesAFlagAFlushOrNothing) {
   start_server();
   const auto data = pattern(4096, 3);
   const auto write_once = [&] {
@@ -75,10 +75,10 @@ TEST_F(RemoteDeviceTest, ForceUnitAccessIsAFlagOrAFlushOrNothing) {
       co_await remote.async_close(use_awaitable);
     }());
   };
-  MemoryDisk& disk = disks["disk"];
+  sim::MemoryDisk& disk = disks["disk"];
   write_once();
   EXPECT_EQ(disk.fua_writes, 1U);
-  EXPECT_EQ(disk.flushes, 1U);  // for the write zeroes, which has no FUA flag
+  EXPECT_EQ(disk.flushes, 1U);  // write zeroes has no FUA flag and needs a flush
   disk.fua = false;
   write_once();
   EXPECT_EQ(disk.fua_writes, 1U);
@@ -88,7 +88,7 @@ TEST_F(RemoteDeviceTest, ForceUnitAccessIsAFlagOrAFlushOrNothing) {
   EXPECT_EQ(disk.flushes, 3U);
 }
 
-TEST_F(RemoteDeviceTest, RefusesWhatDoesNotFitTheDevice) {
+TEST_F(RemoteDeviceTest, RefusesInvalidRequests) {
   disks["disk"].logical_block_size = 4096;
   disks["disk"].max_discard_sectors = 0;
   start_server();
@@ -116,14 +116,14 @@ TEST_F(RemoteDeviceTest, RefusesWhatDoesNotFitTheDevice) {
   close();
 }
 
-TEST_F(RemoteDeviceTest, AnUnknownDeviceIsTheServersErrno) {
+TEST_F(RemoteDeviceTest, MapOfAnUnknownDeviceReturnsTheServersErrno) {
   start_server();
   make(options_for("no_such_disk"));
   EXPECT_EQ(map(), boost::system::errc::no_such_file_or_directory);
   EXPECT_FALSE(close());
 }
 
-TEST_F(RemoteDeviceTest, CloseEndsAMapThatNobodyAnswers) {
+TEST_F(RemoteDeviceTest, CloseEndsAnUnansweredMap) {
   start_server();
   server.reset();
   make(options_for("disk"));
@@ -134,7 +134,7 @@ TEST_F(RemoteDeviceTest, CloseEndsAMapThatNobodyAnswers) {
   EXPECT_EQ(*mapped, asio::to_error_code(Errc::session_closed));
 }
 
-TEST_F(RemoteDeviceTest, RequestsOutliveARestartOfTheServer) {
+TEST_F(RemoteDeviceTest, RequestsSurviveARestartOfTheServer) {
   start_server();
   asio::RemoteDevice& remote = make(options_for("disk"));
   ASSERT_FALSE(map());
@@ -164,7 +164,7 @@ TEST_F(RemoteDeviceTest, RequestsOutliveARestartOfTheServer) {
   EXPECT_FALSE(close());
 }
 
-TEST_F(RemoteDeviceTest, TheCallbacksMayUseAndDestroyTheDevice) {
+TEST_F(RemoteDeviceTest, CallbacksMayUseAndDestroyTheDevice) {
   start_server();
   auto options = options_for("disk");
   std::vector<std::byte> data(4096);
@@ -183,7 +183,7 @@ TEST_F(RemoteDeviceTest, TheCallbacksMayUseAndDestroyTheDevice) {
   run_until(context, [this] { return device == nullptr; });
 }
 
-TEST_F(RemoteDeviceTest, WhatWaitsLongerThanTheQueueTimeoutFails) {
+TEST_F(RemoteDeviceTest, RequestThatWaitsLongerThanQueueTimeoutFails) {
   start_server();
   auto options = options_for("disk");
   options.protocol.queue_timeout = milliseconds(20);
@@ -197,7 +197,7 @@ TEST_F(RemoteDeviceTest, WhatWaitsLongerThanTheQueueTimeoutFails) {
   EXPECT_FALSE(close());
 }
 
-TEST_F(RemoteDeviceTest, LosingOneOfTwoPathsIsNoError) {
+TEST_F(RemoteDeviceTest, LossOfOneOfTwoPathsIsNoError) {
   start_server({.listen = {"127.0.0.1", "127.0.0.2"}});
   auto options = options_for("disk");
   options.paths.push_back(PathAddress{"127.0.0.3", "127.0.0.2", port});
@@ -222,7 +222,7 @@ TEST_F(RemoteDeviceTest, LosingOneOfTwoPathsIsNoError) {
   EXPECT_FALSE(close());
 }
 
-TEST_F(RemoteDeviceTest, APathThatIsThereIsRefused) {
+TEST_F(RemoteDeviceTest, ExistingPathIsRefused) {
   start_server();
   auto options = options_for("disk");
   options.paths.push_back(PathAddress{"", "127.0.0.1:" + std::to_string(port), 1});
@@ -236,7 +236,7 @@ TEST_F(RemoteDeviceTest, APathThatIsThereIsRefused) {
   EXPECT_FALSE(close());
 }
 
-TEST_F(RemoteDeviceTest, AHandlerMayDestroyTheDevice) {
+TEST_F(RemoteDeviceTest, HandlerMayDestroyTheDevice) {
   start_server();
   make(options_for("disk"));
   ASSERT_FALSE(map());
@@ -276,7 +276,7 @@ TEST_F(RemoteDeviceTest, RunReturnsWhenNoOperationIsOutstanding) {
   }
 }
 
-TEST_F(RemoteDeviceTest, ATraceIsCompleteWhenTheDeviceIsClosed) {
+TEST_F(RemoteDeviceTest, TraceIsCompleteWhenTheDeviceIsClosed) {
   start_server();
   asio::RemoteDevice& remote = make(options_for("disk"));
   const std::string file = ::testing::TempDir() + "remote_device_test.rtrc";

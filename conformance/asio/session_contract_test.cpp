@@ -28,7 +28,7 @@ class SessionContract : public Contract {
   std::unique_ptr<asio::Session> session;
 };
 
-// A request that the server answers (SESS_INFO).
+// A SESS_INFO request, which the server answers.
 struct Question {
   Question() {
     EXPECT_EQ(wire::rnbd::encode(wire::rnbd::SessInfo{}, question), question.size());
@@ -41,7 +41,7 @@ struct Question {
   IoRequest request;
 };
 
-TEST_F(SessionContract, TheHeaderOfADeferredRequestIsCopied) {
+TEST_F(SessionContract, HeaderOfADeferredRequestIsCopied) {
   open();
   Question info;
   auto ask = session->async_request(info.request, net::deferred);
@@ -52,7 +52,7 @@ TEST_F(SessionContract, TheHeaderOfADeferredRequestIsCopied) {
   EXPECT_TRUE(wire::rnbd::parse_sess_info_rsp(info.answer));
 }
 
-TEST_F(SessionContract, AHeaderThatIsTooLongIsRefused) {
+TEST_F(SessionContract, TooLongHeaderIsRefused) {
   open();
   const std::vector<std::byte> header(kMaxUserHeader + 1000);
   std::optional<Error> result;
@@ -61,12 +61,12 @@ TEST_F(SessionContract, AHeaderThatIsTooLongIsRefused) {
   EXPECT_EQ(result, asio::to_error_code(Errc::invalid));
 }
 
-TEST_F(SessionContract, TheExecutorIsThatOfTheContext) {
+TEST_F(SessionContract, ExecutorIsThatOfTheContext) {
   static_assert(std::is_same_v<asio::Session::executor_type, net::io_context::executor_type>);
   EXPECT_TRUE(session->get_executor() == context.get_executor());
 }
 
-TEST_F(SessionContract, ASecondOpenIsRefusedWhileOneIsOutstanding) {
+TEST_F(SessionContract, SecondOpenIsRefusedWhileOneIsOutstanding) {
   std::optional<Error> second;
   session->async_open([](Error) {});
   session->async_open([&second](Error error) { second = error; });
@@ -75,7 +75,7 @@ TEST_F(SessionContract, ASecondOpenIsRefusedWhileOneIsOutstanding) {
   EXPECT_EQ(second, asio::to_error_code(Errc::invalid));
 }
 
-TEST_F(SessionContract, AnOpenThatIsCancelledGoesOnAndMayBeWaitedForAgain) {
+TEST_F(SessionContract, CancelledOpenContinuesAndCanBeAwaitedAgain) {
   net::cancellation_signal signal;
   std::optional<Error> opened;
   session->async_open(net::bind_cancellation_slot(signal.slot(), [&opened](Error error) { opened = error; }));
@@ -91,7 +91,7 @@ TEST_F(SessionContract, AnOpenThatIsCancelledGoesOnAndMayBeWaitedForAgain) {
   }
 }
 
-TEST_F(SessionContract, DestroyingTheSessionAbortsWhatIsOutstanding) {
+TEST_F(SessionContract, DestroyingTheSessionAbortsOutstandingOperations) {
   open();
   Question info;
   std::vector<Error> results;

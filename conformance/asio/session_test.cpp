@@ -63,7 +63,7 @@ class SilentFabric final : public test::HeldFabric {
 class SessionTest : public ::testing::Test {
  protected:
   boost::asio::io_context context;
-  MemoryDisks disks;
+  sim::MemoryDisks disks;
 };
 
 TEST_F(SessionTest, ServesCoroutines) {
@@ -80,7 +80,7 @@ TEST_F(SessionTest, ServesCoroutines) {
 }
 
 // Clients that lose their server at the same moment must not all reconnect at the same moment.
-TEST_F(SessionTest, L09EverySessionWaitsForTimesOfItsOwn) {
+TEST_F(SessionTest, L09SessionsUseDifferentReconnectDelays) {
   std::uint16_t port = 0;
   {
     MemoryServer server(context, disks, {});
@@ -102,7 +102,7 @@ TEST_F(SessionTest, L09EverySessionWaitsForTimesOfItsOwn) {
   EXPECT_NE(delays[0], delays[1]);
 }
 
-TEST_F(SessionTest, ServesCallbacksNeverInsideTheCall) {
+TEST_F(SessionTest, HandlersNeverRunInsideTheCall) {
   MemoryServer server(context, disks, {});
   asio::Session session(context, open_fabric(), settings_for(server.port()));
   SessInfo info;
@@ -124,7 +124,7 @@ TEST_F(SessionTest, ServesCallbacksNeverInsideTheCall) {
   EXPECT_TRUE(info.answered());
 }
 
-TEST_F(SessionTest, BusyPollingServesTheSame) {
+TEST_F(SessionTest, BusyPollingServesRequests) {
   MemoryServer server(context, disks, {});
   auto settings = settings_for(server.port());
   settings.wait = asio::WaitMode::busy_poll;
@@ -138,7 +138,7 @@ TEST_F(SessionTest, BusyPollingServesTheSame) {
   EXPECT_TRUE(info.answered());
 }
 
-TEST_F(SessionTest, OpenFailsWhenNobodyListensAndItMayNotTryAgain) {
+TEST_F(SessionTest, OpenFailsWithoutAListenerAndRetries) {
   std::uint16_t port = 0;
   { port = MemoryServer(context, disks, {}).port(); }
   auto settings = settings_for(port);
@@ -149,7 +149,7 @@ TEST_F(SessionTest, OpenFailsWhenNobodyListensAndItMayNotTryAgain) {
   EXPECT_EQ(error, asio::to_error_code(Errc::no_path)) << error.message();
 }
 
-TEST_F(SessionTest, ErrorsOfACallComeThroughItsHandler) {
+TEST_F(SessionTest, ErrorsAreReportedThroughTheHandler) {
   MemoryServer server(context, disks, {});
   asio::Session session(context, open_fabric(), settings_for(server.port()));
   SessInfo info;
@@ -166,8 +166,8 @@ TEST_F(SessionTest, ErrorsOfACallComeThroughItsHandler) {
   EXPECT_EQ(late, asio::to_error_code(Errc::session_closed)) << late.message();
 }
 
-// Only the paths' deadlines can wake the loop.
-TEST_F(SessionTest, WhatIsAskedOfPathsGetsItsDeadlines) {
+// Nothing but a deadline of a path can wake the loop.
+TEST_F(SessionTest, PathOperationsSetTheirDeadlines) {
   asio::SessionSettings settings = settings_for(1);
   settings.client.protocol.connect_timeout = milliseconds(1);
   settings.client.protocol.reconnect_min = settings.client.protocol.reconnect_max = seconds(1'000'000);
@@ -189,7 +189,7 @@ TEST_F(SessionTest, WhatIsAskedOfPathsGetsItsDeadlines) {
   until_waits(1);
 }
 
-TEST_F(SessionTest, CallsForPathsSayWhyTheyDidNothing) {
+TEST_F(SessionTest, PathCallsReturnWhyTheyDidNothing) {
   MemoryServer server(context, disks, {});
   const asio::SessionSettings settings = settings_for(server.port());
   asio::Session session(context, open_fabric(), settings);

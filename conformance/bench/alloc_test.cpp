@@ -22,7 +22,7 @@ TEST(Allocations, NoneInAHundredThousandRequests) {
   }
 }
 
-// The same check on the simulated fabric, whose own pools reach their final size during the first requests.
+// The simulated fabric has pools, which reach their final size during the first requests.
 TEST(Allocations, NoneOverTheSimulatedFabric) {
   sim::ZeroChoice choice;
   sim::Network network;

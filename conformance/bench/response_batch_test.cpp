@@ -1,4 +1,4 @@
-// Batched responses reach the client with one fabric call.
+// Checks that responses which are ready together are posted with one call of the fabric.
 #include <gtest/gtest.h>
 
 #include "conformance/bench/pair.hpp"
@@ -6,7 +6,7 @@
 namespace rtrs::bench::response_batch_test {
 namespace {
 
-TEST(ResponseBatch, AnswersThatAreReadyAtATimeAreOneCallOfTheFabric) {
+TEST(ResponseBatch, ResponsesThatAreReadyTogetherTakeOneFabricCall) {
   for (const bool recorded : {false, true}) {
     Pair pair(2, recorded);
     ASSERT_TRUE(pair.ready(2));

@@ -14,7 +14,7 @@ class TrafficTest : public testing::Test {
   Pair pair{1, false};
 };
 
-TEST_F(TrafficTest, BothCountTheDataAndTheUserHeader) {
+TEST_F(TrafficTest, BothEndsCountDataAndUserHeader) {
   ASSERT_TRUE(pair.one(Direction::read, 4096));
   ASSERT_TRUE(pair.one(Direction::write, 512));
   for (const Traffic& one : {of_client(), of_server()}) {
@@ -25,7 +25,7 @@ TEST_F(TrafficTest, BothCountTheDataAndTheUserHeader) {
   }
 }
 
-TEST_F(TrafficTest, EachEndIsResetByItself) {
+TEST_F(TrafficTest, EachEndIsResetSeparately) {
   ASSERT_TRUE(pair.one(Direction::read, 4096));
   EXPECT_EQ(pair.server().reset_statistics(pair.server().sessions()[0].session, 0), Errc::ok);
   EXPECT_EQ(of_server(), Traffic{});
@@ -36,7 +36,7 @@ TEST_F(TrafficTest, EachEndIsResetByItself) {
   EXPECT_EQ(of_client(), Traffic{});
 }
 
-TEST_F(TrafficTest, WhatIsNotThereCannotBeReset) {
+TEST_F(TrafficTest, ResetOfAMissingPathFails) {
   ASSERT_TRUE(pair.one(Direction::read, 4096));
   const std::uint16_t session = pair.server().sessions()[0].session;
   EXPECT_EQ(pair.server().reset_statistics(session, 1), Errc::no_such_path);

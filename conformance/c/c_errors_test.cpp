@@ -1,5 +1,5 @@
-// Errors of the functions in urtrs.h that need no server: settings, paths, files, and waiting for an
-// unreachable server.
+// Errors of the functions in urtrs.h that need no server: settings, paths, missing descriptors, and waiting
+// for an unreachable server.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -59,7 +59,7 @@ class CErrors : public ::testing::Test {
   std::uint16_t port_ = 0;
 };
 
-TEST_F(CErrors, WithoutDescriptorsItIsNotMemoryThatIsMissing) {
+TEST_F(CErrors, MissingDescriptorsAreNotReportedAsMissingMemory) {
   EXPECT_EQ(add("127.0.0.1"), 0);
   urtrs_session* before = nullptr;  // opened while enough descriptors are free
   ASSERT_EQ(urtrs_session_new("before", &before), 0);
@@ -77,7 +77,7 @@ TEST_F(CErrors, WithoutDescriptorsItIsNotMemoryThatIsMissing) {
   EXPECT_TRUE(says("no file descriptor is left")) << message();
 }
 
-TEST_F(CErrors, OpeningADeviceWaitsForAServerNoLongerThanARequest) {
+TEST_F(CErrors, DeviceOpenWaitsAtMostQueueTimeout) {
   set("queue_timeout_ms", "200");
   EXPECT_EQ(add("127.0.0.1", "127.0.0.1"), 0);
   EXPECT_EQ(urtrs_session_open(session_), 0);
@@ -100,7 +100,7 @@ TEST_F(CErrors, OpeningADeviceWaitsForAServerNoLongerThanARequest) {
   EXPECT_EQ(ended.count, 1);
 }
 
-TEST_F(CErrors, AttemptsThatAreUsedUpTellWhatTheLastOneFailedOf) {
+TEST_F(CErrors, ExhaustedAttemptsReportTheLastReason) {
   set("max_reconnect_attempts", "1");
   set("reconnect_min_ms", "1");
   open();
@@ -108,7 +108,7 @@ TEST_F(CErrors, AttemptsThatAreUsedUpTellWhatTheLastOneFailedOf) {
   EXPECT_EQ(urtrs_device_open(session_, "disk", 0, -1, &device), -EIO);
   EXPECT_EQ(message(),
             "disk: Input/output error (127.0.0.1: attempts_exhausted, the last with connect_refused)");
-  // The path makes no further attempts, so a second open fails the same way.
+  // The path makes no further attempts, so a second open must fail in the same way.
   EXPECT_EQ(urtrs_device_open(session_, "disk", 0, -1, &device), -EIO);
   urtrs_path path{};
   EXPECT_EQ(urtrs_session_get_path(session_, 0, &path, sizeof path), 0);
@@ -116,7 +116,7 @@ TEST_F(CErrors, AttemptsThatAreUsedUpTellWhatTheLastOneFailedOf) {
   EXPECT_STREQ(path.last_cause, "connect_refused");
 }
 
-TEST_F(CErrors, ASettingSaysWhatItTakes) {
+TEST_F(CErrors, SettingErrorsNameTheValidValues) {
   EXPECT_EQ(refused_setting("crc", "maybe"), "crc=maybe: expected on or off");
   EXPECT_EQ(refused_setting("fabric", "pigeon"), "fabric=pigeon: expected tcp or verbs");
   EXPECT_EQ(refused_setting("io_connections", "0"),
@@ -135,7 +135,7 @@ TEST_F(CErrors, ASettingSaysWhatItTakes) {
   EXPECT_NE(unknown.find("tls_keys"), std::string::npos);
 }
 
-TEST_F(CErrors, PathsThatCannotBeAreRefusedAtOnce) {
+TEST_F(CErrors, InvalidPathsAreRefusedAtOnce) {
   for (const char* wrong : {"", "10.0.0.256", "a@b", "10.0.0.1,10.0.0.2", "127.0.0.1:70000", "fd00::zz",
                             "[::1", "two words", "a/b"}) {
     EXPECT_EQ(add(wrong), -EINVAL) << wrong;
@@ -149,7 +149,7 @@ TEST_F(CErrors, PathsThatCannotBeAreRefusedAtOnce) {
   EXPECT_EQ(message(), "gid:fe80::1: gid: is an address of the fabric verbs");
 }
 
-TEST_F(CErrors, APathThatIsThereIsRefusedAlsoInAnotherSpelling) {
+TEST_F(CErrors, ExistingPathIsRefusedInAnySpelling) {
   const auto refuses = [this] {
     EXPECT_EQ(add("[FD00:0::1]", "FD00::2"), -EEXIST);
     EXPECT_TRUE(says("already")) << message();
@@ -163,7 +163,7 @@ TEST_F(CErrors, APathThatIsThereIsRefusedAlsoInAnotherSpelling) {
             0);
 }
 
-TEST_F(CErrors, ASessionHasAsManyPathsAsTheProtocolAllows) {
+TEST_F(CErrors, SessionHasAtMost128Paths) {
   for (unsigned path = 2; path < 128; ++path) EXPECT_EQ(add(("127.0.0." + std::to_string(path)).c_str()), 0);
   open();
   EXPECT_EQ(add("127.0.0.128"), 0);
@@ -171,7 +171,7 @@ TEST_F(CErrors, ASessionHasAsManyPathsAsTheProtocolAllows) {
   EXPECT_EQ(message(), "a session has 128 paths at most");
 }
 
-TEST_F(CErrors, FilesOfTlsAreLookedAtWhenTheSessionIsOpened) {
+TEST_F(CErrors, TlsFilesAreReadWhenTheSessionIsOpened) {
   if (!tls::available()) GTEST_SKIP() << "a build without TLS";
   EXPECT_EQ(add("127.0.0.1"), 0);
   set("tls_keys", "/no/such/file");
@@ -189,7 +189,7 @@ TEST_F(CErrors, FilesOfTlsAreLookedAtWhenTheSessionIsOpened) {
   ::unlink(file.c_str());
 }
 
-TEST_F(CErrors, AChildOfForkLeavesTheSessionToItsParent) {
+TEST_F(CErrors, ForkedChildCannotUseTheSession) {
   open();
   const pid_t child = ::fork();
   if (child == 0) {
@@ -203,7 +203,7 @@ TEST_F(CErrors, AChildOfForkLeavesTheSessionToItsParent) {
   EXPECT_GE(urtrs_session_poll(session_), 0);
 }
 
-TEST_F(CErrors, NothingThatIsMissingIsTakenForSomething) {
+TEST_F(CErrors, MissingArgumentsAreRefused) {
   EXPECT_EQ(urtrs_session_set(session_, nullptr, "1"), -EINVAL);
   EXPECT_EQ(urtrs_session_set(session_, "crc", nullptr), -EINVAL);
   open();

@@ -1,4 +1,4 @@
-// The functions of urtrs.h with the real server.
+// Tests the functions of urtrs.h with the real server.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -39,7 +39,7 @@ TEST_F(CInterfaceTest, ReadsBackWhatItWroteWithAndWithoutATimeout) {
   EXPECT_EQ(disks_["disk"].flushes, 2U + 2U);  // two more for the write zeroes with FUA
 }
 
-TEST_F(CInterfaceTest, AnOlderProgramKnowsASmallerStructure) {
+TEST_F(CInterfaceTest, OlderProgramMayPassASmallerStructure) {
   urtrs_device* device = open();
   urtrs_device_info info;
   std::memset(&info, 0x5a, sizeof info);
@@ -50,7 +50,7 @@ TEST_F(CInterfaceTest, AnOlderProgramKnowsASmallerStructure) {
   EXPECT_EQ(urtrs_device_get_info(device, &info, 0), -EINVAL);
 }
 
-TEST_F(CInterfaceTest, AYoungerProgramFindsWhatIsNotKnownAsZero) {
+TEST_F(CInterfaceTest, NewerProgramGetsZeroForUnknownFields) {
   struct {
     urtrs_stats known;
     std::uint64_t more;
@@ -60,7 +60,7 @@ TEST_F(CInterfaceTest, AYoungerProgramFindsWhatIsNotKnownAsZero) {
   EXPECT_EQ(younger.more, 0U);
 }
 
-TEST_F(CInterfaceTest, CallbacksRunInPollAloneAndMayBeginMore) {
+TEST_F(CInterfaceTest, CallbacksRunOnlyInPollAndMayStartRequests) {
   urtrs_device* device = open();
   struct Chain {
     urtrs_session* session;
@@ -86,8 +86,8 @@ TEST_F(CInterfaceTest, CallbacksRunInPollAloneAndMayBeginMore) {
   ASSERT_EQ(urtrs_read_async(device, chain.data.data(), 4096, 0, Chain::on_done, &chain), 0);
   EXPECT_EQ(chain.left, 5);
   EXPECT_EQ(stats().under_way, 1U);
-  const Nanos end = steady_now() + seconds(60);
-  while (chain.left > 0 && steady_now() < end) {
+  const Nanos end = platform::steady_now() + seconds(60);
+  while (chain.left > 0 && platform::steady_now() < end) {
     pollfd news{urtrs_session_fd(session_), POLLIN, 0};
     ::poll(&news, 1, urtrs_session_prepare(session_));
     ASSERT_GE(urtrs_session_poll(session_), 0);
@@ -96,7 +96,7 @@ TEST_F(CInterfaceTest, CallbacksRunInPollAloneAndMayBeginMore) {
   EXPECT_EQ(stats().under_way, 0U);
 }
 
-TEST_F(CInterfaceTest, ACallbackMayBeginMoreThanThereEverWere) {
+TEST_F(CInterfaceTest, CallbackMayStartMoreRequestsThanEverBefore) {
   struct Tree {
     urtrs_device* device;
     std::vector<char> data = std::vector<char>(512);
@@ -115,12 +115,12 @@ TEST_F(CInterfaceTest, ACallbackMayBeginMoreThanThereEverWere) {
   };
   Tree tree{open()};
   ASSERT_TRUE(tree.begin());
-  const Nanos end = steady_now() + seconds(60);
-  while (tree.ended < tree.begun && steady_now() < end) urtrs_session_wait(session_, 100);
+  const Nanos end = platform::steady_now() + seconds(60);
+  while (tree.ended < tree.begun && platform::steady_now() < end) urtrs_session_wait(session_, 100);
   EXPECT_EQ(tree.ended, 500U);
 }
 
-TEST_F(CInterfaceTest, AfterATimeoutTheMemoryIsTheCallersAgain) {
+TEST_F(CInterfaceTest, MemoryBelongsToTheCallerAfterATimeout) {
   urtrs_device* device = open();
   std::vector<char> written(8192, 'w');
   answers_ = false;
@@ -134,14 +134,14 @@ TEST_F(CInterfaceTest, AfterATimeoutTheMemoryIsTheCallersAgain) {
   EXPECT_NE(std::strstr(urtrs_session_message(session_), "disk: read"), nullptr);
   EXPECT_EQ(stats().under_way, 2U);
   answers_ = true;
-  const Nanos end = steady_now() + seconds(60);
-  while (stats().under_way != 0 && steady_now() < end) urtrs_session_wait(session_, 10);
+  const Nanos end = platform::steady_now() + seconds(60);
+  while (stats().under_way != 0 && platform::steady_now() < end) urtrs_session_wait(session_, 10);
   std::vector<char> read(8192);
   EXPECT_EQ(urtrs_read(device, read.data(), read.size(), 0, -1), 0);
   EXPECT_EQ(read, written);
 }
 
-TEST_F(CInterfaceTest, FreeingASessionEndsEveryRequestOnce) {
+TEST_F(CInterfaceTest, FreeingASessionCompletesEveryRequestOnce) {
   urtrs_device* device = open();
   answers_ = false;
   std::array<Ended, 3> ended;
@@ -157,7 +157,7 @@ TEST_F(CInterfaceTest, FreeingASessionEndsEveryRequestOnce) {
   EXPECT_EQ(ended[0].error, -ECANCELED);
 }
 
-TEST_F(CInterfaceTest, ADeviceThatIsClosedBeforeItOpenedTellsSo) {
+TEST_F(CInterfaceTest, DeviceClosedBeforeItOpenedReportsAnError) {
   open();
   answers_ = false;
   Ended ended;
@@ -170,7 +170,7 @@ TEST_F(CInterfaceTest, ADeviceThatIsClosedBeforeItOpenedTellsSo) {
   EXPECT_EQ(stats().devices, 1U);
 }
 
-TEST_F(CInterfaceTest, BeforeItIsOpenASessionTakesSettingsAndNothingElse) {
+TEST_F(CInterfaceTest, UnopenedSessionAcceptsOnlySettings) {
   urtrs_device* device = nullptr;
   EXPECT_EQ(urtrs_device_open(session_, "disk", 0, kLong, &device), -ENOTCONN);
   EXPECT_EQ(urtrs_session_wait(session_, 0), -ENOTCONN);
@@ -196,7 +196,7 @@ TEST_F(CInterfaceTest, BeforeItIsOpenASessionTakesSettingsAndNothingElse) {
   EXPECT_EQ(urtrs_session_get_path(session_, 1, &path, sizeof path), -ENOENT);
 }
 
-TEST_F(CInterfaceTest, TellsWhenAPathChanges) {
+TEST_F(CInterfaceTest, ReportsPathChanges) {
   struct Told {
     unsigned count = 0;
     std::uint32_t last = 99;
@@ -216,7 +216,7 @@ unsigned threads() {
   return static_cast<unsigned>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
 }
 
-TEST_F(CInterfaceTest, WithoutHostNamesThereIsNoThread) {
+TEST_F(CInterfaceTest, NoThreadIsStartedWithoutHostNames) {
   const unsigned before = threads();
   EXPECT_EQ(urtrs_session_set(session_, "host_names", "0"), 0);
   EXPECT_EQ(urtrs_session_add_path(session_, nullptr, "localhost", port_), 0);
@@ -229,7 +229,7 @@ TEST_F(CInterfaceTest, WithoutHostNamesThereIsNoThread) {
   EXPECT_STREQ(path.reason, "name_unresolved");
 }
 
-TEST(CInterface, WordsAndNames) {
+TEST(CInterface, ErrorTextsAndInvalidSessionNames) {
   EXPECT_STREQ(urtrs_strerror(0), "success");
   EXPECT_STREQ(urtrs_strerror(-ENOENT), "No such file or directory");
   EXPECT_STREQ(urtrs_strerror(-99999), "unknown error");

@@ -12,7 +12,7 @@
 namespace rtrs::conformance::c_refusals_test {
 namespace {
 
-TEST_F(CInterfaceTest, ErrorsAreThoseOfTheServerOfTheDeviceAndOfTheCall) {
+TEST_F(CInterfaceTest, InvalidCallsReturnTheirErrno) {
   urtrs_device* device = open("disk", URTRS_READ_ONLY);
   std::vector<char> data(4096);
   EXPECT_EQ(urtrs_write(device, data.data(), data.size(), 0, 0, -1), -EPERM);
@@ -35,11 +35,11 @@ TEST_F(CInterfaceTest, ErrorsAreThoseOfTheServerOfTheDeviceAndOfTheCall) {
   EXPECT_EQ(urtrs_session_close(session_, kLong), 0);
   EXPECT_EQ(urtrs_read(device, data.data(), data.size(), 0, -1), -ESHUTDOWN);
   EXPECT_STREQ(urtrs_session_message(session_), "disk: read: the session is closed");
-  // Must not block forever.
+  // The call must not block forever.
   EXPECT_EQ(urtrs_session_wait(session_, -1), -ESHUTDOWN);
 }
 
-TEST_F(CInterfaceTest, WhatNoDeviceHasIsRefusedBeforeMemoryIsTaken) {
+TEST_F(CInterfaceTest, OversizedRequestsAreRefusedWithoutAllocation) {
   urtrs_device* device = open();
   char byte = 0;
   for (const std::size_t length : {SIZE_MAX & ~std::size_t{511}, std::size_t{1} << 50, kDiskBytes + 512}) {
@@ -55,7 +55,7 @@ TEST_F(CInterfaceTest, WhatNoDeviceHasIsRefusedBeforeMemoryIsTaken) {
   EXPECT_EQ(stats().under_way, 0U);
 }
 
-TEST_F(CInterfaceTest, ADeviceOpenedReadOnlyTakesNoChangeOfAnyKind) {
+TEST_F(CInterfaceTest, ReadOnlyDeviceRefusesEveryChange) {
   urtrs_device* device = open("disk", URTRS_READ_ONLY);
   char data[512] = {};
   EXPECT_EQ(urtrs_write(device, data, sizeof data, 0, 0, -1), -EPERM);
@@ -63,15 +63,15 @@ TEST_F(CInterfaceTest, ADeviceOpenedReadOnlyTakesNoChangeOfAnyKind) {
   EXPECT_EQ(urtrs_discard(device, 4096, 0, 0, -1), -EPERM);
 }
 
-TEST_F(CInterfaceTest, AnErrorSaysNothingOfPathsThatHaveNoPartInIt) {
-  EXPECT_EQ(urtrs_session_add_path(session_, nullptr, "127.0.0.2", port_), 0);  // no server there
+TEST_F(CInterfaceTest, ErrorMessageNamesNoUnrelatedPaths) {
+  EXPECT_EQ(urtrs_session_add_path(session_, nullptr, "127.0.0.2", port_), 0);  // no server listens there
   urtrs_device* device = open();
   urtrs_path path{};
-  const Nanos end = steady_now() + seconds(60);
+  const Nanos end = platform::steady_now() + seconds(60);
   do {
     urtrs_session_wait(session_, 10);
     ASSERT_EQ(urtrs_session_get_path(session_, 0, &path, sizeof path), 0);
-  } while (std::strcmp(path.reason, "connect_refused") != 0 && steady_now() < end);
+  } while (std::strcmp(path.reason, "connect_refused") != 0 && platform::steady_now() < end);
   std::array<char, 512> data{};
   EXPECT_EQ(urtrs_read(device, data.data(), 512, kDiskBytes, -1), -EIO);
   EXPECT_STREQ(urtrs_session_message(session_), "disk: read: Input/output error");
@@ -79,7 +79,7 @@ TEST_F(CInterfaceTest, AnErrorSaysNothingOfPathsThatHaveNoPartInIt) {
   EXPECT_STREQ(urtrs_session_message(session_), "no_such: No such file or directory");
 }
 
-TEST_F(CInterfaceTest, TheMessageIsAboutTheLastCall) {
+TEST_F(CInterfaceTest, MessageIsThatOfTheLastCall) {
   urtrs_device* device = open();
   char data[512];
   EXPECT_EQ(urtrs_read(device, data, 100, 0, -1), -EINVAL);
@@ -95,7 +95,7 @@ TEST_F(CInterfaceTest, TheMessageIsAboutTheLastCall) {
   }
 }
 
-TEST_F(CInterfaceTest, TheLastCallbacksMayAskAndBeginNothing) {
+TEST_F(CInterfaceTest, CallbacksDuringFreeCannotStartRequests) {
   struct Asking {
     urtrs_session* session;
     urtrs_device* device;

@@ -39,7 +39,7 @@ void one_identity(ClientTester& tester) {
 
 void reserved(ClientTester& tester) {
   for (const Message& one : tester.healthy().requests) {
-    // Byte 45 is not checked: a urtrs client offers extensions in it.
+    // Byte 45 is not checked, because a urtrs client offers extensions in this byte.
     require((std::to_integer<unsigned>(one[44]) & 0xfeU) == 0, "reserved bits of byte 44 are set");
     for (std::size_t at = 46; at < wire::kConnReqBytes; ++at)
       require(one[at] == std::byte{0}, "byte {} of CON_REQ is not zero", at);

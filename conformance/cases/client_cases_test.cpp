@@ -35,7 +35,7 @@ TEST_P(ClientCasesTest, OurClientPassesAll) {
 INSTANTIATE_TEST_SUITE_P(Fabrics, ClientCasesTest, testing::Bool(),
                          [](const auto& one) { return std::string(one.param ? "like_sockets" : "rdma"); });
 
-TEST(ClientRunnerTest, AClientThatConnectedForATrialIsWaitedForOnce) {
+TEST(ClientRunnerTest, ClientMayCloseOneTrialSession) {
   SimBench bench(sim::default_capabilities());
   ASSERT_EQ(bench.tester_fabric.listen(PathAddress{"", "n0.p0", 1234}), Errc::ok);
   Endpoint endpoint(bench.tester_fabric, bench);

@@ -53,7 +53,7 @@ void heartbeat_own(ClientTester& tester) {
   require(came && attempt.up(), "no HB_MSG within three intervals");
 }
 
-// The tester sends nothing any more, neither responses nor heartbeats.
+// From now on the tester sends nothing, neither responses nor heartbeats.
 void silent_server(ClientTester& tester) {
   Attempt& attempt = tester.healthy();
   for (Con* one : attempt.cons) one->mute = true;
@@ -77,7 +77,7 @@ void acks_keep_path_up(ClientTester& tester) {
   tester.stop_misbehaving();
 }
 
-// A chunk without an outstanding request.
+// Returns a chunk without an outstanding request.
 std::uint32_t idle_chunk() {
   return ClientTester::kDepth - 1;
 }
@@ -168,8 +168,8 @@ void fresh_keys(ClientTester& tester) {
   tester.healthy();
 }
 
-// The response of a READ carries its data in the same RDMA write. OPEN is also answered this way, so a client
-// that cannot handle it gets no device.
+// The response of a READ carries its data in the same RDMA write. OPEN is answered in the same way, so a
+// client that cannot handle such responses gets no device.
 void data_with_answer(ClientTester& tester, std::uint32_t flags) {
   Attempt& old = tester.healthy();
   tester.flags = flags;
@@ -194,7 +194,7 @@ void data_with_answer(ClientTester& tester, std::uint32_t flags) {
 void data_with_answer_plain(ClientTester& tester) {
   data_with_answer(tester, 0);
 }
-// A response that carries data keeps the chunk's key; every other response renews it.
+// A response that carries data keeps the chunk's key; every other response renews the key.
 void data_with_answer_and_keys(ClientTester& tester) {
   data_with_answer(tester, wire::kConnRspNewRkey);
 }

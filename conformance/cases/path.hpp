@@ -26,7 +26,7 @@ struct Ask {
   std::uint16_t chunk = 0;
   Message user;            // user header
   Message data;            // data of a write
-  std::uint32_t room = 0;  // of a read: requested bytes
+  std::uint32_t room = 0;  // for a read: number of requested bytes
   bool need_inval = false;
   bool descriptor = true;  // a read with `room` has a descriptor
   // Values that override fields of the RTRS header and of the immediate.
@@ -39,7 +39,7 @@ struct Answer {
   int error = 0;             // 0 or a positive errno
   bool invalidated = false;  // the immediate's type says that the key was invalidated
   std::uint16_t cid = 0;
-  Message data;      // of a read: the bytes that the peer wrote
+  Message data;      // for a read: bytes that the peer wrote
   Message overflow;  // bytes that the peer wrote behind the buffer
 };
 
@@ -61,8 +61,8 @@ class Path {
   Con& connect(std::uint16_t cid);
   void connect_all();
   Message info_request() const;
-  // exchange_info() sends INFO_REQ, and parses and stores the response; send_info() sends any message in its
-  // place.
+  // exchange_info() sends INFO_REQ, and parses and stores the response. send_info() sends any message instead
+  // of INFO_REQ.
   void exchange_info();
   void send_info(wire::Bytes message);
   // Waits for the response. Returns false if the server closed the path.
@@ -103,7 +103,7 @@ class Path {
   std::uint32_t chunk_size() const noexcept { return static_cast<std::uint32_t>(limits_.chunk_size()); }
   std::uint16_t depth() const noexcept { return limits_.queue_depth; }
   bool fresh_keys() const noexcept { return (limits_.flags & wire::kConnRspNewRkey) != 0; }
-  // True if it was negotiated that the response of a READ carries its data and keeps the chunk's key.
+  // True if both ends agreed that the response of a READ carries its data and keeps the chunk's key.
   bool joins_data() const noexcept {
     return has(offered_ & wire::granted_extensions(limits_.flags), wire::Extensions::data_with_answer);
   }

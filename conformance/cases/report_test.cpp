@@ -38,7 +38,7 @@ TEST(ReportTest, LinesLookLikeBlktests) {
   EXPECT_NE(text_line(results()[3], nullptr).find("[not run]\n     no device\n"), std::string::npos);
 }
 
-TEST(ReportTest, QuirksAndKnownDeviationsFailNothing) {
+TEST(ReportTest, QuirksAndKnownDeviationsAreNotFailures) {
   Baseline baseline;
   baseline.seen["C001-a-must"] = "it says no";
   EXPECT_EQ(judge(results()[1], nullptr), Verdict::failed);
@@ -67,7 +67,7 @@ TEST(ReportTest, JUnitEscapes) {
   EXPECT_EQ(text.find("<odd>"), std::string::npos);
 }
 
-TEST(ReportTest, JsonHasEverything) {
+TEST(ReportTest, JsonContainsEverything) {
   const auto parsed = nlohmann::json::parse(json({}, results()));
   EXPECT_EQ(parsed.at("summary").at("failed"), 1);
   EXPECT_EQ(parsed.at("cases").at(2).at("verdict"), "differs");
@@ -75,7 +75,7 @@ TEST(ReportTest, JsonHasEverything) {
   EXPECT_EQ(nlohmann::json::parse(list_json({}))["cases"].size(), 0U);
 }
 
-TEST(ReportTest, MarkdownSaysWhatFailedAndEscapesTheRest) {
+TEST(ReportTest, MarkdownListsFailuresAndEscapesText) {
   conformance::Run run;
   run.target = "10.0.0.1|x";
   const std::string text = markdown(run, results());
@@ -117,7 +117,7 @@ TEST_F(BaselineTest, IsWrittenReadAndRenewed) {
   EXPECT_EQ(next.seen.size(), 1U);
 }
 
-TEST_F(BaselineTest, MistakesNameTheFile) {
+TEST_F(BaselineTest, ErrorsNameTheFile) {
   EXPECT_NE(load_baseline("/nonexistent").error().find("/nonexistent: No such file"), std::string::npos);
   for (const char* text : {"{", "{}", "{\"schema_version\": 2}", "{\"schema_version\": 1, \"peer\": 3}"}) {
     std::ofstream(file) << text;

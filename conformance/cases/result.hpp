@@ -12,7 +12,7 @@ enum class Outcome : std::uint8_t { passed, failed, not_run };
 struct Result {
   const Case* about = nullptr;
   Outcome outcome = Outcome::passed;
-  std::string detail;  // what failed, or why it was not run
+  std::string detail;  // reason why the case failed or was not run
   Nanos took = 0;
   bool gone = false;  // the server accepted no new session afterwards
 };

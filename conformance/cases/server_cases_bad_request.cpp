@@ -43,7 +43,7 @@ void chunk_is_depth(ServerTester& tester) {
 
 void header_cut_off(ServerTester& tester) {
   Path& path = tester.opened();
-  // Only two bytes of a header, at the end of the chunk.
+  // The header has only two bytes, at the end of the chunk.
   Message type(2);
   wire::store_le16(type, 0, static_cast<std::uint16_t>(wire::MsgType::write));
   const wire::ChunkRef& chunk = path.chunk(0);

@@ -15,7 +15,7 @@ using wire::linux_errno::kEnxio;
 
 void expect_rejected(const Con& con, int error, const char* what) {
   require(!con.up(), "{} was accepted", what);
-  // With shared keys, a repeated request carries the same proof, and a proof is valid only once.
+  // With shared keys, the repeated request carries the same proof, but a proof is valid only once.
   if (con.reason == Reason::key_refused) return;
   const int got = wire::reject_errno(con.answer);
   require(con.reason == Reason::rejected && got == error, "{} was refused with {}, errno {} instead of {}",
@@ -92,7 +92,7 @@ void second_path(ServerTester& tester) {
   exchange_versions(path);
 }
 
-// The old incarnation disconnects, so the next one must be accepted soon.
+// The old incarnation has disconnected, so the next one must be accepted soon.
 void back_after_goodbye(ServerTester& tester) {
   Path& path = tester.opened();
   const std::uint16_t depth = path.depth();

@@ -68,7 +68,7 @@ void full_queue(ServerTester& tester) {
   require(path.surplus_answers() == 0, "{} answers too many", path.surplus_answers());
 }
 
-// More requests than either side has receives, and more than the 8-bit part of a key can count.
+// Sends more requests than either side has receives, and more than the 8-bit part of a key can count.
 void many_rounds(ServerTester& tester) {
   Path& path = tester.opened();
   const unsigned rounds = std::min(2U * path.depth() + 16U, 1200U);

@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(Servers, ServerCasesTest,
                                          Kind{"like_sockets", false, true, true}),
                          [](const auto& one) { return std::string(one.param.name); });
 
-TEST(CaseListTest, NumbersAreUniqueAndTextsAreThere) {
+TEST(CaseListTest, NumbersAreUniqueAndTextsAreNotEmpty) {
   std::set<std::string_view> numbers;
   for (const Role role : {Role::server, Role::client}) {
     for (const Case* one : cases(role)) {

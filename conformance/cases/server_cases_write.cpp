@@ -91,7 +91,7 @@ void write_as_read(ServerTester& tester) {
   Ask ask = io_ask(device.io(Opcode::write, device.block()));
   ask.direction = Direction::read;
   ask.room = device.block();
-  ask.chunk = 1;  // this chunk holds other data than was written
+  ask.chunk = 1;  // this chunk does not hold the data of the write above
   expect_refused(*device.path, ask, "a write that brings no data");
 }
 
@@ -101,8 +101,8 @@ void size_differs(ServerTester& tester) {
   expect_errno(*device.path, ask, kEinval, "a write of another size than its data");
 }
 
-// Discard and write zeroes are optional: a device that supports one must execute it, others must return an
-// error.
+// Discard and write zeroes are optional: a device that supports the operation must execute it, others must
+// return an error.
 void unmap(ServerTester& tester, Opcode opcode, const char* what) {
   const Device device = open_scratch_device(tester);
   const std::uint32_t most =

@@ -35,7 +35,7 @@ TEST_P(FabricContract, private_data_may_be_empty) {
   close_link({.client = client_key, .server = server_key});
 }
 
-TEST_P(FabricContract, private_data_of_the_greatest_length_arrives_whole) {
+TEST_P(FabricContract, private_data_of_maximum_length_arrives_whole) {
   const std::string question(capabilities().connect_data, 'q');
   const std::string answer(capabilities().accept_data, 'a');
   const ConKey client_key = fresh_key();
@@ -71,7 +71,7 @@ TEST_P(FabricContract, an_accept_with_too_much_private_data_ends_the_attempt_at_
   close_link(link);
 }
 
-TEST_P(FabricContract, a_reject_carries_private_data_and_is_told_from_refusal) {
+TEST_P(FabricContract, a_reject_carries_private_data_and_differs_from_a_refusal) {
   const std::string why(std::min<std::size_t>(capabilities().reject_data, 12), 'r');
   const ConKey key = fresh_key();
   client().fabric().connect(key, pair().server_address(), params(), bytes_of("hello"));
@@ -84,7 +84,7 @@ TEST_P(FabricContract, a_reject_carries_private_data_and_is_told_from_refusal) {
   expect(client(), Kind::connection_closed, key);
 }
 
-TEST_P(FabricContract, a_connect_to_nobody_is_refused) {
+TEST_P(FabricContract, a_connect_without_a_listener_is_refused) {
   const ConKey key = fresh_key();
   client().fabric().connect(key, pair().unused_address(), params(), bytes_of("hello"));
   EXPECT_EQ(expect(client(), Kind::connect_failed, key).reason, Reason::connect_refused);
@@ -94,7 +94,7 @@ TEST_P(FabricContract, a_connect_to_nobody_is_refused) {
   expect(client(), Kind::connection_closed, key);
 }
 
-TEST_P(FabricContract, each_key_ends_with_exactly_one_closed_and_nothing_after_it) {
+TEST_P(FabricContract, each_connection_ends_with_exactly_one_closed_event) {
   const Link link = open_link();
   post_one(client(), empty_imm(link.client, 1));
   post_one(server(), empty_imm(link.server, 2));
@@ -123,7 +123,7 @@ TEST_P(FabricContract, closed_comes_only_after_disconnect) {
   expect(server(), Kind::connection_closed, link.server);
 }
 
-TEST_P(FabricContract, a_connect_can_be_called_off) {
+TEST_P(FabricContract, a_connect_can_be_cancelled) {
   const ConKey key = fresh_key();
   client().fabric().connect(key, pair().server_address(), params(), bytes_of("hello"));
   client().fabric().disconnect(key);
@@ -141,7 +141,7 @@ TEST_P(FabricContract, a_connect_can_be_called_off) {
   expect(server(), Kind::connection_closed, server_key);
 }
 
-TEST_P(FabricContract, a_connect_can_be_called_off_between_request_and_accept) {
+TEST_P(FabricContract, a_connect_can_be_cancelled_between_request_and_accept) {
   const Link link{.client = fresh_key(), .server = fresh_key()};
   client().fabric().connect(link.client, pair().server_address(), params(), bytes_of("hello"));
   const SeenEvent request = expect(server(), Kind::connect_requested);
@@ -154,7 +154,7 @@ TEST_P(FabricContract, a_connect_can_be_called_off_between_request_and_accept) {
   EXPECT_EQ(client().count(Kind::connected), 0u);
 }
 
-TEST_P(FabricContract, the_death_of_the_peer_is_seen_by_all_its_connections) {
+TEST_P(FabricContract, death_of_the_peer_is_reported_on_all_its_connections) {
   const Link first = open_link();
   const Link second = open_link();
   kill_server_now();
@@ -166,7 +166,7 @@ TEST_P(FabricContract, the_death_of_the_peer_is_seen_by_all_its_connections) {
   }
 }
 
-TEST_P(FabricContract, one_client_of_many_ends_and_the_others_go_on) {
+TEST_P(FabricContract, one_client_disconnects_and_the_others_continue) {
   std::vector<Link> links;
   for (int i = 0; i < 24; ++i) links.push_back(open_link());
   client().fabric().disconnect(links[7].client);

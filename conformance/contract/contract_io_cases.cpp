@@ -15,7 +15,7 @@ std::string_view text_at(const Target& target, std::size_t offset, std::size_t l
   return {reinterpret_cast<const char*>(target.region.bytes.data()) + offset, length};
 }
 
-TEST_P(FabricContract, data_is_visible_when_its_immediate_is) {
+TEST_P(FabricContract, data_is_visible_when_its_immediate_is_reported) {
   constexpr std::size_t kSize = 48 * 1024;
   const Link link = open_link(64, 0);
   const Target target = make_target(server(), kSize);
@@ -62,7 +62,7 @@ TEST_P(FabricContract, an_empty_write_with_immediate_needs_no_memory) {
   close_link(link);
 }
 
-TEST_P(FabricContract, two_parts_land_one_behind_the_other) {
+TEST_P(FabricContract, two_parts_land_one_after_the_other) {
   const Link link = open_link();
   const Target target = make_target(server(), 4096);
   const Region front = make_source(client(), "the data,");
@@ -122,7 +122,7 @@ TEST_P(FabricContract, inline_bytes_may_change_once_post_has_returned) {
   close_link(link);
 }
 
-TEST_P(FabricContract, receives_can_be_posted_again_and_again) {
+TEST_P(FabricContract, receives_can_be_reposted_many_times) {
   const Link link = open_link(params(16, 4), 4, 64);
   for (int round = 0; round < 40; ++round) {
     const std::string text = "message " + std::to_string(round);
@@ -133,7 +133,7 @@ TEST_P(FabricContract, receives_can_be_posted_again_and_again) {
   close_link(link);
 }
 
-TEST_P(FabricContract, a_message_without_a_receive_is_never_dropped_in_silence) {
+TEST_P(FabricContract, a_message_without_a_receive_is_never_dropped_silently) {
   const Link link = open_link(0, 0);
   post_one(client(), message(link.client, "early"));
   // run_until_quiet() might not return, because a waiting message may keep wait_fd() readable.
@@ -152,7 +152,7 @@ TEST_P(FabricContract, a_message_without_a_receive_is_never_dropped_in_silence) 
   close_link(link);
 }
 
-TEST_P(FabricContract, a_signalled_work_request_reports_its_cookie_and_others_do_not) {
+TEST_P(FabricContract, only_signalled_work_reports_its_cookie) {
   const Link link = open_link();
   for (std::uint64_t i = 0; i < 9; ++i) {
     WorkRequest work = empty_imm(link.client, 1);
@@ -193,7 +193,7 @@ TEST_P(FabricContract, post_accepts_a_prefix_within_the_send_depth_and_later_the
   close_link(link);
 }
 
-TEST_P(FabricContract, work_for_a_lost_connection_is_taken_and_dropped) {
+TEST_P(FabricContract, work_for_a_lost_connection_is_accepted_and_dropped) {
   const Link link = open_link();
   server().fabric().disconnect(link.server);
   expect(client(), Kind::connection_lost, link.client);

@@ -1,4 +1,4 @@
-// Several connections: each is independent of the others, and any number of them can be opened one after the
+// Several connections: they are independent of each other, and any number of them can be opened one after the
 // other.
 #include <algorithm>
 #include <array>
@@ -31,7 +31,7 @@ TEST_P(FabricContract, private_data_may_hold_any_byte) {
   close_link(link);
 }
 
-TEST_P(FabricContract, connects_at_once_each_get_the_answer_that_is_theirs) {
+TEST_P(FabricContract, concurrent_connects_each_get_their_own_answer) {
   constexpr std::size_t kCount = 12;
   std::vector<Link> links(kCount);
   for (std::size_t i = 0; i < kCount; ++i) {
@@ -75,7 +75,7 @@ TEST_P(FabricContract, a_reject_without_private_data_ends_the_attempt) {
   expect(client(), Kind::connection_closed, key);
 }
 
-TEST_P(FabricContract, who_was_rejected_may_come_again) {
+TEST_P(FabricContract, a_rejected_client_can_connect_again) {
   for (int round = 0; round < 3; ++round) {
     const ConKey key = fresh_key();
     client().fabric().connect(key, pair().server_address(), params(), bytes_of("let me in"));
@@ -90,7 +90,7 @@ TEST_P(FabricContract, who_was_rejected_may_come_again) {
   close_link(link);
 }
 
-TEST_P(FabricContract, a_server_hears_of_a_client_that_left_and_keeps_its_end_until_told) {
+TEST_P(FabricContract, a_disconnect_is_reported_and_the_peer_keeps_its_end) {
   const Link link = open_link();
   client().fabric().disconnect(link.client);
   expect(server(), Kind::connection_lost, link.server);
@@ -102,7 +102,7 @@ TEST_P(FabricContract, a_server_hears_of_a_client_that_left_and_keeps_its_end_un
   expect(client(), Kind::connection_closed, link.client);
 }
 
-TEST_P(FabricContract, the_successor_of_a_connection_gets_nothing_of_it) {
+TEST_P(FabricContract, a_new_connection_gets_nothing_of_its_predecessor) {
   const Link old = open_link(params(64, 64), 64, 0);
   const Target target = make_target(server(), 256 * 1024);
   const Region source = make_source(client(), std::string(256 * 1024, 'o'));
@@ -132,7 +132,7 @@ TEST_P(FabricContract, the_successor_of_a_connection_gets_nothing_of_it) {
   close_link(next);
 }
 
-TEST_P(FabricContract, connections_do_not_hold_each_other_up) {
+TEST_P(FabricContract, a_blocked_connection_does_not_delay_another) {
   const Link stuck = open_link(0, 0);
   const Link link = open_link(params(16, 64), 64, 0);
   post_one(client(), message(stuck.client, "nobody wants me"));
@@ -145,7 +145,7 @@ TEST_P(FabricContract, connections_do_not_hold_each_other_up) {
   close_link(stuck);
 }
 
-TEST_P(FabricContract, one_post_may_be_for_several_connections) {
+TEST_P(FabricContract, one_post_may_contain_work_for_several_connections) {
   const std::array<Link, 3> links{open_link(params(8, 64), 64, 0), open_link(params(8, 64), 64, 0),
                                   open_link(params(8, 64), 64, 0)};
   std::vector<WorkRequest> work;
@@ -163,7 +163,7 @@ TEST_P(FabricContract, one_post_may_be_for_several_connections) {
   for (const Link& link : links) close_link(link);
 }
 
-TEST_P(FabricContract, work_for_a_lost_connection_does_not_hold_up_that_of_others) {
+TEST_P(FabricContract, work_for_a_lost_connection_does_not_delay_that_of_others) {
   const Link lost = open_link();
   const Link link = open_link(params(8, 64), 64, 0);
   server().fabric().disconnect(lost.server);
@@ -181,7 +181,7 @@ TEST_P(FabricContract, work_for_a_lost_connection_does_not_hold_up_that_of_other
   expect(server(), Kind::connection_closed, lost.server);
 }
 
-TEST_P(FabricContract, data_of_many_connections_lands_where_it_belongs) {
+TEST_P(FabricContract, data_of_many_connections_lands_in_the_right_place) {
   constexpr std::size_t kLinks = 8, kArea = 16 * 1024;
   const Target target = make_target(server(), kLinks * kArea);
   std::vector<Link> links;
@@ -208,7 +208,7 @@ TEST_P(FabricContract, data_of_many_connections_lands_where_it_belongs) {
   for (const Link& link : links) close_link(link);
 }
 
-TEST_P(FabricContract, connections_come_and_go_and_each_is_as_good_as_the_first) {
+TEST_P(FabricContract, many_connections_in_sequence_work_like_the_first) {
   for (std::uint32_t round = 0; round < 40; ++round) {
     const Link link = open_link(8, 64);
     post_one(client(), empty_imm(link.client, round));
@@ -228,7 +228,7 @@ TEST_P(FabricContract, an_idle_connection_reports_nothing) {
   close_link(link);
 }
 
-TEST_P(FabricContract, the_death_of_the_peer_frees_the_memory_of_outstanding_work) {
+TEST_P(FabricContract, death_of_the_peer_frees_the_memory_of_outstanding_work) {
   const Link link = open_link(params(64, 64), 64, 0);
   const Target target = make_target(server(), 1024 * 1024);
   const auto source = client().fabric().allocate(1024 * 1024);

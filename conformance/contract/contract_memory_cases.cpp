@@ -24,7 +24,7 @@ TEST_P(FabricContract, allocated_memory_is_zero_and_found_by_its_id) {
   client().fabric().release(region->id);
 }
 
-TEST_P(FabricContract, memory_of_the_caller_can_be_sent_from_and_written_to) {
+TEST_P(FabricContract, registered_memory_works_as_source_and_target) {
   std::array<std::byte, 64> from{};
   std::array<std::byte, 64> to{};
   std::memcpy(from.data() + 8, "caller", 6);
@@ -53,7 +53,7 @@ TEST_P(FabricContract, a_key_outside_its_region_is_refused) {
   EXPECT_FALSE(server().fabric().make_key(region->id, 5000, 1).has_value());
 }
 
-TEST_P(FabricContract, memory_that_was_released_and_allocated_again_is_zero) {
+TEST_P(FabricContract, reallocated_memory_is_zero) {
   for (int round = 0; round < 8; ++round) {
     const auto region = client().fabric().allocate(20000);
     ASSERT_TRUE(region.has_value());
@@ -63,7 +63,7 @@ TEST_P(FabricContract, memory_that_was_released_and_allocated_again_is_zero) {
   }
 }
 
-TEST_P(FabricContract, a_key_is_good_on_every_connection) {
+TEST_P(FabricContract, a_key_is_valid_on_every_connection) {
   const Link first = open_link();
   const Target target = make_target(server(), 4096);
   const Link second = open_link();
@@ -78,7 +78,7 @@ TEST_P(FabricContract, a_key_is_good_on_every_connection) {
   close_link(second);
 }
 
-TEST_P(FabricContract, a_key_does_not_reach_into_the_next_part_of_its_region) {
+TEST_P(FabricContract, a_key_gives_no_access_to_the_next_part_of_its_region) {
   const Link link = open_link();
   const auto region = server().fabric().allocate(8192);
   ASSERT_TRUE(region.has_value());
@@ -91,7 +91,7 @@ TEST_P(FabricContract, a_key_does_not_reach_into_the_next_part_of_its_region) {
   expect_refused(link, write_imm(link.client, source, 8, target, 4092, 1), target);
 }
 
-TEST_P(FabricContract, a_withdrawn_key_leaves_the_others_of_its_region_alive) {
+TEST_P(FabricContract, releasing_a_key_keeps_other_keys_of_its_region_valid) {
   const Link link = open_link();
   const auto region = server().fabric().allocate(8192);
   ASSERT_TRUE(region.has_value());
@@ -121,7 +121,7 @@ TEST_P(FabricContract, a_write_beyond_the_key_breaks_the_connection_and_writes_n
   expect_refused(link, write_imm(link.client, source, 8, target, 4089, 1), target);
 }
 
-TEST_P(FabricContract, a_write_through_the_key_of_no_memory_is_refused) {
+TEST_P(FabricContract, a_write_with_key_zero_is_refused) {
   const Link link = open_link();
   const Target target = make_target(server(), 4096);
   const Region source = make_source(client(), "intruder");
@@ -131,7 +131,7 @@ TEST_P(FabricContract, a_write_through_the_key_of_no_memory_is_refused) {
   expect_refused(link, work, target);
 }
 
-TEST_P(FabricContract, a_withdrawn_key_is_dead) {
+TEST_P(FabricContract, a_write_with_a_released_key_is_refused) {
   const Link link = open_link();
   const Target target = make_target(server(), 4096);
   const Region source = make_source(client(), "intruder");
@@ -139,7 +139,7 @@ TEST_P(FabricContract, a_withdrawn_key_is_dead) {
   expect_refused(link, write_imm(link.client, source, 8, target, 0, 1), target);
 }
 
-TEST_P(FabricContract, an_invalidated_key_is_dead_once_that_is_reported) {
+TEST_P(FabricContract, a_key_grants_no_access_after_its_invalidation_is_reported) {
   if (!capabilities().invalidation) GTEST_SKIP() << "no capability invalidation";
   const Link link = open_link(keyed(), 32, 256);
   const Target target = make_revocable(link, 4096);
@@ -151,7 +151,7 @@ TEST_P(FabricContract, an_invalidated_key_is_dead_once_that_is_reported) {
   expect_refused(link, write_imm(link.client, source, 8, target, 0, 1), target);
 }
 
-TEST_P(FabricContract, a_renewed_key_is_none_of_the_last_fifty) {
+TEST_P(FabricContract, a_renewed_key_differs_from_the_last_fifty) {
   if (!capabilities().invalidation) GTEST_SKIP() << "no capability invalidation";
   const Link link = open_link(keyed(), 64, 0);
   Target target = make_revocable(link, 4096);
@@ -173,7 +173,7 @@ TEST_P(FabricContract, a_renewed_key_is_none_of_the_last_fifty) {
   close_link(link);
 }
 
-TEST_P(FabricContract, nothing_about_invalidation_comes_after_closed) {
+TEST_P(FabricContract, no_invalidation_is_reported_after_closed) {
   if (!capabilities().invalidation) GTEST_SKIP() << "no capability invalidation";
   const Link link = open_link(keyed(), 32, 256);
   const Target target = make_revocable(link, 4096);
@@ -188,7 +188,7 @@ TEST_P(FabricContract, nothing_about_invalidation_comes_after_closed) {
 }
 
 // On soft-RoCE, destroying a queue pair with bound windows takes almost a minute and logs a kernel warning.
-TEST_P(FabricContract, a_connection_ends_with_the_keys_that_it_offered_still_open) {
+TEST_P(FabricContract, a_connection_may_close_before_its_request_keys_are_released) {
   if (!capabilities().per_io_keys) GTEST_SKIP() << "no capability per_io_keys";
   const Link other = open_link();
   const Link link = open_link(keyed(), 32, 256);
@@ -209,7 +209,7 @@ TEST_P(FabricContract, a_connection_ends_with_the_keys_that_it_offered_still_ope
   close_link(other);
 }
 
-TEST_P(FabricContract, an_offered_key_lets_an_answer_in_and_dies_when_the_peer_says_so) {
+TEST_P(FabricContract, a_request_key_admits_data_until_the_peer_invalidates_it) {
   if (!capabilities().per_io_keys) GTEST_SKIP() << "no capability per_io_keys";
   const Link link = open_link(keyed(), 32, 256);
   const auto region = client().fabric().allocate(4096);

@@ -57,7 +57,7 @@ TEST_P(FabricContract, messages_and_immediates_of_one_connection_keep_one_order)
   close_link(link);
 }
 
-TEST_P(FabricContract, both_directions_at_once_keep_their_order) {
+TEST_P(FabricContract, concurrent_traffic_in_both_directions_keeps_its_order) {
   constexpr std::uint32_t kCount = 150;
   const Link link = open_link(params(16, 256), 256, 0);
   const Target at_server = make_target(server(), 4096);
@@ -122,7 +122,7 @@ TEST_P(FabricContract, an_empty_write_needs_no_key_and_no_receive) {
   close_link(link);
 }
 
-TEST_P(FabricContract, a_done_write_is_at_the_peer) {
+TEST_P(FabricContract, a_completed_write_has_reached_the_peer) {
   if (!capabilities().done_means_delivered) GTEST_SKIP() << "no capability done_means_delivered";
   constexpr std::size_t kSize = 64 * 1024;
   const Link link = open_link();
@@ -173,7 +173,7 @@ TEST_P(FabricContract, work_outstanding_when_the_peer_leaves_is_reported_in_orde
   expect(server(), Kind::connection_closed, link.server);
 }
 
-TEST_P(FabricContract, receives_are_used_in_the_order_in_which_they_were_posted) {
+TEST_P(FabricContract, receives_are_consumed_in_the_order_of_posting) {
   const Link link = open_link(0, 0);
   for (const std::uint32_t size : {16u, 1024u, 64u, 512u})
     server().fabric().post_receive(link.server, 1, size);
@@ -200,7 +200,7 @@ TEST_P(FabricContract, a_message_longer_than_its_receive_is_never_delivered_in_p
   close_link(link);
 }
 
-TEST_P(FabricContract, an_immediate_without_a_receive_is_never_dropped_in_silence) {
+TEST_P(FabricContract, an_immediate_without_a_receive_is_never_dropped_silently) {
   const Link link = open_link(0, 0);
   post_one(client(), empty_imm(link.client, 4711));
   unsigned polls = 0;

@@ -1,4 +1,4 @@
-// After warm-up of a connection, posting and polling allocate no memory.
+// Checks that posting and polling allocate no memory after the warm-up of a connection.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -71,11 +71,11 @@ TEST_P(LibfabricAllocation, the_counter_counts) {
   EXPECT_GT(allocations(), before);
 }
 
-TEST_P(LibfabricAllocation, io_on_connections_that_are_asked_directly_allocates_nothing) {
+TEST_P(LibfabricAllocation, io_on_directly_polled_connections_allocates_nothing) {
   expect_no_allocation(1);
 }
 
-TEST_P(LibfabricAllocation, io_on_connections_that_the_kernel_names_allocates_nothing) {
+TEST_P(LibfabricAllocation, io_on_connections_polled_by_epoll_allocates_nothing) {
   expect_no_allocation(6);
 }
 

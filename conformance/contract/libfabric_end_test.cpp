@@ -17,7 +17,7 @@ namespace {
 using Kind = SeenEvent::Kind;
 
 constexpr std::uint32_t kBig = 64 * 1024;
-// More writes than the socket buffers hold.
+// More writes than the socket buffers can hold.
 constexpr unsigned kBigWrites = 400;
 
 std::unique_ptr<FabricPair> make_tcp_pair() {
@@ -51,8 +51,8 @@ class LibfabricEnds : public FabricContract {
     }
   }
 
-  // After the peer of `key` was killed: each work completes once, then one ConnectionLost and one
-  // ConnectionClosed.
+  // After the peer of `key` was killed: expects that each work request completes once, then one
+  // ConnectionLost and one ConnectionClosed.
   void expect_clean_end(ConKey key) {
     expect(client(), Kind::connection_lost, key);
     client().fabric().disconnect(key);
@@ -69,7 +69,7 @@ class LibfabricEnds : public FabricContract {
   static constexpr std::uint32_t kDepth = 1024;
 };
 
-TEST_P(LibfabricEnds, a_killed_peer_with_big_writes_outstanding_ends_in_one_loss_and_one_close) {
+TEST_P(LibfabricEnds, killed_peer_with_large_writes_outstanding_causes_one_loss_and_one_close) {
   kill_server_now();
   ChildProcess child("go-deaf");
   ASSERT_FALSE(child.greeting().empty());
@@ -85,7 +85,7 @@ TEST_P(LibfabricEnds, a_killed_peer_with_big_writes_outstanding_ends_in_one_loss
   EXPECT_GT(client_stats().discarded_work, 0u);
 }
 
-TEST_P(LibfabricEnds, a_killed_peer_with_many_small_requests_outstanding_ends_in_one_loss_and_one_close) {
+TEST_P(LibfabricEnds, killed_peer_with_small_requests_outstanding_causes_one_loss_and_one_close) {
   kill_server_now();
   ChildProcess child("go-deaf");
   ASSERT_FALSE(child.greeting().empty());
@@ -104,7 +104,7 @@ TEST_P(LibfabricEnds, a_killed_peer_with_many_small_requests_outstanding_ends_in
   EXPECT_GE(client_stats().discarded_work, 600u);
 }
 
-TEST_P(LibfabricEnds, connections_opened_after_others_ended_in_the_middle_of_work_carry_data) {
+TEST_P(LibfabricEnds, connections_work_after_others_closed_with_work_outstanding) {
   const Region source = make_source(client(), std::string(kBig, 'o'));
   const Target target = make_target(server(), kBig);
   for (unsigned round = 0; round < 20; ++round) {
@@ -121,7 +121,7 @@ TEST_P(LibfabricEnds, connections_opened_after_others_ended_in_the_middle_of_wor
   EXPECT_GT(client_stats().discarded_work, 0u);
 }
 
-TEST_P(LibfabricEnds, a_write_larger_than_the_socket_moves_by_poll_alone) {
+TEST_P(LibfabricEnds, a_write_larger_than_the_socket_buffer_advances_with_poll_only) {
   constexpr std::uint32_t kHuge = 32 << 20;
   const Link link = open_link();
   const Target target = make_target(server(), kHuge);
@@ -130,7 +130,7 @@ TEST_P(LibfabricEnds, a_write_larger_than_the_socket_moves_by_poll_alone) {
   work.signalled = true;
   ASSERT_EQ(client().fabric().post(std::span(&work, 1)), 1u);
   for (unsigned i = 0; i < 1000; ++i) client().poll(pair().now());
-  ASSERT_EQ(client().count(Kind::send_done), 0u) << "the socket took it whole";
+  ASSERT_EQ(client().count(Kind::send_done), 0u) << "the socket accepted the whole write";
   for (unsigned rounds = 0; rounds < 10'000'000 && client().count(Kind::send_done) == 0; ++rounds) {
     client().poll(pair().now());
     server().poll(pair().now());
@@ -144,7 +144,7 @@ TEST_P(LibfabricEnds, a_write_larger_than_the_socket_moves_by_poll_alone) {
 INSTANTIATE_TEST_SUITE_P(Libfabric, LibfabricEnds, ::testing::Values(FabricCase{"tcp", make_tcp_pair}),
                          case_name);
 
-TEST(LibfabricSignals, a_process_with_an_open_fabric_dies_of_the_signals_it_gets) {
+TEST(LibfabricSignals, signals_end_a_process_with_an_open_fabric) {
   for (const int number : {SIGINT, SIGTERM, SIGSEGV, SIGABRT}) {
     ChildProcess child("hold");
     ASSERT_FALSE(child.greeting().empty());
@@ -152,7 +152,8 @@ TEST(LibfabricSignals, a_process_with_an_open_fabric_dies_of_the_signals_it_gets
   }
 }
 
-// For programs that open a libfabric fabric late, after they have installed their own signal handlers.
+// Programs may open a libfabric fabric late, after they have installed signal handlers. These handlers must
+// stay installed.
 TEST(LibfabricSignals, a_process_keeps_its_handlers_when_it_opens_a_fabric) {
   ChildProcess child("hold-with-handler");
   ASSERT_FALSE(child.greeting().empty());

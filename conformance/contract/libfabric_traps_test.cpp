@@ -37,7 +37,7 @@ bool closed_by_server(int fd) {
   return ::poll(&waiting, 1, 5000) == 1 && ::recv(fd, &byte, 1, MSG_DONTWAIT) <= 0;
 }
 
-TEST(LibfabricTraps, a_client_that_says_nothing_is_closed) {
+TEST(LibfabricTraps, a_silent_client_is_closed) {
   ofi::OfiOptions options;
   options.handshake_timeout_ms = 200;
   const auto pair = LibfabricPair::open("tcp", "127.0.0.1", options);
@@ -60,7 +60,7 @@ TEST(LibfabricTraps, a_client_that_sends_half_a_header_is_closed) {
   ::close(stalled);
 }
 
-// The header of the provider's connect request, which announces private data. The caller may leave them out.
+// The header of the provider's connect request. It announces private data, which the caller may leave out.
 std::string header_of_a_request() {
   constexpr std::size_t kPrivateData = 100;
   const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -104,8 +104,8 @@ int stalled_client(std::uint16_t port, const std::string& header) {
   return fd;
 }
 
-// Number of stalled clients that together would block other clients for longer than one silent client is
-// tolerated.
+// If each of this number of stalled clients delayed the others in turn, the total would exceed the delay that
+// is tolerated for one silent client.
 constexpr unsigned kStalled = 8;
 
 class LibfabricStalls : public FabricContract {
@@ -121,7 +121,7 @@ class LibfabricStalls : public FabricContract {
 // Tests with a server whose timeout for the rest of a request is 10 minutes.
 class LibfabricLongStalls : public LibfabricStalls {};
 
-TEST_P(LibfabricLongStalls, clients_that_stall_hold_up_neither_io_nor_the_admission_of_others) {
+TEST_P(LibfabricLongStalls, stalled_clients_delay_neither_io_nor_other_clients) {
   const std::string header = header_of_a_request();
   const Link link = open_link();
   const std::uint16_t port = pair().server_address().port;
@@ -133,7 +133,7 @@ TEST_P(LibfabricLongStalls, clients_that_stall_hold_up_neither_io_nor_the_admiss
   EXPECT_EQ(server().count(SeenEvent::Kind::connect_requested), 0u);
   for (const int fd : stalled) {
     char byte = 0;
-    EXPECT_EQ(::recv(fd, &byte, 1, MSG_DONTWAIT), -1) << "it was closed before its time";
+    EXPECT_EQ(::recv(fd, &byte, 1, MSG_DONTWAIT), -1) << "closed before its timeout";
     EXPECT_EQ(errno, EAGAIN);
     ::close(fd);
   }
@@ -159,7 +159,7 @@ bool is_open(int fd) {
   return ::recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
-TEST(LibfabricTraps, of_too_many_handshakes_the_oldest_is_closed_and_a_request_still_gets_through) {
+TEST(LibfabricTraps, oldest_of_too_many_handshakes_is_closed_and_requests_still_arrive) {
   ofi::OfiOptions options;
   options.handshake_timeout_ms = 600'000;
   options.max_handshakes = 4;
@@ -172,8 +172,8 @@ TEST(LibfabricTraps, of_too_many_handshakes_the_oldest_is_closed_and_a_request_s
   std::array<int, 5> silent{};
   for (int& fd : silent) {
     fd = tcp_client(port);
-    // Clients are accepted in order. When the complete request has arrived, the silent client was accepted
-    // too. Waiting 2 ms gives the next client a later arrival time.
+    // Clients are accepted in order: when the complete request of the next client has arrived, the silent
+    // client before it was accepted too. After 2 ms, the following client has a later arrival time.
     whole.push_back(stalled_client(port, request));
     EXPECT_TRUE(is_requested(pair->server()));
     const Nanos arrived = steady_now();
@@ -191,7 +191,7 @@ TEST(LibfabricTraps, of_too_many_handshakes_the_oldest_is_closed_and_a_request_s
   for (const int fd : whole) ::close(fd);
 }
 
-TEST_P(LibfabricStalls, clients_are_admitted_although_others_stall_behind_a_whole_header) {
+TEST_P(LibfabricStalls, clients_connect_while_others_stall_after_a_complete_header) {
   const std::string header = header_of_a_request();
   const Link link = open_link();
   std::vector<int> stalled;
@@ -208,7 +208,7 @@ TEST_P(LibfabricStalls, clients_are_admitted_although_others_stall_behind_a_whol
   close_link(link);
 }
 
-// An address that does not answer: a listening socket with a full backlog, so the kernel drops further SYNs.
+// An address that does not answer: a listening socket with a full backlog. The kernel drops further SYNs.
 class SilentAddress {
  public:
   SilentAddress() {
@@ -237,7 +237,7 @@ class SilentAddress {
   std::uint16_t port_ = 0;
 };
 
-TEST_P(LibfabricStalls, connecting_to_an_address_that_never_answers_blocks_nobody_and_can_be_called_off) {
+TEST_P(LibfabricStalls, connect_to_a_silent_address_blocks_no_io_and_can_be_cancelled) {
   const SilentAddress silent;
   const Link link = open_link();
   const ConKey key = fresh_key();
@@ -271,7 +271,7 @@ std::vector<unsigned> user_timeouts() {
   return found;
 }
 
-TEST_P(LibfabricStalls, both_ends_break_when_nothing_is_acknowledged_for_the_dead_peer_time) {
+TEST_P(LibfabricStalls, tcp_user_timeout_is_the_dead_peer_time) {
   const Link link = open_link();
   expect_io(link, 1000);
   EXPECT_EQ(user_timeouts(), (std::vector<unsigned>{30'000, 30'000}));
@@ -294,7 +294,7 @@ INSTANTIATE_TEST_SUITE_P(Libfabric, LibfabricStalls, ::testing::Values(FabricCas
 INSTANTIATE_TEST_SUITE_P(Libfabric, LibfabricLongStalls,
                          ::testing::Values(FabricCase{"tcp", make_patient_pair}), case_name);
 
-TEST(LibfabricTraps, signal_handlers_of_psm_are_gone_once_a_fabric_is_open) {
+TEST(LibfabricTraps, opening_a_fabric_removes_the_signal_handlers_of_psm) {
   ASSERT_TRUE(ofi::open_ofi_fabric({}).has_value());
   for (const int number : {SIGINT, SIGTERM}) {
     struct sigaction action {};
@@ -303,7 +303,7 @@ TEST(LibfabricTraps, signal_handlers_of_psm_are_gone_once_a_fabric_is_open) {
   }
 }
 
-TEST(LibfabricTraps, an_unknown_provider_is_an_error_that_the_log_explains) {
+TEST(LibfabricTraps, an_unknown_provider_is_logged_and_refused) {
   ofi::OfiOptions options;
   options.provider = "nosuch";
   std::string said;

@@ -54,8 +54,8 @@ std::unique_ptr<FabricPair> make_without_memory() {
   return TcpPair::open("127.0.0.1", options);
 }
 constexpr std::uint32_t kDeep = 4096;
-// Memory for two connections of depth kDeep, but for only part of the work that such a connection may have
-// outstanding. One address may use seven eighths of `max_memory`.
+// Memory suffices for two connections of depth kDeep, but for only a part of the work that such a connection
+// may have outstanding. One address may use seven eighths of `max_memory`.
 std::unique_ptr<FabricPair> make_tight() {
   tcp::TcpOptions options;
   const std::uint64_t cost = tcp::Connection::cost({.send_depth = kDeep, .receive_depth = 64}, false, {});
@@ -77,7 +77,7 @@ class TcpFence : public FabricContract {
   static constexpr std::uint32_t kSize = 15U << 20U;
 };
 
-TEST_P(TcpFence, nothing_lands_after_the_death_of_a_key_in_the_middle_of_a_write) {
+TEST_P(TcpFence, no_data_lands_after_a_key_is_invalidated_during_a_write) {
   for (const bool released : {false, true}) {
     const Link link = open_link(keyed(), 32, 256);
     const Target target = make_revocable(link, kSize);
@@ -96,8 +96,8 @@ TEST_P(TcpFence, nothing_lands_after_the_death_of_a_key_in_the_middle_of_a_write
   }
 }
 
-// One thread may post while another one, which polls, is asleep.
-TEST_P(TcpFence, a_sleeping_fabric_wakes_when_there_is_something_to_do) {
+// A thread may post while the polling thread sleeps.
+TEST_P(TcpFence, a_post_or_a_disconnect_wakes_a_sleeping_fabric) {
   const Link link = open_link();
   const auto sleep_now = [&] {
     run_until_quiet();
@@ -121,7 +121,7 @@ TEST_P(TcpFence, a_sleeping_fabric_wakes_when_there_is_something_to_do) {
   expect(server(), Kind::connection_closed, link.server);
 }
 
-TEST_P(TcpFence, a_sleeper_that_got_what_woke_it_does_not_look_for_more) {
+TEST_P(TcpFence, no_extra_epoll_call_after_the_wakeup_event_was_reported) {
   const Link link = open_link();
   const auto looks = [&] { return dynamic_cast<tcp::TcpFabric&>(client().fabric()).stats().wait_calls; };
   run_until_quiet();
@@ -140,11 +140,11 @@ TEST_P(TcpFence, a_sleeper_that_got_what_woke_it_does_not_look_for_more) {
   EXPECT_EQ(looks(), before);
   EXPECT_TRUE(client().fabric().try_wait());
   client().poll(pair().now());
-  EXPECT_EQ(looks(), before + 1) << "woken for nothing that it knows";
+  EXPECT_EQ(looks(), before + 1) << "woken without a known reason";
   close_link(link);
 }
 
-TEST_P(TcpFence, nobody_sleeps_on_what_has_come_already) {
+TEST_P(TcpFence, unreported_arrivals_prevent_sleep) {
   const Link link = open_link();
   run_until_quiet();
   const std::array three{empty_imm(link.client, 1), empty_imm(link.client, 2), empty_imm(link.client, 3)};
@@ -155,18 +155,18 @@ TEST_P(TcpFence, nobody_sleeps_on_what_has_come_already) {
     if (server().fabric().poll(pair().now(), room) == 0) continue;
     EXPECT_EQ(test::seen(room[0]).imm, next);
     if (++next > 3) break;
-    EXPECT_FALSE(server().fabric().try_wait()) << "the others came with it";
+    EXPECT_FALSE(server().fabric().try_wait()) << "the other immediates have arrived too";
   }
   run_until_quiet();
   client().fabric().disconnect(link.client);
-  EXPECT_FALSE(client().fabric().try_wait()) << "that it is closed is not told yet";
+  EXPECT_FALSE(client().fabric().try_wait()) << "ConnectionClosed is not reported yet";
   expect(client(), Kind::connection_closed, link.client);
   server().fabric().disconnect(link.server);
   expect(server(), Kind::connection_closed, link.server);
 }
 
 // The message has already been read from the socket, so the socket causes no further wakeup.
-TEST_P(TcpFence, a_receive_that_comes_late_wakes_a_sleeper) {
+TEST_P(TcpFence, a_late_receive_wakes_a_sleeping_fabric) {
   const Link link = open_link(0, 256);
   post_one(client(), message(link.client, "early"));
   run_until_quiet();
@@ -179,8 +179,9 @@ TEST_P(TcpFence, a_receive_that_comes_late_wakes_a_sleeper) {
   close_link(link);
 }
 
-// A recently active connection is read directly; other connections must not wait until it is idle.
-TEST_P(TcpFence, a_connection_that_always_has_something_leaves_time_for_others) {
+// A recently active connection is read directly. Other connections must not have to wait until this
+// connection is idle.
+TEST_P(TcpFence, a_busy_connection_does_not_starve_others) {
   const Link busy = open_link();
   const ConKey other = fresh_key();
   client().fabric().connect(other, pair().server_address(), params(), bytes_of("hello"));
@@ -199,7 +200,7 @@ TEST_P(TcpFence, a_connection_that_always_has_something_leaves_time_for_others) 
   close_link(busy);
 }
 
-TEST_P(TcpFence, a_revocable_key_is_good_on_its_path_alone) {
+TEST_P(TcpFence, a_revocable_key_is_valid_only_on_its_path) {
   const Link link = open_link(keyed(), 32, 256);
   const Link other = open_link(keyed(), 32, 256);
   ASSERT_NE(link.server.path, other.server.path);
@@ -214,9 +215,9 @@ TEST_P(TcpFence, a_revocable_key_is_good_on_its_path_alone) {
   close_link(link);
 }
 
-// Also refused on another connection of the same path, because the peer answers a request on its own
-// connection.
-TEST_P(TcpFence, a_key_of_a_request_is_good_on_its_connection_alone) {
+// The peer must answer a request on the connection of the request. The key is refused even on another
+// connection of the same path.
+TEST_P(TcpFence, a_request_key_is_valid_only_on_its_connection) {
   for (const bool ends_it : {false, true}) {
     const Link link = open_link(keyed(), 32, 256);
     std::vector<Link> others;
@@ -277,7 +278,7 @@ class TcpLimit : public FabricContract {
 class TcpLimitOfConnections : public TcpLimit {};
 class TcpLimitOfMemory : public TcpLimit {};
 
-TEST_P(TcpLimitOfConnections, one_connection_too_many_is_refused_and_the_place_of_one_that_ended_is_free) {
+TEST_P(TcpLimitOfConnections, excess_connection_is_refused_and_a_closed_one_frees_its_place) {
   for (int round = 0; round < 3; ++round) {
     const Link link = open_link();
     expect_refusal();
@@ -287,12 +288,12 @@ TEST_P(TcpLimitOfConnections, one_connection_too_many_is_refused_and_the_place_o
   }
 }
 
-TEST_P(TcpLimitOfMemory, a_connection_beyond_the_memory_is_refused) {
+TEST_P(TcpLimitOfMemory, a_connection_beyond_the_memory_limit_is_refused) {
   expect_refusal();
 }
 
 class TcpLimitOfOutstanding : public TcpLimit {};
-TEST_P(TcpLimitOfOutstanding, a_connection_takes_memory_for_the_requests_that_it_has_outstanding) {
+TEST_P(TcpLimitOfOutstanding, outstanding_requests_count_towards_the_memory_limit) {
   EXPECT_EQ(tcp::Connection::cost(params(16), false, {}), tcp::Connection::cost(params(kDeep), false, {}));
   const auto& fabric = dynamic_cast<const tcp::TcpFabric&>(server().fabric());
   for (int round = 0; round < 3; ++round) {
@@ -311,12 +312,12 @@ TEST_P(TcpLimitOfOutstanding, a_connection_takes_memory_for_the_requests_that_it
     EXPECT_EQ(expect(client(), Kind::imm_received, other.client).imm, 2U);
     expect(client(), Kind::connection_lost, link.client);
     close_link(link);
-    // Only accepted connections count towards the limit.
+    // Only work that post() accepted counts towards the limit.
     work.assign(kDeep, empty_imm(other.client, 3));
     EXPECT_EQ(client().fabric().post(work), kDeep);
     expect(server(), Kind::imm_received, other.server);
     close_link(other);
-    EXPECT_EQ(fabric.stats().memory, 0U) << "a connection that ended gives back what it had taken";
+    EXPECT_EQ(fabric.stats().memory, 0U) << "a closed connection frees its memory";
     EXPECT_EQ(fabric.stats().connections, 0U);
   }
 }
@@ -336,10 +337,10 @@ TEST_P(TcpLimitOfOutstanding, requests_keep_their_order_and_bytes_when_their_rin
   close_link(link);
 }
 
-// The server's application has the request but does not answer. Neither TCP nor server limits end the
-// attempt, so the client must.
+// The server's application has the request but does not answer. Neither TCP nor the server's limits end the
+// attempt, so the client must end it.
 class TcpReply : public FabricContract {};
-TEST_P(TcpReply, a_request_that_nobody_answers_fails) {
+TEST_P(TcpReply, an_unanswered_connect_request_fails) {
   const Link answered = open_link();
   const ConKey key = fresh_key();
   client().fabric().connect(key, pair().server_address(), params(), bytes_of("hello"));
@@ -357,7 +358,7 @@ TEST_P(TcpReply, a_request_that_nobody_answers_fails) {
 
 // A timeout of 0 means no limit.
 class TcpBoundless : public FabricContract {};
-TEST_P(TcpBoundless, a_request_is_answered_at_leisure) {
+TEST_P(TcpBoundless, an_unlimited_connect_request_waits_for_its_answer) {
   const ConKey key = fresh_key();
   client().fabric().connect(key, pair().server_address(), params(), bytes_of("hello"));
   const SeenEvent request = expect(server(), Kind::connect_requested);

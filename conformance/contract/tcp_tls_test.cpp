@@ -1,4 +1,4 @@
-// TLS statistics and limits.
+// Statistics and limits of TLS.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -63,7 +63,7 @@ class Stranger {
     seal(bytes);
     flush();
   }
-  // Sends both in one piece and corrupts the last encrypted byte of `second`.
+  // Sends `first` and `second` in one piece and corrupts the last encrypted byte of `second`.
   void send_and_corrupt(std::span<const std::byte> first, std::span<const std::byte> second) {
     seal(first);
     seal(second);
@@ -121,7 +121,7 @@ class TcpTls : public FabricContract {
   }
 };
 
-TEST_P(TcpTls, connections_are_counted_and_those_by_a_ticket_too) {
+TEST_P(TcpTls, connections_and_resumed_sessions_are_counted) {
   for (const std::uint64_t before : {0U, 1U, 2U}) {
     close_link(open_link());
     for (Side* const side : {&client(), &server()}) {
@@ -133,7 +133,7 @@ TEST_P(TcpTls, connections_are_counted_and_those_by_a_ticket_too) {
   }
 }
 
-TEST_P(TcpTls, who_is_refused_is_counted) {
+TEST_P(TcpTls, refused_peers_are_counted) {
   tls::TestCredentials other;
   tls::Credentials stranger = other.issue({});
   stranger.ca = credentials().issue({}).ca;
@@ -182,8 +182,8 @@ TEST_P(TcpTls, a_client_uses_renewed_files_from_the_next_attempt_on) {
   EXPECT_EQ(tcp::tls_context(dynamic_cast<tcp::TcpFabric&>(client().fabric())), nullptr);
 }
 
-// TLS is switched on for a fabric that started without it, as when urtrsd reloads its configuration.
-TEST_P(TcpTls, it_is_switched_on_and_off_while_connections_stay) {
+// TLS is switched on for a fabric that started without TLS, as when urtrsd reloads its configuration.
+TEST_P(TcpTls, switching_tls_on_and_off_keeps_connections) {
   const tcp::TlsOptions sealed = with(credentials().issue({}));
   for (Side* const side : {&client(), &server()}) use(*side, {});
   std::vector<Link> links{open_link()};
@@ -201,7 +201,7 @@ TEST_P(TcpTls, it_is_switched_on_and_off_while_connections_stay) {
   links.push_back(open_link());
   EXPECT_EQ(stats(server()).tls_connections, 1U);
   all_work();
-  // Socket numbers are reused, with TLS where there was none before and vice versa.
+  // Socket numbers are reused, so that a number that was used without TLS is used with TLS, and vice versa.
   for (const Link& link : links) close_link(link);
   links = {open_link(), open_link(), open_link()};
   all_work();
@@ -209,7 +209,7 @@ TEST_P(TcpTls, it_is_switched_on_and_off_while_connections_stay) {
 }
 
 // Handshake computations for new clients must not delay established connections.
-TEST_P(TcpTls, of_many_handshakes_a_few_are_worked_on_in_a_round) {
+TEST_P(TcpTls, each_poll_processes_only_a_few_handshakes) {
   const auto to = net::parse_address("127.0.0.1", pair().server_address().port);
   ASSERT_TRUE(to);
   const tcp::TlsOptions tls = with(credentials().issue({}));
@@ -236,7 +236,7 @@ TEST_P(TcpTls, of_many_handshakes_a_few_are_worked_on_in_a_round) {
   EXPECT_EQ(before, 12);
 }
 
-TEST_P(TcpTls, a_record_that_was_changed_ends_the_connection_behind_what_came_before_it) {
+TEST_P(TcpTls, a_corrupted_record_ends_the_connection) {
   const auto to = net::parse_address("127.0.0.1", pair().server_address().port);
   ASSERT_TRUE(to);
   Stranger stranger(with(credentials().issue({})), *to);
@@ -250,7 +250,7 @@ TEST_P(TcpTls, a_record_that_was_changed_ends_the_connection_behind_what_came_be
   expect(server(), Kind::connection_closed, key);
 }
 
-TEST_P(TcpTls, octets_behind_a_request_without_an_answer_are_refused) {
+TEST_P(TcpTls, bytes_after_an_unanswered_connect_request_are_refused) {
   const auto to = net::parse_address("127.0.0.1", pair().server_address().port);
   ASSERT_TRUE(to);
   for (const bool too_early : {false, true}) {
@@ -281,7 +281,7 @@ class TcpTlsSilence : public FabricContract {
 };
 
 // The kernel completes the TCP handshake, but no program answers.
-TEST_P(TcpTlsSilence, a_handshake_that_nobody_answers_fails) {
+TEST_P(TcpTlsSilence, an_unanswered_handshake_fails) {
   const net::UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -301,7 +301,7 @@ TEST_P(TcpTlsSilence, a_handshake_that_nobody_answers_fails) {
 INSTANTIATE_TEST_SUITE_P(Tcp, TcpTlsSilence, ::testing::Values(FabricCase{"impatient", TcpTlsSilence::make}),
                          case_name);
 
-// Memory for one connection without TLS, which does not suffice for TLS.
+// Memory suffices for one connection without TLS, but not for one with TLS.
 class TcpTlsMemory : public FabricContract {
  public:
   static std::unique_ptr<FabricPair> make() {
@@ -312,7 +312,7 @@ class TcpTlsMemory : public FabricContract {
   }
 };
 
-TEST_P(TcpTlsMemory, what_it_takes_counts) {
+TEST_P(TcpTlsMemory, memory_of_tls_counts_towards_the_limit) {
   close_link(open_link());
   for (Side* const side : {&client(), &server()})
     tcp::set_tls(dynamic_cast<tcp::TcpFabric&>(side->fabric()), with(credentials().issue({})));

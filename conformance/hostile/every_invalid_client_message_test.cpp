@@ -71,7 +71,7 @@ class Scene {
     peer_.write_imm(key, imm, bytes, chunk_);
   }
 
-  // `quiet`: the sent message need not be answered.
+  // `quiet`: the server need not answer the message.
   void expect_answered_and_closed(bool quiet) {
     const std::size_t before = answers();
     const bool answered = world_.run_until([&] { return answers() > before; }, kBound);
@@ -161,7 +161,7 @@ class Scene {
     EXPECT_TRUE(
         world_.run_until([this] { return correct_client_.closed() && server_.session_count() == 0; }));
     const auto holds = [](const sim::WatchedFabric& fabric) { return sim::to_string(fabric.holdings()); };
-    EXPECT_EQ(holds(server_fabric_), sim::to_string(sim::Holdings{})) << "nothing is left of the liar";
+    EXPECT_EQ(holds(server_fabric_), sim::to_string(sim::Holdings{})) << "resources are leaked";
     EXPECT_EQ(holds(correct_fabric_), sim::to_string(sim::Holdings{}));
   }
 
@@ -241,7 +241,7 @@ TEST(EveryInvalidClientMessage, InFenceReq) {
     for (const Lie& lie :
          lies(honest, {{"type", 0, 2}, {"recon_cnt", 2, 2}, {"serial", 4, 4}, {"path", 8, 8}}))
       play(state, lie.name, false, [&](Scene& scene) { scene.send(kService, lie.bytes); });
-    // An INFO_REQ with the client's own path name, and one on the wrong connection.
+    // Sends an INFO_REQ with the name of the client's own path, and one on the wrong connection.
     Message own = honest;
     std::fill(own.begin() + 8, own.end(), std::byte{0x11});
     play(state, "own path", false, [&](Scene& scene) { scene.send(kService, own); });

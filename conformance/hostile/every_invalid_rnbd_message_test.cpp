@@ -15,7 +15,7 @@ using wire::rnbd::Opcode;
 enum class Stage { nothing, greeted, opening, open, busy, closing, taken_away };
 constexpr Stage kEveryStage[] = {Stage::nothing, Stage::greeted, Stage::opening,   Stage::open,
                                  Stage::busy,    Stage::closing, Stage::taken_away};
-constexpr std::uint64_t kSectors = 1024;  // of every device in these tests
+constexpr std::uint64_t kSectors = 1024;  // size of each device in these tests
 
 template <class Value>
 Message rnbd_message(const Value& value) {
@@ -47,7 +47,7 @@ class Server {
     for (const rnbd::Storage& one : session_.storage) expect_inside(one);
     for (const rnbd::Storage& one : session_.storage) {
       if (one.request != request || (one.opcode != Opcode::read && one.opcode != Opcode::write)) continue;
-      EXPECT_EQ(one.bytes, data_len) << "storage reads and writes the data of the request, no more";
+      EXPECT_EQ(one.bytes, data_len) << "storage accesses only the data of the request";
       EXPECT_EQ(one.opcode == Opcode::read, direction == Direction::read);
     }
     settle();
@@ -55,7 +55,7 @@ class Server {
     EXPECT_LE(session_.errno_of(request), rnbd::kMaxWireErrno);
     for (const rnbd::WriteBack& one : session_.answers) {
       if (one.request != request) continue;
-      EXPECT_LE(one.response.size(), data_len) << "no more is told than there is room for";
+      EXPECT_LE(one.response.size(), data_len) << "the response fits the buffer";
     }
   }
   void expect_serves_and_ends() {
@@ -182,7 +182,7 @@ class ClientUnderTest {
     client_.step(rnbd::LinkDown{});
     client_.step(rnbd::LinkUp{});
   }
-  // Answers requests correctly until one of this kind comes, and answers that with `peer_errno` and
+  // Answers requests correctly until one of this kind arrives; answers that request with `peer_errno` and
   // `response`.
   void lie(rnbd::MessageKind kind, std::uint16_t peer_errno, wire::Bytes response) {
     for (unsigned turn = 0; turn < 8 && !client_.answer(kind, peer_errno, response); ++turn) answer_one();
@@ -212,7 +212,7 @@ class ClientUnderTest {
       EXPECT_EQ(client_.devices.gate(device), usable  ? rnbd::Gate::go
                                               : waits ? rnbd::Gate::hold
                                                       : rnbd::Gate::refuse);
-      EXPECT_TRUE(usable || waits || client_.devices.refusal_errno(device) != 0) << "says why";
+      EXPECT_TRUE(usable || waits || client_.devices.refusal_errno(device) != 0) << "fails with an errno";
       client_.step(rnbd::UnmapRequested{device});
     }
     heal();
@@ -285,7 +285,7 @@ TEST(EveryInvalidRnbdMessage, InOpenRsp) {
                            {"instance", 48, 8}});
 }
 
-TEST(EveryInvalidRnbdMessage, InTheAnswersToCloseAndIo) {
+TEST(EveryInvalidRnbdMessage, InResponsesToCloseAndIo) {
   for (const std::uint16_t peer_errno : kErrnos) {
     for (const bool after_outage : {false, true}) {
       SCOPED_TRACE("errno " + std::to_string(peer_errno) + (after_outage ? ", again" : ""));

@@ -72,7 +72,7 @@ void PrintTo(const BadConnect& bad, std::ostream* out) {
 
 class HostileConnectTest : public HostileClientTest, public testing::WithParamInterface<BadConnect> {};
 
-TEST_P(HostileConnectTest, IsRejectedAndLeavesNothing) {
+TEST_P(HostileConnectTest, IsRejectedWithoutALeak) {
   Message request = conn_req(0);
   GetParam().spoil(request);
   peer.connect(kService, request, kServer);
@@ -109,7 +109,7 @@ TEST_F(HostileClientTest, ClientDuringShutdownIsNotLoggedAsDisconnectedByAnOpera
   EXPECT_EQ(by(Reason::requested), 0U);
   EXPECT_EQ(by(Reason::session_closed), 1U);
   EXPECT_EQ(wire::reject_errno(peer.last(SeenEvent::Kind::connect_failed)->bytes()), kEconnreset)
-      << "it may try again, which it does not where it is not allowed";
+      << "this errno lets the client try again";
 }
 
 struct BadMessage {
@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(
                    }}),
     ByName{});
 
-TEST_F(HostileClientTest, InfoWithAHoleInTheSetClosesThePath) {  // R02
+TEST_F(HostileClientTest, InfoBeforeAllConnectionsClosesThePath) {  // R02
   peer.connect(kService, conn_req(0), kServer);
   ASSERT_TRUE(world.run_until([this] { return peer.count(SeenEvent::Kind::connected) == 1; }));
   peer.send(kService, info_req());
@@ -176,7 +176,7 @@ void PrintTo(const BadRequest& bad, std::ostream* out) {
 
 class HostileRequestTest : public HostileClientTest, public testing::WithParamInterface<BadRequest> {};
 
-TEST_P(HostileRequestTest, ClosesThePathAndReachesNobody) {
+TEST_P(HostileRequestTest, ClosesThePathAndIsNotDelivered) {
   handshake();
   peer.write_imm(kIo, GetParam().imm, GetParam().at_chunk_start, chunk);
   expect_cut_off();

@@ -1,5 +1,5 @@
-// Clients that are too slow, too many, or use the same identity: other clients are served, limits hold, and
-// no resource is leaked.
+// Clients that are too slow, too many, or use the same identity: other clients must be served, limits must
+// hold, and no resource may be leaked.
 #include <algorithm>
 #include <memory>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kChunk = 8192;
 
-// A server, correct clients each on its own node, and a misbehaving client on node 0.
+// A server, correct clients on separate nodes, and a misbehaving client on node 0.
 class HostileCrowdTest : public testing::Test {
  protected:
   class TestEndpoint {
@@ -29,7 +29,7 @@ class HostileCrowdTest : public testing::Test {
     unsigned answered = 0, ok = 0;
   };
 
-  // Options with `paths` paths from a new node. Two clients with equal `identity` have the same UUIDs.
+  // Options with `paths` paths from a new node. Two clients with the same `identity` have the same UUIDs.
   ClientOptions options(std::uint16_t identity, unsigned paths) {
     ClientOptions made;
     made.session_name = "client" + std::to_string(identity);
@@ -151,7 +151,7 @@ class HostileCrowdTest : public testing::Test {
   std::vector<std::byte> data = std::vector<std::byte>(4096);
 };
 
-TEST_F(HostileCrowdTest, R01AHandshakeThatTakesItsTimeIsEndedByATimerThatNobodyRestarts) {
+TEST_F(HostileCrowdTest, R01NewConnectionsDoNotExtendTheHandshakeTimeout) {
   start(8);
   for (std::uint16_t cid = 0; cid < 3; ++cid) {
     Message request = conn_req(cid);
@@ -166,7 +166,7 @@ TEST_F(HostileCrowdTest, R01AHandshakeThatTakesItsTimeIsEndedByATimerThatNobodyR
   expect_nothing_left();
 }
 
-TEST_F(HostileCrowdTest, R26SessionsUsedUpByOneClientAreSoonFree) {
+TEST_F(HostileCrowdTest, R26SessionsTakenByOneClientAreFreedSoon) {
   start(4);
   CorrectClient& early = join(options(1, 2));
   EXPECT_TRUE(run_until([&] { return is_whole(early) && early.client.link_up(); }));
@@ -179,7 +179,7 @@ TEST_F(HostileCrowdTest, R26SessionsUsedUpByOneClientAreSoonFree) {
   CorrectClient& late = join(options(2, 2));
   write(early);
   EXPECT_TRUE(run_until([&] { return early.ok == 1; }, seconds(2)));
-  // Unused half-open sessions are closed to make room, long before the handshake timeout.
+  // Unused half-open sessions must be closed to make room, long before the handshake timeout.
   EXPECT_TRUE(run_until([&] { return late.client.link_up(); }, seconds(5)));
   write(late);
   EXPECT_TRUE(run_until([&] { return late.ok == 1; }, seconds(2)));
@@ -188,7 +188,7 @@ TEST_F(HostileCrowdTest, R26SessionsUsedUpByOneClientAreSoonFree) {
   expect_nothing_left();
 }
 
-TEST_F(HostileCrowdTest, R17AConnectRequestAloneCostsTheServerNoChunks) {
+TEST_F(HostileCrowdTest, R17ConnectRequestAloneAllocatesNoChunks) {
   start(8);
   for (std::uint8_t session = 0; session < 4; ++session)
     connect({0, session, 1}, conn_req(0, static_cast<std::uint8_t>(0x40 + session),
@@ -215,13 +215,13 @@ TEST_F(HostileCrowdTest, EachEvictedSessionIsCountedOnce) {
   EXPECT_TRUE(run_until([&] { return is_whole(honest) && honest.client.link_up(); }));
   leave(honest);
   EXPECT_TRUE(run_until([&] { return honest.client.closed(); }));
-  EXPECT_EQ(server->stats().crowded_out, 2U) << "those that end otherwise are not counted";
+  EXPECT_EQ(server->stats().crowded_out, 2U) << "sessions that end for other reasons are not counted";
   for (std::uint8_t session = 0; session < 6; ++session) liar->disconnect({0, session, 1});
   expect_nothing_left();
 }
 
 // One address sends connect requests without end, 20 for each attempt of a correct client.
-TEST_F(HostileCrowdTest, R26HalfOpenSessionsKeepNoClientOut) {
+TEST_F(HostileCrowdTest, R26HalfOpenSessionsBlockNoClient) {
   start(16, 4);
   std::vector<CorrectClient*> honest;
   std::uint16_t epoch = 0;
@@ -243,7 +243,7 @@ TEST_F(HostileCrowdTest, R26HalfOpenSessionsKeepNoClientOut) {
   expect_nothing_left();
 }
 
-TEST_F(HostileCrowdTest, TwoClientsOfOneIdentityAffectOnlyEachOther) {
+TEST_F(HostileCrowdTest, TwoClientsWithOneIdentityAffectOnlyEachOther) {
   start(8);
   CorrectClient& bystander = join(options(1, 2));
   CorrectClient& first = join(options(7, 2));
@@ -268,7 +268,7 @@ TEST_F(HostileCrowdTest, TwoClientsOfOneIdentityAffectOnlyEachOther) {
   expect_nothing_left();
 }
 
-TEST_F(HostileCrowdTest, TwoHundredSessionsOfFourPathsComeAndGo) {
+TEST_F(HostileCrowdTest, TwoHundredSessionsOfFourPathsOpenAndClose) {
   constexpr unsigned kClients = 200;
   start(kClients);
   for (std::uint16_t i = 0; i < kClients; ++i) join(options(i, 4));

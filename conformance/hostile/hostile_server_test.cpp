@@ -188,7 +188,7 @@ TEST_F(HostileServerTest, ResponseForAnIdlePermitIsCountedAndIgnored) {
   EXPECT_TRUE(lost.empty());
 }
 
-TEST_F(HostileServerTest, KeyNobodyAskedForClosesThePath) {
+TEST_F(HostileServerTest, UnexpectedKeyClosesThePath) {
   connect();
   submit();
   Message rkey(wire::kRkeyRspBytes);
@@ -197,13 +197,13 @@ TEST_F(HostileServerTest, KeyNobodyAskedForClosesThePath) {
   expect_path_lost(Reason::protocol_violation);
 }
 
-TEST_F(HostileServerTest, MessageOutOfPlaceClosesThePath) {
+TEST_F(HostileServerTest, UnexpectedMessageClosesThePath) {
   connect();
   peer.send(keys[0], Message(24, std::byte{0x5a}));
   expect_path_lost(Reason::protocol_violation);
 }
 
-TEST_F(HostileServerTest, SilentServerIsLeftWithinTheHeartbeatBound) {
+TEST_F(HostileServerTest, SilentServerIsDetectedWithinTheHeartbeatBound) {
   connect();
   const Nanos since = world.network.now();
   ASSERT_TRUE(world.run_until([this] { return !lost.empty(); }));
@@ -211,7 +211,7 @@ TEST_F(HostileServerTest, SilentServerIsLeftWithinTheHeartbeatBound) {
   EXPECT_LE(world.network.now() - since, 7 * seconds(5) + milliseconds(10));
 }
 
-TEST_F(HostileServerTest, RequestThatIsNeverAnsweredFailsWithTheSession) {
+TEST_F(HostileServerTest, UnansweredRequestFailsWhenTheSessionCloses) {
   connect();
   submit();
   client.close(client_fabric, world.network.now());

@@ -35,7 +35,7 @@ def talk(of_initiator=(), of_responder=()):
 
 
 @pytest.mark.parametrize("crc", ([], ["crc"]), ids=("plain", "crc"))
-def test_the_script_holds_between_two_fabrics(crc):
+def test_two_fabrics_pass_the_script(crc):
     for code, text in talk(crc):
         assert code == 0, text
         assert text.count("talk holds") == 6, text
@@ -44,13 +44,13 @@ def test_the_script_holds_between_two_fabrics(crc):
 @pytest.mark.parametrize("what,words", (
     ("private-data", "private data of the request differs at octet"), ("write", "a write of 65536 differs at octet 60000"),
     ("message", "a message differs at octet 99999"), ("order", "message 40 of many has 57 octets instead of 56")))
-def test_what_the_initiator_spoils_the_responder_finds(what, words):
+def test_responder_finds_corruption_by_the_initiator(what, words):
     _, (code, text) = talk([f"spoil={what}"])
     assert code == 1 and words in text, text
 
 
 @pytest.mark.parametrize("what,words", (
     ("private-data", "private data of the answer differs at octet"), ("write", "a write of 65536 differs at octet 60000")))
-def test_what_the_responder_spoils_the_initiator_finds(what, words):
+def test_initiator_finds_corruption_by_the_responder(what, words):
     (code, text), _ = talk((), [f"spoil={what}"])
     assert code == 1 and words in text, text

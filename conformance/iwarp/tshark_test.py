@@ -9,7 +9,7 @@ import pytest
 
 BUILD = pathlib.Path(os.environ.get("URTRS_BUILD_DIR", pathlib.Path(__file__).parents[2] / "build/release"))
 SESSION = BUILD / "conformance/iwarp/iwarp_session"
-# Heuristic dissectors that misread short SENDs. An unknown name would make tshark print nothing at all.
+# Heuristic dissectors that misread short SENDs. tshark prints nothing at all if a name is unknown.
 OFF = ("rpcrdma_iwarp", "smb_direct_iwarp")
 
 pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
@@ -43,7 +43,7 @@ def found(path):
     return count
 
 
-def test_the_heuristics_have_to_be_off_and_are(tmp_path):
+def test_heuristic_dissectors_are_off(tmp_path):
     path = tmp_path / "session.pcap"
     session(path, 60000)
     assert "Malformed" in tshark("-r", str(path), "-V")
@@ -52,7 +52,7 @@ def test_the_heuristics_have_to_be_off_and_are(tmp_path):
 
 @pytest.mark.parametrize("crc", (False, True), ids=("plain", "crc"))
 @pytest.mark.parametrize("segment", (60000, 1448, 536))
-def test_every_fpdu_is_found_and_none_is_malformed(tmp_path, segment, crc):
+def test_tshark_finds_every_fpdu_and_none_is_malformed(tmp_path, segment, crc):
     path = tmp_path / "session.pcap"
     written = collections.Counter(session(path, segment, *(["crc"] if crc else [])))
     assert sum(written.values()) == 2 + 2 * 8 * 3 + 1 + 4 + 2 + 1
@@ -63,7 +63,7 @@ def test_every_fpdu_is_found_and_none_is_malformed(tmp_path, segment, crc):
     assert found(path) == written
 
 
-def test_the_fields_are_where_tshark_looks_for_them(tmp_path):
+def test_tshark_reads_the_expected_fields(tmp_path):
     path = tmp_path / "session.pcap"
     session(path, 60000, "crc")
     assert "0x11223344" in decoded(path, "iwarp_ddp.stag")
@@ -73,7 +73,7 @@ def test_the_fields_are_where_tshark_looks_for_them(tmp_path):
     assert [line for line in lines if line.strip()] == ["1\t2\t0\t0"] * 2
 
 
-def test_a_wrong_crc_is_seen(tmp_path):
+def test_tshark_reports_a_wrong_crc(tmp_path):
     path = tmp_path / "session.pcap"
     session(path, 60000, "crc")
     octets = bytearray(path.read_bytes())
@@ -83,7 +83,7 @@ def test_a_wrong_crc_is_seen(tmp_path):
     assert "Bad CRC" in decoded(path) or "incorrect" in decoded(path)
 
 
-def test_a_reject(tmp_path):
+def test_tshark_decodes_a_reject(tmp_path):
     path = tmp_path / "session.pcap"
     assert session(path, 60000, "reject") == []
     lines = decoded(path, "iwarp_mpa.rej_flag").split()

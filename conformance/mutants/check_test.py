@@ -19,13 +19,13 @@ def problems(text, anchor, form="expression"):
 
 
 class TestAnchors:
-    def test_whole_ones(self):
+    def test_whole_expressions_are_accepted(self):
         for text, anchor in (("if (a > b) return;", "a > b"), ("x = f(a > b, c);", "a > b"), ("return a > b;", "a > b"),
                              ("if (z && a > b) x();", "a > b"), ("y = c ? a + b : d;", "a + b"), ("if ((a || b) && c) x();", "a || b"),
                              ("d + f.g(a, b);", "f.g(a, b)"), ("if (!done()) x();", "done()")):
             assert problems(text, anchor) == [], text
 
-    def test_those_that_became_part_of_something_longer(self):
+    def test_parts_of_longer_expressions_are_reported(self):
         for text, anchor in (("if (now > since + bound + rounding) x();", "now > since + bound"), ("x = 2 * a + b;", "a + b"),
                              ("if (c && a || b) x();", "a || b"), ("x = a_more > b;", "a"), ("x = f.a(b);", "f.a"),
                              ("if (a == b.c) x();", "a == b"), ("if (x.a > b) y();", "a > b"), ("if (c == a > b) y();", "a > b")):
@@ -33,19 +33,19 @@ class TestAnchors:
             assert len(found) == 1, text
             assert "longer expression" in found[0]
 
-    def test_statements_are_whole(self):
+    def test_statements_must_be_whole(self):
         assert problems("{ f(); g(); }", "g();", "statement") == []
         assert problems("if (a) g();", "g();", "statement") == []
         for anchor in ("g(", "f(); g(b)", "h + g(b);"):
             assert len(problems("{ f(); x = h + g(b); }", anchor, "statement")) == 1, anchor
 
-    def test_how_often(self):
+    def test_anchors_must_match_exactly_once(self):
         for text in ("x = 1;", "if (a > b) if (a > b) x();"):
             assert "times" in problems(text, "a > b")[0]
 
 
 class TestCatalogue:
-    def test_each_fabric_that_ships_has_bugs_and_something_finds_them(self):
+    def test_each_shipped_fabric_has_bugs_that_are_found(self):
         rows = {row["id"]: row for row in run.updated(HERE / "matrix.md", [])}
         for folder in ("core/tcp/", "backends/verbs/"):
             ids = [mutant["id"] for mutant in run.catalogue() if any(edit["file"].startswith(folder) for edit in mutant["edit"])]
@@ -56,7 +56,7 @@ class TestCatalogue:
 class TestMatrix:
     OPTIONS = types.SimpleNamespace(first=False, shrink=True, update=True, seeds=2000, scenario_seeds=30)
 
-    def test_is_what_it_was_after_an_update_of_nothing(self):
+    def test_empty_update_changes_nothing(self):
         rows = run.updated(HERE / "matrix.md", [])
         assert len(rows) >= 74
         with tempfile.TemporaryDirectory() as folder:
@@ -66,7 +66,7 @@ class TestMatrix:
             kept = [line for line in (HERE / "matrix.md").read_text().splitlines() if line.startswith("| ")]
             assert [line for line in copy.read_text().splitlines() if line.startswith("| ")] == kept
 
-    def test_a_row_that_was_looked_for_takes_the_place_of_the_old_one(self):
+    def test_new_row_replaces_the_old_one(self):
         row = {"id": "M02", "bug": "new", "scenario": None, "test": None, "sweep": None}
         rows = run.updated(HERE / "matrix.md", [row])
         assert [one for one in rows if one["id"] == "M02"] == [row]

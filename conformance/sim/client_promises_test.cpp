@@ -1,4 +1,4 @@
-// Oracle O20: histories that it must reject, and histories that it must accept.
+// Oracle O20: histories that it must reject or accept.
 #include "sim/oracles/client_promises.hpp"
 
 #include <gtest/gtest.h>
@@ -11,6 +11,8 @@
 #include "sim/oracles/fence_watch.hpp"
 
 namespace rtrs::sim::client_promises_test {
+
+using conformance::fails_with;
 
 namespace {
 
@@ -41,7 +43,7 @@ PathEvent link_up(Nanos at) {
 
 }  // namespace
 
-TEST(ClientPromises, NoPathBeforeQueueTimeoutWithoutAPathIsFound) {
+TEST(ClientPromises, EarlyNoPathIsFound) {
   Judge judge;
   ClientPromises promises(judge, short_timeouts(), true);
   promises.note(link_down(seconds(100)));
@@ -52,9 +54,9 @@ TEST(ClientPromises, NoPathBeforeQueueTimeoutWithoutAPathIsFound) {
   EXPECT_TRUE(fails_with(judge, Oracle::promises));
 }
 
-// One message of the request may have failed in the outage of queue_timeout, and another may have ended after
-// a path was connected again.
-TEST(ClientPromises, NoPathAfterAnOutageIsFoundUnlessTheRequestHasSeveralMessages) {
+// A message of the request may have failed in the outage of queue_timeout, while another message of it ended
+// after a path was connected again.
+TEST(ClientPromises, NoPathAfterAnOutageIsFoundUnlessTheRequestWasSplit) {
   for (const bool whole_requests : {true, false}) {
     Judge judge;
     ClientPromises promises(judge, short_timeouts(), whole_requests);
@@ -69,7 +71,7 @@ TEST(ClientPromises, NoPathAfterAnOutageIsFoundUnlessTheRequestHasSeveralMessage
   }
 }
 
-TEST(ClientPromises, NoPathOfARequestOfSeveralMessagesNeedsAnOutageOfQueueTimeout) {
+TEST(ClientPromises, NoPathOfASplitRequestNeedsAnOutageOfQueueTimeout) {
   for (const Nanos submitted : {seconds(50), seconds(102)}) {
     Judge judge;
     ClientPromises promises(judge, short_timeouts(), false);
@@ -83,7 +85,7 @@ TEST(ClientPromises, NoPathOfARequestOfSeveralMessagesNeedsAnOutageOfQueueTimeou
   }
 }
 
-TEST(ClientPromises, NoPathCountsFromTheSubmissionToo) {
+TEST(ClientPromises, QueueTimeoutCountsFromTheSubmissionToo) {
   Judge judge;
   ClientPromises promises(judge, short_timeouts(), true);
   promises.note(link_down(seconds(100)));
@@ -92,7 +94,7 @@ TEST(ClientPromises, NoPathCountsFromTheSubmissionToo) {
   EXPECT_TRUE(fails_with(judge, Oracle::promises));
 }
 
-TEST(ClientPromises, APathLostForRequestTimeoutWithoutARequestThatFailsIsFound) {
+TEST(ClientPromises, PathLostByRequestTimeoutWithoutAFailedRequestIsFound) {
   Judge judge;
   ClientPromises promises(judge, short_timeouts(), true);
   for (const bool fails : {true, false}) {
@@ -106,7 +108,7 @@ TEST(ClientPromises, APathLostForRequestTimeoutWithoutARequestThatFailsIsFound) 
   EXPECT_TRUE(fails_with(judge, Oracle::promises));
 }
 
-TEST(ClientPromises, ARequestWithoutAnAnswerAfterRequestTimeoutIsFound) {
+TEST(ClientPromises, UnansweredRequestAfterRequestTimeoutIsFound) {
   Judge judge;
   ClientPromises promises(judge, short_timeouts(), true);
   promises.note(path_event(PathState::draining, Reason::heartbeat_lost, seconds(100)));
@@ -117,7 +119,7 @@ TEST(ClientPromises, ARequestWithoutAnAnswerAfterRequestTimeoutIsFound) {
   EXPECT_TRUE(fails_with(judge, Oracle::promises));
 }
 
-TEST(ClientPromises, ADeadlineBeforeWhatTheFabricHoldsIsFound) {
+TEST(ClientPromises, TimeoutDespiteUnreadEventsIsFound) {
   Judge judge;
   ClientPromises promises(judge, short_timeouts(), true);
   for (const std::size_t taken : {5U, 4U}) {
@@ -129,7 +131,7 @@ TEST(ClientPromises, ADeadlineBeforeWhatTheFabricHoldsIsFound) {
   EXPECT_TRUE(fails_with(judge, Oracle::promises));
 }
 
-TEST(ClientPromises, APathThatIsClosedThoughNobodyAskedIsFound) {
+TEST(ClientPromises, UnrequestedCloseOfAPathIsFound) {
   Judge judge;
   ClientPromises promises(judge, short_timeouts(), true);
   promises.asked_to_end(0, 5);
@@ -141,7 +143,7 @@ TEST(ClientPromises, APathThatIsClosedThoughNobodyAskedIsFound) {
   EXPECT_TRUE(fails_with(judge, Oracle::promises));
 }
 
-TEST(ClientPromises, ADelayWithoutBoundIsFound) {
+TEST(ClientPromises, ExcessiveReconnectDelayIsFound) {
   Judge judge;
   const ClientConfig config = short_timeouts();
   ClientPromises promises(judge, config, true);
@@ -152,7 +154,7 @@ TEST(ClientPromises, ADelayWithoutBoundIsFound) {
   EXPECT_TRUE(fails_with(judge, Oracle::promises));
 }
 
-TEST(ClientPromises, SilenceOfAConnectionThatDeliversIsFound) {
+TEST(ClientPromises, ConnectionSilentDespiteDeliveriesIsFound) {
   Judge judge;
   ClientPromises promises(judge, short_timeouts(), true);
   promises.poll_begins({0, kNever, 2});
@@ -184,22 +186,22 @@ bool refused(std::vector<PathStatus> before, std::vector<PathStatus> after, unsi
 
 }  // namespace
 
-TEST(ClientPromises, APathThatStaysDownAfterARecoverIsFound) {
+TEST(ClientPromises, PathNotReconnectedByARecoverIsFound) {
   const PathStatus waits = status(PathState::waiting, seconds(102)), closed = status(PathState::closed),
                    connecting = status(PathState::connecting), connected = status(PathState::connected);
   EXPECT_FALSE(refused({waits, connected}, {connecting, connected}, 1));
   EXPECT_FALSE(refused({closed, connecting}, {connecting, connecting}, 1));
-  EXPECT_FALSE(refused({waits}, {status(PathState::waiting, seconds(102), true)}, 1)) << "not its turn";
+  EXPECT_FALSE(refused({waits}, {status(PathState::waiting, seconds(102), true)}, 1)) << "held back";
   EXPECT_TRUE(refused({waits, waits}, {connecting, waits}, 2));
   EXPECT_TRUE(refused({closed}, {closed}, 1));
   EXPECT_TRUE(refused({waits}, {connecting}, 0)) << "the count is too small";
-  EXPECT_TRUE(refused({waits, connected}, {connecting, connected}, 2)) << "or too large";
+  EXPECT_TRUE(refused({waits, connected}, {connecting, connected}, 2)) << "the count is too large";
   const PathStatus draining = status(PathState::draining);
   for (const unsigned tried : {0U, 1U})
-    EXPECT_FALSE(refused({draining}, {draining}, tried)) << "it may be removed";
+    EXPECT_FALSE(refused({draining}, {draining}, tried)) << "the ending path may be removed";
 }
 
-TEST(ClientPromises, APathThatWasRecoveredWhileItEndedDoesNotWait) {
+TEST(ClientPromises, PathRecoveredWhileDrainingReconnectsAtOnce) {
   for (const Nanos delay : {Nanos{0}, seconds(1)}) {
     Judge judge;
     ClientPromises promises(judge, short_timeouts(), true);
@@ -218,7 +220,7 @@ TEST(ClientPromises, APathThatWasRecoveredWhileItEndedDoesNotWait) {
   EXPECT_FALSE(judge.failed()) << "the next attempt has failed too";
 }
 
-TEST(ClientPromises, TheTimeOfTheNextAttemptIsThatOfAPathThatWaitsForOne) {
+TEST(ClientPromises, StatusShowsTheNextAttemptOnlyForAWaitingPath) {
   const auto is_refused = [](const PathStatus& one, Nanos now) {
     Judge judge;
     ClientPromises promises(judge, short_timeouts(), true);
@@ -234,7 +236,7 @@ TEST(ClientPromises, TheTimeOfTheNextAttemptIsThatOfAPathThatWaitsForOne) {
   EXPECT_TRUE(is_refused(status(PathState::connected, seconds(102)), seconds(101)));
 }
 
-TEST(FenceWatch, AFenceMayBeAskedAgainWhenItsTimeIsOver) {
+TEST(FenceWatch, FenceMayBeResentOnlyAfterItsTimeout) {
   const auto fails = [](std::initializer_list<std::pair<std::uint16_t, Nanos>> questions,
                         bool path_dies = false) {
     Judge judge;
@@ -254,7 +256,7 @@ TEST(FenceWatch, AFenceMayBeAskedAgainWhenItsTimeIsOver) {
   // The fabric may accept the first fence only when the second one is posted.
   EXPECT_FALSE(fails({{1, seconds(59)}, {1, seconds(60)}, {1, seconds(120)}}));
   EXPECT_TRUE(fails({{1, 0}, {1, 1}, {1, 2}}));
-  EXPECT_FALSE(fails({{1, 0}, {2, 1}, {3, 2}})) << "each attempt has a fence of its own";
+  EXPECT_FALSE(fails({{1, 0}, {2, 1}, {3, 2}})) << "each attempt has its own fence";
   EXPECT_FALSE(fails({{1, 0}, {1, 1}, {1, 2}}, true)) << "over other connections";
 }
 

@@ -1,5 +1,5 @@
-// Oracle O24, and the rules of O20 for connections and close: histories that they must reject, and histories
-// that they must accept.
+// Oracle O24, and the rules of O20 about connecting and closing: histories that the oracles must reject or
+// accept.
 #include "sim/oracles/connection_watch.hpp"
 
 #include <gtest/gtest.h>
@@ -8,6 +8,8 @@
 #include "sim/oracles/close_watch.hpp"
 
 namespace rtrs::sim::connection_watch_test {
+
+using conformance::fails_with;
 
 namespace {
 
@@ -22,7 +24,7 @@ struct History {
   Judge judge;
   ConnectionWatch watch{judge, "client 1", kLimits};
 
-  // A path that requests its first connection at time 0; its connections are established at 1 s and 2 s.
+  // A path requests its first connection at time 0; its connections are established at 1 s and 2 s.
   void connects() {
     watch.asked(con(0));
     watch.poll_ends(0);
@@ -44,7 +46,7 @@ struct History {
 
 }  // namespace
 
-TEST(ConnectionWatch, APathThatConnectsInTimeAndIsLostIsAccepted) {
+TEST(ConnectionWatch, PathThatConnectsInTimeAndIsLostIsAccepted) {
   History one;
   one.connects();
   one.begins(seconds(4));
@@ -61,7 +63,7 @@ TEST(ConnectionWatch, APathThatConnectsInTimeAndIsLostIsAccepted) {
   EXPECT_FALSE(one.judge.failed()) << one.judge.failure().text;
 }
 
-TEST(ConnectionWatch, AConnectionThatIsAwaitedForTooLongIsFound) {
+TEST(ConnectionWatch, ExceededConnectTimeoutIsFound) {
   for (const bool second : {false, true}) {
     History one;
     one.watch.asked(con(0));
@@ -77,7 +79,7 @@ TEST(ConnectionWatch, AConnectionThatIsAwaitedForTooLongIsFound) {
   }
 }
 
-TEST(ConnectionWatch, ANextConnectionThatIsNotAskedForIsFound) {
+TEST(ConnectionWatch, MissingRequestForTheNextConnectionIsFound) {
   History one;
   one.watch.asked(con(0));
   one.watch.up(con(0), seconds(1));
@@ -86,7 +88,7 @@ TEST(ConnectionWatch, ANextConnectionThatIsNotAskedForIsFound) {
   EXPECT_TRUE(fails_with(one.judge, Oracle::promises));
 }
 
-TEST(ConnectionWatch, AnInfoThatIsAwaitedForTooLongIsFound) {
+TEST(ConnectionWatch, ExceededInfoTimeoutIsFound) {
   History one;
   one.connects();
   one.begins(seconds(2) + kLimits.info);
@@ -95,7 +97,7 @@ TEST(ConnectionWatch, AnInfoThatIsAwaitedForTooLongIsFound) {
   EXPECT_TRUE(fails_with(one.judge, Oracle::promises));
 }
 
-TEST(ConnectionWatch, APathThatIsNotTriedAgainIsFound) {
+TEST(ConnectionWatch, PathThatIsNotRetriedIsFound) {
   History one;
   one.watch.news(0, PathState::waiting, Reason::peer_closed, seconds(3), seconds(10));
   one.begins(seconds(13));
@@ -104,8 +106,8 @@ TEST(ConnectionWatch, APathThatIsNotTriedAgainIsFound) {
   EXPECT_TRUE(fails_with(one.judge, Oracle::promises));
 }
 
-// The operator ended or restarted the path, and the event is not polled yet.
-TEST(ConnectionWatch, APathThatWaitsNoMoreNeedNotBeTried) {
+// An operator has ended or restarted the path, and the event has not been polled yet.
+TEST(ConnectionWatch, PathThatNoLongerWaitsNeedsNoRetry) {
   History one;
   one.watch.news(0, PathState::waiting, Reason::peer_closed, seconds(3), seconds(10));
   one.begins(seconds(14), kNever);
@@ -113,7 +115,7 @@ TEST(ConnectionWatch, APathThatWaitsNoMoreNeedNotBeTried) {
   EXPECT_FALSE(one.judge.failed());
 }
 
-// One attempt on one of two addresses, refused at `now`.
+// Makes one attempt on one of two addresses, which is refused at `now`.
 void fails(History& one, std::uint32_t epoch, std::uint16_t address, Nanos now,
            Reason reason = Reason::connect_refused) {
   one.watch.asked(con(0, epoch), address);
@@ -124,7 +126,7 @@ void fails(History& one, std::uint32_t epoch, std::uint16_t address, Nanos now,
   one.watch.poll_ends(now);
 }
 
-TEST(ConnectionWatch, ARoundThroughAllAddressesIsAccepted) {
+TEST(ConnectionWatch, RoundThroughAllAddressesIsAccepted) {
   History one;
   fails(one, 1, 0, seconds(1));
   fails(one, 2, 1, seconds(2));
@@ -133,22 +135,22 @@ TEST(ConnectionWatch, ARoundThroughAllAddressesIsAccepted) {
   EXPECT_FALSE(one.judge.failed()) << one.judge.failure().text;
 }
 
-TEST(ConnectionWatch, AnAttemptAtTheAddressThatHasJustFailedIsFound) {
+TEST(ConnectionWatch, RetryOfTheFailedAddressIsFound) {
   History one;
   fails(one, 1, 0, seconds(1));
   one.watch.asked(con(0, 2), 2);
   EXPECT_TRUE(fails_with(one.judge, Oracle::addresses));
 }
 
-TEST(ConnectionWatch, AWaitBeforeAllAddressesWereTriedIsFound) {
+TEST(ConnectionWatch, WaitBeforeAllAddressesWereTriedIsFound) {
   History one;
   fails(one, 1, 0, seconds(1));
   one.watch.news(0, PathState::waiting, Reason::connect_refused, seconds(3), seconds(1));
   EXPECT_TRUE(fails_with(one.judge, Oracle::addresses));
 }
 
-// The server is reachable, so the client waits before the next attempt.
-TEST(ConnectionWatch, AWaitAfterARefusalByTheServerIsAccepted) {
+// The server is reachable but refused, so the client may wait before the next attempt.
+TEST(ConnectionWatch, WaitAfterARefusalByTheServerIsAccepted) {
   History one;
   fails(one, 1, 0, seconds(1), Reason::rejected);
   one.watch.news(0, PathState::waiting, Reason::rejected, seconds(3), seconds(1));
@@ -156,7 +158,7 @@ TEST(ConnectionWatch, AWaitAfterARefusalByTheServerIsAccepted) {
   EXPECT_FALSE(one.judge.failed()) << one.judge.failure().text;
 }
 
-TEST(ConnectionWatch, AnAddressThatIsAwaitedForTooLongIsFound) {
+TEST(ConnectionWatch, ExceededAddressTimeoutIsFound) {
   for (const unsigned rounds : {0U, 1U}) {
     History one;
     if (rounds == 1) one.watch.news(0, PathState::waiting, Reason::connect_refused, 1, 0);
@@ -171,7 +173,7 @@ TEST(ConnectionWatch, AnAddressThatIsAwaitedForTooLongIsFound) {
   }
 }
 
-TEST(ConnectionWatch, ALossThatEndsNothingIsFound) {
+TEST(ConnectionWatch, LossWithoutADisconnectIsFound) {
   History one;
   one.connects();
   one.watch.lost(con(1), Reason::transport_error);
@@ -179,7 +181,7 @@ TEST(ConnectionWatch, ALossThatEndsNothingIsFound) {
   EXPECT_TRUE(fails_with(one.judge, Oracle::losses));
 }
 
-TEST(ConnectionWatch, ALossOfWhatWasEndedBeforeIsAccepted) {
+TEST(ConnectionWatch, LossOfAnEndedConnectionIsAccepted) {
   History one;
   one.connects();
   one.loses(Reason::heartbeat_lost, seconds(3));
@@ -188,7 +190,7 @@ TEST(ConnectionWatch, ALossOfWhatWasEndedBeforeIsAccepted) {
   EXPECT_FALSE(one.judge.failed());
 }
 
-TEST(ConnectionWatch, NewsThatBlameTheNetworkWithoutCauseAreFound) {
+TEST(ConnectionWatch, PathEventThatBlamesTheFabricWithoutCauseIsFound) {
   for (const Reason said : {Reason::rejected, Reason::rejected_busy, Reason::connect_refused}) {
     History one;
     one.connects();
@@ -198,7 +200,7 @@ TEST(ConnectionWatch, NewsThatBlameTheNetworkWithoutCauseAreFound) {
   }
 }
 
-TEST(ConnectionWatch, ANameIsRefusedByADisconnectOnly) {
+TEST(ConnectionWatch, NameRefusedNeedsADisconnect) {
   for (const Reason fabric : {Reason::peer_closed, Reason::transport_error}) {
     History one;
     one.connects();
@@ -208,8 +210,8 @@ TEST(ConnectionWatch, ANameIsRefusedByADisconnectOnly) {
   }
 }
 
-// The server itself closed the path in favour of a newer attempt.
-TEST(ConnectionWatch, AServerThatIsBusyWithAPathNeedsNoReport) {
+// The server itself closed the path because a newer attempt replaced it.
+TEST(ConnectionWatch, RejectedBusyOfAServerNeedsNoReport) {
   Judge judge;
   ConnectionWatch watch(judge, "server", {});
   watch.accepted(con(0));
@@ -220,7 +222,7 @@ TEST(ConnectionWatch, AServerThatIsBusyWithAPathNeedsNoReport) {
 }
 
 // The loss was reported in the previous poll and belongs to the previous incarnation.
-TEST(ConnectionWatch, AnOldLossExplainsNothing) {
+TEST(ConnectionWatch, LossOfAnOlderIncarnationExplainsNothing) {
   History one;
   one.connects();
   one.watch.lost(con(1), Reason::peer_closed);
@@ -242,7 +244,7 @@ TEST(CloseWatch, LateCloseIsFound) {
   }
 }
 
-TEST(CloseWatch, TheBoundCountsFromTheEndOfAPause) {
+TEST(CloseWatch, BoundCountsFromTheEndOfAPause) {
   Judge judge;
   CloseWatch watch(judge, "client 1", seconds(10), seconds(3), seconds(2));
   watch.paused(seconds(20));

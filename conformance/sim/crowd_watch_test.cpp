@@ -1,4 +1,4 @@
-// The oracle for too many clients: short histories that break its rules, and histories that keep them.
+// CrowdWatch, the oracle for too many clients: short histories that it must reject or accept.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -55,7 +55,7 @@ class CrowdWatchTest : public ::testing::Test {
 
 // The session's connections have ended, but the server still executes its requests when a path joins it
 // again.
-TEST_F(CrowdWatchTest, APathThatComesBackToItsSessionMakesNoHalfOpenOne) {
+TEST_F(CrowdWatchTest, ReconnectedPathCreatesNoHalfOpenSession) {
   open(0, 7);
   watch.named(key(0));
   watch.lost(key(0));
@@ -65,7 +65,7 @@ TEST_F(CrowdWatchTest, APathThatComesBackToItsSessionMakesNoHalfOpenOne) {
   EXPECT_FALSE(judge.failed()) << judge.failure().text;
 }
 
-TEST_F(CrowdWatchTest, MoreHalfOpenSessionsOfAnAddressThanAllowedAreFound) {
+TEST_F(CrowdWatchTest, TooManyHalfOpenSessionsOfAnAddressAreFound) {
   open(0, 7);
   open(1, 8);
   EXPECT_FALSE(judge.failed());
@@ -73,7 +73,7 @@ TEST_F(CrowdWatchTest, MoreHalfOpenSessionsOfAnAddressThanAllowedAreFound) {
   EXPECT_TRUE(fails(judge));
 }
 
-TEST_F(CrowdWatchTest, MoreSessionsOfAnAddressThanAllowedAreFound) {
+TEST_F(CrowdWatchTest, TooManySessionsOfAnAddressAreFound) {
   for (unsigned session = 0; session < 2; ++session) {
     open(session, 7);
     watch.named(key(session));
@@ -92,7 +92,7 @@ TEST_F(CrowdWatchTest, EndedSessionsDoNotCount) {
   EXPECT_FALSE(judge.failed());
 }
 
-TEST_F(CrowdWatchTest, EvictingAYoungerSessionFirstIsFound) {
+TEST_F(CrowdWatchTest, EvictionOfAYoungerSessionFirstIsFound) {
   ServerConfig config = limits();
   config.max_host_sessions = 3;
   config.max_half_open = 2;
@@ -109,7 +109,7 @@ TEST_F(CrowdWatchTest, EvictingAYoungerSessionFirstIsFound) {
   }
 }
 
-TEST_F(CrowdWatchTest, ARefusalBesideAHalfOpenSessionIsFound) {
+TEST_F(CrowdWatchTest, RefusalDespiteAHalfOpenSessionIsFound) {
   open(0, 7);
   open(1, 8);
   open(2, 9);

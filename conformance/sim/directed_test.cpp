@@ -1,4 +1,5 @@
-// Every directed scenario runs without breaking a rule, and its script survives writing and parsing.
+// Checks that every directed scenario runs without breaking a rule, and that its script does not change when
+// it is written and parsed.
 #include "sim/scenarios/directed.hpp"
 
 #include <gtest/gtest.h>
@@ -27,14 +28,14 @@ void plays(const Directed& one, std::uint64_t seed, bool over_tcp = false) {
                               << result.failure.text;
 }
 
-TEST(Directed, EveryScenarioIsPlayedAndBreaksNoRule) {
+TEST(Directed, NoScenarioViolatesARule) {
   for (const Directed& one : directed_scenarios()) {
     for (std::uint64_t seed = 0; seed < 2; ++seed) plays(one, seed);
   }
 }
 
-// Seeds in which a waiting client gets no reply, or only part of one.
-TEST(Directed, SeldomSeedsOfStreamsPass) {
+// In these seeds a waiting client gets no reply, or only a part of it.
+TEST(Directed, RareSeedsOfStreamsPass) {
   for (const std::uint64_t seed : {1278, 1502, 2374}) plays(*find_directed("TS01"), seed);
 }
 
@@ -57,7 +58,7 @@ bool is_of_queue_pairs(const Directed& one) {
 }
 
 // Runs the real TCP fabric between a misbehaving peer and a peer that must detect the violation.
-TEST(Directed, MisbehavingPeersAreAlsoPlayedOverStreams) {
+TEST(Directed, MisbehavingPeersAreDetectedOverStreams) {
   unsigned liars = 0;
   for (const Directed& one : directed_scenarios()) {
     if (!has_misbehaving_peer(one) || is_of_queue_pairs(one)) continue;
@@ -67,7 +68,7 @@ TEST(Directed, MisbehavingPeersAreAlsoPlayedOverStreams) {
   EXPECT_GE(liars, 80U);
 }
 
-TEST(Directed, IdsAreThereOnce) {
+TEST(Directed, IdsAreUnique) {
   std::set<std::string_view> ids;
   for (const Directed& one : directed_scenarios()) EXPECT_TRUE(ids.insert(one.id).second) << one.id;
   EXPECT_GE(ids.size(), 150u);
@@ -75,7 +76,7 @@ TEST(Directed, IdsAreThereOnce) {
   EXPECT_EQ(find_directed("L01"), nullptr);
 }
 
-TEST(Directed, AScenarioThatCannotBePlayedFails) {
+TEST(Directed, ScenarioThatCannotBePlayedFails) {
   Setups setups;
   std::string why;
   const auto never = parse_scenarios("scenario X\nconnected\ndelivered number=100000", setups, why);
@@ -92,7 +93,7 @@ TEST(Directed, AScenarioThatCannotBePlayedFails) {
       << result.failure.text;
 }
 
-TEST(Script, StepsComeBackAsWritten) {
+TEST(Script, StepsSurviveWritingAndParsing) {
   std::string why;
   for (const Directed& one : directed_scenarios()) {
     ZeroChoice calm;
@@ -115,7 +116,7 @@ TEST(Script, TimesHaveUnits) {
   EXPECT_FALSE(parse_step("write number=1 sector=12s", why));
 }
 
-TEST(Script, WhatIsNoStepIsRefusedWithAReason) {
+TEST(Script, InvalidStepsAreRefusedWithAReason) {
   const auto refused = [](std::string_view line) {
     std::string why;
     return parse_step(line, why) ? std::string("accepted") : why;

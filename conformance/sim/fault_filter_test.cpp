@@ -1,4 +1,4 @@
-// Excluding faults by name, and slow or fast clocks.
+// Tests that faults can be excluded by name, and slow or fast clocks.
 #include "sim/world/fault_filter.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ WorldResult play(std::uint64_t seed, const FaultFilter* filter) {
   return run_seed(options);
 }
 
-TEST(FaultFilter, LeavesOutWhatItNamesAndNothingElse) {
+TEST(FaultFilter, LeavesOutOnlyTheNamedFaults) {
   std::string why;
   const auto filter = without("crash,crash_orderly,operator,cm_lost", why);
   ASSERT_TRUE(filter) << why;
@@ -39,7 +39,7 @@ TEST(FaultFilter, LeavesOutWhatItNamesAndNothingElse) {
   EXPECT_GT(others, 0U);
 }
 
-TEST(FaultFilter, OnlyLeavesTheRestOut) {
+TEST(FaultFilter, OnlyLeavesOutAllOtherFaults) {
   std::string why;
   const auto filter = only("device_gone", why);
   ASSERT_TRUE(filter) << why;
@@ -59,7 +59,7 @@ TEST(FaultFilter, OnlyLeavesTheRestOut) {
   EXPECT_GT(gone, 0U);
 }
 
-TEST(FaultFilter, AnUnknownNameIsAnErrorThatSaysWhereTheNamesAre) {
+TEST(FaultFilter, UnknownNameIsAnErrorThatTellsWhereNamesAreListed) {
   std::string why;
   EXPECT_FALSE(without("crash,crahs", why));
   EXPECT_EQ(why, "unknown fault 'crahs'; `urtrs-sim list` prints all names");
@@ -67,7 +67,7 @@ TEST(FaultFilter, AnUnknownNameIsAnErrorThatSaysWhereTheNamesAre) {
   EXPECT_FALSE(without("crash,,flap", why));
 }
 
-TEST(FaultFilter, BlockDevicesAreTakenOutOfAWorldThatHasThem) {
+TEST(FaultFilter, BlockDevicesCanBeLeftOut) {
   std::string why;
   const auto filter = without("block_device", why);
   ASSERT_TRUE(filter) << why;
@@ -102,7 +102,7 @@ TEST(FaultFilter, ZeroedLabelKeepsTheOtherDraws) {
   }
 }
 
-TEST(ClockRate, TheFirstMomentAtWhichAClockShowsATime) {
+TEST(ClockRate, TrueTimeIsTheFirstMomentOfALocalTime) {
   for (const ClockRate rate :
        {ClockRate{1, 1}, ClockRate{1, 2}, ClockRate{2, 1}, ClockRate{4, 5}, ClockRate{9, 8}})
     for (const Nanos local : {Nanos{0}, Nanos{1}, Nanos{7}, Nanos{1'000'000'007}, seconds(86'400) + 3}) {

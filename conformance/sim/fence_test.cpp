@@ -1,4 +1,4 @@
-// Shows that the fence is necessary: without it, the same worlds under the same rules lose data.
+// Shows that the fence is necessary: without it, the same worlds break a rule, because data is lost.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -41,14 +41,14 @@ bool is_loss_of_data(Oracle oracle) {
 
 class FenceTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(FenceTest, WithoutItDataIsLost) {
+TEST_P(FenceTest, DataIsLostWithoutTheFence) {
   const auto loss = first_loss(GetParam(), false);
   ASSERT_TRUE(loss.has_value()) << "no seed below " << kSeeds << " fails without the fence";
   EXPECT_TRUE(is_loss_of_data(loss->failure.oracle)) << loss->failure.text;
   RecordProperty("seed", std::to_string(loss->seed));
 }
 
-TEST_P(FenceTest, WithItEverySeedIsRight) {
+TEST_P(FenceTest, EverySeedPassesWithTheFence) {
   const auto loss = first_loss(GetParam(), true);
   EXPECT_FALSE(loss.has_value()) << "seed " << loss->seed << ": " << loss->failure.text;
 }
@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Races, FenceTest, testing::Values("L01e", "L02d"),
                          [](const auto& one) { return std::string(one.param); });
 
 // A kernel server has no fence. The weaker rule for kernel peers holds where the strict rule fails.
-TEST(KernelPeer, TheWindowOfAWriteIsWhatTheServerLeavesOpen) {
+TEST(KernelPeer, WritesTakeEffectOnlyInsideTheirActualWindows) {
   const auto loss = first_loss("L01f", true);
   EXPECT_FALSE(loss.has_value()) << "seed " << loss->seed << ": " << loss->failure.text;
   EXPECT_TRUE(first_loss("L01f", false).has_value());

@@ -1,4 +1,5 @@
-// The register checker: handwritten histories, and comparison with an exhaustive search on random histories.
+// Tests the register checker with handwritten histories, and compares it with an exhaustive search on random
+// ones.
 #include "sim/oracles/history.hpp"
 
 #include <gtest/gtest.h>
@@ -146,27 +147,27 @@ TEST(History, LostUpdateIsFound) {
   EXPECT_NE(broken_register(writes, Reads{{1, 5, 6}}), nullptr);
 }
 
-TEST(History, AWriteThatComesBackIsLegalOnlyInsideItsWindow) {
+TEST(History, RepeatedWriteIsLegalOnlyInsideItsWindow) {
   EXPECT_NE(broken_register(Writes{{1, 1, 2, 2}, {2, 3, 4, 4}}, Reads{{2, 5, 6}, {1, 7, 8}}), nullptr);
   EXPECT_EQ(broken_register(Writes{{1, 1, 2, 9}, {2, 3, 4, 4}}, Reads{{2, 5, 6}, {1, 7, 8}}), nullptr);
 }
 
-TEST(History, AFailedWriteMayOrMayNotHaveHappened) {
+TEST(History, FailedWriteMayOrMayNotTakeEffect) {
   const Writes writes{{1, 1, kOpenEnd, kOpenEnd}};
   EXPECT_EQ(broken_register(writes, Reads{{0, 5, 6}, {1, 7, 8}}), nullptr);
   EXPECT_NE(broken_register(writes, Reads{{2, 5, 6}}), nullptr);
 }
 
-TEST(History, AReadOfTheFutureIsFound) {
+TEST(History, ReadOfAFutureValueIsFound) {
   EXPECT_NE(broken_register(Writes{{1, 5, 6, 6}}, Reads{{1, 1, 2}}), nullptr);
 }
 
-TEST(History, AnAcknowledgedWriteThatLeftNoRoomIsFound) {
-  // Wrong: 0 is read again after an acknowledged write.
+TEST(History, AcknowledgedWriteWithoutAnEffectIsFound) {
+  // Invalid: 0 is read again after an acknowledged write.
   EXPECT_NE(broken_register(Writes{{1, 2, 3, 3}}, Reads{{0, 1, 4}, {0, 5, 6}}), nullptr);
 }
 
-TEST(History, AgreesWithASearchThroughAllStates) {
+TEST(History, AgreesWithAnExhaustiveSearch) {
   unsigned illegal = 0;
   const bool passed = rc::check("checker and search agree", [&illegal] {
     for (unsigned round = 0; round < 100; ++round) {

@@ -1,4 +1,4 @@
-// Oracle O25: histories that it must reject, and histories that it must accept.
+// Oracle O25: histories that it must reject or accept.
 #include "sim/oracles/identity_watch.hpp"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST_F(IdentityWatchTest, a_foreign_client_in_the_session_is_found) {
   EXPECT_TRUE(failed());
 }
 
-TEST_F(IdentityWatchTest, a_client_without_an_identity_is_found_too) {
+TEST_F(IdentityWatchTest, a_client_without_an_identity_is_found) {
   come(kAlice, key(0, 1));
   come({}, key(0, 2));
   EXPECT_TRUE(failed());

@@ -1,4 +1,4 @@
-// Each oracle with a short history that breaks its rule, and with the corrected history.
+// Tests each oracle with a short history that breaks its rule, and with the corrected history.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -17,6 +17,8 @@
 
 namespace rtrs::sim::oracles_test {
 
+using conformance::fails_with;
+
 TEST(ExactlyOnce, OneCallbackWithTheResultOfTheServerIsAccepted) {
   Judge judge;
   ExactlyOnce once(judge);
@@ -30,7 +32,7 @@ TEST(ExactlyOnce, OneCallbackWithTheResultOfTheServerIsAccepted) {
   EXPECT_EQ(once.open(), 0U);
 }
 
-TEST(ExactlyOnce, ASecondCallbackIsFound) {
+TEST(ExactlyOnce, SecondCallbackIsFound) {
   Judge judge;
   ExactlyOnce once(judge);
   once.accepted(1, 0);
@@ -76,7 +78,7 @@ TEST(SlotExclusivity, TwoUsersOfOneChunkAreFound) {
   EXPECT_TRUE(fails_with(judge, Oracle::slot_exclusivity));
 }
 
-TEST(SlotExclusivity, OneUserAfterTheOtherIsRight) {
+TEST(SlotExclusivity, SuccessiveUsersOfAChunkAreAccepted) {
   Judge judge;
   SlotExclusivity slots(judge);
   std::array<std::byte, 128> chunk{};
@@ -89,7 +91,7 @@ TEST(SlotExclusivity, OneUserAfterTheOtherIsRight) {
   EXPECT_FALSE(judge.failed());
 }
 
-TEST(SlotExclusivity, AChunkThatChangesUnderItsUserIsFound) {
+TEST(SlotExclusivity, ChunkThatChangesDuringItsUseIsFound) {
   Judge judge;
   SlotExclusivity slots(judge);
   std::array<std::byte, 128> chunk{};
@@ -137,14 +139,14 @@ class HeartbeatWatchTest : public ::testing::Test {
   HeartbeatWatch watch{judge, HeartbeatConfig{100, 5}};
 };
 
-TEST_F(HeartbeatWatchTest, DeathBeforeSilenceIsFound) {
+TEST_F(HeartbeatWatchTest, EarlyHeartbeatLossIsFound) {
   watch.connected(0, 0);
   watch.received(0, 1000);
   watch.lost(0, Reason::heartbeat_lost, false, 1499);
   EXPECT_TRUE(fails_with(judge, Oracle::heartbeat));
 }
 
-TEST_F(HeartbeatWatchTest, DeathAfterSilenceAndLossForOtherReasonsAreRight) {
+TEST_F(HeartbeatWatchTest, HeartbeatLossAfterSilenceAndOtherLossesAreAccepted) {
   watch.connected(0, 0);
   watch.connected(1, 0);
   watch.check(700);
@@ -154,20 +156,20 @@ TEST_F(HeartbeatWatchTest, DeathAfterSilenceAndLossForOtherReasonsAreRight) {
   EXPECT_FALSE(judge.failed());
 }
 
-TEST_F(HeartbeatWatchTest, ADeadlineBeforeAMessageThatHasArrivedIsFound) {
+TEST_F(HeartbeatWatchTest, TimeoutDespiteAnUnreadMessageIsFound) {
   watch.lost(3, Reason::handshake_timeout, false, 10);
   EXPECT_FALSE(judge.failed());
   watch.lost(3, Reason::handshake_timeout, true, 10);
   EXPECT_TRUE(fails_with(judge, Oracle::heartbeat));
 }
 
-TEST_F(HeartbeatWatchTest, SilenceThatNobodyNoticesIsFound) {
+TEST_F(HeartbeatWatchTest, UndetectedSilenceIsFound) {
   watch.connected(0, 0);
   watch.check(701);
   EXPECT_TRUE(fails_with(judge, Oracle::heartbeat));
 }
 
-TEST_F(HeartbeatWatchTest, APauseExcuses) {
+TEST_F(HeartbeatWatchTest, TimeCountsFromTheEndOfAPause) {
   watch.connected(0, 0);
   watch.resumed(5000);
   watch.check(5700);
@@ -220,7 +222,7 @@ TEST(Incarnation, ConnectionsOfTwoAttemptsAreFound) {
             "client 1, attempt 5, and connection 1 leads to connection 1 of path 0 of client 1, attempt 4");
 }
 
-TEST(KeyHygiene, AKeyThatAPeerRefusesIsFound) {
+TEST(KeyHygiene, RefusedKeyIsFound) {
   Judge judge;
   KeyHygiene keys(judge);
   keys.refused(0, 0);
@@ -229,7 +231,7 @@ TEST(KeyHygiene, AKeyThatAPeerRefusesIsFound) {
   EXPECT_TRUE(fails_with(judge, Oracle::keys));
 }
 
-TEST(KeyHygiene, AKeyThatOutlivesItsReadIsFound) {
+TEST(KeyHygiene, KeyThatOutlivesItsReadIsFound) {
   Judge judge;
   KeyHygiene keys(judge);
   keys.offered(1, 2, 2, 0);
@@ -238,7 +240,7 @@ TEST(KeyHygiene, AKeyThatOutlivesItsReadIsFound) {
   EXPECT_TRUE(fails_with(judge, Oracle::keys));
 }
 
-TEST(ExactlyOnce, WithAMisbehavingPeerOnlyTheNumberOfCallbacksCounts) {
+TEST(ExactlyOnce, ResultsOfAMisbehavingPeerAreNotChecked) {
   Judge judge;
   ExactlyOnce once(judge);
   once.accepted(1, 0);
@@ -248,7 +250,7 @@ TEST(ExactlyOnce, WithAMisbehavingPeerOnlyTheNumberOfCallbacksCounts) {
   EXPECT_TRUE(fails_with(judge, Oracle::exactly_once));
 }
 
-TEST(Transitions, PathThatIsUsedAgainWithoutDrainingIsFound) {
+TEST(Transitions, PathReusedWithoutDrainingIsFound) {
   Judge judge;
   const std::unique_ptr<ClientOracle> oracle = make_transitions(judge);
   oracle->started();

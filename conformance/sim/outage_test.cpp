@@ -1,4 +1,5 @@
-// Rules for requests without a path: how long they wait, and until when a failed write may still take effect.
+// Rules for requests while there is no path: how long they wait, and until when a failed write may still take
+// effect.
 #include <gtest/gtest.h>
 
 #include "sim/oracles/io_book.hpp"
@@ -33,7 +34,7 @@ TEST(PathlessWait, BeginsWithTheLossOfTheLastPathOrTheSubmission) {
   EXPECT_EQ(wait.since(12), kNever);
 }
 
-TEST(PathlessWait, BeginsWhenAPathThatWasConnectedIsDrained) {
+TEST(PathlessWait, BeginsWhenALostPathIsDrained) {
   PathlessWait wait;
   wait.note(path(0, PathState::connected, 1));
   wait.note(link(true, 1));
@@ -71,18 +72,18 @@ class FailedWrite : public testing::Test {
 
   IoBook book;
   const std::uint32_t failed;
-  const std::uint32_t under_way;  // a request in flight when the write failed
+  const std::uint32_t under_way;  // a request that was in flight when the write failed
   std::uint32_t later = 0;
 };
 
-TEST_F(FailedWrite, MayActBeforeALaterRequestSucceeds) {
+TEST_F(FailedWrite, MayTakeEffectBeforeALaterRequestSucceeds) {
   read(failed);
   succeed(later);
   read(later);
   EXPECT_EQ(book.check(1, false, {false}), std::nullopt);
 }
 
-TEST_F(FailedWrite, ThatActsAfterALaterSuccessIsFound) {
+TEST_F(FailedWrite, EffectAfterALaterSuccessIsFound) {
   succeed(later);
   read(later);
   read(failed);
@@ -90,14 +91,14 @@ TEST_F(FailedWrite, ThatActsAfterALaterSuccessIsFound) {
   EXPECT_EQ(book.check(1, false, {true}), std::nullopt) << "a sector that is not judged";
 }
 
-TEST_F(FailedWrite, MayActAfterTheSuccessOfARequestThatWasUnderWay) {
+TEST_F(FailedWrite, MayTakeEffectAfterAnInFlightRequestSucceeded) {
   succeed(under_way);
   read(under_way);
   read(failed);
   EXPECT_EQ(book.check(1, false, {false}), std::nullopt);
 }
 
-TEST_F(FailedWrite, OfAnotherLifeOfTheClientSaysNothing) {
+TEST_F(FailedWrite, SuccessOfAnotherClientStartProvesNothing) {
   book.end_failed(0, 2, book.tick());
   EXPECT_EQ(book[failed].window_end, kOpenEnd);
   book.end_failed(1, 1, book.tick());

@@ -36,12 +36,12 @@ TEST(World, CalmChoicesGiveARunWithoutFaults) {
   for (const std::uint64_t struck : result.faults) EXPECT_EQ(struck, 0U);
 }
 
-TEST(World, ASeedGivesOneRunAndAnotherSeedAnother) {
+TEST(World, SameSeedGivesSameRunAndAnotherSeedAnother) {
   EXPECT_EQ(play(7).hash, play(7).hash);
   EXPECT_NE(play(7).hash, play(8).hash);
 }
 
-TEST(World, ALogGivesTheRunItWasRecordedFrom) {
+TEST(World, LogReplaysItsRun) {
   SeededChoice seeded(11);
   seeded.record(true);
   const WorldResult first = World(WorldOptions{}, seeded).run();
@@ -69,9 +69,9 @@ TEST(World, SeedsThatOnceFailedPass) {
   EXPECT_GE(played, 8U);
 }
 
-// Seed 3068 finds the planted bug C6, which few seeds do. In seed 42574, a path is added again while it is
-// still being removed.
-TEST(World, SeldomSeedsPass) {
+// Seed 3068 detects the mutant C6, which few seeds do. In seed 42574, a path is added again while it is still
+// being removed.
+TEST(World, RareSeedsPass) {
   for (const std::uint64_t seed : {3068, 42574}) {
     const WorldResult result = play(seed);
     EXPECT_FALSE(result.failed) << seed << ": " << result.failure.text;

@@ -116,7 +116,7 @@ void ClientSpec::key_invalidated(Path& path) {
   });
 }
 
-// The id format is unknown, so the response may belong to any request of this path.
+// The format of response ids is unknown, so the response may belong to any request of this path.
 void ClientSpec::forget_flights() {
   for (Permit& permit : permits_)
     if (permit.slot.any(
@@ -341,7 +341,7 @@ void ClientSpec::store_key() {
   key_due_ = false;
 }
 
-// The path is drained: no response can come any more.
+// The path is drained: no response can arrive any more.
 void ClientSpec::hold(unsigned path) {
   for (Permit& permit : permits_)
     permit.slot.step([&](Slot slot, auto& next) {

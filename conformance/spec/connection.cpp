@@ -28,7 +28,7 @@ std::string to_string(const Key& key) {
 }
 
 void Connection::answered(const RuleContext& context, bool accepted) {
-  // The answer and our disconnect may cross on the wire.
+  // The answer of the peer and the disconnect of this side may cross on the wire.
   if (phase_ == Phase::ending) return;
   if (context.check(
           phase_ == Phase::asked, Rule::connection_events,

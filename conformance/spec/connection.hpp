@@ -1,4 +1,5 @@
-// One connection of either side: its state, receives and send queue, derived from posts and reported events.
+// One connection of either side: its state, receives and send queue, as deduced from posts and reported
+// events.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -38,8 +39,9 @@ class Connection {
   void post_receives(std::uint32_t count) noexcept { receives_ += count; }
   void take_receive(const RuleContext& context);
   std::uint64_t receives() const noexcept { return receives_; }
-  // Call at the end of a step of a connected path. The first such step sets the number of posted receives.
-  // `least`: messages that may arrive before the next step.
+  // Call at the end of each step of a connected path. The first call records the number of posted receives,
+  // which must be at least `least`, the number of messages that may arrive before the next step. Later calls
+  // expect the same number.
   void balance(const RuleContext& context, std::uint32_t least);
 
   void post(const RuleContext& context, std::uint32_t entries, std::uint64_t cookie, std::uint32_t depth);
@@ -48,7 +50,7 @@ class Connection {
   bool owes_ack = false;
   // Time of the last arrival, of the last completion if deliveries are probed, or of the setup.
   Time heard_at = 0;
-  // Client: a send was outstanding when a timer was last due. The probe for it may wait for room in the send
+  // Client: a send was outstanding when a timer was last due. Its probe may still wait for room in the send
   // queue.
   bool was_outstanding = false;
   // Client: the last HB_MSG has no answer yet.
@@ -65,7 +67,7 @@ class Connection {
   std::uint64_t receives_ = 0;
   std::optional<std::uint64_t> usual_receives_;
   std::uint64_t outstanding_ = 0;  // used entries of the send queue
-  std::uint64_t unsignalled_ = 0;  // of these, posted since the last signalled one
+  std::uint64_t unsignalled_ = 0;  // entries posted since the last signalled one
   std::deque<std::uint64_t> cookies_;
 };
 

@@ -1,5 +1,6 @@
-// Set of states that are possible given the visible events. Starts with one known state, or with all states
-// if the beginning was not seen; the first event that determines the state ends the latter.
+// Set of states that are possible given the visible events. At first it contains one known state, or all
+// states if the beginning was not seen. In the latter case, the first event that determines the state sets
+// it.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -39,6 +40,7 @@ class PossibleStates {
   }
   template <class Test>
   bool keep(Test test) {
+    if (std::all_of(states_.begin(), states_.end(), test)) return true;
     return step([&](const State& state, std::vector<State>& next) {
       if (test(state)) next.push_back(state);
     });

@@ -43,14 +43,14 @@ std::string text_of(const Findings& findings) {
   return text;
 }
 
-TEST(Spec, ConversationsThatKeepTheRulesConform) {
+TEST(Spec, CorrectStoriesHaveNoFindings) {
   for (const Suite& suite : kSuites) {
     const Findings findings = suite.story().check();
     EXPECT_EQ(findings.count(), 0U) << suite.name << text_of(findings);
   }
 }
 
-TEST(Spec, EveryBreachIsNamed) {
+TEST(Spec, EveryBreachIsReported) {
   for (const Suite& suite : kSuites)
     for (const Spoiled& spoiled : suite.cases()) {
       Story story = suite.story();
@@ -80,7 +80,7 @@ TEST(Spec, IdsAreUnique) {
 }
 
 // A checker that starts in the middle of a correct sequence must report nothing.
-TEST(Spec, AnyTailOfAConformingConversationConforms) {
+TEST(Spec, AnyTailOfACorrectStoryHasNoFindings) {
   for (const Suite& suite : kSuites) {
     const Story whole = suite.story();
     const std::size_t size = suite.story().events().size();
@@ -93,11 +93,11 @@ TEST(Spec, AnyTailOfAConformingConversationConforms) {
   }
 }
 
-TEST(Spec, TheStatesStayFew) {
+TEST(Spec, FewStatesArePossibleAtATime) {
   for (const Suite& suite : kSuites) EXPECT_LE(suite.story().check().most_states(), 4U) << suite.name;
 }
 
-TEST(Spec, TheDocumentedExamplesAreRules) {
+TEST(Spec, DocumentedExamplesAreRules) {
   std::ifstream file(URTRS_CONFORMANCE_DOC);
   std::string line;
   while (std::getline(file, line) && line != "$ urtrs-replay check --rules") {

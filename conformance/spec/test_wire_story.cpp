@@ -382,7 +382,7 @@ const std::vector<Spoiled> kFailoverWireCases = {
     {Rule::io_rsp_known, "two responses over the lost path",
      [](Story& s) {
        s.at(Kind::WireSent, -1).key = s.at(Kind::WireSent, -2).key;
-       // One more message, because in a capture that ended here the request might be missing.
+       // Adds a message at the end. Otherwise the request might be missing only because the capture ended.
        s.events().push_back(s.at(Kind::WireReceived, -2));
      }},
     {Rule::io_req_slot, "two requests over the living path",

@@ -23,7 +23,7 @@ void WireSpec::request(Connection& con, Path& path) {
           }))
     return;
   if (event_->bytes.empty() && event_->length == 0 && !sent()) {
-    // The server recorded no header, because it refuses the request without reading the chunk.
+    // The server recorded no header, because it refused the request without reading the chunk.
     if (PossibleStates<Slot>* slot = slot_of(session_of(path), buf_id)) slot->forget();
     return;
   }
@@ -115,9 +115,9 @@ void WireSpec::take_slot(Connection& con, Path& path, const Request& request, st
   taken.path = path.number;
   taken.key = con.key;
   rnbd_request(path, request, off, taken);
-  // A request of another incarnation may have ended because the client drained that path, which only the
-  // client's trace shows. The server may still answer it until that incarnation ends. So several states can
-  // mean several requests.
+  // A request of another incarnation may have ended without a message, because the client drained that path;
+  // only the trace of the client shows this. The server may answer the old request as long as that
+  // incarnation exists. The slot then has several possible states, each with a different request.
   const bool strict = of_->machine && of_->client;
   const bool free = slot->all([&](const Slot& state) {
     return state.phase == Phase::idle || (!strict && state.path != path.number);
@@ -216,7 +216,7 @@ void WireSpec::check_response(const Path& path, const Slot& slot) {
       claims == slot.invalidated, Rule::io_rsp_invalidate,
       claims ? "type 2 without a SEND_WITH_INV of the offered key" : "type 1 after a SEND_WITH_INV",
       slot.invalidated ? "type 2" : "type 1");
-  // A server may be configured to send no invalidations, because its clients do not need them.
+  // A server may be configured not to send invalidations, because its clients do not need them.
   const bool told = of_->machine && !of_->client && !of_->settings.send_invalidate;
   const bool left = slot.need_invalidate && !slot.invalidated;
   context().check(

@@ -147,7 +147,7 @@ RTRS_CRC_TARGET std::uint32_t by_instruction(const unsigned char* at, std::size_
   return last;
 }
 
-// Zero-initialised to false before detection, which selects the slower portable code.
+// False until its dynamic initialisation; until then the slower portable code is used.
 const bool kInstruction = detect();
 
 #endif

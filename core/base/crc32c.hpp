@@ -9,7 +9,7 @@ namespace rtrs {
 // CRC of a followed by b. Uses the processor's CRC instruction if available.
 std::uint32_t crc32c(const void* bytes, std::size_t size, std::uint32_t crc = 0) noexcept;
 
-// As crc32c(), without the CRC instruction.
+// Like crc32c(), but without the CRC instruction.
 std::uint32_t crc32c_portable(const void* bytes, std::size_t size, std::uint32_t crc = 0) noexcept;
 
 }  // namespace rtrs

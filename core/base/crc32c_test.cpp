@@ -25,7 +25,7 @@ TEST(Crc32c, KnownAnswers) {
 }
 
 // Lengths around each block size of the fast code, at every alignment.
-TEST(Crc32c, BothWaysAgreeAtEveryLength) {
+TEST(Crc32c, BothImplementationsAgreeAtEveryLength) {
   std::vector<unsigned char> bytes(12'400);
   unsigned value = 1;
   for (unsigned char& one : bytes)
@@ -39,7 +39,7 @@ TEST(Crc32c, BothWaysAgreeAtEveryLength) {
       ASSERT_EQ(crc32c(bytes.data() + from, n, 77), crc32c_portable(bytes.data() + from, n, 77)) << n;
 }
 
-TEST(Crc32c, GoesOnFromWhatCameBefore) {
+TEST(Crc32c, ContinuesFromAPreviousCrc) {
   std::vector<unsigned char> bytes(5'000);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i * 7 + i / 256);
   const std::uint32_t whole = crc32c_portable(bytes.data(), bytes.size());

@@ -4,7 +4,7 @@
 
 namespace rtrs {
 
-// Traces contain the numbers. On the wire, the message type determines the direction (wire::MsgType).
+// Traces store these numbers. On the wire, the message type determines the direction (wire::MsgType).
 enum class Direction : std::uint8_t { read = 0, write = 1 };
 
 }  // namespace rtrs

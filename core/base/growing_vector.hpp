@@ -71,7 +71,7 @@ class GrowingVector {
     return true;
   }
   void push_back(const T& value) noexcept {
-    const T copy = value;  // which may be one of the items
+    const T copy = value;  // `value` may be one of the items
     must_reserve(size() + 1);
     ::new (static_cast<void*>(items_ + size_)) T(copy);
     ++size_;

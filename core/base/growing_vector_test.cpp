@@ -32,7 +32,7 @@ std::vector<int> numbers(const Vector& vector) {
   return all;
 }
 
-TEST(GrowingVector, CopiesShareNothing) {
+TEST(GrowingVector, CopiesAreIndependent) {
   for (const int from : {0, 3, 4, 5, 100}) {
     for (const int to : {0, 3, 4, 5, 100}) {
       const Vector source = filled(from);
@@ -49,7 +49,7 @@ TEST(GrowingVector, CopiesShareNothing) {
   EXPECT_EQ(Item::alive, 0);
 }
 
-TEST(GrowingVector, AnItemOfItsOwnCanBeAppended) {
+TEST(GrowingVector, OwnItemCanBeAppended) {
   Vector vector = filled(4);
   vector.push_back(vector[3]);
   EXPECT_EQ(numbers(vector), (std::vector<int>{0, 1, 2, 3, 3}));
@@ -65,7 +65,7 @@ TEST(GrowingVector, ResizeErasesAndFills) {
   EXPECT_EQ(Item::alive, 4);
 }
 
-TEST(GrowingVector, MemoryStaysUntilItIsGivenBack) {
+TEST(GrowingVector, ClearKeepsMemoryAndResetFreesIt) {
   Vector vector = filled(50);
   vector.clear();
   EXPECT_GE(vector.capacity(), 50U);
@@ -75,7 +75,7 @@ TEST(GrowingVector, MemoryStaysUntilItIsGivenBack) {
   EXPECT_EQ(numbers(vector), std::vector<int>{7});
 }
 
-TEST(GrowingVector, LackOfMemoryChangesNothing) {
+TEST(GrowingVector, FailedAllocationChangesNothing) {
   Vector vector = filled(4);
   test::allocations_left = 1;
   EXPECT_FALSE(vector.reserve(5));

@@ -54,7 +54,7 @@ class Histogram {
 
   std::uint64_t count() const noexcept { return count_; }
   std::uint64_t count(std::size_t bucket) const noexcept { return counts_[bucket]; }
-  // All of these are 0 while nothing was recorded.
+  // The following functions return 0 while nothing was recorded.
   std::uint64_t sum() const noexcept { return sum_; }
   std::uint64_t min() const noexcept { return count_ == 0 ? 0 : min_; }
   std::uint64_t max() const noexcept { return max_; }
@@ -67,7 +67,7 @@ class Histogram {
     for (std::size_t i = 0; i < bucket_of(edge); ++i) seen += counts_[i];
     return seen;
   }
-  // The smallest recorded value that at least `percent` (0..100) of all do not exceed, to the histogram's
+  // Value that at least `percent` % (0..100) of the recorded values do not exceed, with the histogram's
   // precision and never outside min()..max().
   std::uint64_t percentile(double percent) const noexcept {
     if (count_ == 0) return 0;

@@ -25,7 +25,7 @@ struct InlineBlob {
   Length length = 0;
 
   constexpr InlineBlob() noexcept = default;
-  // As assign().
+  // Like assign().
   template <class Range>
   requires requires(const Range& from) {
     { from.data() } -> std::convertible_to<const Unit*>;

@@ -1,4 +1,4 @@
-// Time, as every layer counts it.
+// Monotonic time and delays, as all layers use them.
 #pragma once
 #include <cstdint>
 

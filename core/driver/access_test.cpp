@@ -25,12 +25,12 @@ TEST(Access, without_rules_every_client_is_accepted) {
   EXPECT_TRUE(allows_session(none, "web1", "alice"));
 }
 
-TEST(Access, AScopeDoesNotKeepAClientOut) {
+TEST(Access, ScopeOfAClientAddressIsIgnored) {
   EXPECT_TRUE(admits(rules("fe80::/10"), "fe80::1%eth0"));
   EXPECT_FALSE(admits(rules("fd00::/8"), "fe80::1%eth0"));
 }
 
-TEST(Access, ranges_end_at_their_bits) {
+TEST(Access, range_covers_exactly_its_prefix) {
   const AccessRules ten = rules("10.0.0.0/8");
   EXPECT_TRUE(admits(ten, "10.0.0.1"));
   EXPECT_TRUE(admits(ten, "10.255.255.255"));
@@ -50,7 +50,7 @@ TEST(Access, ranges_end_at_their_bits) {
   EXPECT_TRUE(admits(rules("::/0"), "1.2.3.4"));
 }
 
-TEST(Access, one_address_is_itself_in_both_forms) {
+TEST(Access, single_address_matches_both_notations) {
   const AccessRules one = rules(" 10.0.0.7 , fd00::1");
   EXPECT_TRUE(admits(one, "10.0.0.7"));
   EXPECT_TRUE(admits(one, "::ffff:10.0.0.7"));
@@ -59,13 +59,13 @@ TEST(Access, one_address_is_itself_in_both_forms) {
   EXPECT_FALSE(admits(one, "fd00::2"));
 }
 
-TEST(Access, a_peer_that_cannot_be_read_is_in_no_range) {
+TEST(Access, unparsable_peer_matches_no_range) {
   for (const char* peer :
        {"", " > ", "10.0.0.7", "node 3 > node 1", "gid:fe80::1 > gid:fe80::2", "[10.0.0.7:1 > x"})
     EXPECT_FALSE(allows_client(rules("0.0.0.0/0,::/0"), peer, {})) << peer;
 }
 
-TEST(Access, identities_are_compared_whole) {
+TEST(Access, identities_must_match_completely) {
   const AccessRules two = rules({}, "alice,bob");
   EXPECT_TRUE(allows_client(two, "", "alice"));
   EXPECT_TRUE(allows_client(two, "", "bob"));
@@ -80,7 +80,7 @@ TEST(Access, every_list_must_match) {
   EXPECT_FALSE(allows_client(both, "10.1.1.1:1 > x:2", "bob"));
 }
 
-TEST(Access, sessions_are_compared_whole) {
+TEST(Access, session_names_must_match_completely) {
   const AccessRules two = rules({}, {}, "web1, web2");
   EXPECT_TRUE(allows_session(two, "web2", "alice"));
   EXPECT_FALSE(allows_session(two, "web", "alice"));
@@ -88,19 +88,19 @@ TEST(Access, sessions_are_compared_whole) {
   EXPECT_FALSE(allows_session(two, "", "alice"));
 }
 
-TEST(Access, a_name_may_have_to_begin_with_the_identity) {
+TEST(Access, rule_can_require_the_identity_as_prefix) {
   const AccessRules own = rules({}, {}, "%IDENTITY%, %IDENTITY%-*, shared*");
   for (const char* name : {"web1", "web1-", "web1-disk", "shared", "shared-7"})
     EXPECT_TRUE(allows_session(own, name, "web1")) << name;
   for (const char* name : {"web", "web12", "web2", "web2-disk", "share", "", "%IDENTITY%"})
     EXPECT_FALSE(allows_session(own, name, "web1")) << name;
-  // A client without an identity has no session names of its own.
+  // Without an identity, %IDENTITY% matches no session name.
   EXPECT_FALSE(allows_session(own, "", ""));
   EXPECT_FALSE(allows_session(own, "-disk", ""));
   EXPECT_TRUE(allows_session(own, "shared", ""));
 }
 
-TEST(Access, ADotOfAnIdentityIsAnUnderscoreInTheNameOfASession) {
+TEST(Access, DotInIdentityMatchesUnderscoreInSessionName) {
   const AccessRules own = rules({}, {}, "%IDENTITY%, %IDENTITY%-*");
   for (const char* name : {"web1_example_org", "web1_example_org-nbdkit-5f3a9c01"})
     EXPECT_TRUE(allows_session(own, name, "web1.example.org")) << name;

@@ -13,7 +13,7 @@ class AffinityRun {
   static constexpr std::uint32_t kRequests = 16;
   static constexpr std::uint32_t kBytes = 64U << 10U;
 
-  // `others_under_way`: true if other requests are in flight. If not, another connection gains nothing.
+  // `others_under_way`: other requests are in flight. Without them, a second connection has no benefit.
   std::uint16_t next(bool others_under_way, std::uint32_t bytes) noexcept {
     if (!others_under_way) {
       requests_ = bytes_ = 0;
@@ -28,7 +28,7 @@ class AffinityRun {
 
  private:
   std::uint32_t requests_ = 0;
-  std::uint32_t bytes_ = 0;  // at most kBytes
+  std::uint32_t bytes_ = 0;  // bytes in the current run, at most kBytes
   std::uint16_t affinity_ = 0;
 };
 

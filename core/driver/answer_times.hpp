@@ -1,6 +1,6 @@
 // Response times of one path and direction, from the post of a request to the poll that saw its response:
-// network plus server. Times are those of poll(), so that no clock is read. A request that is resent over
-// another path counts for that path, from the resend on.
+// network plus server. Uses the times that are passed to poll(), so that no clock is read. A request that is
+// resent over another path counts for that path, from the resend on.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -40,7 +40,7 @@ class AnswerTimes {
     return ~std::uint64_t{0} >> (63 - bucket);
   }
 
-  std::array<std::uint64_t, 64> counts_{};  // by the number of bits of the time, less one
+  std::array<std::uint64_t, 64> counts_{};  // index: number of bits of the time, minus one
   std::uint64_t count_ = 0;
   std::uint64_t sum_ = 0;
   std::uint64_t max_ = 0;

@@ -11,9 +11,9 @@
 
 namespace rtrs::block {
 
-// Names one operation (StartStorage, OpenExport, MeasureExport) until its result is given. No other operation
-// of the same BlockServer gets the same id before 2^32 further ones have begun. A caller may keep it as a
-// plain number, for example in the user data of an IO queue.
+// Identifies one operation (StartStorage, OpenExport, MeasureExport) until its result is given. No other
+// operation of the same BlockServer gets the same id before 2^32 further ones have begun. A caller may keep
+// it as a plain number, for example in the user data of an IO queue.
 enum class OpId : std::uint64_t {};
 
 // Index of the session of the operation.
@@ -23,9 +23,8 @@ constexpr std::uint16_t session_of(OpId id) noexcept {
 
 // --- actions ---
 //
-// An action of the RNBD machine (core/rnbd/server_devices.hpp) with the session that it belongs to; `request`
-// and `operation` are not for the caller. The caller chooses export handles and reports them in
-// ExportOpened::handle.
+// An action of the RNBD machine (core/rnbd/server_devices.hpp) with its session. `request` and `operation`
+// are internal. The caller chooses export handles and reports them in ExportOpened::handle.
 
 // Execute this operation on storage; ends with storage_done().
 struct StartStorage : rnbd::Storage {
@@ -52,7 +51,8 @@ struct MeasureExport : rnbd::MeasureExport {
   std::uint16_t session = 0;
 };
 // Storage failed to make earlier writes durable. The BlockServer has informed every session that has the
-// export open: their flushes fail until the device is closed. Later opens need another instance.
+// export open: their flushes fail until the device is closed. Later opens of the export must report a new
+// ExportOpened::instance.
 struct CacheDamaged : rnbd::CacheDamaged {
   std::uint16_t session = 0;  // session whose operation failed
   std::uint64_t export_id = 0;
@@ -60,7 +60,7 @@ struct CacheDamaged : rnbd::CacheDamaged {
 // The first path of a session is connected.
 struct SessionOpened {
   std::uint16_t session = 0;
-  std::uint64_t serial = 0;  // of the session, from 1; never reused, unlike its index
+  std::uint64_t serial = 0;  // serial number of the session, from 1; never reused, unlike its index
   std::string_view name{};   // valid until the next poll()
 };
 // No memory for the devices of the session. The session is being closed and its requests are answered with
@@ -82,7 +82,7 @@ using Action = std::variant<StartStorage, OpenExport, CloseExport, MeasureExport
 // --- results ---
 
 // Result of OpenExport. The caller sets all but `operation`. `handle`: unique among open exports; may be
-// reused after CloseExport. `instance`: after all CacheDamaged actions handed out so far.
+// reused after CloseExport. `instance`: newer than every CacheDamaged of the export that was handed out.
 struct ExportOpened : rnbd::ExportOpened {
   // Identity of the export: opens of the same storage have the same number, regardless of name and session.
   std::uint64_t export_id = 0;

@@ -31,8 +31,8 @@ BlockClient::Impl::~Impl() {
   if (recorder != nullptr) recorder->forget(kClientDevices, &devices);
 }
 
-// Runs before the first input, in a call that may fail for lack of memory without changing anything. A device
-// may be mapped before the session is opened.
+// Starts the recording before the first input. If memory is exhausted, throws bad_alloc with nothing changed.
+// map() may be called before open().
 void BlockClient::Impl::begin_record(Nanos now) {
   if (recorder == nullptr || begun) return;
   recorder->begin(kClientDevices, trace::BeginClientDevices{now});
@@ -127,7 +127,7 @@ Nanos BlockClient::next_deadline() const noexcept {
   const Impl& impl = *impl_;
   if (!impl.finished.empty()) return 0;
   if (impl.session.has_news())
-    return 0;  // caused by a direct call to the session: the devices must process it
+    return 0;  // a direct call to the session caused path events, which the devices must process
   return std::min(impl.session.next_deadline(), next_timer());
 }
 

@@ -39,7 +39,8 @@ struct BlockRequest {
   std::byte* data = nullptr;
   bool fua = false;      // durable before the request completes
   bool nounmap = false;  // write_zeroes: the blocks stay allocated, see rnbd::IoPiece
-  // Linux ioprio, for the server's storage; 0: none. A server ignores it until it has SESS_INFO.
+  // Linux ioprio, for the server's storage; 0: none. A server ignores the priority until it has received
+  // SESS_INFO.
   std::uint16_t prio = 0;
   RegionId region = kNoRegion;      // fabric region that contains `data`, at `region_offset`
   std::uint32_t region_offset = 0;  // bytes
@@ -58,8 +59,8 @@ struct BlockRequest {
 //   not_open     ENODEV: the handle is dead or being unmapped, for example because the first OPEN was refused
 //   request_timeout  ETIMEDOUT: timeout of the session; or the device was not open for queue_timeout while
 //                the link was up or flapping. The time counts from the submission of the request, or from the
-//                end of the client's last request in flight, whichever is later. With queue_timeout 0 no
-//                request waits: it fails so at the next poll()
+//                end of the client's last request in flight, whichever is later. If queue_timeout is 0,
+//                requests that would have to wait fail at the next poll()
 //   no_path, no_permit, session_closed: errors of the session, see Client::submit()
 //
 // A request split into several messages reports the first error of any of them. An unanswered message takes
@@ -109,7 +110,7 @@ class BlockClient {
   // the span was filled, and at the latest at next_deadline().
   std::size_t poll(Fabric&, Nanos now, std::span<BlockCompletion>);
   Nanos next_deadline() const noexcept;
-  // As next_deadline(), without work that is pending for the fabric; see Client::next_timer().
+  // Like next_deadline(), but without work that is pending for the fabric; see Client::next_timer().
   Nanos next_timer() const noexcept;
   // Takes the oldest event; false if there is none. Call it after every call above: beyond 1,024 events, the
   // oldest are dropped.

@@ -14,7 +14,8 @@ void BlockClient::Impl::note_held(const Request& request) noexcept {
   ++queued;
 }
 
-// All held requests were submitted at `now` or earlier, so a refusal limits their wait from `now` on.
+// Starts the time limit for requests of a device whose OPEN was refused. All held requests were submitted at
+// `now` or earlier, so the limit counts from `now`.
 void BlockClient::Impl::note_change(Nanos now, const rnbd::DeviceChanged& change) noexcept {
   Device& device = device_of(change.device);
   if (change.state == rnbd::DeviceState::open || change.state == rnbd::DeviceState::unmapped)
@@ -28,8 +29,9 @@ Nanos BlockClient::Impl::held_until() const noexcept {
   return queued == 0 ? kNever : std::min(hold_ends(oldest_held), refusals_end);
 }
 
-// If a server does not answer OPEN, or the link flaps, the session sets no time limit for held requests.
-// While other requests are at the server, a hold lasts as long as their storage takes.
+// Limits the wait of held requests if a server does not answer OPEN or the link flaps, for which the session
+// has no limit. The time counts only while no piece is in flight, because a device is reopened after all
+// pieces have completed, which may take storage any time.
 void BlockClient::Impl::update_idle_since(Nanos now) noexcept {
   idle_since = queued != 0 && in_flight == 0 ? std::min(idle_since, now) : kNever;
 }

@@ -12,9 +12,9 @@
 namespace rtrs {
 
 struct BlockClient::Impl {
-  // At most SESS_INFO, and an OPEN and a CLOSE of each device, are unanswered.
+  // Maximum number of unanswered messages: SESS_INFO, and one OPEN and one CLOSE per device.
   static constexpr unsigned kMaxMessages = 1 + 2 * rnbd::kMaxClientDevices;
-  static constexpr std::uint64_t kMessage = std::uint64_t{1} << 63;  // in user_data of the session's requests
+  static constexpr std::uint64_t kMessage = std::uint64_t{1} << 63;  // set in user_data of messages
   static constexpr std::size_t kEvents = 1024;
   static constexpr std::uint32_t kNoCache = 0xffffffff;
   static constexpr std::uint32_t kNoOpening = 0xffffffff;
@@ -41,7 +41,7 @@ struct BlockClient::Impl {
     bool all_sent = false;
     bool all_fua = true;             // every piece was a write with FUA
     std::uint32_t cache = kNoCache;  // oldest cache in which a piece made a change, see IoTicket
-    // Oldest opening of the device in which a piece made a change that only a flush makes durable.
+    // Oldest opening of the device in which a piece made a change that still needs a flush to be durable.
     std::uint32_t opening = kNoOpening;
     bool flushing = false;  // all pieces are written and the final flush is pending
     bool misfit = false;    // a piece does not fit the reopened device: the whole request is split again
@@ -64,7 +64,7 @@ struct BlockClient::Impl {
     bool writable = false;
     IndexQueue again;              // pieces to resend, before new pieces
     IndexQueue backlog;            // requests with unsent pieces
-    Nanos refused_since = kNever;  // time of the first refusal since the device was open
+    Nanos refused_since = kNever;  // time of the first refusal since the device was last open
   };
 
   Impl(const BlockClientOptions&, Recorder*);
@@ -141,7 +141,7 @@ struct BlockClient::Impl {
   bool begun = false;  // the recording of the devices has begun
   std::uint32_t max_requests;
   Nanos queue_timeout;
-  std::uint32_t max_pieces;  // maximum in the session; leaves room for device messages
+  std::uint32_t max_pieces;  // maximum pieces in the session; leaves room for device messages
   bool can_open;
   rnbd::ClientDevices devices;
   rnbd::ClientActions actions;
@@ -149,7 +149,7 @@ struct BlockClient::Impl {
   std::array<Message, kMaxMessages> messages;
   std::array<Device, rnbd::kMaxClientDevices> devices_by_slot;
   unsigned slots = 0;  // number of slots ever used in devices_by_slot
-  unsigned turn = 0;   // slot that sends first
+  unsigned turn = 0;   // slot that sent last; the next one sends first
   std::vector<Request> requests;
   std::vector<Piece> pieces;
   IndexQueue free_requests;
@@ -160,7 +160,7 @@ struct BlockClient::Impl {
   Nanos refusals_end = kNever;  // no request of a refused device is overdue before this time
   Nanos idle_since = kNever;    // since then, requests are held and no piece is in the session
   std::uint32_t in_flight = 0;  // pieces in the session
-  std::uint32_t under_way = 0;  // requests, until polled
+  std::uint32_t under_way = 0;  // requests whose completion is not polled yet
   AffinityRun affinity;
   Ring<BlockEvent> events;
   // Buffer of one poll(). A member, because initialising it in each call costs more than an empty poll.

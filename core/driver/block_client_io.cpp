@@ -57,8 +57,8 @@ void BlockClient::Impl::issue(Fabric& fabric, Nanos now) {
   update_idle_since(now);
 }
 
-// Requests that need a path or a permit wait here, because in the session their wait would start again at
-// zero.
+// Holds requests that need a path or a permit here, because their queue_timeout would start again in the
+// session.
 rnbd::Gate BlockClient::Impl::gate_of(Nanos now, std::uint32_t request) const noexcept {
   const rnbd::Gate gate = devices.gate(requests[request].device);
   const bool blocked = gate == rnbd::Gate::go && session.queue_ends(now) != kNever;
@@ -91,7 +91,7 @@ bool BlockClient::Impl::issue_one(Fabric& fabric, Nanos now, Device& device) {
   return true;
 }
 
-// Sends one more piece of the request at the head of the backlog, or ends its sending.
+// Sends one more piece of the request at the head of the backlog, or fails the request.
 void BlockClient::Impl::issue_next(Fabric& fabric, Nanos now, Device& device, rnbd::Gate gate) {
   const std::uint32_t index = device.backlog.front();
   Request& request = requests[index];
@@ -131,8 +131,8 @@ BlockClient::Impl::Result BlockClient::Impl::next_piece(Request& request, Piece&
   if (io.offset % block != 0 || io.length % block != 0) return {Errc::invalid, kEinval};
   if (io.offset > size || io.length > size - io.offset) return {Errc::invalid, kEio};
   const bool writable = devices_by_slot[rnbd::slot_of(request.device)].writable;
-  // Checked before the device's capabilities, because a server reports no discard support for a device opened
-  // read-only.
+  // Write protection is checked before the device's capabilities, because a server reports no discard support
+  // for a device opened read-only.
   const bool changes = io.opcode != Opcode::read && io.opcode != Opcode::secure_erase;
   if (changes && !writable) return {Errc::invalid, kEperm};
   const std::uint32_t bytes =
@@ -239,7 +239,8 @@ void BlockClient::Impl::on_piece_done(Fabric& fabric, Nanos now, std::uint32_t i
     Request& request = requests[pieces[index].request];
     if (disposition == rnbd::Disposition::ok && ticket.nature.changes) {
       request.cache = std::min(request.cache, ticket.cache);
-      // No OPEN is answered while a piece is in flight, so openings() is that of the piece.
+      // No OPEN is answered while a piece is in flight, so openings() has not changed since the piece was
+      // sent.
       if (!ticket.nature.durable) request.opening = std::min(request.opening, devices.openings(device));
     }
     const std::uint16_t error = result == Errc::peer_error ? peer_errno : to_linux_errno(result);
@@ -269,7 +270,8 @@ void BlockClient::Impl::finish_if_done(std::uint32_t index) {
   if (geometry == nullptr || rnbd::durability(*geometry) == rnbd::Durability::as_written)
     return finish(index);
   request.flushing = true;
-  // Loss reports count from the arrival of the request; the changes that the flush covers count from now.
+  // A loss reported since the request arrived concerns the request too, so only `changes` is updated: the
+  // flush covers all changes that have succeeded until now.
   request.arrival.changes = devices.arrive(request.device).changes;
   if (close_begun) {
     request.result = {Errc::session_closed, kEshutdown};
@@ -280,16 +282,16 @@ void BlockClient::Impl::finish_if_done(std::uint32_t index) {
   note_held(request);
 }
 
-// True if a piece succeeded in a cache that was replaced since. A FLUSH may have reported the loss already,
-// and would not report it again after this request ends.
+// True if a piece succeeded in a cache that was replaced since. The request must restart, because a FLUSH may
+// have reported the loss already; then no later FLUSH reports it again.
 bool BlockClient::Impl::has_lost_piece(const Request& request) const noexcept {
   return !request.result && !request.flushing && request.cache != kNoCache &&
          request.cache != devices.caches(request.device);
 }
 
-// A flush proves nothing for a piece that an earlier opening of the device answered: a sync may have failed
-// in between, and the process that knew of it may have exited. Checked before the flush is sent and after it
-// completed.
+// True if an earlier opening of the device answered a piece. A flush then does not prove that the piece is
+// durable: a sync may have failed in between, known only to a server process that has exited. Checked before
+// the flush is sent and after it completed.
 bool BlockClient::Impl::flushed_elsewhere(const Request& request) const noexcept {
   return !request.result && request.io.fua && request.opening != kNoOpening &&
          request.opening != devices.openings(request.device);
@@ -320,7 +322,7 @@ void BlockClient::Impl::finish(std::uint32_t index) {
   finished.push_back(requests, index);
 }
 
-// Ends the sending of everything that was not sent yet.
+// Ends all pieces and requests that wait to be sent; pieces in flight still complete.
 void BlockClient::Impl::abandon(Device& device, const Result& result) {
   while (!device.again.empty()) {
     end_piece(device.again.pop_front(pieces), result);

@@ -33,9 +33,9 @@ std::uint64_t pack(const RequestId& id) noexcept {
 
 }  // namespace
 
-// Several results may arrive without a poll() between them. Until then each request causes at most one action
-// (the next request of the same chunk requires that its operation was handed out), each open export one
-// CloseExport, and one transport event only a few more actions.
+// Reserves room for all actions that can be pending, because several results may arrive without a poll()
+// between them: at most one action per request (a chunk's next request starts only after the operation of the
+// previous one was handed out), one CloseExport per open export, and a few for one transport event.
 void BlockServer::Impl::reserve_actions() {
   constexpr std::size_t kSpare = 64;
   const std::size_t needed = kSpare + std::size_t{live + 1U} * (depth + 2U) + exports.size() + 1;
@@ -57,7 +57,7 @@ BlockServer::Impl::~Impl() {
 void BlockServer::Impl::hand_out_waiting() noexcept {
   for (; !waiting.empty() && handed < out.size(); waiting.pop()) {
     out[handed++] = waiting.front();
-    // Reports are handed out in order.
+    // unreported_damage has the order in which the reports are handed out.
     if (std::holds_alternative<block::CacheDamaged>(waiting.front()))
       unreported_damage.erase(unreported_damage.begin());
   }
@@ -123,7 +123,8 @@ void BlockServer::Impl::begin_record(Nanos now, const Session& session) {
   recorder->watch(instance, MachineKind::server_devices, session.devices);
 }
 
-// The transport ends a session after its last request was answered, so the caller has no operation of it.
+// The transport ends a session after its last request was answered, so the caller has no pending operation of
+// the session.
 void BlockServer::Impl::close_session(Fabric& fabric, Nanos now, std::uint16_t index) {
   Session* session = find(index);
   if (session == nullptr) return;  // the session was refused

@@ -28,9 +28,9 @@
 namespace rtrs {
 
 struct BlockServerStats {
-  std::uint64_t storage_operations = 0;  // handed out
+  std::uint64_t storage_operations = 0;  // StartStorage actions handed out
   std::uint64_t stale_results = 0;       // results that no request waited for
-  std::uint64_t sync_failures = 0;       // failures reported by storage: CacheDamaged
+  std::uint64_t sync_failures = 0;       // sync failures reported by storage (CacheDamaged)
 };
 
 class BlockServer {
@@ -44,7 +44,7 @@ class BlockServer {
   BlockServer(BlockServer&&) noexcept;
   BlockServer& operator=(BlockServer&&) noexcept;
 
-  // As Server::listen().
+  // See Server::listen().
   Errc listen(Fabric&, Nanos now, const PathAddress& local);
   // Processes fabric events and due timers. Hands out up to out.size() actions, oldest first, and returns
   // their number. Takes no new event from the fabric before all older actions are handed out.
@@ -71,27 +71,27 @@ class BlockServer {
   // Reports that storage failed, outside any request, to make data written to an export durable. `error`:
   // positive errno.
   void sync_failed(std::uint64_t export_id, int error) noexcept;
-  // Closes an open device: its id is answered with ENOTCONN from now on, and the export is closed when none
-  // of its requests is in flight. Returns false if no export is open under this handle.
+  // Closes an open device: requests with its id fail with ENOTCONN from now on, and the export is closed once
+  // no request of the device is in flight. Returns false if no export is open under this handle.
   bool force_close(Fabric&, Nanos now, std::uint64_t handle);
-  // As Server::disconnect_path().
+  // See Server::disconnect_path().
   Errc disconnect_path(Fabric&, Nanos now, std::uint16_t session, unsigned path);
   void close_session(Fabric&, Nanos now, std::uint16_t session);
-  // As Server::reset_statistics().
+  // See Server::reset_statistics().
   Errc reset_statistics(std::uint16_t session, unsigned path) noexcept;
   // Closes every session and accepts no new ones. closed() returns true when all is drained and handed out.
   void close(Fabric&, Nanos now);
   bool closed() const noexcept;
 
-  // As the functions of Server with the same names.
+  // See the functions of Server with the same names.
   void set_access(AccessRules);
   void invalidate_where_it_protects() noexcept;
 
   // The transport, read-only.
   const Server& transport() const noexcept;
-  // Path events, as Server::take_news().
+  // Path events; see Server::take_news().
   bool take_news(PathEvent&);
-  // As Server::in_flight(), with details about requests that the caller is processing.
+  // Like Server::in_flight(), with details about requests that the caller is processing.
   std::vector<RequestInFlight> in_flight(std::uint16_t session) const;
   // Null for a session that is not open.
   const rnbd::ServerDevices* devices(std::uint16_t session) const noexcept;

@@ -78,7 +78,7 @@ void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::Se
 
 // Informs every session that has the export open. The session that met the error ignores it.
 void BlockServer::Impl::report_damage(std::uint64_t export_id, int error) noexcept {
-  // SyncFailed has no time. An export is open, so an earlier record has one.
+  // SyncFailed has no time of its own. last_input is valid, because opening the export was an input.
   rnbd::ServerActions none;
   for (const Export& one : exports)
     if (one.id == export_id)
@@ -101,7 +101,7 @@ bool BlockServer::Impl::opened(Fabric& fabric, Nanos now, block::OpId id, const 
     }
   }
   feed(fabric, now, *session, input);
-  // Damage that the caller has not polled yet: the instance in its result is from before the damage.
+  // The caller has not polled this damage yet, so the instance that it reported is older than the damage.
   for (const Damage& damage : unreported_damage)
     if (input.error == 0 && damage.export_id == result.export_id)
       step(now, *session, rnbd::SyncFailed{result.handle, damage.error}, actions);

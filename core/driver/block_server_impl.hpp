@@ -26,15 +26,16 @@ struct BlockServer::Impl {
       RequestId id;
       std::span<std::byte> data;
     };
-    // Operation that the caller executes; by rnbd's number of the operation, at most one per request.
+    // Operation in progress at the caller. Indexed by the device machine's operation number; a request has at
+    // most one.
     struct Operation {
       Nanos since = 0;
       std::uint32_t serial = 0;
-      std::uint16_t chunk = 0;  // of its request; unused by `measure`
+      std::uint16_t chunk = 0;  // chunk of the request; unused by `measure`
       OpKind kind = OpKind::none;
     };
     rnbd::ServerDevices devices;
-    std::vector<Request> requests;  // by chunk
+    std::vector<Request> requests;  // indexed by chunk
     std::vector<Operation> operations;
     std::uint64_t serial;
     std::uint16_t index;
@@ -147,7 +148,7 @@ struct BlockServer::Impl {
   std::uint32_t last_operation = 0;
   std::uint64_t last_session = 0;
   unsigned live = 0;
-  std::vector<std::unique_ptr<Session>> sessions;  // by index
+  std::vector<std::unique_ptr<Session>> sessions;  // indexed by session
   std::vector<Export> exports;                     // open exports
   std::vector<Damage> unreported_damage;           // CacheDamaged actions not handed out yet
 

@@ -11,7 +11,7 @@ using wire::rnbd::Opcode;
 
 class BlockServerLookTest : public test::BlockServerTest {};
 
-TEST_F(BlockServerLookTest, AServiceTimeBeginsWithTheRequestAndEndsWithItsAnswer) {
+TEST_F(BlockServerLookTest, ServiceTimeRunsFromRequestToResponse) {
   RawClient client = connect();
   const std::uint32_t device = opened(client, "disk");
   ASSERT_EQ(server.reset_statistics(0, 0), Errc::ok);
@@ -51,7 +51,7 @@ TEST_F(BlockServerLookTest, InFlightRequestReportsItsWaitAndItsStart) {
   EXPECT_EQ(all[1].waits, RequestInFlight::Waits::open);
   EXPECT_TRUE(done(storage[0].id));
   EXPECT_EQ(server.in_flight(0).size(), 1U);
-  EXPECT_TRUE(server.in_flight(7).empty()) << "a session that is not there";
+  EXPECT_TRUE(server.in_flight(7).empty()) << "no such session";
 }
 
 // A request beyond the known size is handed to storage only after the export was measured.

@@ -68,7 +68,7 @@ class NeverFailingFabric final : public ForwardingFabric {
   }
 };
 
-// Device machines that are still alive at the end of the record.
+// Counts the device machines that are still alive at the end of the record.
 class LiveDeviceCounter final : public trace::Listener {
  public:
   void on(const trace::Record& record) override {
@@ -120,7 +120,7 @@ Outcome open_with(std::size_t number) {
   return outcome;
 }
 
-TEST(BlockServerMemory, ASessionWithoutMemoryIsRefusedAndItsRecordEnds) {
+TEST(BlockServerMemory, FailedAllocationRefusesTheSessionAndEndsItsRecord) {
   unsigned refused = 0;
   for (std::size_t number = 1;; ++number) {
     const Outcome outcome = open_with(number);

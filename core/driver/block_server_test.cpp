@@ -16,7 +16,7 @@ using test::BlockServerTest;
 using test::RawClient;
 using wire::rnbd::Opcode;
 
-TEST_F(BlockServerTest, ARequestGoesToStorageAndItsResultToTheClient) {
+TEST_F(BlockServerTest, RequestReachesStorageAndItsResultTheClient) {
   RawClient client = connect();
   const std::uint32_t device = opened(client, "disk");
   client.chunk(3)[4095] = std::byte{42};
@@ -36,7 +36,7 @@ TEST_F(BlockServerTest, ARequestGoesToStorageAndItsResultToTheClient) {
   EXPECT_EQ(server.stats().stale_results, 0U);
 }
 
-TEST_F(BlockServerTest, ARequestBeginsInThePollThatTakesItsKeyBack) {
+TEST_F(BlockServerTest, RequestStartsInThePollThatInvalidatesItsKey) {
   ServerConfig config = test::block_server_config();
   config.always_invalidate = true;
   server = BlockServer{clamp_to(config, fabric.capabilities()), 5, nullptr};
@@ -65,7 +65,7 @@ TEST_F(BlockServerTest, ResponseContainsNoOldMemory) {
   for (const std::byte left : room.subspan(wire::rnbd::kOpenRspBytes)) ASSERT_EQ(left, std::byte{0});
 }
 
-TEST_F(BlockServerTest, ResultsComeInAnyOrderAndEachCountsOnce) {
+TEST_F(BlockServerTest, ResultsMayArriveInAnyOrderAndCountOnce) {
   RawClient client = connect();
   const std::uint32_t device = opened(client, "disk");
   for (std::uint16_t chunk = 0; chunk < 4; ++chunk) client.io(chunk, device, Opcode::read);
@@ -74,7 +74,7 @@ TEST_F(BlockServerTest, ResultsComeInAnyOrderAndEachCountsOnce) {
   for (const std::size_t at : {2U, 0U, 3U, 1U}) {
     EXPECT_TRUE(done(storage[at].id));
     EXPECT_EQ(client.answer(static_cast<std::uint16_t>(at)), 0);
-    EXPECT_FALSE(done(storage[at].id)) << "a second time";
+    EXPECT_FALSE(done(storage[at].id)) << "second result of the same operation";
     EXPECT_EQ(client.answer(static_cast<std::uint16_t>(at)), std::nullopt);
   }
   EXPECT_EQ(server.stats().stale_results, 4U);
@@ -92,14 +92,14 @@ TEST_F(BlockServerTest, IdOfACompletedOperationIsNotReused) {
   ASSERT_EQ(storage.size(), 2U);
   EXPECT_NE(storage[0].id, storage[1].id);
   EXPECT_FALSE(done(storage[0].id));
-  EXPECT_FALSE(server.export_measured(fabric, now, storage[1].id, 5)) << "it is no measurement";
-  EXPECT_FALSE(server.export_opened(fabric, now, storage[1].id, good("x"))) << "and opens nothing";
+  EXPECT_FALSE(server.export_measured(fabric, now, storage[1].id, 5)) << "the operation is not a measurement";
+  EXPECT_FALSE(server.export_opened(fabric, now, storage[1].id, good("x"))) << "the operation is not an open";
   EXPECT_EQ(client.answer(1), std::nullopt);
   EXPECT_TRUE(done(storage[1].id));
   EXPECT_EQ(client.answer(1), 0);
 }
 
-TEST_F(BlockServerTest, MemoryOfASessionStaysUntilStorageIsDoneWithIt) {
+TEST_F(BlockServerTest, SessionMemoryIsKeptUntilStorageIsDone) {
   RawClient client = connect();
   const std::uint32_t device = opened(client, "disk");
   client.io(2, device, Opcode::read);
@@ -117,7 +117,7 @@ TEST_F(BlockServerTest, MemoryOfASessionStaysUntilStorageIsDoneWithIt) {
   EXPECT_TRUE(closed.empty());
   EXPECT_TRUE(done(storage[1].id, EIO));
   turn();
-  // After a storage error the export is measured; the session waits for the result too.
+  // After a storage error the server measures the export; the session waits for that result too.
   ASSERT_EQ(measures.size(), 1U);
   EXPECT_TRUE(ended.empty());
   EXPECT_TRUE(server.export_measured(fabric, now, measures[0].id, 1024));
@@ -129,7 +129,7 @@ TEST_F(BlockServerTest, MemoryOfASessionStaysUntilStorageIsDoneWithIt) {
   EXPECT_EQ(server.devices(0), nullptr);
 }
 
-TEST_F(BlockServerTest, AResultAfterItsSessionIsIgnored) {
+TEST_F(BlockServerTest, ResultOfAnEndedSessionIsIgnored) {
   RawClient first = connect();
   const std::uint32_t device = opened(first, "disk");
   first.io(0, device, Opcode::read);
@@ -140,7 +140,7 @@ TEST_F(BlockServerTest, AResultAfterItsSessionIsIgnored) {
   ASSERT_EQ(ended.size(), 1U);
   EXPECT_FALSE(done(storage[0].id));
   EXPECT_FALSE(server.export_measured(fabric, now, storage[0].id, 7));
-  // The next session has the index of the first, and its operation the same number.
+  // The second session reuses the index of the first, and its operation the same operation number.
   RawClient second = connect();
   ASSERT_EQ(sessions.size(), 2U);
   EXPECT_EQ(sessions[1].session, sessions[0].session);
@@ -157,7 +157,7 @@ TEST_F(BlockServerTest, AResultAfterItsSessionIsIgnored) {
   EXPECT_EQ(server.stats().stale_results, 3U);
 }
 
-TEST_F(BlockServerTest, AnExportThatOpensAfterItsClientLeftIsClosed) {
+TEST_F(BlockServerTest, ExportOpenedAfterClientDisconnectIsClosed) {
   defers_opens = true;
   RawClient client = connect();
   client.open(0, "disk");
@@ -171,10 +171,10 @@ TEST_F(BlockServerTest, AnExportThatOpensAfterItsClientLeftIsClosed) {
   turn();
   EXPECT_EQ(closed, std::vector<std::uint64_t>{last_handle});
   EXPECT_EQ(ended.size(), 1U);
-  EXPECT_FALSE(server.export_opened(fabric, now, opens[0].id, good("disk"))) << "the caller closes it";
+  EXPECT_FALSE(server.export_opened(fabric, now, opens[0].id, good("disk"))) << "the caller must close it";
 }
 
-TEST_F(BlockServerTest, ADeviceIsClosedWhenItsLastOperationIsOver) {
+TEST_F(BlockServerTest, DeviceIsClosedAfterItsLastOperation) {
   RawClient client = connect();
   const std::uint32_t device = opened(client, "disk");
   client.io(1, device, Opcode::write);
@@ -182,7 +182,7 @@ TEST_F(BlockServerTest, ADeviceIsClosedWhenItsLastOperationIsOver) {
   client.io(3, device, Opcode::write);
   turn();
   ASSERT_EQ(storage.size(), 1U);
-  EXPECT_EQ(client.answer(3), ENOTCONN) << "nothing new after the close";
+  EXPECT_EQ(client.answer(3), ENOTCONN) << "no new IO after the CLOSE";
   EXPECT_EQ(client.answer(2), std::nullopt);
   EXPECT_TRUE(closed.empty());
   EXPECT_TRUE(done(storage[0].id));
@@ -193,7 +193,7 @@ TEST_F(BlockServerTest, ADeviceIsClosedWhenItsLastOperationIsOver) {
   EXPECT_EQ(closed, std::vector<std::uint64_t>{last_handle});
 }
 
-TEST_F(BlockServerTest, ForceCloseTakesTheDeviceFromItsClient) {
+TEST_F(BlockServerTest, ForceClosedDeviceFailsNewRequests) {
   RawClient client = connect();
   const std::uint32_t device = opened(client, "disk");
   const std::uint64_t handle = last_handle;
@@ -233,7 +233,7 @@ TEST_F(BlockServerTest, CacheDamageIsReportedToEverySessionOfTheExport) {
   turn();
   EXPECT_EQ(met.answer(1), ENOSPC);
   EXPECT_EQ(same.answer(1), ENOSPC);
-  ASSERT_EQ(storage.size(), 2U) << "only that of the other export";
+  ASSERT_EQ(storage.size(), 2U) << "only the flush of the other export";
   EXPECT_EQ(storage[1].session, sessions[2].session);
   // After a close and a reopen the device works.
   same.close(2, same_device);
@@ -275,7 +275,7 @@ TEST_F(BlockServerTest, SyncFailureOutsideRequestsReachesAllSessionsOfTheExport)
   server.sync_failed('x', ENOSPC);
   client.io(1, device, Opcode::flush);
   turn();
-  ASSERT_EQ(storage.size(), 1U) << "that was another export";
+  ASSERT_EQ(storage.size(), 1U) << "the failed sync was of another export";
   EXPECT_TRUE(done(storage[0].id));
   EXPECT_EQ(client.answer(1), 0);
   server.sync_failed('d', ENOSPC);

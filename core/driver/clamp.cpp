@@ -14,7 +14,7 @@ void seed_jitter(ClientOptions& options) {
   std::memcpy(&options.protocol.seed, options.session_uuid.bytes.data(), sizeof options.protocol.seed);
 }
 
-// Limits that client and server share.
+// Reduces the options that clients and servers have in common.
 template <class Config>
 void clamp_common(Config& config, const Capabilities& fabric) noexcept {
   config.imm_consumes_receive = fabric.imm_consumes_receive;
@@ -37,7 +37,7 @@ ClientOptions clamp_to(const ClientOptions& wanted, const Capabilities& fabric) 
   ClientConfig& protocol = options.protocol;
   protocol.offer_invalidation = protocol.offer_invalidation && fabric.per_io_keys;
   clamp_common(protocol, fabric);
-  // A request needs one receive, or two with invalidation; the rest is for service messages.
+  // Receives for service messages. The other receives serve requests: one each, or two with invalidation.
   constexpr std::uint32_t kServiceReceives = 128;
   const std::uint32_t per_request = protocol.offer_invalidation ? 2 : 1;
   if (fabric.max_receive_depth > kServiceReceives) {

@@ -13,23 +13,23 @@ ClientConfig clamped(const ClientConfig& wanted, const Capabilities& fabric) {
   return clamp_to(options, fabric).protocol;
 }
 
-TEST(Clamp, SendQueuesAreAsDeepAsTheFabricAllowsAtMost) {
+TEST(Clamp, SendDepthIsLimitedByTheFabric) {
   ClientConfig wanted;
   wanted.send_depth = 100;
   Capabilities fabric;
-  EXPECT_EQ(clamped(wanted, fabric).send_depth, 100) << "0: no bound";
+  EXPECT_EQ(clamped(wanted, fabric).send_depth, 100) << "0: no limit";
   fabric.max_send_depth = 99;
   EXPECT_EQ(clamped(wanted, fabric).send_depth, 99);
   fabric.max_send_depth = 200'000;
   EXPECT_EQ(clamped(wanted, fabric).send_depth, 100);
 }
 
-TEST(Clamp, EachRequestFindsItsReceives) {
+TEST(Clamp, QueueDepthIsLimitedByReceives) {
   ClientConfig wanted;
   wanted.max_depth = 512;
   Capabilities fabric;
   fabric.per_io_keys = true;
-  EXPECT_EQ(clamped(wanted, fabric).max_depth, 512) << "0: no bound";
+  EXPECT_EQ(clamped(wanted, fabric).max_depth, 512) << "0: no limit";
   fabric.max_receive_depth = 128 + 512;
   EXPECT_EQ(clamped(wanted, fabric).max_depth, 512);
   fabric.max_receive_depth = 128 + 511;
@@ -69,7 +69,7 @@ TEST(Clamp, DefaultSeedComesFromTheSession) {
   EXPECT_EQ(clamp_to(options, {}).protocol.seed, 77U);
 }
 
-TEST(Clamp, AServerHasNoDeeperQueuesAndNoSendWithInvWhereTheFabricHasNone) {
+TEST(Clamp, ServerIsLimitedToFabricSendDepthAndSendWithInv) {
   ServerConfig wanted;
   wanted.send_depth = 100;
   wanted.send_invalidate = true;
@@ -79,10 +79,10 @@ TEST(Clamp, AServerHasNoDeeperQueuesAndNoSendWithInvWhereTheFabricHasNone) {
   const ServerConfig poor = clamp_to(wanted, fabric);
   EXPECT_EQ(poor.send_depth, 50);
   EXPECT_FALSE(poor.send_invalidate);
-  EXPECT_TRUE(poor.always_invalidate) << "listen() refuses it";
+  EXPECT_TRUE(poor.always_invalidate) << "unchanged; listen() fails";
   fabric.send_invalidate = true;
   fabric.max_send_depth = 0;
-  EXPECT_EQ(clamp_to(wanted, fabric).send_depth, 100) << "0: no bound";
+  EXPECT_EQ(clamp_to(wanted, fabric).send_depth, 100) << "0: no limit";
   EXPECT_TRUE(clamp_to(wanted, fabric).send_invalidate);
 }
 

@@ -190,8 +190,8 @@ void Client::Impl::start(Fabric& fabric, Nanos now, const IoRequest& request,
                          static_cast<std::uint32_t>(request.data.size()), slot.usr_len});
 }
 
-// One pass: a permit freed meanwhile goes to the oldest waiting request. Without a path requests stay here,
-// because with a permit their wait for a path would start again at zero.
+// Starts waiting requests, oldest first, while permits are free. Without a connected path, requests stay in
+// this queue, because their queue_timeout would start again in the session.
 void Client::Impl::start_waiting(Fabric& fabric, Nanos now) {
   while (!waiting.empty() && session.connected_paths() > 0 && session.next_permit() != kNoPermit) {
     const Waiting& item = waiting.front();
@@ -200,7 +200,8 @@ void Client::Impl::start_waiting(Fabric& fabric, Nanos now) {
   }
 }
 
-// Needed because permits of failed requests that the server may still execute are not freed.
+// Fails requests that have waited for queue_timeout. A request may lack a permit although a path is
+// connected, because permits of failed requests that the server may still execute are not freed.
 void Client::Impl::fail_waiting(Nanos now) noexcept {
   while (waiting_deadline() <= now) {
     const Errc result = session.connected_paths() > 0 ? Errc::no_permit : Errc::no_path;
@@ -215,9 +216,9 @@ std::size_t Client::Impl::take_batch(Fabric& fabric, Nanos now) {
   return count;
 }
 
-// Before a due deadline is processed, all pending fabric events are, because the response that the deadline
-// waits for may be among them, for example after the process was paused. Bounded, so that a peer cannot
-// postpone deadlines.
+// Processes all pending fabric events before a due deadline, because the response that the deadline waits for
+// may be among them, for example after the process was paused. Bounded, so that a peer cannot postpone
+// deadlines.
 void Client::Impl::take_events(Fabric& fabric, Nanos now) {
   constexpr std::size_t kMostEvents = 4096;
   std::size_t taken = take_batch(fabric, now);
@@ -241,7 +242,8 @@ std::size_t Client::poll(Fabric& fabric, Nanos now, std::span<IoCompletion> comp
   Impl& impl = *impl_;
   impl.posts.flush(fabric);
   impl.take_events(fabric, now);
-  // Each step closes at most one path, and no more steps than paths and fences can be due at once.
+  // Each step closes at most one path; the bound exceeds the number of paths and fences that can be due at
+  // once.
   for (unsigned step = 0; step < 4 * impl.session.path_limit() && impl.next_deadline() <= now; ++step)
     impl.feed(fabric, DeadlineReached{now});
   while (impl.session.wants_to_continue()) impl.feed(fabric, Continued{now});

@@ -102,14 +102,15 @@ class Client {
   // the span was filled, and at the latest at next_deadline().
   std::size_t poll(Fabric&, Nanos now, std::span<IoCompletion>);
   Nanos next_deadline() const noexcept;
-  // As next_deadline(), without work that is pending for the fabric: time of the next protocol timer.
+  // Like next_deadline(), but without work that is pending for the fabric: time of the next protocol timer.
   Nanos next_timer() const noexcept;
   // Time at which queue_timeout ends for a request that the caller has held back since `since`; kNever if the
   // request waits for neither a path nor a permit.
   Nanos queue_ends(Nanos since) const noexcept;
 
-  // Adds a path. The new path gets a free index, or path_count() - 1 after the call. path_exists: a path with
-  // the same address text exists; the server accepts one path per address pair.
+  // Adds a path. The new path gets an unused index below path_count(), or else path_count() - 1 after the
+  // call. path_exists: a path with the same address text exists; the server accepts one path per address
+  // pair.
   Errc add_path(Fabric&, Nanos now, const PathAddress&);
   Errc remove_path(Fabric&, Nanos now, unsigned path);
   Errc disconnect_path(Fabric&, Nanos now, unsigned path);
@@ -117,10 +118,11 @@ class Client {
   // Reconnects at once all paths that are not connected, including those that were disconnected or exhausted
   // their attempts; returns their number. Does not affect connected or connecting paths.
   unsigned recover(Fabric&, Nanos now);
-  // Call before releasing memory that requests of this client used by its region; none may be in flight.
+  // Call before a region that requests of this client used is released. None of these requests may be in
+  // flight.
   void forget_region(Fabric&, RegionId);
   void set_policy(Fabric&, Nanos now, MultipathPolicy);
-  // Sets ClientConfig::max_reconnect_attempts from the next failed attempt on.
+  // Changes ClientConfig::max_reconnect_attempts; takes effect at the next failed attempt.
   void set_max_reconnect_attempts(Fabric&, Nanos now, std::int32_t);
   // Fails queued requests, waits for requests in flight, then disconnects. closed() returns true when all is
   // drained.
@@ -132,7 +134,7 @@ class Client {
   bool closed() const noexcept;
   unsigned inflight() const noexcept;          // requests accepted and not yet polled as complete
   std::uint32_t max_io_size() const noexcept;  // bytes; 0 until the first path connected
-  std::uint32_t depth() const noexcept;        // permits; 0 until then
+  std::uint32_t depth() const noexcept;        // number of permits; 0 until the first path connected
   // Takes the oldest path state or link change that was not taken yet. False if there is none.
   bool take_news(PathEvent&);
   bool has_news() const noexcept;
@@ -154,7 +156,7 @@ class Client {
   // in the depth.
   bool oldest_in_flight(OldestRequest&) const noexcept;
   const ClientStats& stats() const noexcept;
-  std::uint64_t fingerprint() const noexcept;  // of the protocol state
+  std::uint64_t fingerprint() const noexcept;  // hash of the protocol state
   // Name of the first violated invariant of the protocol state, or null. Linear in the depth. For tests and
   // simulation.
   const char* broken_invariant() const noexcept;

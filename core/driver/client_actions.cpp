@@ -158,7 +158,8 @@ void Client::Impl::control(Fabric& fabric, Nanos now, const Connect& action) {
   request.extensions = action.extensions;
   std::array<std::byte, wire::kConnReqBytes> bytes{};
   const std::size_t size = wire::encode(request, bytes);
-  // An invalidation uses one more receive, before the response; the rest is for messages.
+  // A request needs a receive for its response and, if invalidation is offered, one before it. The other
+  // receives are for messages.
   const unsigned per_request = options.protocol.offer_invalidation ? 2U : 1U;
   ConnectionParams params{options.protocol.send_depth, per_request * options.protocol.max_depth + 128U,
                           per_request > 1 ? options.protocol.max_depth : 0U};
@@ -214,12 +215,12 @@ void Client::Impl::control(Fabric&, Nanos at, const PathChanged& action) {
   trace_change(options.session_name.c_str(), action, path.ever_connected);
   if (action.state == PathState::connected && path.ever_connected) ++path.reconnects;
   if (action.state == PathState::connected) path.ever_connected = true;
-  // A challenged attempt continues with the next connect request.
+  // A challenge is no failure: the attempt continues with the next connect request.
   const bool failed = action.state == PathState::draining && path.state == PathState::connecting;
   if (failed && action.reason != Reason::challenged) ++path.failed_attempts;
   if (path.state == PathState::connected && action.state != PathState::connected) path.lost_at = at;
   path.state = action.state;
-  // An attempt in progress does not hide the reason of the last failure.
+  // Keeps the reason of the last failure while a new attempt is in progress.
   if (action.reason != Reason::none || action.state == PathState::connected) {
     if (action.reason != Reason::attempts_exhausted)
       path.last_cause = Reason::none;

@@ -7,7 +7,7 @@
 
 namespace rtrs {
 
-// Notes messages from the peer; own messages are noted where they are posted.
+// Records messages from the peer as wire notes; own messages are recorded when they are posted.
 void Client::Impl::note(Nanos now, const FabricEvent& event) {
   using Cm = trace::WireCmKind;
   const auto cm = [&, this](ConKey key, Cm kind, wire::Bytes private_data = {}) {
@@ -36,9 +36,9 @@ void Client::Impl::note(Nanos now, const FabricEvent& event) {
 
 namespace {
 
-// Distinguishes a peer that closes the connection before it answers the connect request, or sends an invalid
-// answer, from one that closes it later. The former does not know the session and often is no server of this
-// fabric.
+// Reason of a failed connection attempt. If the peer closes the connection before it answers the connect
+// request, or sends an invalid answer, the reason differs from that of a later close, because such a peer
+// does not know the session and often is no RTRS server.
 Reason failure_of(Reason told_by_fabric) noexcept {
   switch (told_by_fabric) {
     case Reason::peer_closed:
@@ -51,8 +51,8 @@ Reason failure_of(Reason told_by_fabric) noexcept {
 }
 
 // Every server, also the kernel's, refuses a session name by closing the connection instead of sending
-// INFO_RSP (protocol section 2.3). The client waits for no other message then. While another path of the
-// session is connected, the name is known to be this client's.
+// INFO_RSP (protocol section 2.3), the only message that the client waits for then. While another path of the
+// session is connected, the server has accepted the name, so the close has another reason.
 Reason loss_of(const ClientSession& session, const ClientConfig& config, const event::ConnectionLost& lost) {
   if (lost.reason != Reason::peer_closed || lost.key.path >= kMaxPaths || session.connected_paths() != 0)
     return lost.reason;

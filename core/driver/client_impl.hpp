@@ -41,11 +41,11 @@ struct Client::Impl {
   struct PathData {
     PathAddress address;
     std::string peer;   // Fabric::describe() of the first connection
-    DevicePort device;  // Fabric::device_of() of the same
+    DevicePort device;  // Fabric::device_of() of the first connection
     std::uint64_t ios_before_reset = 0;
     wire::Uuid uuid{};
-    std::vector<wire::ChunkRef> chunks;  // by permit; empty while the path is down
-    std::array<AnswerTimes, 2> times;    // by direction
+    std::vector<wire::ChunkRef> chunks;  // indexed by permit; empty while the path is down
+    std::array<AnswerTimes, 2> times;    // indexed by direction
   };
 
   Impl(const ClientOptions&, Recorder*);
@@ -138,18 +138,18 @@ struct Client::Impl {
   WireTap tap;
   ClientSession session;
   PostQueue posts;
-  // By path index, for all paths ever used.
+  // Indexed by path; contains all paths ever used.
   std::vector<PathData> path_data;
   std::vector<PathStatus> status;
-  std::vector<Slot> slots;  // by permit
-  Region headers;           // kHeaderBytes per permit
-  Region buffers;           // max_io_size per permit, for data that is copied
+  std::vector<Slot> slots;  // indexed by permit
+  Region headers;           // kHeaderBytes bytes per permit
+  Region buffers;           // max_io_size bytes per permit, for data that is copied
   RemoteKey buffers_key;
-  std::vector<RemoteKey> remote_keys;  // by RegionId, for memory that the application registered
+  std::vector<RemoteKey> remote_keys;  // indexed by RegionId: keys of memory that the application registered
   Ring<Waiting> waiting;               // requests that wait for a permit
   Ring<IoCompletion> finished;
   Ring<PathEvent> news;
-  std::vector<std::byte> scratch;  // for messages being built
+  std::vector<std::byte> scratch;  // buffer for messages being built
   // Buffer of one poll(). A member, because initialising it in each call costs more than an empty poll.
   std::array<FabricEvent, 64> fabric_events;
   ClientStats stats;

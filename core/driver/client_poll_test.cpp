@@ -36,7 +36,7 @@ class ClientPollTest : public testing::Test {
     const wire::Descriptor all{0x10000, 77, kDepth * static_cast<std::uint32_t>(accept.chunk_size())};
     chunks.resize(wire::encode_info_rsp(std::span(&all, 1), chunks));
   }
-  // Queues `others` irrelevant events, then the answer to the first connect request.
+  // Queues `others` irrelevant events, then the response to the first connect request.
   void answer_behind(std::size_t others) {
     fabric.events.assign(others, event::SendDone{{0, 0, 77}, 0});
     fabric.events.emplace_back(event::Connected{fabric.connects.front(), accepted});
@@ -61,7 +61,7 @@ class ClientPollTest : public testing::Test {
     poll(client, now);
     ASSERT_TRUE(client.link_up());
   }
-  // All connections are lost and drained.
+  // Reports all connections as lost and then as closed.
   void lose_path(Client& client, Nanos now) {
     for (const ConKey key : fabric.connects)
       fabric.events.emplace_back(event::ConnectionLost{key, Reason::peer_closed});
@@ -76,7 +76,7 @@ class ClientPollTest : public testing::Test {
     request.data = data;
     ASSERT_EQ(client.submit(fabric, now, request), Errc::ok);
   }
-  // The server answers the request of this permit, which was posted on `con`.
+  // Delivers the server's response to the request of this permit, which was posted on `con`.
   std::vector<IoCompletion> answer(Client& client, ConKey con, std::uint16_t permit, Nanos now,
                                    int error = 0) {
     fabric.events.emplace_back(
@@ -116,7 +116,7 @@ TEST_F(ClientPollTest, CloseBeforeAndAfterTheAnswerHaveDifferentReasons) {
   EXPECT_EQ(client.paths()[0].reason, Reason::peer_closed);
 }
 
-TEST_F(ClientPollTest, ADisconnectInsteadOfTheAnswerToTheNameRefusesTheName) {
+TEST_F(ClientPollTest, DisconnectInsteadOfInfoRspMeansNameRefused) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
   for (unsigned con = 0; con < options.protocol.con_num; ++con) {
@@ -129,7 +129,7 @@ TEST_F(ClientPollTest, ADisconnectInsteadOfTheAnswerToTheNameRefusesTheName) {
   EXPECT_EQ(client.paths()[0].reason, Reason::name_refused);
 }
 
-TEST_F(ClientPollTest, ALostPathOfAConnectedSessionRefusesNoName) {
+TEST_F(ClientPollTest, PathLossInConnectedSessionIsNoNameRefusal) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
   bring_up(client, seconds(1));
@@ -146,7 +146,7 @@ TEST_F(ClientPollTest, ALostPathOfAConnectedSessionRefusesNoName) {
   EXPECT_EQ(client.paths()[1].reason, Reason::peer_closed);
 }
 
-TEST_F(ClientPollTest, AnotherFabricIsAProgrammingError) {
+TEST_F(ClientPollTest, PassingAnotherFabricAborts) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
   HeldFabric other;
@@ -163,7 +163,7 @@ TEST_F(ClientPollTest, ArrivedAnswerIsHandledBeforeItsDeadline) {
   expect_second_connect(client);
 }
 
-TEST_F(ClientPollTest, ReasonOfAFailedAttemptStaysDuringTheNextOne) {
+TEST_F(ClientPollTest, ReasonOfFailedAttemptIsKeptDuringTheNextOne) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
   const ConKey first = fabric.connects.front();
@@ -183,7 +183,7 @@ TEST_F(ClientPollTest, ReasonOfAFailedAttemptStaysDuringTheNextOne) {
   EXPECT_EQ(client.paths()[0].failed_attempts, 1U);
 }
 
-TEST_F(ClientPollTest, AConfigurationThatCannotWorkIsRefused) {
+TEST_F(ClientPollTest, InvalidConfigurationIsRejected) {
   options.protocol.send_depth = 7;
   EXPECT_EQ(Client(options, nullptr).open(fabric, seconds(1)), Errc::invalid);
   options.protocol.send_depth = 8;
@@ -192,7 +192,7 @@ TEST_F(ClientPollTest, AConfigurationThatCannotWorkIsRefused) {
   EXPECT_EQ(Client(options, nullptr).open(fabric, seconds(1)), Errc::invalid);
 }
 
-TEST_F(ClientPollTest, WithAFabricThatReturnsOneEventPerPoll) {
+TEST_F(ClientPollTest, ArrivedAnswerIsHandledFirstIfFabricReturnsOneEventPerPoll) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
   answer_behind(20);
@@ -201,7 +201,7 @@ TEST_F(ClientPollTest, WithAFabricThatReturnsOneEventPerPoll) {
   expect_second_connect(client);
 }
 
-TEST_F(ClientPollTest, AlsoWhenTheFabricHasToBeAskedToLook) {
+TEST_F(ClientPollTest, ArrivedAnswerIsHandledFirstIfFabricChecksRarely) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
   answer_behind(3);
@@ -210,7 +210,7 @@ TEST_F(ClientPollTest, AlsoWhenTheFabricHasToBeAskedToLook) {
   expect_second_connect(client);
 }
 
-TEST_F(ClientPollTest, EventFloodDelaysDeadlinesOnlyForAWhile) {
+TEST_F(ClientPollTest, EventFloodDelaysDeadlinesForALimitedTime) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
   answer_behind(100'000);
@@ -220,7 +220,7 @@ TEST_F(ClientPollTest, EventFloodDelaysDeadlinesOnlyForAWhile) {
 
 // Failed, unanswered writes keep their permits, so the last request gets none. The path does not reconnect
 // before that request times out.
-TEST_F(ClientPollTest, ARequestThatWaitsForAPermitHasATimer) {
+TEST_F(ClientPollTest, RequestWaitingForAPermitSetsATimer) {
   options.protocol.queue_timeout = seconds(20);
   options.protocol.kernel_peer = UnfencedReplay::wait;
   options.protocol.reconnect_min = options.protocol.reconnect_max = seconds(1000);
@@ -240,7 +240,7 @@ TEST_F(ClientPollTest, ARequestThatWaitsForAPermitHasATimer) {
   EXPECT_GT(client.next_timer(), seconds(50));
 }
 
-TEST_F(ClientPollTest, LostPathRemembersWhen) {
+TEST_F(ClientPollTest, LostPathReportsTheTimeOfLoss) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
   bring_up(client, seconds(1));
@@ -250,7 +250,7 @@ TEST_F(ClientPollTest, LostPathRemembersWhen) {
   EXPECT_EQ(client.paths()[0].lost_at, seconds(3));
 }
 
-TEST_F(ClientPollTest, AnswerTimesAreThoseOfThePolls) {
+TEST_F(ClientPollTest, AnswerTimesAreMeasuredBetweenPolls) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
   bring_up(client, seconds(1));
@@ -264,17 +264,17 @@ TEST_F(ClientPollTest, AnswerTimesAreThoseOfThePolls) {
   EXPECT_EQ(writes.count(), 2U);
   EXPECT_EQ(writes.max(), microseconds(1000));
   EXPECT_EQ(writes.mean(), microseconds(650));
-  EXPECT_EQ(writes.at_most(50), (1U << 19) - 1) << "of 19 bits";
+  EXPECT_EQ(writes.at_most(50), (1U << 19) - 1) << "upper bound of 19-bit times";
   EXPECT_EQ(writes.at_most(99), microseconds(1000));
   EXPECT_EQ(client.answer_times(0, Direction::read).count(), 0U);
   ASSERT_EQ(client.reset_statistics(0, PathStatistics::reconnects), Errc::ok);
   EXPECT_EQ(writes.count(), 2U);
   ASSERT_EQ(client.reset_statistics(0, PathStatistics::traffic), Errc::ok);
   EXPECT_EQ(writes.count() + writes.max(), 0U);
-  EXPECT_EQ(client.paths()[0].ios, 2U) << "which nobody resets";
+  EXPECT_EQ(client.paths()[0].ios, 2U) << "never reset";
 }
 
-TEST_F(ClientPollTest, AnErrorOfTheServerIsNoAnswerTime) {
+TEST_F(ClientPollTest, ErrorResponsesAreNotInAnswerTimes) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
   bring_up(client, seconds(1));
@@ -285,7 +285,7 @@ TEST_F(ClientPollTest, AnErrorOfTheServerIsNoAnswerTime) {
   EXPECT_EQ(client.answer_times(0, Direction::write).count(), 0U);
 }
 
-TEST_F(ClientPollTest, ARecoverTriesAtOnceAPathThatWaits) {
+TEST_F(ClientPollTest, RecoverReconnectsAWaitingPathAtOnce) {
   options.protocol.reconnect_min = options.protocol.reconnect_max = seconds(1000);
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
@@ -305,7 +305,7 @@ TEST_F(ClientPollTest, ARecoverTriesAtOnceAPathThatWaits) {
   EXPECT_EQ(fabric.connects.size(), 2U);
 }
 
-TEST_F(ClientPollTest, ARecoverTriesAPathThatEndsWhenItHasEnded) {
+TEST_F(ClientPollTest, RecoverReconnectsADrainingPathAfterItsDrain) {
   options.protocol.reconnect_min = options.protocol.reconnect_max = seconds(1000);
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
@@ -331,7 +331,7 @@ TEST_F(ClientPollTest, RecoverDoesNotRestoreARemovedPath) {
   EXPECT_EQ(client.recover(fabric, seconds(3)), 0U);
 }
 
-// The reported time is when the path's turn comes, not when it started to wait.
+// The reported time is the start of the path's first attempt, not the start of its wait.
 TEST_F(ClientPollTest, HeldBackPathReportsItsStartTime) {
   options.paths.push_back({"", "held", 2});
   options.protocol.lead_head_start = seconds(7);
@@ -348,7 +348,7 @@ TEST_F(ClientPollTest, HeldBackPathReportsItsStartTime) {
 TEST_F(ClientPollTest, RecoverIgnoresConnectedPaths) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
-  EXPECT_EQ(client.recover(fabric, seconds(1)), 0U) << "it connects already";
+  EXPECT_EQ(client.recover(fabric, seconds(1)), 0U) << "the path is already connecting";
   bring_up(client, seconds(1));
   const std::size_t before = fabric.connects.size();
   EXPECT_EQ(client.recover(fabric, seconds(2)), 0U);
@@ -358,12 +358,12 @@ TEST_F(ClientPollTest, RecoverIgnoresConnectedPaths) {
   for (const ConKey key : fabric.connects) fabric.events.emplace_back(event::ConnectionClosed{key});
   poll(client, seconds(3));
   ASSERT_EQ(client.paths()[0].state, PathState::closed);
-  EXPECT_EQ(client.recover(fabric, seconds(4)), 1U) << "also one that an operator disconnected";
+  EXPECT_EQ(client.recover(fabric, seconds(4)), 1U) << "also a path that an operator disconnected";
   EXPECT_EQ(client.paths()[0].state, PathState::connecting);
   EXPECT_EQ(fabric.connects.size(), before + 1);
 }
 
-TEST_F(ClientPollTest, AnIdentityOfAllZeroesIsNotOpened) {
+TEST_F(ClientPollTest, AllZeroIdentityIsRejected) {
   options.path_uuids[0] = wire::Uuid{};
   Client without_path(options, nullptr);
   EXPECT_EQ(without_path.open(fabric, seconds(1)), Errc::invalid);

@@ -83,7 +83,7 @@ class DeadlineHeap {
   }
 
   std::vector<Entry> heap_;
-  std::vector<std::uint32_t> where_;  // by index: place in the heap
+  std::vector<std::uint32_t> where_;  // place in the heap, indexed by timer
 };
 
 }  // namespace rtrs

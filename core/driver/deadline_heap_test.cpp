@@ -9,7 +9,7 @@
 namespace rtrs::deadline_heap_test {
 namespace {
 
-TEST(DeadlineHeap, EqualDeadlinesComeByIndex) {
+TEST(DeadlineHeap, EqualDeadlinesAreOrderedByIndex) {
   DeadlineHeap heap(4);
   EXPECT_EQ(heap.first(), kNever);
   for (const unsigned index : {3U, 1U, 2U}) heap.set(static_cast<std::uint16_t>(index), 7);
@@ -24,7 +24,7 @@ TEST(DeadlineHeap, EqualDeadlinesComeByIndex) {
 }
 
 // Compares the heap with a plain table and linear search.
-RC_GTEST_PROP(DeadlineHeap, NamesTheSameAsATable, ()) {
+RC_GTEST_PROP(DeadlineHeap, AgreesWithLinearSearch, ()) {
   constexpr std::uint16_t kCount = 20;
   DeadlineHeap heap(kCount);
   std::vector<Nanos> table(kCount, kNever);

@@ -26,9 +26,9 @@ struct RequestInFlight {
   Direction direction = Direction::read;
   std::uint32_t data_len = 0;  // bytes
   Nanos arrived = 0;
-  Nanos since = 0;              // start of this wait for `storage` and `open`, else equal to `arrived`
-  std::uint64_t operation = 0;  // of `storage` and `open`: the block::OpId
-  // As the client sent it. Valid until the next call of the server that is not const.
+  Nanos since = 0;              // `storage` and `open`: start of this wait; otherwise equal to `arrived`
+  std::uint64_t operation = 0;  // `storage` and `open`: the block::OpId
+  // As the client sent it. Valid until the next non-const call of the server.
   std::span<const std::byte> user_header{};
 };
 

@@ -13,7 +13,7 @@ struct Item {
 };
 
 // Compares each queue with a plain queue; items move between the queues.
-RC_GTEST_PROP(IndexQueue, HoldsTheSameAsAPlainQueue, ()) {
+RC_GTEST_PROP(IndexQueue, BehavesLikePlainQueues, ()) {
   std::vector<Item> items(6);
   IndexQueue free, taken;
   std::deque<std::uint32_t> plain_free, plain_taken;

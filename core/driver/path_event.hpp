@@ -21,7 +21,7 @@ struct PathEvent {
   Kind kind = Kind::path;
   Nanos at = 0;
   std::uint16_t session = 0;     // server: index of the session
-  std::string session_name{};    // server: empty before its first INFO_REQ, and of a refused connect request
+  std::string session_name{};    // server: empty before the first INFO_REQ and for kind refused
   PathChanged path{};            // kind path
   Reason reason = Reason::none;  // kinds session_ended and refused
   std::uint16_t refusal = 0;     // kind refused: Linux errno sent to the client
@@ -36,19 +36,19 @@ struct PathEvent {
 struct PathStatus {
   PathState state = PathState::absent;
   bool ever_connected = false;
-  Reason reason = Reason::none;  // why it was last lost or refused; none once it is connected again
+  Reason reason = Reason::none;  // why the path was last lost or refused; none once it reconnected
   std::uint16_t peer_errno = 0;
   Reason last_cause = Reason::none;  // for attempts_exhausted: reason of the last failed attempt; else none
-  std::uint32_t attempt = 0;         // attempts since it was last connected
+  std::uint32_t attempt = 0;         // attempts since the path was last connected
   std::uint64_t reconnects = 0;      // reconnects after the first connection
   std::uint64_t failed_attempts = 0;
   std::uint64_t ios = 0;        // requests completed over this path
   std::uint64_t failovers = 0;  // requests taken over from other paths
   std::uint32_t inflight = 0;
-  Nanos heartbeat_latency = 0;  // of the last heartbeat; 0: none measured
+  Nanos heartbeat_latency = 0;  // round-trip time of the last heartbeat; 0: none measured
   Nanos silent_since = kNever;  // connected: send time of a heartbeat after which nothing was received
-  Nanos since = 0;              // when the state was entered
-  Nanos lost_at = kNever;       // when a connection last ended; kNever: none has
+  Nanos since = 0;              // time at which the state was entered
+  Nanos lost_at = kNever;       // time at which the path was last lost; kNever: not yet
   // State waiting: time of the next attempt; kNever: it starts when another path has connected. 0 in other
   // states.
   Nanos retry_at = 0;

@@ -1,6 +1,6 @@
 // Queue of work requests for the fabric: those of one step are posted together. A fabric may accept only a
-// prefix; the rest keeps its order and is posted by the next flush. The send queue room that the protocol
-// machine counts limits the queue, so that the memory reserved at the start suffices.
+// prefix; the rest keeps its order and is posted by the next flush. The protocol machine limits the length by
+// the room in the send queues, so the memory reserved at the start suffices.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -17,7 +17,7 @@ class PostQueue {
     inline_.reserve(64);
     bytes_.reserve(16384);
   }
-  // `inline_bytes` are copied.
+  // Copies `inline_bytes`.
   void push(const WorkRequest& work) {
     if (!work.inline_bytes.empty()) {
       inline_.push_back({work_.size(), bytes_.size(), work.inline_bytes.size()});
@@ -45,7 +45,7 @@ class PostQueue {
  private:
   struct Inline {
     std::size_t work;  // index in work_
-    std::size_t at;    // in bytes_
+    std::size_t at;    // offset in bytes_
     std::size_t size;
   };
   std::vector<WorkRequest> work_;

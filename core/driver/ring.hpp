@@ -21,7 +21,7 @@ class Ring {
   std::size_t size() const noexcept { return size_; }
   T& front() noexcept { return items_[head_]; }
   T& back() noexcept { return items_[place(size_ - 1)]; }
-  // Returns the next free item for filling in place. It still contains its previous value.
+  // Returns the next free item, which still contains its previous value, for filling in place.
   T& push() noexcept {
     RTRS_ASSERT(!full());
     const std::size_t at = place(size_++);

@@ -9,7 +9,7 @@
 namespace rtrs::ring_test {
 namespace {
 
-RC_GTEST_PROP(Ring, IsAQueueInAnyOrderOfUse, (const std::vector<bool>& pushes)) {
+RC_GTEST_PROP(Ring, BehavesLikeADeque, (const std::vector<bool>& pushes)) {
   const auto capacity = *rc::gen::inRange<std::size_t>(1, 9);
   Ring<int> ring;
   ring.open(capacity);
@@ -36,8 +36,8 @@ RC_GTEST_PROP(Ring, IsAQueueInAnyOrderOfUse, (const std::vector<bool>& pushes)) 
   RC_ASSERT(places.size() <= capacity);
 }
 
-// Items keep their buffers, so these are allocated once.
-TEST(Ring, AnItemKeepsWhatItLastHeld) {
+// pop() and push() keep an item's buffer, so that it is allocated only once.
+TEST(Ring, ItemsKeepTheirBuffers) {
   Ring<std::vector<int>> ring;
   ring.open(2);
   ring.push().assign(100, 1);

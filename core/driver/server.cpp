@@ -21,7 +21,8 @@ Server::Impl::Impl(const ServerConfig& options, Recorder* r)
   reserve_events();
 }
 
-// Before the application polls, every chunk may hold one request, and every session may have begun and ended.
+// Reserves room for all events that can be pending before the application polls: one request per chunk, and
+// the opened and closed events of every session.
 void Server::Impl::reserve_events() {
   constexpr std::size_t kSpare = 64;
   const std::size_t needed =
@@ -36,7 +37,8 @@ void Server::Impl::reserve_events() {
   event_capacity = capacity;
 }
 
-// Configuration of a session whose first connection comes from this request.
+// Returns the configuration for a session whose first connection is `request`, reduced to the capabilities of
+// its device.
 ServerConfig Server::Impl::config_over(const Fabric& fabric, std::uint32_t request) const noexcept {
   const Capabilities& all = fabric.capabilities();
   const Capabilities& own = fabric.capabilities_of_request(request);
@@ -105,9 +107,9 @@ std::size_t Server::Impl::take_batch(Fabric& fabric, Nanos now) {
   return count;
 }
 
-// Before a due deadline is processed, all pending fabric events are, because the message that the deadline
-// waits for may be among them, for example after the process was paused. A fabric may report fewer events
-// than it holds.
+// Returns true if poll() should take more fabric events first. If a deadline is due, the message that it
+// waits for may be pending, for example after the process was paused. A fabric may report fewer events than
+// it holds.
 bool Server::Impl::may_hold_more(Fabric& fabric, std::size_t got, bool due, unsigned& empty) {
   if (got == fabric_events.size()) return true;
   if (!due) return false;
@@ -181,7 +183,7 @@ Errc check(const ServerConfig& config, const Capabilities& fabric) noexcept {
   const bool rest = config.send_depth >= 8 && config.max_sessions >= 1 && config.heartbeat.interval > 0;
   if (!geometry || !rest) return Errc::invalid;
   ServerConfig fitted = clamp_to(config, fabric);
-  fitted.probe_deliveries = fitted.probe_deliveries && config.probe_deliveries;  // config may disable it
+  fitted.probe_deliveries = fitted.probe_deliveries && config.probe_deliveries;  // config may disable probes
   const bool receives =
       fabric.max_receive_depth == 0 || server_receives(config, 0, false) < fabric.max_receive_depth;
   const bool fences = !config.always_invalidate || fabric.invalidation;
@@ -215,7 +217,8 @@ std::size_t Server::poll(Fabric& fabric, Nanos now, std::span<ServerEvent> out) 
   for (std::size_t taken = 0; impl.events.empty();) {
     impl.invalidates = false;
     std::size_t got = impl.take_batch(fabric, now);
-    // Many fabrics have completed the invalidations by now, so the requests can begin.
+    // Most fabrics complete invalidations at once. A second batch takes these completions, so that the
+    // requests start in this poll.
     if (impl.invalidates && got < impl.fabric_events.size()) got += impl.take_batch(fabric, now);
     taken += got;
     impl.continue_setups(fabric, now);
@@ -227,7 +230,7 @@ std::size_t Server::poll(Fabric& fabric, Nanos now, std::span<ServerEvent> out) 
       if (count < out.size()) continue;
       break;
     }
-    // A delayed message may be the one that the deadline waits for.
+    // A delayed set-up message may be the one that the deadline waits for.
     if (due && !impl.set_ups.empty() && impl.events_since_due < Impl::kMostEvents) {
       impl.events_since_due += Impl::kEventsOfShare;
       break;

@@ -24,7 +24,7 @@ namespace rtrs {
 
 class Recorder;
 
-// Names one request until it is answered.
+// Identifies one request until it is answered.
 struct RequestId {
   std::uint16_t session = 0;
   std::uint16_t chunk = 0;
@@ -53,14 +53,14 @@ struct ServerStats {
   std::uint64_t requests = 0, responses = 0, error_responses = 0;
   std::uint64_t sessions_opened = 0, paths_connected = 0, paths_lost = 0;
   std::uint64_t rejected = 0;           // connect requests rejected
-  std::uint64_t crowded_out = 0;        // sessions closed before their INFO_REQ, for newer connect requests
+  std::uint64_t crowded_out = 0;        // half-open sessions closed to make room for new clients
   std::uint64_t refused_messages = 0;   // messages that did not parse; each closed its path
   std::uint64_t gated = 0;              // requests that waited for an older user of their chunk
   std::uint64_t fences = 0;             // fence requests answered
   std::uint64_t dropped_responses = 0;  // responses whose path was lost
   std::uint64_t stale_events = 0;
-  std::array<std::uint64_t, kReasonCount> lost_by{};      // paths_lost by Reason
-  std::array<std::uint64_t, kReasonCount> rejected_by{};  // rejected by Reason
+  std::array<std::uint64_t, kReasonCount> lost_by{};      // paths_lost, indexed by Reason
+  std::array<std::uint64_t, kReasonCount> rejected_by{};  // rejected, indexed by Reason
 };
 
 // Status of one path of a session.
@@ -73,7 +73,7 @@ struct ServerPathStatus {
   std::uint32_t in_service = 0;   // unanswered requests
   std::uint32_t connections = 0;  // open connections
   wire::Extensions extensions{};  // granted extensions
-  Nanos since = 0;                // when the state was entered
+  Nanos since = 0;                // time at which the state was entered
   Traffic traffic;
   // Times from the arrival of a request to the post of its response. Null before the path is connected. Valid
   // until the next non-const call of the server.
@@ -128,7 +128,7 @@ class Server {
   };
   // Latest time of the next poll(); 0: at once.
   Nanos next_deadline() const noexcept;
-  // As next_deadline(), without work that is pending for the fabric: time of the next protocol timer.
+  // Like next_deadline(), but without work that is pending for the fabric: time of the next protocol timer.
   Nanos next_timer() const noexcept;
 
   Errc disconnect_path(Fabric&, Nanos now, std::uint16_t session, unsigned path);
@@ -146,7 +146,7 @@ class Server {
   // Sets the access rules for clients that connect and sessions that are opened from now on.
   void set_access(AccessRules);
   // Limits always_invalidate to sessions whose first connection uses a device on which it protects memory
-  // (fresh_keys_protect()). Without this call it applies to all sessions, at the cost that the device has.
+  // (fresh_keys_protect()). Without this call it applies to all sessions, whatever it costs on their device.
   void invalidate_where_it_protects() noexcept;
   // Status of every session, including those being opened or closed. Allocates, so do not call on the IO
   // path.

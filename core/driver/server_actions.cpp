@@ -11,7 +11,7 @@ namespace rtrs {
 
 namespace {
 
-// Encodes one of the server's own messages, which always has a wire form; `room` is large enough.
+// Encodes a message of the server into `room`. Precondition: the message has a wire form and fits.
 template <class Message, std::size_t Size>
 std::span<const std::byte> encoded(const Message& message, std::array<std::byte, Size>& room) noexcept {
   const std::size_t length = wire::encode(message, room);
@@ -120,7 +120,7 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Ac
   answer.flags = action.flags;
   std::array<std::byte, wire::kConnRspBytes> bytes;
   std::array<std::byte, wire::kConnRspBytes> refusal;
-  // The receive of the INFO_REQ is posted before those of the connected path.
+  // The additional receive is for the INFO_REQ; it is posted before those of the connected path.
   ConnectionParams params;
   params.send_depth = config.send_depth;
   const bool probe = has(wire::granted_extensions(action.flags), wire::Extensions::probe);

@@ -42,7 +42,8 @@ void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::
 }
 
 void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::ConnectionLost& event) {
-  // The fabric could not allocate the accepted connection and sent the reject in ConnectionParams::refusal.
+  // no_resources while connecting: the fabric could not allocate the accepted connection and sent the reject
+  // in ConnectionParams::refusal.
   const unsigned path = event.key.path;
   if (event.reason == Reason::no_resources && session.machine.knows(event.key) &&
       session.machine.path_state(path) == PathState::connecting)
@@ -88,7 +89,7 @@ void Server::Impl::note(Nanos now, Session& session, const event::ImmReceived& e
   const bool request = wire::imm_type(event.imm) == wire::ImmType::io_req;
   const auto place = request ? wire::check_io_req(config.queue_depth, config.chunk_size, event.imm)
                              : wire::refuse<wire::IoReqImm>(wire::Refusal::bad_immediate);
-  // If the driver does not read the chunk, the content that the peer wrote is unknown.
+  // In these cases the driver does not read the chunk, so its content is not recorded.
   if (!place || session.machine.path_state(event.key.path) != PathState::connected ||
       !session.machine.knows(event.key)) {
     return tap.received(instance, now, event);
@@ -278,7 +279,7 @@ void Server::Impl::handle_request(Fabric& fabric, Nanos now, Session& session,
   input.now = now;
   input.key = event.key;
   const unsigned path = event.key.path;
-  // If the path is not connected, the machine ignores the request, and the path may not read the chunks.
+  // The machine ignores a request on a path that is not connected. Such a path may not read the chunks.
   if (!session.machine.knows(event.key) || session.machine.path_state(path) != PathState::connected) {
     return feed(fabric, session, input);
   }

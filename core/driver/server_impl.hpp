@@ -37,7 +37,7 @@ struct Server::Impl {
   // for a storm of connections.
   static constexpr unsigned kSetUpShare = 8;
   static constexpr unsigned kConnectCost = 1;
-  static constexpr unsigned kInfoCost = 4;  // INFO_REQ: memory and keys of a path
+  static constexpr unsigned kInfoCost = 4;  // cost of an INFO_REQ: memory and keys of a path
   static constexpr std::size_t kMaxSetups = 4096;
   // A poll that delays set-ups counts as this many events in `events_since_due`.
   static constexpr std::size_t kEventsOfShare = 128;
@@ -66,12 +66,12 @@ struct Server::Impl {
     // `requests` and `chunks` are empty until the first INFO_REQ, because sending a connect request costs a
     // client almost nothing.
     RequestStore requests{0, 0};
-    Region chunks;            // queue_depth * chunk_size
+    Region chunks;            // queue_depth * chunk_size bytes
     std::vector<Path> paths;  // up to the highest index that a connect request has used
     Path& path_of(ConKey key) noexcept { return paths[key.path]; }
     std::string name;
     std::string refused_name;    // name of the last INFO_REQ that was refused for its name
-    std::string identity;        // of the client that created the session
+    std::string identity;        // identity of the client that created the session
     bool opened = false;         // session_opened was reported or is pending
     bool timer_changed = false;  // this step may have moved the machine's deadline to an earlier time
     // Connection for which an action failed; treated as lost after the step's actions.
@@ -148,7 +148,7 @@ struct Server::Impl {
   void on(Fabric&, Nanos, Session&, const event::Connected&) {}
   void on(Fabric&, Nanos, Session&, const event::AddressesFound&) {}
   void on(Fabric&, Nanos, Session&, const event::ConnectFailed&) {}
-  // Notes messages from the peer; own messages are noted where they are posted.
+  // Records messages from the peer as wire notes; own messages are recorded when they are posted.
   void note(Nanos now, Session&, const event::ImmReceived&);
   void note(Nanos now, Session&, const event::MessageReceived&);
   void note(Nanos now, Session&, const event::KeyInvalidated&);
@@ -246,8 +246,8 @@ struct Server::Impl {
   ServerRegistry registry;
   AccessRules access;
   bool where_it_protects = false;
-  std::vector<std::unique_ptr<Session>> sessions;  // by index
-  std::vector<std::unique_ptr<Session>> retired;   // sessions whose events are not all handed out
+  std::vector<std::unique_ptr<Session>> sessions;  // indexed by session
+  std::vector<std::unique_ptr<Session>> retired;   // ended sessions with events to hand out
   PostQueue posts;
   // Events that the application has not polled yet. A closed session stays in `retired` until its events are
   // handed out.
@@ -260,7 +260,7 @@ struct Server::Impl {
   Ring<Waiting> events;
   std::size_t event_capacity = 0;
   std::deque<PathEvent> news;
-  std::vector<std::byte> scratch;  // for INFO_RSP
+  std::vector<std::byte> scratch;  // buffer for INFO_RSP
   // Buffer of one poll(). A member, because initialising it in each call costs more than an empty poll.
   std::array<FabricEvent, kFabricBatch> fabric_events;
   std::vector<wire::Descriptor> runs;
@@ -271,7 +271,7 @@ struct Server::Impl {
   bool gathering = false;  // a ResponseBatch exists
   bool closing = false;
   bool invalidates = false;  // a key was invalidated in this batch
-  // By session. An entry may be earlier than its machine's deadline, never later.
+  // Indexed by session. An entry may be earlier than its machine's deadline, never later.
   DeadlineHeap deadlines;
   std::size_t events_since_due = 0;  // events taken since a deadline became due
   std::deque<SetUp> set_ups;

@@ -62,7 +62,7 @@ TEST_F(ServerPollTest, ArrivedMessageIsHandledBeforeItsDeadline) {
   EXPECT_TRUE(connects_late());
 }
 
-TEST_F(ServerPollTest, ARefusedNameIsToldWithTheSessionThatHoldsIt) {
+TEST_F(ServerPollTest, RefusedNameReportsTheOwningSession) {
   queue_info_req_after(0);
   poll(seconds(1));
   wire::ConnReq request;
@@ -83,7 +83,7 @@ TEST_F(ServerPollTest, ARefusedNameIsToldWithTheSessionThatHoldsIt) {
   EXPECT_EQ(news.refusal_words.find("session 0 owns this name"), 0U) << news.refusal_words;
 }
 
-TEST_F(ServerPollTest, ANameThatTheRulesRefuseIsTold) {
+TEST_F(ServerPollTest, NameRefusedByAccessRulesIsReported) {
   server.set_access(*parse_access("", "", "other"));
   queue_info_req_after(0);
   poll(seconds(1));
@@ -94,7 +94,7 @@ TEST_F(ServerPollTest, ANameThatTheRulesRefuseIsTold) {
   EXPECT_EQ(news.refused_name, "late");
 }
 
-TEST_F(ServerPollTest, ALossOfAnEarlierConnectionIsNotToldAsARefusalOfTheNewOne) {
+TEST_F(ServerPollTest, LossOfAnEarlierConnectionIsNotReportedAsRefusal) {
   ASSERT_EQ(fabric.accepts.size(), 1U);
   ConKey earlier = fabric.accepts.front();
   ++earlier.epoch;
@@ -106,24 +106,24 @@ TEST_F(ServerPollTest, ALossOfAnEarlierConnectionIsNotToldAsARefusalOfTheNewOne)
   EXPECT_EQ(poll(seconds(1)).size(), 1U);
 }
 
-TEST_F(ServerPollTest, WithAFabricThatReturnsOneEventPerPoll) {
+TEST_F(ServerPollTest, ArrivedMessageIsHandledFirstIfFabricReturnsOneEventPerPoll) {
   queue_info_req_after(20);
   fabric.max_per_poll = 1;
   EXPECT_TRUE(connects_late());
 }
 
-TEST_F(ServerPollTest, AlsoWhenTheFabricHasToBeAskedToLook) {
+TEST_F(ServerPollTest, ArrivedMessageIsHandledFirstIfFabricChecksRarely) {
   queue_info_req_after(3);
   fabric.blind_polls = 30;
   EXPECT_TRUE(connects_late());
 }
 
-TEST_F(ServerPollTest, WithoutTheMessageThePathIsClosed) {
+TEST_F(ServerPollTest, PathIsClosedIfNoInfoReqArrives) {
   EXPECT_FALSE(connects_late());
   EXPECT_EQ(server.sessions()[0].paths[0].reason, Reason::handshake_timeout);
 }
 
-TEST_F(ServerPollTest, EventFloodDelaysDeadlinesOnlyForAWhile) {
+TEST_F(ServerPollTest, EventFloodDelaysDeadlinesForALimitedTime) {
   queue_info_req_after(1'000'000);
   EXPECT_FALSE(connects_late());
 }
@@ -147,7 +147,7 @@ class SetupStormTest : public ServerPollTest {
   std::uint32_t request = 100;
 };
 
-TEST_F(SetupStormTest, OnePollAnswersAFewConnectRequestsInTheirOrder) {
+TEST_F(SetupStormTest, EachPollAnswersAFewConnectRequestsInOrder) {
   storm(200);
   for (std::size_t answered = 0; answered < 200; answered += kShare) {
     poll(seconds(1));
@@ -157,7 +157,7 @@ TEST_F(SetupStormTest, OnePollAnswersAFewConnectRequestsInTheirOrder) {
   for (std::uint32_t i = 0; i < 200; ++i) EXPECT_EQ(fabric.rejects[i], 101 + i);
 }
 
-TEST_F(SetupStormTest, ALaterConnectRequestDoesNotPassADelayedOne) {
+TEST_F(SetupStormTest, ConnectRequestsDoNotOvertakeDelayedOnes) {
   storm(2 * kShare);
   poll(seconds(1));
   storm(kShare);
@@ -166,7 +166,7 @@ TEST_F(SetupStormTest, ALaterConnectRequestDoesNotPassADelayedOne) {
   EXPECT_TRUE(std::is_sorted(fabric.rejects.begin(), fabric.rejects.end()));
 }
 
-TEST_F(SetupStormTest, IoPassesTheConnectRequestsThatCameBeforeIt) {
+TEST_F(SetupStormTest, IoOvertakesDelayedConnectRequests) {
   queue_info_req_after(0);
   ASSERT_EQ(poll(seconds(1)).size(), 1U);
   storm(1000);
@@ -177,7 +177,7 @@ TEST_F(SetupStormTest, IoPassesTheConnectRequestsThatCameBeforeIt) {
   EXPECT_EQ(fabric.rejects.size(), kShare);
 }
 
-TEST_F(SetupStormTest, OnePollGivesMemoryToTwoPathsAtMost) {
+TEST_F(SetupStormTest, EachPollAllocatesMemoryForAtMostTwoPaths) {
   ServerConfig many = config();
   many.max_sessions = 8;
   Server other(clamp_to(many, fabric.capabilities()), nullptr);
@@ -217,13 +217,13 @@ TEST_F(SetupStormTest, MessageAfterAStormIsHandledBeforeItsDeadline) {
   EXPECT_TRUE(up);
 }
 
-TEST_F(SetupStormTest, ConnectStormDelaysDeadlinesOnlyForAWhile) {
+TEST_F(SetupStormTest, ConnectStormDelaysDeadlinesForALimitedTime) {
   storm(20'000);
   for (unsigned polls = 0; polls < 100; ++polls) poll(seconds(8) + config().handshake_timeout);
   EXPECT_EQ(server.sessions()[0].paths[0].reason, Reason::handshake_timeout);
 }
 
-TEST_F(SetupStormTest, ADelayedMessageOfAConnectionThatWasLostIsStale) {
+TEST_F(SetupStormTest, DelayedMessageOfALostConnectionIsDropped) {
   storm(kShare);
   fabric.events.emplace_back(event::MessageReceived{fabric.accepts.front(), {}, named});
   fabric.events.emplace_back(event::ConnectionLost{fabric.accepts.front(), Reason::peer_closed});

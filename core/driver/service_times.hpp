@@ -1,5 +1,5 @@
-// Service times of the requests of one path, from their arrival to the post of their response. Times are
-// those of poll(), so that no clock is read.
+// Service times of the requests of one path, from their arrival to the post of their response. Uses the times
+// that are passed to poll(), so that no clock is read.
 #pragma once
 #include <array>
 #include <cstddef>

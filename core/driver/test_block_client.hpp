@@ -72,9 +72,9 @@ class ServerSideFabric final : public PlainFabric {
     ConKey key;
     std::uint32_t imm = 0;
   };
-  std::deque<std::vector<std::byte>> memory;  // by region
+  std::deque<std::vector<std::byte>> memory;  // indexed by region
   std::vector<RegionId> released;
-  std::map<std::uint32_t, ConKey> accepted;  // by connect request
+  std::map<std::uint32_t, ConKey> accepted;  // key: number of the connect request
   std::vector<std::uint32_t> rejected;
   std::vector<Answer> answers;
   std::deque<FabricEvent> events;

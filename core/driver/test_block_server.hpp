@@ -63,7 +63,7 @@ class BlockServerTest : public testing::Test {
   void take(const block::MeasureExport& one) { measures.push_back(one); }
   void take(const block::CacheDamaged& one) { damaged.push_back(one); }
   void take(const block::SessionOpened& one) { sessions.push_back(one); }
-  void take(const block::SessionRefused&) { FAIL() << "there is memory"; }
+  void take(const block::SessionRefused&) { FAIL() << "memory is not exhausted"; }
   void take(const block::SessionClosed& one) { ended.push_back(one); }
 
   ServerSideFabric fabric;

@@ -49,7 +49,7 @@ class HeldFabric : public PlainFabric {
     return work.size();
   }
   std::size_t poll(Nanos, std::span<FabricEvent> out) noexcept override {
-    // Like a fabric that reads its idle connections only rarely.
+    // Simulates a fabric that checks idle connections only rarely.
     if (blind_polls != 0) {
       --blind_polls;
       return 0;
@@ -70,7 +70,7 @@ class HeldFabric : public PlainFabric {
   std::deque<FabricEvent> events;
   std::size_t max_per_poll = 64;
   unsigned blind_polls = 0;
-  std::deque<std::vector<std::byte>> memory;  // by region
+  std::deque<std::vector<std::byte>> memory;  // indexed by region
 
  private:
   Capabilities capabilities_;

@@ -12,13 +12,12 @@ class WireTap {
   explicit WireTap(Recorder* recorder) noexcept : recorder_(recorder) {}
   bool on() const noexcept { return recorder_ != nullptr && recorder_->records_wire(); }
 
-  // Notes a work request before its post. The last part of a request is its header; a response has at most
-  // data.
+  // Notes a work request before its post. The last part of a request is its header; a response has only data.
   void sent(InstanceId instance, Nanos now, const Fabric& fabric, const WorkRequest& work) {
     if (on()) [[unlikely]]
       note_sent(instance, now, fabric, work);
   }
-  // Notes a request: its data, and the parsed part.
+  // Notes a received request: its data, and the part that is parsed.
   void received(InstanceId instance, Nanos now, const event::ImmReceived& event, wire::Bytes data = {},
                 wire::Bytes head = {}) {
     if (on()) [[unlikely]]

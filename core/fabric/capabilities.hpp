@@ -15,7 +15,7 @@ struct Capabilities {
   std::uint16_t reject_data = 0;
   bool imm_consumes_receive = false;     // a write with immediate takes one posted receive
   bool send_invalidate = false;          // SEND_WITH_INV exists
-  bool send_invalidate_is_slow = false;  // costs more than a local invalidation by the client
+  bool send_invalidate_is_slow = false;  // SEND_WITH_INV costs more than a local invalidation by the client
   bool per_io_keys = false;   // the peer can invalidate keys of Fabric::make_request_key() by SEND_WITH_INV
   bool invalidation = false;  // Fabric::invalidate exists
   bool invalidation_fences =

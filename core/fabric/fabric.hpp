@@ -67,13 +67,13 @@ inline constexpr RemoteKeyId kNoRemoteKey = ~RemoteKeyId{0};
 struct RemoteKey {
   RemoteKeyId id = kNoRemoteKey;
   std::uint32_t rkey = 0;
-  std::uint64_t remote_addr = 0;  // of the first byte
+  std::uint64_t remote_addr = 0;  // address of the first byte
 };
 
 // Device of a connection; in Linux hca_name and hca_port of a path (protocol section 8).
 struct DevicePort {
   std::string name;       // "mlx5_0", "rxe0", or the provider ("tcp"); empty: not known
-  std::uint8_t port = 0;  // from 1
+  std::uint8_t port = 0;  // port number, from 1
   std::string posting{};  // "wr": by ibv_wr_*(), "send": by ibv_post_send(); empty: not verbs
 };
 
@@ -102,8 +102,8 @@ class Fabric {
   // device has its own keys, created on first use; a connection whose device has no room for a key is lost.
   // With a single device, RemoteKey::rkey is valid everywhere.
   virtual std::uint32_t rkey_of(ConKey, const RemoteKey&) noexcept = 0;
-  // As make_key(), but invalidate() can revoke the key. Valid for the peers of all connections of the path of
-  // `key`, which must be connected, and for work requests posted on `key` from now on.
+  // Like make_key(), but invalidate() can revoke the key. Valid for the peers of all connections of the path
+  // of `key`, which must be connected, and for work requests posted on `key` from now on.
   virtual Result<RemoteKey> make_revocable_key(ConKey, RegionId, std::size_t offset, std::size_t length) = 0;
   // Creates a key for one request that is posted on `key` afterwards. The peer may invalidate it by
   // SEND_WITH_INV. Free it with release_key(). Needs capability `per_io_keys`.

@@ -55,7 +55,7 @@ namespace event {
 
 struct ConnectRequested {
   std::uint32_t request = 0;
-  std::uint32_t address_pair = 0;  // the same for connections between the same two addresses
+  std::uint32_t address_pair = 0;  // equal for connections between the same two addresses
   std::uint32_t host = 0;          // digest of the client's address; limits are counted per host
   std::span<const std::byte> private_data{};
   PeerIdentity identity{};  // identity of the client, if the fabric has authenticated it
@@ -112,7 +112,7 @@ struct SendDone {
 // invalidate() has completed.
 struct ChunkInvalidated {
   ConKey key{};
-  std::uint64_t cookie = 0;  // from invalidate()
+  std::uint64_t cookie = 0;  // as passed to invalidate()
   bool ok = true;
 };
 

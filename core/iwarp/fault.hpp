@@ -8,30 +8,30 @@ enum class Fault : std::uint8_t {
   none = 0,
   // --- faults of the MPA request or reply (greeting.hpp) ---
   bad_key,                 // not the 16 bytes that start a request or a reply
-  bad_revision,            // not MPA revision 1 or 2; in an accept: not revision 2
+  bad_revision,            // MPA revision other than 1 or 2; in an accept: other than 2
   bad_flags,               // a request with the reject flag
   markers,                 // the peer requests MPA markers
-  private_data_too_long,   // more than 512 bytes
-  private_data_too_short,  // shorter than the IRD/ORD field that the S flag announces
+  private_data_too_long,   // private data longer than 512 bytes
+  private_data_too_short,  // private data shorter than the IRD/ORD field that the S flag announces
   not_enhanced,            // an accept without the IRD/ORD field that the request had
   bad_own_version,         // the urtrs field in the private data has an unsupported version
   bytes_behind_greeting,   // bytes after a request before its reply, or after a reply
   // --- faults of the stream (stream.hpp) ---
   bad_length,            // an FPDU too short for its header, or an empty segment that is not the last
-  bad_tagged_version,    // DDP version of a tagged segment
-  bad_untagged_version,  // DDP version of an untagged segment
+  bad_tagged_version,    // wrong DDP version of a tagged segment
+  bad_untagged_version,  // wrong DDP version of an untagged segment
   bad_rdmap_version,
-  bad_opcode,        // not 0 or 3 to 8, or tagged instead of untagged or vice versa
+  bad_opcode,        // opcode not 0 or 3 to 8, or tagged instead of untagged or vice versa
   unknown_key,       // the key (STag) is not valid; reported by Memory
   foreign_key,       // the key belongs to another session; reported by Memory
   out_of_bounds,     // the range is not wholly inside the memory of the key; reported by Memory
   offset_wraps,      // offset plus length exceeds 2^64; reported by Memory
   broken_message,    // a segment that does not continue the open message
   write_too_long,    // a write longer than Options::max_message
-  bad_queue,         // queue number
-  bad_number,        // message sequence number
-  bad_offset,        // message offset
-  message_too_long,  // longer than the receive or than Options::max_message
+  bad_queue,         // wrong queue number
+  bad_number,        // wrong message sequence number
+  bad_offset,        // wrong message offset
+  message_too_long,  // message longer than the receive or than Options::max_message
   bad_immediate,     // an Immediate Data message that is not one segment of 8 bytes
   bad_terminate,     // a Terminate message that is not one segment of 4 to 64 bytes
   no_receive,        // no receive was posted for too long; detected by the caller's timeout
@@ -40,7 +40,7 @@ enum class Fault : std::uint8_t {
 };
 inline constexpr unsigned kFaultCount = static_cast<unsigned>(Fault::bad_crc) + 1;
 
-// Returns a static phrase without a full stop, never null: "an octet that no MPA request has".
+// Returns a static phrase without a full stop, never null: "an MPA revision that is not known".
 [[nodiscard]] const char* to_string(Fault) noexcept;
 
 // Layer, type and code of the error in a Terminate message.

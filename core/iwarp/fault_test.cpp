@@ -8,7 +8,7 @@
 namespace rtrs::iwarp::fault_test {
 namespace {
 
-TEST(Fault, EachHasWordsOfItsOwn) {
+TEST(Fault, EachHasItsOwnText) {
   std::set<std::string> words;
   for (unsigned i = 0; i < kFaultCount; ++i) {
     const std::string one = to_string(static_cast<Fault>(i));
@@ -19,7 +19,7 @@ TEST(Fault, EachHasWordsOfItsOwn) {
   EXPECT_STREQ(to_string(static_cast<Fault>(kFaultCount)), "unknown");
 }
 
-TEST(Fault, AnswersOfGreetingAndStream) {
+TEST(Fault, AnswersDependOnGreetingOrStream) {
   EXPECT_EQ(answer_to(Fault::none), Answer::nothing);
   EXPECT_EQ(terminate_code(Fault::none), (TerminateCode{0, 0, 0}));
   for (unsigned i = 1; i < kFaultCount; ++i) {

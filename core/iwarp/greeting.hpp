@@ -14,7 +14,7 @@
 namespace rtrs::iwarp {
 
 inline constexpr std::size_t kGreetingHeaderBytes = 20;
-inline constexpr std::size_t kMaxPrivateBytes = 512;  // on the wire, including the two fields below
+inline constexpr std::size_t kMaxPrivateBytes = 512;  // maximum on the wire, including the two fields below
 inline constexpr std::size_t kMaxGreetingBytes = kGreetingHeaderBytes + kMaxPrivateBytes;
 inline constexpr std::size_t kDepthFieldBytes = 4;  // IRD and ORD of revision 2
 inline constexpr std::size_t kOwnFieldBytes = 8;    // "uRTR", version 1, flags, two zero bytes

@@ -10,7 +10,7 @@ inline constexpr std::string_view kRequestKey = "MPA ID Req Frame";
 inline constexpr std::string_view kReplyKey = "MPA ID Rep Frame";
 inline constexpr std::size_t kFlagsAt = 16;
 inline constexpr std::size_t kRevisionAt = 17;
-inline constexpr std::size_t kSizeAt = 18;  // of the private data, 16 bits
+inline constexpr std::size_t kSizeAt = 18;  // size of the private data, 16 bits
 
 inline constexpr unsigned kMarkersFlag = 0x80;
 inline constexpr unsigned kCrcFlag = 0x40;
@@ -19,9 +19,9 @@ inline constexpr unsigned kEnhancedFlag = 0x10;
 
 // IRD and ORD are 16 bits each; the upper two bits of each are flags.
 inline constexpr unsigned kDepthMask = 0x3fff;
-inline constexpr unsigned kPeerToPeer = 0x8000;  // in IRD
+inline constexpr unsigned kPeerToPeer = 0x8000;  // flag in IRD
 inline constexpr unsigned kWriteFirst =
-    0x8000;  // in ORD: the initiator sends an empty RDMA write so that the responder may send
+    0x8000;  // flag in ORD: the initiator sends an empty RDMA write so that the responder may send
 
 inline constexpr std::string_view kOwnMagic = "uRTR";
 inline constexpr std::size_t kOwnVersionAt = 4;

@@ -32,7 +32,7 @@ struct Read {
   Greeting greeting{};
   ByteVector data{};
 };
-// Requires the same result for every piece size.
+// Reads a frame in pieces of several sizes; the result must not depend on the size.
 Read read(GreetingKind kind, const ByteVector& octets) {
   Read result;
   for (const std::size_t step : {std::size_t{1}, std::size_t{3}, std::size_t{600}}) {
@@ -47,7 +47,7 @@ Read read(GreetingKind kind, const ByteVector& octets) {
   return result;
 }
 
-TEST(Greeting, RequestOfOurs) {
+TEST(Greeting, RequestOfUrtrs) {
   const Read got =
       read(GreetingKind::request, frame(kReq, "50 02 000F 8001 8001 75525452 01 01 0000 414243"));
   ASSERT_EQ(got.fault, Fault::none);
@@ -87,7 +87,7 @@ TEST(Greeting, PeerToPeerNeedsAnEmptyWriteAsFirstFpdu) {
   EXPECT_FALSE(read(GreetingKind::request, frame(kReq, "10 02 0004 4000 C000")).greeting.peer_to_peer);
 }
 
-TEST(Greeting, OurFieldMustBeWhole) {
+TEST(Greeting, UrtrsFieldMustBeComplete) {
   const ByteVector whole = hex("75525452 01 01 0000");
   const ByteVector cut(whole.begin(), whole.end() - 1);
   const Read seven = read(GreetingKind::request, frame(kReq, "10 02 000B 0000 0000", cut));
@@ -104,7 +104,7 @@ TEST(Greeting, OurFieldMustBeWhole) {
 TEST(Greeting, EachWrongByteIsRejectedAtOnce) {
   struct Row {
     GreetingKind kind;
-    std::size_t length;  // bytes after which it is rejected
+    std::size_t length;  // number of bytes after which the frame is rejected
     Fault fault;
     ByteVector octets;
   };
@@ -142,7 +142,7 @@ TEST(Greeting, EachWrongByteIsRejectedAtOnce) {
   }
 }
 
-TEST(Greeting, EachByteOfTheKeyCounts) {
+TEST(Greeting, EachByteOfTheKeyIsChecked) {
   for (const GreetingKind kind : {GreetingKind::request, GreetingKind::reply}) {
     const ByteVector key = hex(kind == GreetingKind::request ? kReq : kRep);
     for (std::size_t at = 0; at < key.size(); ++at)
@@ -169,7 +169,7 @@ TEST(Greeting, LengthsAtTheirBounds) {
   }
 }
 
-TEST(Greeting, SaysHowMuchIsMissing) {
+TEST(Greeting, ReportsTheMissingBytes) {
   const ByteVector octets = frame(kReq, "10 02 0006 0000 0000 4142");
   GreetingReader reader(GreetingKind::request);
   for (std::size_t at = 0; at < octets.size(); ++at) {
@@ -194,7 +194,7 @@ TEST(Greeting, RejectsOfBothRevisions) {
 }
 
 // The reject of a request with markers uses the revision of that request.
-TEST(Greeting, RefusedMarkersCanBeRejected) {
+TEST(Greeting, RequestWithMarkersCanBeRejected) {
   GreetingReader reader(GreetingKind::request);
   reader.feed(frame(kReq, "90 02"));
   ASSERT_EQ(answer_to(reader.fault()), Answer::reject);

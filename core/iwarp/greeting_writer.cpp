@@ -15,7 +15,7 @@ struct Frame {
   std::uint8_t revision = 2;
   bool own = true;
   bool send_with_immediate = false;
-  unsigned ird = 0;  // including its flags
+  unsigned ird = 0;  // including its flag bits
   unsigned ord = 0;
 };
 

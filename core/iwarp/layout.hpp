@@ -17,7 +17,7 @@ using MutableBytes = std::span<std::byte>;
 inline constexpr std::size_t kLengthBytes = 2;
 inline constexpr std::size_t kCrcBytes = 4;
 inline constexpr std::size_t kTaggedBytes = 14;    // DDP and RDMAP header of a tagged segment
-inline constexpr std::size_t kUntaggedBytes = 18;  // of an untagged segment
+inline constexpr std::size_t kUntaggedBytes = 18;  // headers of an untagged segment
 inline constexpr std::size_t kMaxHeaderBytes = kLengthBytes + kUntaggedBytes;
 inline constexpr std::size_t kImmediateBytes = 8;  // payload of an Immediate Data message
 inline constexpr std::size_t kTerminateBytes = 4;  // part of a Terminate message that urtrs sends and reads
@@ -56,7 +56,7 @@ enum class Opcode : std::uint8_t {
   immediate = 8,
 };
 
-inline constexpr std::uint32_t kSendQueue = 0;  // for SENDs and immediates
+inline constexpr std::uint32_t kSendQueue = 0;  // queue of SENDs and immediates
 inline constexpr std::uint32_t kTerminateQueue = 2;
 inline constexpr std::uint32_t kFirstNumber = 1;  // message sequence number of the first message of a queue
 

@@ -36,7 +36,7 @@ struct Pipe {
   std::size_t wrong_at = ~std::size_t{0};  // this byte is corrupted
 
   ByteVector come(Chance& chance) {
-    if (chance.one_in(3)) return {};  // later
+    if (chance.one_in(3)) return {};  // delivers later
     std::size_t n = chance.one_in(3) ? octets.size() : std::min(octets.size(), chance.below(2000));
     n = passed >= hangs_at ? 0 : std::min(n, hangs_at - passed);
     ByteVector out(octets.begin(), octets.begin() + static_cast<std::ptrdiff_t>(n));
@@ -85,7 +85,7 @@ class End {
   [[nodiscard]] Lines seen() const { return receiver_ ? receiver_->seen : Lines{}; }
 
   TestMemory memory;
-  Lines wanted;       // as the other peer sent it
+  Lines wanted;       // expected events, from what the other peer sent
   ByteVector shadow;  // bytes that the other peer wrote into the window
 
  private:
@@ -207,7 +207,7 @@ bool is_front(const Lines& seen, const Lines& of) {
   return seen.size() <= of.size() && std::equal(seen.begin(), seen.end(), of.begin());
 }
 
-TEST(Pipes, AllArrivesOnceAndInOrder) {
+TEST(Pipes, EverythingArrivesOnceAndInOrder) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     Pair pair(seed);
@@ -224,7 +224,7 @@ TEST(Pipes, AllArrivesOnceAndInOrder) {
 }
 
 // One direction hangs: everything before the hang arrives, and the other direction is not affected.
-TEST(Pipes, AHungPipeHoldsUpOnlyItself) {
+TEST(Pipes, HungPipeDelaysOnlyItself) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);
     Pair pair(seed);
@@ -241,7 +241,7 @@ TEST(Pipes, AHungPipeHoldsUpOnlyItself) {
 }
 
 // With CRC, a corrupted byte ends its direction; everything before it is delivered.
-TEST(Pipes, ACorruptedPipeDeliversNothingWrong) {
+TEST(Pipes, CorruptedPipeDeliversNoWrongData) {
   unsigned found = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
@@ -250,7 +250,7 @@ TEST(Pipes, ACorruptedPipeDeliversNothingWrong) {
     pair.play(3'000);
     if (!pair.server.greeted() || !pair.server.agreed.crc || pair.up.passed <= pair.up.wrong_at) continue;
     Lines seen = pair.server.seen();
-    if (pair.server.receiver().stream.fault() == Fault::none) continue;  // a length that swallowed the rest
+    if (pair.server.receiver().stream.fault() == Fault::none) continue;  // a larger length swallowed the rest
     ++found;
     ASSERT_FALSE(seen.empty());
     const Fault fault = pair.server.receiver().stream.fault();

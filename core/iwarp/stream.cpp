@@ -220,7 +220,7 @@ Stream::Step Stream::staged(std::size_t n, Memory& memory) noexcept {
   if (collected_ == kLengthBytes)
     return ulpdu_of(staging_) < kTaggedBytes ? violate(Fault::bad_length) : Step::go_on;
   if (!good_crc(staging_, goal)) return violate(Fault::bad_crc);
-  // From here on it is handled as a whole FPDU: without a receive, it waits in staging_.
+  // The FPDU is handled like one that arrived whole: without a receive, it waits in staging_.
   phase_ = Phase::judge;
   return process_fpdu(staging_, memory);
 }

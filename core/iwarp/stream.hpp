@@ -26,8 +26,8 @@ class Stream {
  public:
   struct Options {
     Role role = Role::responder;
-    bool crc = false;                  // as agreed
-    bool send_with_immediate = false;  // as agreed; if off, the opcode is a plain SEND with Solicited Event
+    bool crc = false;                  // CRC was agreed
+    bool send_with_immediate = false;  // was agreed; if off, the opcode is a plain SEND with Solicited Event
     std::uint32_t max_message = 16U << 20;  // maximum payload of one message in bytes, tagged or not
     // With CRC: at least kMaxFpduBytes of the caller's memory, for FPDUs that arrive in pieces. Must outlive
     // the stream. Not used without CRC.

@@ -21,7 +21,7 @@ struct Row {
   const char* name;
   Fault fault;
   TerminateCode code;
-  ByteVector before{};  // valid bytes
+  ByteVector before{};  // valid bytes before the fault
   ByteVector wrong{};
 };
 
@@ -250,7 +250,7 @@ void check(const Row& row, bool crc, std::size_t step) {
   EXPECT_EQ(memory.bytes, bytes);
 }
 
-TEST(StreamFault, EachRowAsAWholeAndInPieces) {
+TEST(StreamFault, EachFaultInOnePieceAndInSeveral) {
   for (const auto& rows : {rows_of_lengths_and_versions(), rows_of_opcodes(), rows_of_writes(),
                            rows_of_messages(), rows_of_other_messages()})
     for (const Row& row : rows)
@@ -277,7 +277,7 @@ TEST(StreamFault, CrcOfEachByte) {
   EXPECT_EQ(terminate_code(Fault::bad_crc), (TerminateCode{2, 0, 2}));
 }
 
-TEST(StreamFault, CrcIsNotLookedAtWhenOff) {
+TEST(StreamFault, CrcIsIgnoredWhenOff) {
   TestMemory memory = memory_of_rows();
   Receiver end(memory, {.role = Role::initiator});
   ByteVector odd = immediate(1, 1);

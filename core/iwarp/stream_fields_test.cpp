@@ -31,7 +31,7 @@ struct Header {
   bool last = true;
   unsigned opcode = 0;
   std::size_t payload = 0;
-  std::uint32_t key = kKey;  // or the other content of that field
+  std::uint32_t key = kKey;  // key of a write, or the other content of that field
   std::uint64_t to = 0;
   std::uint32_t queue = 0;
   std::uint32_t number = 5;

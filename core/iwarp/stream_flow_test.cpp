@@ -37,7 +37,7 @@ class StreamFlow : public testing::TestWithParam<bool> {
 
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutCrc, StreamFlow, testing::Bool());
 
-TEST_P(StreamFlow, WithoutReceiveNothingMoreIsTaken) {
+TEST_P(StreamFlow, StopsConsumingWithoutAReceive) {
   const ByteVector one = immediate(1, 1, options.crc);
   for (const std::size_t step : {one.size() * 2, std::size_t{1}, std::size_t{7}}) {
     Receiver end(memory, options);
@@ -71,7 +71,7 @@ TEST_P(StreamFlow, FaultsDoNotWaitForReceives) {
 }
 
 // A write needs no receive.
-TEST_P(StreamFlow, WritesPassBeforeAMessageThatWaits) {
+TEST_P(StreamFlow, WritesBeforeAWaitingMessageArePlaced) {
   Receiver end(memory, options);
   end.feed(write(kBase, 64));
   EXPECT_EQ(memory.at(4096, 64), filled(64, 7));
@@ -79,7 +79,7 @@ TEST_P(StreamFlow, WritesPassBeforeAMessageThatWaits) {
   EXPECT_TRUE(end.stream.stalled());
 }
 
-TEST_P(StreamFlow, PayloadGoesStraightToItsPlace) {
+TEST_P(StreamFlow, PayloadIsPlacedDirectly) {
   Receiver end(memory, options);
   const ByteVector all = write(kBase + 8, 1000);
   end.feed_or_place(Bytes(all).first(200), 1000);
@@ -96,7 +96,7 @@ TEST_P(StreamFlow, PayloadGoesStraightToItsPlace) {
   EXPECT_EQ(memory.at(5104, 1), hex("EE"));
 }
 
-TEST_P(StreamFlow, PlacingNothingIsNothing) {
+TEST_P(StreamFlow, PlacingZeroBytesHasNoEffect) {
   Receiver end(memory, options);
   const ByteVector all = write(kBase, 100);
   end.feed(Bytes(all).first(50));
@@ -138,7 +138,7 @@ TEST_P(StreamFlow, RevokedKeyAcceptsNoFurtherByte) {
   }
 }
 
-TEST_P(StreamFlow, AnotherKeyMayDie) {
+TEST_P(StreamFlow, InvalidationOfAnotherKeyHasNoEffect) {
   Receiver end(memory, options);
   const ByteVector all = write(kBase, 1000);
   end.feed(Bytes(all).first(500));
@@ -201,7 +201,7 @@ TEST_P(StreamFlow, PaddingBelongsToItsFpdu) {
 }
 
 // While a SEND is in progress, key_died() of any key has no effect on it.
-TEST_P(StreamFlow, OnlyWritesHaveAKeyThatCanDie) {
+TEST_P(StreamFlow, KeyInvalidationAffectsOnlyWrites) {
   options.send_with_immediate = true;
   Receiver end(memory, options);
   memory.post(0, 1000);
@@ -215,7 +215,7 @@ TEST_P(StreamFlow, OnlyWritesHaveAKeyThatCanDie) {
   EXPECT_EQ(memory.resolved, 0U);
 }
 
-TEST_P(StreamFlow, AfterAFaultAllIsDropped) {
+TEST_P(StreamFlow, InputAfterAFaultIsDropped) {
   Receiver end(memory, options);
   memory.post_empty(1);
   end.stream.fail(Fault::no_receive);
@@ -231,7 +231,7 @@ TEST_P(StreamFlow, AfterAFaultAllIsDropped) {
   EXPECT_TRUE(end.stream.wants().empty());
 }
 
-TEST_P(StreamFlow, FailingDropsTheEventThatIsHeldBack) {
+TEST_P(StreamFlow, FailDropsTheHeldBackEvent) {
   options.role = Role::responder;
   Stream stream(options);
   memory.post_empty(1);
@@ -245,7 +245,7 @@ TEST_P(StreamFlow, FailingDropsTheEventThatIsHeldBack) {
   EXPECT_TRUE(events.all().empty());
 }
 
-TEST_P(StreamFlow, AFullListTakesNothing) {
+TEST_P(StreamFlow, FullEventListConsumesNothing) {
   Stream stream(options);
   memory.post_empty(2);
   std::vector<Event> list(1);

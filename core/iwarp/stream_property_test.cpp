@@ -13,7 +13,7 @@ constexpr std::uint32_t kKey = 0x01020304;
 constexpr std::uint32_t kSecond = 0x05060708;
 constexpr std::uint64_t kBase = 0x7000;
 constexpr std::size_t kWindow = 3000;
-constexpr std::size_t kReceives = 65536;  // where the receives are
+constexpr std::size_t kReceives = 65536;  // offset of the receives
 constexpr std::size_t kReceive = 700;
 constexpr std::size_t kMemory = kReceives + 64 * kReceive;
 
@@ -92,7 +92,7 @@ struct Run {
   bool crc = false;
   std::size_t capacity = 64;
   bool place = false;
-  std::vector<std::size_t> steps{~std::size_t{0}};  // used in turn
+  std::vector<std::size_t> steps{~std::size_t{0}};  // sizes of the pieces, used in turn
   std::size_t dies_at = ~std::size_t{0};            // bytes before the first key is invalidated
 
   [[nodiscard]] Ended over(const ByteVector& octets) const {
@@ -144,7 +144,7 @@ RC_GTEST_PROP(StreamLaw, PiecesMakeNoDifference, ()) {
   RC_ASSERT(single.over(octets) == wanted);
 }
 
-RC_GTEST_PROP(StreamLaw, PiecesMakeNoDifferenceWhereAKeyDies, ()) {
+RC_GTEST_PROP(StreamLaw, PiecesMakeNoDifferenceIfAKeyIsInvalidated, ()) {
   Run whole;
   whole.crc = *rc::gen::arbitrary<bool>();
   const ByteVector octets = draw_conversation(whole.crc);
@@ -155,7 +155,7 @@ RC_GTEST_PROP(StreamLaw, PiecesMakeNoDifferenceWhereAKeyDies, ()) {
 
 // Bytes are changed, removed or duplicated: the invariant holds, and only memory of a key or a receive is
 // written.
-RC_GTEST_PROP(StreamLaw, HoldsOfWrongOctetsToo, ()) {
+RC_GTEST_PROP(StreamLaw, HoldsForCorruptedBytes, ()) {
   const Run whole;
   ByteVector octets = draw_conversation(false);
   for (int left = *rc::gen::inRange(1, 4); left != 0 && !octets.empty(); --left) {
@@ -180,7 +180,7 @@ RC_GTEST_PROP(StreamLaw, HoldsOfWrongOctetsToo, ()) {
 
 // With CRC, a changed byte is detected and its FPDU has no effect: events and memory are those of the valid
 // bytes before it.
-RC_GTEST_PROP(StreamLaw, CrcFindsAChangedOctet, ()) {
+RC_GTEST_PROP(StreamLaw, CrcDetectsAChangedByte, ()) {
   Run whole;
   whole.crc = true;
   const ByteVector good = draw_conversation(true);

@@ -21,7 +21,7 @@ class StreamTest : public testing::Test {
   Stream::Options initiator;
 };
 
-TEST_F(StreamTest, ImmediateByItself) {
+TEST_F(StreamTest, ImmediateWithoutWrite) {
   Receiver end(memory, initiator);
   memory.post_empty(1);
   end.feed(hex("001A 41 48 00000000 00000000 00000001 00000000 DEADBEEF 00000000 00000000"));
@@ -118,7 +118,7 @@ TEST_F(StreamTest, MessageNumbersWrap) {
   EXPECT_EQ(end.seen, (Lines{"imm 4294967295", "imm 0", "imm 1"}));
 }
 
-TEST_F(StreamTest, ResponderMaySendBehindTheFirstFpdu) {
+TEST_F(StreamTest, ResponderMaySendAfterTheFirstFpdu) {
   Receiver end(memory);
   memory.post_empty(2);
   const ByteVector first = hex("000E C1 40 00000000 0000000000000000 00000000");
@@ -134,7 +134,7 @@ TEST_F(StreamTest, ResponderMaySendBehindTheFirstFpdu) {
   EXPECT_TRUE(Receiver(memory, initiator).stream.may_send());
 }
 
-TEST_F(StreamTest, FirstFpduIsToldBeforeWhatItSays) {
+TEST_F(StreamTest, GreetedIsReportedBeforeTheFirstMessage) {
   for (const std::size_t capacity : {1U, 2U}) {
     Receiver end(memory, {}, capacity);
     memory.post_empty(1);
@@ -143,7 +143,7 @@ TEST_F(StreamTest, FirstFpduIsToldBeforeWhatItSays) {
   }
 }
 
-TEST_F(StreamTest, BadFirstFpduGreetsNobody) {
+TEST_F(StreamTest, InvalidFirstFpduReportsNoGreeted) {
   Receiver end(memory);
   memory.post_empty(1);
   end.feed(make(Untagged{.rdmap = 0x44, .field = 1}));
@@ -151,7 +151,7 @@ TEST_F(StreamTest, BadFirstFpduGreetsNobody) {
   EXPECT_FALSE(end.stream.may_send());
 }
 
-TEST_F(StreamTest, EmptyWritesNeedNoKeyAndAreTakenInShares) {
+TEST_F(StreamTest, EmptyWritesNeedNoKeyAndAreConsumedInBatches) {
   Receiver end(memory, initiator);
   const ByteVector one = make(Tagged{.key = 0xdead, .to = ~std::uint64_t{0}});
   ByteVector many;
@@ -182,7 +182,7 @@ TEST_F(StreamTest, TerminateEndsTheStream) {
   }
 }
 
-TEST_F(StreamTest, TerminateMayComeInsideAMessage) {
+TEST_F(StreamTest, TerminateMayInterruptAMessage) {
   Receiver end(memory, initiator);
   end.feed(make(Tagged{.ddp = 0x81, .key = kKey, .to = kBase, .payload = text("ab")}));
   end.feed(make(Untagged{.rdmap = 0x47, .queue = 2, .payload = hex("00000000")}));

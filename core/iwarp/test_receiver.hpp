@@ -22,7 +22,7 @@ class TestMemory final : public Memory {
 
   struct Window {
     std::uint64_t base = 0;  // tagged offset of the first byte
-    std::size_t at = 0;      // in `bytes`
+    std::size_t at = 0;      // offset in `bytes`
     std::size_t length = 0;
     bool foreign = false;
   };

@@ -73,7 +73,7 @@ struct Room {
   std::size_t arena_bytes = 0;
   std::size_t pieces = 0;
 };
-inline constexpr std::size_t kMaxParts = 3;  // of the payload of a write
+inline constexpr std::size_t kMaxParts = 3;  // maximum parts of a write's payload
 
 constexpr std::size_t segments_of(std::size_t payload) noexcept {
   return payload <= kSegmentBytes ? 1 : (payload + kSegmentBytes - 1) / kSegmentBytes;
@@ -126,7 +126,7 @@ class Writer {
                 std::size_t offset, bool last, Bytes payload, Outgoing& out) noexcept;
 
   bool crc_;
-  std::uint32_t number_;  // of the next message
+  std::uint32_t number_;  // number of the next message
 };
 
 }  // namespace rtrs::iwarp

@@ -100,7 +100,7 @@ TEST(Writer, SegmentsOf60KiB) {
 }
 
 // Adjacent memory is one piece: three pieces for a write with immediate, one for many responses.
-TEST(Writer, PiecesThatTouchAreOne) {
+TEST(Writer, AdjacentPiecesAreMerged) {
   Out out;
   Writer writer(false);
   const ByteVector data = filled(4096, 1);
@@ -118,7 +118,7 @@ TEST(Writer, PiecesThatTouchAreOne) {
 }
 
 // Without room nothing changes: neither the list nor the next message number.
-TEST(Writer, WithoutRoomNothingHappens) {
+TEST(Writer, WithoutRoomNothingChanges) {
   const ByteVector data = filled(100, 1);
   const Bytes part = data;
   const auto each = [&part](Writer& writer, unsigned which, Outgoing& out) {

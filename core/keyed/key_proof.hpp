@@ -34,10 +34,10 @@ struct SharedKey {
 // Digest of an identity; equal only for equal names.
 [[nodiscard]] PeerIdentity digest_of(MacFunction, std::string_view identity);
 
-// Covers the start of a CON_REQ.
+// Proof of the client over the start of a CON_REQ.
 [[nodiscard]] wire::KeyProof client_proof(MacFunction, const Secret&, const wire::KeyNonce&,
                                           wire::Bytes conn_req);
-// Covers the CON_REQ and the start of its accept, in which the flag is set.
+// Proof of the server over the CON_REQ and the start of its accept, in which the flag is set.
 [[nodiscard]] wire::ServerKeyProof server_proof(MacFunction, const Secret&, const wire::KeyNonce&,
                                                 wire::Bytes conn_req, wire::Bytes conn_rsp);
 

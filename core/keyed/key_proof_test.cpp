@@ -78,7 +78,7 @@ TEST_F(GateTest, ClientWithoutProofIsAcceptedIfAllowed) {
   EXPECT_FALSE(required.challenges);
 }
 
-TEST_F(GateTest, AnOfferIsChallengedAndItsProofIsGood) {
+TEST_F(GateTest, OfferIsChallengedAndItsProofAccepted) {
   std::uint16_t attempt = 0;
   for (const Mode mode : {Mode::require, Mode::allow}) {
     const ConReq bytes = request(0, ++attempt);
@@ -95,14 +95,14 @@ TEST_F(GateTest, AnOfferIsChallengedAndItsProofIsGood) {
   }
 }
 
-TEST_F(GateTest, OneNonceIsGoodForAllConnectionsAndAttemptsOfItsPath) {
+TEST_F(GateTest, NonceIsValidForAllConnectionsAndAttemptsOfItsPath) {
   challenge(web1, request());
   for (std::uint16_t attempt = 1; attempt < 4; ++attempt)
     for (std::uint16_t cid = 0; cid < 3; ++cid)
       EXPECT_EQ(judge(proved(request(cid, attempt), web1)).refusal, Reason::none) << attempt << ' ' << cid;
 }
 
-TEST_F(GateTest, EachIdentityIsThatOfItsKey) {
+TEST_F(GateTest, IdentityIsThatOfTheKey) {
   challenge(web2, request());
   const auto verdict = judge(proved(request(), web2));
   ASSERT_NE(verdict.key, nullptr);
@@ -142,7 +142,7 @@ TEST_F(GateTest, AnotherKeyIsRefused) {
   }
 }
 
-TEST_F(GateTest, TheNonceOfAnotherAddressPathOrServerIsOfNoUse) {
+TEST_F(GateTest, NonceOfAnotherAddressPathOrServerIsRefused) {
   challenge(web1, request());
   const ConReq sent = proved(request(), web1);
   EXPECT_EQ(judge(sent, Mode::require, kHost + 1).refusal, Reason::key_refused);
@@ -180,7 +180,7 @@ TEST_F(GateTest, NonceExpires) {
   EXPECT_EQ(gate.seen(), 0U);
 }
 
-TEST_F(GateTest, AClientUsesANonceForLessThanTheServerTakesIt) {
+TEST_F(GateTest, ClientStopsUsingANonceBeforeItExpires) {
   now = seconds(1009) + seconds(1) - 1;  // the end of an epoch
   challenge(web1, request());
   now += Prover::kNonceUse - 1;
@@ -205,7 +205,7 @@ TEST_F(GateTest, EachChangedBitInvalidatesTheProof) {
   EXPECT_EQ(judge(good).refusal, Reason::none);
 }
 
-TEST_F(GateTest, ServerThatHasNoRoomForMoreProofsEndsAllNoncesAndForgetsNone) {
+TEST_F(GateTest, FullProofListInvalidatesAllNonces) {
   challenge(web1, request());
   const wire::KeyNonce old = *web1.nonce_for(now, request());
   const auto under = [&](const wire::KeyNonce& nonce, std::uint16_t attempt) {
@@ -229,7 +229,7 @@ TEST_F(GateTest, ServerThatHasNoRoomForMoreProofsEndsAllNoncesAndForgetsNone) {
 }
 
 // A proof is remembered until its nonce expires, whatever the epoch.
-TEST_F(GateTest, AProofIsNotGoodAgainAtTheEndOfItsNonce) {
+TEST_F(GateTest, ProofIsNotAcceptedAgainAtTheEndOfItsNonce) {
   challenge(web1, request());
   const ConReq at_once = proved(request(), web1);
   EXPECT_EQ(judge(at_once).refusal, Reason::none);
@@ -267,7 +267,7 @@ TEST_F(GateTest, KeysWithTheSameHintAreDistinguished) {
 }
 
 // The server answers with the nonce of the proof, which may be older than the nonce that it issues now.
-TEST_F(GateTest, AnOldNonceIsThatOfTheServersProof) {
+TEST_F(GateTest, ServerUsesTheNonceOfTheClientsProof) {
   challenge(web1, request());
   now += seconds(14);
   const wire::KeyNonce* const nonce = web1.nonce_for(now, request());
@@ -277,7 +277,7 @@ TEST_F(GateTest, AnOldNonceIsThatOfTheServersProof) {
   EXPECT_EQ(verdict.nonce, *nonce);
 }
 
-TEST_F(GateTest, ANewNonceTakesThePlaceOfTheOldOneOfItsPathAlone) {
+TEST_F(GateTest, NewNonceReplacesOnlyTheOldOneOfItsPath) {
   web1.remember(now, request(), {std::byte{1}});
   web1.remember(now, request(0, 1, 2), {std::byte{2}});
   web1.remember(now, request(), {std::byte{3}});
@@ -333,7 +333,7 @@ TEST_F(GateTest, UnknownClientLeavesNoState) {
   EXPECT_EQ(gate.seen(), 0U);
 }
 
-TEST_F(GateTest, AClientTakesAServerThatHasTheKeyAlone) {
+TEST_F(GateTest, ClientAcceptsOnlyAServerWithItsKey) {
   challenge(web1, request());
   const ConReq sent = proved(request(), web1);
   const auto verdict = judge(sent);
@@ -358,7 +358,7 @@ TEST_F(GateTest, AClientTakesAServerThatHasTheKeyAlone) {
   }
 }
 
-TEST(SameBytes, SaysWhetherAllAre) {
+TEST(SameBytes, IsTrueOnlyIfAllBytesAreEqual) {
   std::array<std::byte, 32> one{};
   std::array<std::byte, 32> other{};
   EXPECT_TRUE(same_bytes(one, other));

@@ -56,7 +56,7 @@ class KeyedFabric final : public ForwardingFabric {
   struct Asked {
     ConKey key{};
     ConReq request{};
-    std::shared_ptr<Prover> prover;       // with the key used for this request
+    std::shared_ptr<Prover> prover;       // holds the key used for this request
     std::optional<wire::KeyNonce> nonce;  // nonce of the proof in the request, if any
   };
   // A connect request of a peer.

@@ -112,7 +112,7 @@ FabricEvent told(const SharedKey& key, const wire::KeyNonce& nonce, bool knows, 
   return out.back();
 }
 
-TEST(KeyedFabricMemory, WhatCannotBeShownIsNoConnection) {
+TEST(KeyedFabricMemory, AcceptThatCannotBeCopiedFailsTheConnection) {
   const SharedKey key{"web1", {}};
   const wire::KeyNonce nonce{std::byte{7}};
   const ConKey con{0, 0, 1};

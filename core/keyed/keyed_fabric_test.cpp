@@ -102,7 +102,7 @@ struct KeyedFabricTest : ::testing::Test {
   Message seen_by_server;
 };
 
-TEST_F(KeyedFabricTest, AClientThatIsChallengedComesInWithItsProof) {
+TEST_F(KeyedFabricTest, ChallengedClientIsAcceptedWithItsProof) {
   challenge({0, 0, 1});
   const auto request = asked(connect({0, 0, 2}, con_req(0, 2)), 5);
   EXPECT_EQ(request.refusal, Reason::none);
@@ -119,7 +119,7 @@ TEST_F(KeyedFabricTest, AClientThatIsChallengedComesInWithItsProof) {
   EXPECT_EQ(Message(request.private_data.begin(), request.private_data.end()).size(), con_req(0, 2).size());
 }
 
-TEST_F(KeyedFabricTest, UsersSeeMessagesAsWithoutKeys) {
+TEST_F(KeyedFabricTest, UsersSeeTheMessagesWithoutProofs) {
   const auto request = asked(connect({0, 0, 1}, con_req()));
   EXPECT_EQ(Message(request.private_data.begin(), request.private_data.end()), con_req());
   const Message reject = rejected(wire::linux_errno::kEacces);
@@ -129,7 +129,7 @@ TEST_F(KeyedFabricTest, UsersSeeMessagesAsWithoutKeys) {
   EXPECT_EQ(Message(data.begin(), data.end()), con_rsp(wire::linux_errno::kEacces));
 }
 
-TEST_F(KeyedFabricTest, AServerThatAsksAgainUnderTheSameNonceRefusesTheKey) {
+TEST_F(KeyedFabricTest, ReplacedKeyIsRefusedWithAReason) {
   server.replace_keys({key_of(2)}, Mode::require);
   challenge({0, 0, 1});
   const auto request = asked(connect({0, 0, 2}, con_req(0, 2)), 2);
@@ -142,7 +142,7 @@ TEST_F(KeyedFabricTest, AServerThatAsksAgainUnderTheSameNonceRefusesTheKey) {
 }
 
 // Keys of both sides are replaced while the client runs.
-TEST_F(KeyedFabricTest, ARenewedKeyIsUsedFromTheNextRequestOn) {
+TEST_F(KeyedFabricTest, RenewedKeyIsUsedFromTheNextRequest) {
   std::shared_ptr<const SharedKey> renewed;
   client.prove(toy_mac, key_of(1), [&] { return std::exchange(renewed, nullptr); });
   challenge({0, 0, 1});
@@ -157,7 +157,7 @@ TEST_F(KeyedFabricTest, ARenewedKeyIsUsedFromTheNextRequestOn) {
 }
 
 // A response is checked with the key that its request was made with.
-TEST_F(KeyedFabricTest, ARenewedKeyDoesNotRefuseTheAnswerToARequestBeforeIt) {
+TEST_F(KeyedFabricTest, ResponseIsCheckedWithTheKeyOfItsRequest) {
   std::shared_ptr<const SharedKey> renewed;
   client.prove(toy_mac, key_of(1), [&] { return std::exchange(renewed, nullptr); });
   challenge({0, 0, 1});
@@ -168,14 +168,14 @@ TEST_F(KeyedFabricTest, ARenewedKeyDoesNotRefuseTheAnswerToARequestBeforeIt) {
   EXPECT_TRUE(std::holds_alternative<event::Connected>(answered(event::Connected{{0, 0, 2}, answer}).at(0)));
 }
 
-TEST_F(KeyedFabricTest, AClientWithoutAKeyIsRefusedWithoutAChallenge) {
+TEST_F(KeyedFabricTest, ClientWithoutAKeyIsRefusedWithoutAChallenge) {
   const auto request = asked(con_req());
   EXPECT_EQ(request.refusal, Reason::key_refused);
   EXPECT_EQ(server.refusal_of_request(1), "it offers no key");
   EXPECT_EQ(rejected(wire::linux_errno::kEacces), con_rsp(wire::linux_errno::kEacces));
 }
 
-TEST_F(KeyedFabricTest, AClientWithoutAKeyComesInWhereItIsAllowed) {
+TEST_F(KeyedFabricTest, ClientWithoutAKeyIsAcceptedIfAllowed) {
   server.replace_keys({key_of(1)}, Mode::allow);
   const auto request = asked(con_req());
   EXPECT_EQ(request.refusal, Reason::none);
@@ -197,7 +197,7 @@ TEST_F(KeyedFabricTest, ServerWithoutProofIsRejectedAndItsDataIgnored) {
   EXPECT_EQ(answered(event::ConnectionClosed{key}).size(), 1U);
 }
 
-TEST_F(KeyedFabricTest, AServerThatTakesAnyProofIsRefused) {
+TEST_F(KeyedFabricTest, ServerThatAcceptsWithoutAProofIsRejected) {
   // The server accepts the first request, which has no proof, and invents its own proof.
   const ConKey key{0, 0, 1};
   connect(key, con_req());
@@ -207,7 +207,7 @@ TEST_F(KeyedFabricTest, AServerThatTakesAnyProofIsRefused) {
   EXPECT_EQ(std::get<event::ConnectFailed>(events.at(0)).reason, Reason::key_refused);
 }
 
-TEST_F(KeyedFabricTest, ACutOrEmptyAnswerIsNoProofAndNoChallenge) {
+TEST_F(KeyedFabricTest, TruncatedResponseIsNeitherProofNorChallenge) {
   challenge({0, 0, 1});
   const auto request = asked(connect({0, 0, 2}, con_req(0, 2)), 5);
   ASSERT_EQ(request.refusal, Reason::none);
@@ -229,7 +229,7 @@ TEST_F(KeyedFabricTest, ACutOrEmptyAnswerIsNoProofAndNoChallenge) {
   }
 }
 
-TEST_F(KeyedFabricTest, AProofOfAnotherConnectionIsOfNoUse) {
+TEST_F(KeyedFabricTest, ServerProofOfAnotherConnectionIsRefused) {
   challenge({0, 0, 1});
   ASSERT_EQ(asked(connect({0, 0, 2}, con_req(0, 2)), 5).refusal, Reason::none);
   const Message of_first = accepted(5);
@@ -247,7 +247,7 @@ TEST_F(KeyedFabricTest, ReplayedRequestIsRejected) {
   EXPECT_EQ(server.identity_of_request(6), "of the fabric");
 }
 
-TEST_F(KeyedFabricTest, WhatTheServerRefusesForAnotherReasonIsNoChallenge) {
+TEST_F(KeyedFabricTest, RejectForAnotherReasonIsNoChallenge) {
   challenge({0, 0, 1});
   ASSERT_EQ(asked(connect({0, 0, 2}, con_req(0, 2)), 5).refusal, Reason::none);
   const Message reject = rejected(wire::linux_errno::kEbusy, 5);
@@ -274,7 +274,7 @@ TEST_F(KeyedFabricTest, ReplacedKeysApplyToLaterConnections) {
 }
 
 // The fabric reuses request numbers.
-TEST_F(KeyedFabricTest, AnAnswerBelongsToTheLastRequestOfItsNumber) {
+TEST_F(KeyedFabricTest, AnswerBelongsToTheLastRequestWithItsNumber) {
   challenge({0, 0, 1});
   ASSERT_EQ(asked(connect({0, 0, 2}, con_req(0, 2)), 5).refusal, Reason::none);
   accepted(5);
@@ -284,7 +284,7 @@ TEST_F(KeyedFabricTest, AnAnswerBelongsToTheLastRequestOfItsNumber) {
   EXPECT_TRUE(std::holds_alternative<event::Connected>(events.at(0)));
 }
 
-TEST_F(KeyedFabricTest, AConnectionThatEndsUnansweredIsForgotten) {
+TEST_F(KeyedFabricTest, ClosedConnectionIsForgotten) {
   challenge({0, 0, 1});
   const ConKey key{0, 0, 2};
   ASSERT_EQ(asked(connect(key, con_req(0, 2)), 5).refusal, Reason::none);
@@ -299,7 +299,7 @@ TEST_F(KeyedFabricTest, AConnectionThatEndsUnansweredIsForgotten) {
 
 // The request already had the requested proof, so another challenge with the same nonce means that the key is
 // rejected.
-TEST_F(KeyedFabricTest, AChallengeWithTheNonceOfTheProofRefusesTheKey) {
+TEST_F(KeyedFabricTest, SecondChallengeWithTheSameNonceRefusesTheKey) {
   challenge({0, 0, 1});
   server.replace_keys({key_of(2)}, Mode::require);
   ASSERT_EQ(asked(connect({0, 0, 2}, con_req(0, 2)), 5).refusal, Reason::key_refused);

@@ -140,7 +140,7 @@ struct Accept {
   std::uint32_t flags;  // flags of the CON_RSP
   RTRS_FIELDS(key, request, flags)
 };
-// `peer_errno` is positive. The request's key is not used.
+// `peer_errno` is positive. The connection key of the request is never used.
 struct Reject {
   std::uint32_t request;
   Reason reason;
@@ -182,7 +182,7 @@ struct SendFenceRsp {
 };
 // Zero-length write without immediate, always signalled. The write consumes no receive of the peer, changes
 // no memory and needs no key (InfiniBand specification C9-88), so that every peer accepts it, including the
-// kernel. Its completion proves that the connection delivers (Capabilities::done_means_delivered).
+// kernel. The completion proves that the connection delivers (Capabilities::done_means_delivered).
 struct ProbeDelivery {
   ConKey key;
   std::uint64_t cookie;
@@ -192,9 +192,9 @@ enum class PathState : std::uint8_t {
   absent,      // no such path
   connecting,  // connections and INFO exchange in progress
   connected,
-  draining,  // lost: waiting until none of its work requests is outstanding
+  draining,  // lost: waiting until no work request is outstanding
   waiting,   // client: waiting for the next attempt
-  closing,   // for good: draining
+  closing,   // draining, without a later reconnect
   closed,    // client: listed, but not trying to connect
 };
 const char* to_string(PathState) noexcept;

@@ -20,7 +20,7 @@ class ClientAddressesTest : public ClientSessionFixture {
   }
 };
 
-TEST_F(ClientAddressesTest, ARefusedAddressIsFollowedByTheNextAtOnce) {
+TEST_F(ClientAddressesTest, RefusedAddressIsFollowedByTheNextAtOnce) {
   add_path(0);
   EXPECT_EQ(address(), 0U);
   find(3);
@@ -35,7 +35,7 @@ TEST_F(ClientAddressesTest, ARefusedAddressIsFollowedByTheNextAtOnce) {
   EXPECT_EQ(session.path(0).address(), 2U);
 }
 
-TEST_F(ClientAddressesTest, AfterTheLastAddressThereIsADelay) {
+TEST_F(ClientAddressesTest, DelayFollowsTheLastAddress) {
   add_path(0);
   for (int round = 1; round < 4; ++round) {
     for (int i = 0; i < 2; ++i) {
@@ -51,7 +51,7 @@ TEST_F(ClientAddressesTest, AfterTheLastAddressThereIsADelay) {
   }
 }
 
-TEST_F(ClientAddressesTest, ASilentAddressIsLeftAfterAShortTime) {
+TEST_F(ClientAddressesTest, SilentAddressTimesOutEarly) {
   add_path(0);
   find(2);
   EXPECT_EQ(session.next_deadline(), now + kAddressTimeout);
@@ -62,7 +62,7 @@ TEST_F(ClientAddressesTest, ASilentAddressIsLeftAfterAShortTime) {
 }
 
 // A server that is slower than the first time limit is reached in a later round.
-TEST_F(ClientAddressesTest, TheTimeOfAnAddressDoublesWithEachRound) {
+TEST_F(ClientAddressesTest, AddressTimeoutDoublesWithEachRound) {
   add_path(0);
   for (const Nanos time : {seconds(2), seconds(4), seconds(8), seconds(16), seconds(30), seconds(30)}) {
     for (int i = 0; i < 2; ++i) {
@@ -75,7 +75,7 @@ TEST_F(ClientAddressesTest, TheTimeOfAnAddressDoublesWithEachRound) {
   }
 }
 
-TEST_F(ClientAddressesTest, WithoutOtherAddressesTheTimeIsThatOfTheConfiguration) {
+TEST_F(ClientAddressesTest, SingleAddressUsesConnectTimeout) {
   add_path(0);
   find(1);
   EXPECT_EQ(session.next_deadline(), now + session.config().connect_timeout);
@@ -93,7 +93,7 @@ TEST_F(ClientAddressesTest, OnlyTheFirstConnectionHasTheShortTimeout) {
 }
 
 // The first address drops large packets, so the path connects at the other address.
-TEST_F(ClientAddressesTest, AnAddressThatFailsLaterIsLeftToo) {
+TEST_F(ClientAddressesTest, InfoTimeoutSelectsTheNextAddress) {
   add_path(0);
   find(2);
   feed(accepted(key(0, 0)));
@@ -105,7 +105,7 @@ TEST_F(ClientAddressesTest, AnAddressThatFailsLaterIsLeftToo) {
 }
 
 // Another address of the name may lead to another server, which does not know the holder of the session name.
-TEST_F(ClientAddressesTest, AnAddressThatRefusesTheSessionNameIsLeft) {
+TEST_F(ClientAddressesTest, NameRefusalSelectsTheNextAddress) {
   add_path(0);
   find(2);
   feed(accepted(key(0, 0)));
@@ -115,7 +115,7 @@ TEST_F(ClientAddressesTest, AnAddressThatRefusesTheSessionNameIsLeft) {
   EXPECT_EQ(address(), 1U);
 }
 
-TEST_F(ClientAddressesTest, ALostPathBeginsWithTheAddressThatWasGoodAndMayComeBackOnAnother) {
+TEST_F(ClientAddressesTest, ReconnectStartsWithTheLastGoodAddress) {
   add_path(0);
   find(2);
   fail(Reason::connect_refused);
@@ -133,7 +133,7 @@ TEST_F(ClientAddressesTest, ALostPathBeginsWithTheAddressThatWasGoodAndMayComeBa
   bring_up(0);
 }
 
-TEST_F(ClientAddressesTest, ABusyServerIsAskedAgainAtTheSameAddress) {
+TEST_F(ClientAddressesTest, BusyServerIsRetriedAtTheSameAddress) {
   add_path(0);
   find(2);
   fail(Reason::rejected, wire::linux_errno::kEbusy);
@@ -143,7 +143,7 @@ TEST_F(ClientAddressesTest, ABusyServerIsAskedAgainAtTheSameAddress) {
 }
 
 // The other address failed before the server was busy, and may work by now.
-TEST_F(ClientAddressesTest, AfterABusyServerEveryAddressIsTriedAgainBeforeADelay) {
+TEST_F(ClientAddressesTest, BusyServerStartsANewRoundOfAddresses) {
   add_path(0);
   find(2);
   fail(Reason::connect_refused);
@@ -159,7 +159,7 @@ TEST_F(ClientAddressesTest, AfterABusyServerEveryAddressIsTriedAgainBeforeADelay
   EXPECT_EQ(session.path(0).state(), PathState::waiting);
 }
 
-TEST_F(ClientAddressesTest, AfterALostSessionEveryAddressIsTriedAgainBeforeADelay) {
+TEST_F(ClientAddressesTest, LostSessionStartsANewRoundOfAddresses) {
   open(1);
   add_path(1);
   find(2, 1);
@@ -179,7 +179,7 @@ TEST_F(ClientAddressesTest, AfterALostSessionEveryAddressIsTriedAgainBeforeADela
   EXPECT_EQ(session.path(1).address(), 0U);
 }
 
-TEST_F(ClientAddressesTest, AChallengeIsAnsweredAtTheSameAddress) {
+TEST_F(ClientAddressesTest, ChallengeIsAnsweredAtTheSameAddress) {
   add_path(0);
   find(2);
   fail(Reason::challenged, wire::linux_errno::kEacces);
@@ -197,7 +197,7 @@ TEST_F(ClientAddressesTest, RejectionIsFollowedByTheDelay) {
 }
 
 // The next attempt creates the session at the server that has lost it.
-TEST_F(ClientAddressesTest, AServerThatLostTheSessionIsAskedAgainAtTheSameAddress) {
+TEST_F(ClientAddressesTest, ServerThatLostTheSessionIsRetriedAtTheSameAddress) {
   open(1);
   add_path(1);
   find(2, 1);
@@ -207,7 +207,7 @@ TEST_F(ClientAddressesTest, AServerThatLostTheSessionIsAskedAgainAtTheSameAddres
   EXPECT_EQ(session.path(1).address(), 0U);
 }
 
-TEST_F(ClientAddressesTest, AServerThatDoesNotHaveTheLivingSessionIsLeft) {
+TEST_F(ClientAddressesTest, ServerWithoutTheLivingSessionIsLeft) {
   open(1);
   add_path(1);
   find(2, 1);
@@ -217,14 +217,14 @@ TEST_F(ClientAddressesTest, AServerThatDoesNotHaveTheLivingSessionIsLeft) {
   EXPECT_EQ(session.path(1).address(), 1U);
 }
 
-TEST_F(ClientAddressesTest, AShortageOfThisHostIsTheSameForAllAddresses) {
+TEST_F(ClientAddressesTest, LocalShortageTriesNoOtherAddress) {
   add_path(0);
   find(2);
   fail(Reason::no_resources);
   EXPECT_EQ(session.path(0).state(), PathState::waiting);
 }
 
-TEST_F(ClientAddressesTest, ANameThatLosesItsOtherAddressesHasOneAttemptARound) {
+TEST_F(ClientAddressesTest, NameReducedToOneAddressGetsOneAttemptPerRound) {
   add_path(0);
   find(2);
   fail(Reason::connect_refused);
@@ -235,7 +235,7 @@ TEST_F(ClientAddressesTest, ANameThatLosesItsOtherAddressesHasOneAttemptARound) 
   EXPECT_EQ(session.path(0).state(), PathState::waiting);
 }
 
-TEST_F(ClientAddressesTest, TheLimitOfAttemptsCountsRounds) {
+TEST_F(ClientAddressesTest, AttemptLimitCountsRounds) {
   feed(AttemptsChanged{now, 1});
   add_path(0);
   find(2);
@@ -246,7 +246,7 @@ TEST_F(ClientAddressesTest, TheLimitOfAttemptsCountsRounds) {
   EXPECT_EQ(session.path(0).state(), PathState::closed);
 }
 
-TEST_F(ClientAddressesTest, APathThatIsToEndTriesNoOtherAddress) {
+TEST_F(ClientAddressesTest, DisconnectedPathTriesNoOtherAddress) {
   add_path(0);
   find(2);
   feed(PathDisconnectRequested{now, 0});
@@ -264,7 +264,7 @@ TEST_F(ClientAddressesTest, EventsOfAnOldAttemptAreIgnored) {
   EXPECT_EQ(session.path(0).state(), PathState::waiting);
 }
 
-TEST_F(ClientAddressesTest, ANameWithOneAddressLeavesTheStateAsItIs) {
+TEST_F(ClientAddressesTest, SingleAddressLeavesTheStateUnchanged) {
   ClientSession other(session.config());
   add_path(0);
   ClientActions out;

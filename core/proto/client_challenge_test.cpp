@@ -14,7 +14,7 @@ class ClientChallengeTest : public ClientSessionFixture {
   }
 };
 
-TEST_F(ClientChallengeTest, TheAnswerIsANewAttemptAtOnce) {
+TEST_F(ClientChallengeTest, ChallengeStartsANewAttemptAtOnce) {
   add_path(0);
   const Connect first = only<Connect>();
   challenge(0);
@@ -56,7 +56,7 @@ TEST_F(ClientChallengeTest, ChallengeOfALaterConnectionRestartsTheAttempt) {
   EXPECT_EQ(session.path(0).reason(), Reason::key_refused);
 }
 
-TEST_F(ClientChallengeTest, APathThatIsToEndDoesNotAnswer) {
+TEST_F(ClientChallengeTest, DisconnectedPathDoesNotAnswer) {
   add_path(0);
   challenge(0);
   feed(PathDisconnectRequested{now, 0});
@@ -65,7 +65,7 @@ TEST_F(ClientChallengeTest, APathThatIsToEndDoesNotAnswer) {
   EXPECT_TRUE(asked<Connect>().empty());
 }
 
-TEST_F(ClientChallengeTest, ALaterAttemptMayBeChallengedToo) {
+TEST_F(ClientChallengeTest, LaterAttemptMayBeChallengedAgain) {
   open(1);
   lose(0);
   drain(0);
@@ -78,7 +78,7 @@ TEST_F(ClientChallengeTest, ALaterAttemptMayBeChallengedToo) {
 }
 
 // The path remains the one that may create the session while its first connection drains.
-TEST_F(ClientChallengeTest, TheLeaderStaysTheLeader) {
+TEST_F(ClientChallengeTest, ChallengedPathKeepsTheLead) {
   add_path(0);
   add_path(1);
   ASSERT_TRUE(session.path(1).held_back());
@@ -91,7 +91,7 @@ TEST_F(ClientChallengeTest, TheLeaderStaysTheLeader) {
 }
 
 // The head start has expired and both paths try to create the session, so neither waits for the other.
-TEST_F(ClientChallengeTest, AnAnswerWaitsForNobodysTurn) {
+TEST_F(ClientChallengeTest, AnswerDoesNotWaitForOtherPaths) {
   add_path(0);
   add_path(1);
   pass(session.config().lead_head_start);
@@ -102,7 +102,7 @@ TEST_F(ClientChallengeTest, AnAnswerWaitsForNobodysTurn) {
 }
 
 // Another path created the session while the challenged path drained, so the challenged path joins it.
-TEST_F(ClientChallengeTest, AnAnswerJoinsTheSessionThatCameMeanwhile) {
+TEST_F(ClientChallengeTest, AnswerJoinsASessionCreatedMeanwhile) {
   add_path(0);
   add_path(1);
   pass(session.config().lead_head_start);
@@ -123,7 +123,7 @@ class ClientFewAttemptsTest : public ClientChallengeTest {
   ClientFewAttemptsTest() : ClientChallengeTest(config()) {}
 };
 
-TEST_F(ClientFewAttemptsTest, AChallengeUsesUpNone) {
+TEST_F(ClientFewAttemptsTest, ChallengeDoesNotCountAsAnAttempt) {
   add_path(0);
   EXPECT_EQ(session.path(0).attempts(), 1U);
   challenge(0);

@@ -34,7 +34,7 @@ class ClientDeliveryProbeTest : public ClientSessionFixture {
   }
 };
 
-TEST_F(ClientDeliveryProbeTest, ARequestThatIsNotDeliveredEndsThePathWithinTheDeadPeerBound) {
+TEST_F(ClientDeliveryProbeTest, UndeliveredRequestClosesThePathWithinTheDeadPeerTime) {
   open(1);
   const Nanos since = now;
   submit();
@@ -43,7 +43,7 @@ TEST_F(ClientDeliveryProbeTest, ARequestThatIsNotDeliveredEndsThePathWithinTheDe
   while (session.path(0).connected() && now - since < seconds(60)) {
     for (const ProbeDelivery& probe : tick()) {
       EXPECT_EQ(probe.key, request.key);
-      EXPECT_NE(probe.cookie, 0U) << "it is for its completion";
+      EXPECT_NE(probe.cookie, 0U) << "signalled: the completion is the reply";
       ++sent;
     }
   }
@@ -53,7 +53,7 @@ TEST_F(ClientDeliveryProbeTest, ARequestThatIsNotDeliveredEndsThePathWithinTheDe
   EXPECT_LE(now - since, (heartbeat().missed_max + 2) * heartbeat().interval);
 }
 
-TEST_F(ClientDeliveryProbeTest, AServerThatTakesLongKeepsThePathWhileProbesComplete) {
+TEST_F(ClientDeliveryProbeTest, SlowServerKeepsThePathWhileProbesComplete) {
   open(1);
   submit();
   const PostRequest request = only<PostRequest>();
@@ -68,7 +68,7 @@ TEST_F(ClientDeliveryProbeTest, AServerThatTakesLongKeepsThePathWhileProbesCompl
   EXPECT_TRUE(tick().empty()) << "nothing is outstanding";
 }
 
-TEST_F(ClientDeliveryProbeTest, NothingIsPostedToAServerThatKnowsTheProbe) {
+TEST_F(ClientDeliveryProbeTest, ServerWithTheProbeExtensionGetsNoProbeDelivery) {
   flags = wire::kConnRspProbe;
   open(1);
   submit();
@@ -76,7 +76,7 @@ TEST_F(ClientDeliveryProbeTest, NothingIsPostedToAServerThatKnowsTheProbe) {
 }
 
 // Other connections keep the heartbeat of the path alive.
-TEST_F(ClientDeliveryProbeTest, AnAdministrativeRequestThatIsNotDeliveredEndsThePathUnderTrafficOnOthers) {
+TEST_F(ClientDeliveryProbeTest, UndeliveredServiceRequestClosesThePathDespiteOtherTraffic) {
   open(1);
   feed(Submitted{now, session.next_permit(), Direction::write, true, false, 0, 512, 32});
   ASSERT_EQ(only<PostRequest>().key.con, 0);

@@ -22,7 +22,7 @@ bool has_side_effects(const Permit& permit) noexcept {
   return permit.direction == Direction::write || permit.service;
 }
 
-// A deadline that expires at once would make the client resend the fence in an endless loop.
+// Never expires at once, because the client would then resend the fence in an endless loop.
 Nanos fence_deadline(Nanos now, const ClientConfig& config) noexcept {
   return later(now, std::max(config.fence_timeout, kMinFenceTimeout));
 }
@@ -36,7 +36,7 @@ void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
   for (std::uint16_t id = 0; id < permits_.depth(); ++id) {
     Permit& permit = permits_[id];
     if (permit.state != Permit::State::in_flight || permit.path != index) continue;
-    // An overdue request fails instead of being resent, because it would wait for the same storage again.
+    // An overdue request fails instead of being resent, because a resent one would wait for the same storage.
     permit.first_sent.bounds = longest_life() != kNever;
     permit.overdue = overdue_at(permit) <= now;
     permit.overdue = permit.overdue || exceeds_longest_life(permit, now);
@@ -121,8 +121,8 @@ void ClientSession::on(const FenceAnswered& in, ClientActions& out) noexcept {
     if (in.peer_errno == 0 || config_.fence_failed == UnfencedReplay::replay) {
       release_requests(index, in.peer_errno == 0, in.now);
     } else {
-      // Repeated after the deadline of the response, not at once, so that a server that refuses is not
-      // flooded.
+      // The fence is requested again after its deadline, not at once, so that a server that refuses fences is
+      // not flooded.
       fence.asked_over = ConKey{};
     }
   }
@@ -252,8 +252,7 @@ void ClientSession::fence_deadlines(Nanos now) noexcept {
   for (unsigned index = 0; index < paths_.size(); ++index) {
     Fence& fence = fences_[index];
     if (fence.state == Fence::State::idle || fence.deadline > now) continue;
-    // A removed path never reconnects. If no connected path supports the fence either, there will never be a
-    // proof.
+    // A removed path never reconnects. If no connected path supports the fence either, proof is impossible.
     const bool hopeless = paths_[index].state() == PathState::absent && nobody_to_ask();
     // Without a connected path the requests could not be resent, and releasing them would restart their wait
     // for a path.

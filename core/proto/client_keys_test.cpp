@@ -6,7 +6,7 @@ namespace {
 
 class ClientKeysTest : public ClientSessionFixture {};
 
-TEST_F(ClientKeysTest, InvalidationThatWasClaimedButDidNotHappenClosesThePath) {  // L23
+TEST_F(ClientKeysTest, ClaimedButMissingInvalidationClosesThePath) {  // L23
   flags = 0;
   open(1);
   const std::uint16_t permit = session.next_permit();
@@ -42,7 +42,7 @@ TEST_F(ClientKeysTest, FreshKeyIsStoredBeforeThePermitIsFree) {
   EXPECT_EQ(only<StoreKey>().rkey, 0x77U);
 }
 
-TEST_F(ClientKeysTest, TheAnswerOfAReadMayLeaveTheKeyWhereThatWasAgreed) {
+TEST_F(ClientKeysTest, ReadResponseMayKeepTheKeyIfAgreed) {
   struct Case {
     std::uint32_t flags;
     Direction direction;

@@ -62,10 +62,11 @@ void ClientSession::start_path(unsigned index, Nanos now, ClientActions& out) no
   report(index, 0, out);
 }
 
-// A path connected while other paths were trying to create the session or waiting to retry. The other paths
-// now join the existing session, because a path that leads to a wrong server must not keep a session of its
-// own there. If no path was connected and this path never was before, this also applies to all other paths:
-// they may lead to a different server.
+// A path connected. Attempts of other paths that would create a session are aborted and then join the
+// existing session, because a path that leads to a wrong server must not keep a session of its own there.
+// Aborts attempts of paths that were never connected in the session. If the connected path is the only one
+// and is new (new_home_), also aborts attempts of formerly connected paths: they may lead to a different
+// server.
 void ClientSession::give_way(Nanos now, ClientActions& out) noexcept {
   for (unsigned index = 0; index < paths_.size() && connected_ > 0; ++index) {
     ClientPath& path = paths_[index];
@@ -77,7 +78,7 @@ void ClientSession::give_way(Nanos now, ClientActions& out) noexcept {
   giving_way_ = new_home_ = false;
 }
 
-// As give_way(), for paths with no attempt in progress.
+// Like give_way(), for paths with no attempt in progress.
 void ClientSession::join_next() noexcept {
   for (ClientPath& path : paths_)
     if (path.state() != PathState::connecting && !path.connected() && (new_home_ || path.leads()))

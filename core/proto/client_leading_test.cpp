@@ -21,7 +21,7 @@ class ClientLeadingTest : public ClientSessionFixture {
     lose(0);
     drain(0);
   }
-  // As lose_only_connected_path(). Then path 0 gets no response and path 1 is rejected with "unknown
+  // Like lose_only_connected_path(). Then path 0 gets no response and path 1 is rejected with "unknown
   // session", until path 1 may create the session.
   void recreate_session_over_path_1() {
     lose_only_connected_path();
@@ -38,7 +38,7 @@ class ClientLeadingTest : public ClientSessionFixture {
   }
 };
 
-TEST_F(ClientLeadingTest, TheNextPathLeadsWhenTheHeadStartIsOver) {
+TEST_F(ClientLeadingTest, NextPathLeadsAfterTheHeadStart) {
   add_path(0);
   add_path(1);
   add_path(2);
@@ -56,7 +56,7 @@ TEST_F(ClientLeadingTest, TheNextPathLeadsWhenTheHeadStartIsOver) {
   EXPECT_TRUE(session.opened());
 }
 
-TEST_F(ClientLeadingTest, APathAskedForAgainBeforeItEndedWaitsWhileAnotherLeads) {
+TEST_F(ClientLeadingTest, PathReconnectedWhileClosingWaitsForTheLeadingPath) {
   add_path(0);
   add_path(1);
   pass(head_start());
@@ -68,7 +68,7 @@ TEST_F(ClientLeadingTest, APathAskedForAgainBeforeItEndedWaitsWhileAnotherLeads)
   EXPECT_EQ(session.path(0).state(), PathState::waiting);
 }
 
-TEST(ClientLeading, WithoutAHeadStartOnePathAtATime) {
+TEST(ClientLeading, InfiniteHeadStartAllowsOnePathAtATime) {
   ClientConfig config = small_config();
   config.lead_head_start = kNever;
   ClientSession session(config);
@@ -79,7 +79,7 @@ TEST(ClientLeading, WithoutAHeadStartOnePathAtATime) {
   EXPECT_EQ(session.path(1).state(), PathState::waiting);
 }
 
-TEST_F(ClientLeadingTest, TheOthersJoinTheSessionOfThePathThatIsUpFirst) {
+TEST_F(ClientLeadingTest, OtherPathsJoinTheSessionOfTheFirstConnectedPath) {
   add_path(0);
   add_path(1);
   pass(head_start());
@@ -95,7 +95,7 @@ TEST_F(ClientLeadingTest, TheOthersJoinTheSessionOfThePathThatIsUpFirst) {
   EXPECT_EQ(session.connected_paths(), 2U);
 }
 
-TEST_F(ClientLeadingTest, ServersOfDifferentDepthDoNotMixBeforeTheSessionIsOpen) {
+TEST_F(ClientLeadingTest, DifferentDepthIsRejectedBeforeTheSessionIsOpen) {
   add_path(0);
   add_path(1);
   pass(head_start());
@@ -121,14 +121,14 @@ TEST_F(ClientLeadingTest, NeverConnectedPathRecreatesTheSession) {
   EXPECT_EQ(session.connected_paths(), 1U);
 }
 
-TEST_F(ClientLeadingTest, APathThatIsNotKnownWaitsForTheHeadStartOfThoseThatWere) {
+TEST_F(ClientLeadingTest, UnknownPathWaitsForTheHeadStartOfFormerPaths) {
   lose_only_connected_path();
   const Nanos lost = now;
   refuse(1);
   EXPECT_GE(session.path(1).deadline(), lost + head_start());
 }
 
-TEST_F(ClientLeadingTest, APathThatIsNotKnownNeverLeadsBesideOneThatIsConnected) {
+TEST_F(ClientLeadingTest, UnknownPathNeverLeadsBesideAConnectedOne) {
   add_path(0);
   bring_up(0);
   add_path(1);
@@ -142,8 +142,8 @@ TEST_F(ClientLeadingTest, APathThatIsNotKnownNeverLeadsBesideOneThatIsConnected)
   }
 }
 
-// Otherwise a path with a wrong address would get the requests as soon as the right server is down.
-TEST_F(ClientLeadingTest, AServerThatRefusedWhileTheSessionLivedNeverGetsOneOfItsOwn) {
+// A session there would get the requests as soon as the right server is down.
+TEST_F(ClientLeadingTest, ServerThatRefusedALivingSessionNeverGetsItsOwn) {
   add_path(0);
   bring_up(0);
   add_path(1);
@@ -169,7 +169,7 @@ TEST_F(ClientLeadingTest, AServerThatRefusedWhileTheSessionLivedNeverGetsOneOfIt
 
 // As above, but the right server becomes unreachable soon: a message that it answered after the refusal is
 // sufficient proof.
-TEST_F(ClientLeadingTest, AServerThatRefusedBesideALivingOneIsForeignAtOnce) {
+TEST_F(ClientLeadingTest, ResponseAfterTheSecondRefusalProvesAForeignServer) {
   add_path(0);
   bring_up(0);
   add_path(1);
@@ -231,7 +231,7 @@ TEST_F(SilentLeadingTest, WithoutHeartbeatsRefusalsAloneProveNothing) {
 }
 
 // A restarted server rejects all paths.
-TEST_F(ClientLeadingTest, ARestartedServerIsNotForeign) {
+TEST_F(ClientLeadingTest, RestartedServerIsNotForeign) {
   add_path(0);
   bring_up(0);
   submit();
@@ -247,7 +247,7 @@ TEST_F(ClientLeadingTest, ARestartedServerIsNotForeign) {
   EXPECT_FALSE(session.path(1).foreign());
 }
 
-TEST_F(ClientLeadingTest, TheCreatorGivesWayToAPathOfTheSessionThatIsBackFirst) {
+TEST_F(ClientLeadingTest, LeadingPathYieldsToAReconnectedPathOfTheSession) {
   lose_only_connected_path();
   refuse(1);
   pass(seconds(3));
@@ -259,10 +259,9 @@ TEST_F(ClientLeadingTest, TheCreatorGivesWayToAPathOfTheSessionThatIsBackFirst) 
   EXPECT_FALSE(only<Connect>().first_conn);
 }
 
-// Both answers arrive together: the new home is connected, and the attempt of the former home fails before
-// the client aborts it. The former home's server may be a different one, so the path must not create a
-// session there.
-TEST_F(ClientLeadingTest, AFormerHomeJoinsThoughItsAttemptFailedAsAnotherPathCameUp) {
+// Path 1 becomes connected, and the attempt of path 0, which was connected before, fails before the client
+// aborts it. Path 0 may lead to a different server, so it must not create a session there.
+TEST_F(ClientLeadingTest, FormerPathJoinsIfItsAttemptFailsAsAnotherConnects) {
   recreate_session_over_path_1();
   while (session.path(0).state() != PathState::connecting) pass(session.next_deadline() - now);
   for (std::uint16_t con = 0; con < session.config().con_num; ++con) feed(accepted(key(1, con)));

@@ -63,7 +63,7 @@ TEST_F(ClientOutageTest, L01NothingIsSentBeforeTheFenceOfAFailedWriteIsAnswered)
   EXPECT_EQ(session.permits_used(), 1U);
 }
 
-TEST_F(ClientOutageTest, L01TheServersAcceptanceOfTheLostPathReleasesLaterRequestsToo) {
+TEST_F(ClientOutageTest, L01ReconnectOfTheLostPathReleasesLaterRequests) {
   open(2);
   const std::uint16_t stranded = send_and_lose_path();
   fail_waiting_after_losing(static_cast<std::uint16_t>(1 - stranded));
@@ -72,7 +72,7 @@ TEST_F(ClientOutageTest, L01TheServersAcceptanceOfTheLostPathReleasesLaterReques
   EXPECT_EQ(only<PostRequest>().permit, later);
 }
 
-TEST_F(ClientOutageTest, RequestsThatWaitedForAPathWaitForTheFenceToo) {
+TEST_F(ClientOutageTest, RequestsWaitingForAPathAlsoWaitForTheFence) {
   open(2);
   const std::uint16_t stranded = send_and_lose_path();
   const auto other = static_cast<std::uint16_t>(1 - stranded);
@@ -89,7 +89,7 @@ TEST_F(ClientOutageTest, RequestsThatWaitedForAPathWaitForTheFenceToo) {
 class MixedOutageTest : public ClientOutageTest, public ::testing::WithParamInterface<bool> {};
 INSTANTIATE_TEST_SUITE_P(ReadFirst, MixedOutageTest, ::testing::Bool());
 
-TEST_P(MixedOutageTest, AFailedWriteBesideAFailedReadHoldsNewRequests) {
+TEST_P(MixedOutageTest, FailedWriteBesideAFailedReadHoldsNewRequests) {
   open(2);
   submit(GetParam() ? Direction::read : Direction::write);
   const std::uint16_t stranded = only<PostRequest>().key.path;
@@ -106,7 +106,7 @@ TEST_P(MixedOutageTest, AFailedWriteBesideAFailedReadHoldsNewRequests) {
   EXPECT_TRUE(asked<PostRequest>().empty());
 }
 
-TEST_F(ClientOutageTest, AFailedReadHoldsNothingBack) {
+TEST_F(ClientOutageTest, FailedReadHoldsNoRequests) {
   open(2);
   const std::uint16_t stranded = send_and_lose_path(Direction::read);
   const auto other = static_cast<std::uint16_t>(1 - stranded);
@@ -116,7 +116,7 @@ TEST_F(ClientOutageTest, AFailedReadHoldsNothingBack) {
   EXPECT_EQ(only<PostRequest>().permit, later);
 }
 
-TEST_F(ClientOutageTest, AKernelServerWithReplayIsNotWaitedForAndTheFailureIsCounted) {
+TEST_F(ClientOutageTest, ReplayPolicyCountsUnprovenFailuresOfAKernelServer) {
   flags = 0;
   open(2);
   const std::uint16_t stranded = send_and_lose_path();
@@ -131,7 +131,7 @@ TEST_F(ClientOutageTest, AKernelServerWithReplayIsNotWaitedForAndTheFailureIsCou
   EXPECT_EQ(only<PostRequest>().permit, later);
 }
 
-TEST_F(ClientOutageTest, AKernelServerWithWaitHoldsEverythingUntilThePathIsAcceptedAgain) {
+TEST_F(ClientOutageTest, WaitPolicyHoldsRequestsUntilThePathReconnects) {
   ClientConfig config = small_config();
   config.kernel_peer = UnfencedReplay::wait;
   session = ClientSession(config);
@@ -148,7 +148,7 @@ TEST_F(ClientOutageTest, AKernelServerWithWaitHoldsEverythingUntilThePathIsAccep
   EXPECT_EQ(session.counters().unproven_failures, 0U);
 }
 
-TEST_F(ClientOutageTest, ARemovedPathOfAKernelServerHoldsNothingForEver) {
+TEST_F(ClientOutageTest, RemovedPathOfAKernelServerDoesNotHoldRequestsForever) {
   ClientConfig config = small_config();
   config.kernel_peer = UnfencedReplay::wait;
   session = ClientSession(config);
@@ -167,7 +167,7 @@ TEST_F(ClientOutageTest, ARemovedPathOfAKernelServerHoldsNothingForEver) {
   EXPECT_EQ(session.counters().unproven_failures, 1U);
 }
 
-TEST_F(ClientOutageTest, TimeBeforeTheLastPathWasLostDoesNotCount) {
+TEST_F(ClientOutageTest, QueueTimeoutCountsFromTheLossOfTheLastPath) {
   ClientConfig config = small_config();
   config.send_depth = 8;
   session = ClientSession(config);
@@ -185,7 +185,7 @@ TEST_F(ClientOutageTest, TimeBeforeTheLastPathWasLostDoesNotCount) {
   EXPECT_GE(now - lost, config.queue_timeout);
 }
 
-TEST_F(ClientOutageTest, AFenceThatNobodyAnswersDoesNotRestartTheWait) {  // seed 9507
+TEST_F(ClientOutageTest, UnansweredFenceDoesNotRestartQueueTimeout) {  // found by seed 9507
   ClientConfig config = small_config();
   config.fence_failed = UnfencedReplay::replay;
   config.queue_timeout = config.fence_timeout + seconds(10);
@@ -208,7 +208,7 @@ TEST_F(ClientOutageTest, NoRequestWaitsForAPathWhileOneIsConnected) {
 }
 
 // queue_timeout 0: a request fails if no path is connected, but waits for room in the send queue.
-TEST_F(ClientOutageTest, WithoutQueueTimeoutARequestFailsAtOnceWhereThereIsNoPath) {
+TEST_F(ClientOutageTest, ZeroQueueTimeoutFailsRequestsAtOnceWithoutAPath) {
   ClientConfig config = small_config();
   config.send_depth = 8;
   config.queue_timeout = 0;
@@ -223,14 +223,14 @@ TEST_F(ClientOutageTest, WithoutQueueTimeoutARequestFailsAtOnceWhereThereIsNoPat
   drain(0);
   ASSERT_EQ(asked<Complete>().size(), 4U);
   for (const Complete& done : asked<Complete>()) EXPECT_EQ(done.result, Errc::no_path);
-  EXPECT_EQ(session.permits_used(), 4U) << "the server may still have what was sent";
+  EXPECT_EQ(session.permits_used(), 4U) << "the server may still execute the requests";
   come_back(0);
-  EXPECT_EQ(session.permits_used(), 0U) << "it has drained the older incarnation";
+  EXPECT_EQ(session.permits_used(), 0U) << "the server has drained the older incarnation";
   submit();
   EXPECT_EQ(asked<PostRequest>().size(), 1U);
 }
 
-TEST_F(ClientOutageTest, WithoutQueueTimeoutNothingIsTakenWhileThereIsNoPath) {
+TEST_F(ClientOutageTest, ZeroQueueTimeoutTakesNoPermitWithoutAPath) {
   ClientConfig config = small_config();
   config.queue_timeout = 0;
   session = ClientSession(config);

@@ -28,7 +28,7 @@ class ClientOverdueTest : public ClientSessionFixture {
   }
 };
 
-TEST_F(ClientOverdueTest, TheOldestRequestInFlightIsKnown) {
+TEST_F(ClientOverdueTest, OldestRequestInFlightIsReported) {
   open(2);
   OldestRequest oldest;
   EXPECT_FALSE(session.oldest_in_flight(oldest));
@@ -46,7 +46,7 @@ TEST_F(ClientOverdueTest, TheOldestRequestInFlightIsKnown) {
   EXPECT_EQ(oldest.since, sent + seconds(1));
 }
 
-TEST_F(ClientOverdueTest, ARequestThatTakesTooLongFailsAndTheOthersOfItsPathFailOver) {
+TEST_F(ClientOverdueTest, OverdueRequestFailsAndOthersFailOver) {
   open(2);
   submit();
   const PostRequest stuck = only<PostRequest>();
@@ -58,7 +58,7 @@ TEST_F(ClientOverdueTest, ARequestThatTakesTooLongFailsAndTheOthersOfItsPathFail
   live_until(sent + seconds(100));
   EXPECT_EQ(session.path(stuck.key.path).reason(), Reason::request_timeout);
   EXPECT_EQ(now, sent + seconds(60));
-  EXPECT_TRUE(asked<Complete>().empty()) << "its memory is the fabric's until the path is drained";
+  EXPECT_TRUE(asked<Complete>().empty()) << "the fabric uses its memory until the path is drained";
   drain(stuck.key.path);
   EXPECT_EQ(only<Complete>().permit, stuck.permit);
   EXPECT_EQ(only<Complete>().result, Errc::request_timeout);
@@ -70,7 +70,7 @@ TEST_F(ClientOverdueTest, ARequestThatTakesTooLongFailsAndTheOthersOfItsPathFail
   EXPECT_EQ(only<FailedOver>().from, stuck.key.path);
 }
 
-TEST_F(ClientOverdueTest, EachPathOfAnOverdueRequestIsLostInAStepOfItsOwn) {
+TEST_F(ClientOverdueTest, EachStepClosesOnePathWithOverdueRequests) {
   open(2);
   submit();
   submit();
@@ -85,7 +85,7 @@ TEST_F(ClientOverdueTest, EachPathOfAnOverdueRequestIsLostInAStepOfItsOwn) {
 }
 
 // Setting the timer for each request would be expensive for a busy client.
-TEST_F(ClientOverdueTest, AnsweredRequestsMakeTheTimerDueOnceInTheTimeout) {
+TEST_F(ClientOverdueTest, TimerFiresOncePerTimeoutDespiteAnsweredRequests) {
   ClientConfig config = impatient();
   config.heartbeat.interval = kNever;
   session = ClientSession(config);
@@ -105,7 +105,7 @@ TEST_F(ClientOverdueTest, AnsweredRequestsMakeTheTimerDueOnceInTheTimeout) {
   EXPECT_LE(due, (now - begin) / config.request_timeout + 1);
 }
 
-TEST_F(ClientOverdueTest, ARequestIsOverdueInTimeAlsoBehindOnesThatWereAnswered) {
+TEST_F(ClientOverdueTest, RequestIsOverdueInTimeAfterEarlierOnesWereAnswered) {
   open(2);
   submit();
   const PostRequest first = only<PostRequest>();
@@ -119,7 +119,7 @@ TEST_F(ClientOverdueTest, ARequestIsOverdueInTimeAlsoBehindOnesThatWereAnswered)
   EXPECT_EQ(now, sent + seconds(60));
 }
 
-TEST_F(ClientOverdueTest, WithAKernelServerTheChunkWaitsForThePathsNextIncarnation) {
+TEST_F(ClientOverdueTest, KernelServerChunkStaysUnusedUntilTheNextIncarnation) {
   flags = 0;
   open(2);
   submit();
@@ -133,7 +133,7 @@ TEST_F(ClientOverdueTest, WithAKernelServerTheChunkWaitsForThePathsNextIncarnati
   EXPECT_EQ(session.permit(stuck.permit).state, Permit::State::free);
 }
 
-TEST_F(ClientOverdueTest, WhileAllPermitsAreGivenUpRequestsWaitForQueueTimeoutAtMost) {  // seed 91221
+TEST_F(ClientOverdueTest, RequestsWaitAtMostQueueTimeoutForAUsablePermit) {  // found by seed 91221
   ClientConfig config = impatient();
   config.max_depth = 1;
   session = ClientSession(config);
@@ -160,7 +160,7 @@ TEST_F(ClientOverdueTest, WhileAllPermitsAreGivenUpRequestsWaitForQueueTimeoutAt
   EXPECT_EQ(session.path_wait_ends(0), kNever);
 }
 
-TEST_F(ClientOverdueTest, ARemovedPathOfAKernelServerGivesItsPermitsBack) {
+TEST_F(ClientOverdueTest, RemovedPathOfAKernelServerFreesItsPermits) {
   flags = 0;
   open(2);
   submit();
@@ -176,7 +176,7 @@ TEST_F(ClientOverdueTest, ARemovedPathOfAKernelServerGivesItsPermitsBack) {
 }
 
 // Server that breaks the connection over a request and accepts the client again each time.
-TEST_F(ClientOverdueTest, ARequestThatLosesItsPathAgainAndAgainFailsAfterBothTimeoutsTogether) {
+TEST_F(ClientOverdueTest, RequestWithRepeatedPathLossFailsAfterBothTimeouts) {
   ClientConfig config = impatient();
   config.queue_timeout = seconds(30);
   session = ClientSession(config);
@@ -187,7 +187,7 @@ TEST_F(ClientOverdueTest, ARequestThatLosesItsPathAgainAndAgainFailsAfterBothTim
   while (asked<Complete>().empty() && losses < 1000) {
     OldestRequest oldest;
     EXPECT_TRUE(session.oldest_in_flight(oldest));
-    EXPECT_EQ(oldest.since, sent) << "however often it was sent";
+    EXPECT_EQ(oldest.since, sent) << "time of the first send, despite replays";
     now += seconds(1);
     lose(0);
     drain(0);
@@ -209,7 +209,7 @@ TEST_F(ClientOverdueTest, ARequestThatLosesItsPathAgainAndAgainFailsAfterBothTim
   EXPECT_EQ(session.permits_given_up(), 1U);
 }
 
-TEST_F(ClientOverdueTest, ARequestMayBeSentAgainForEverWhereOneOfTheTimeoutsIsNever) {
+TEST_F(ClientOverdueTest, RequestIsResentWithoutLimitIfEitherTimeoutIsNever) {
   for (const bool queue_ends : {false, true}) {
     ClientConfig config = small_config();
     (queue_ends ? config.queue_timeout : config.request_timeout) = seconds(30);
@@ -228,7 +228,7 @@ TEST_F(ClientOverdueTest, ARequestMayBeSentAgainForEverWhereOneOfTheTimeoutsIsNe
   }
 }
 
-TEST_F(ClientOverdueTest, ARequestThatWaitsForAFenceFailsAfterBothTimeoutsTogether) {
+TEST_F(ClientOverdueTest, RequestWaitingForAFenceFailsAfterBothTimeouts) {
   open(2);
   submit();
   const PostRequest stuck = only<PostRequest>();
@@ -250,7 +250,7 @@ TEST_F(ClientOverdueTest, ARequestThatWaitsForAFenceFailsAfterBothTimeoutsTogeth
   EXPECT_EQ(now, ends);
 }
 
-TEST_F(ClientOverdueTest, ASessionThatHasEndedWaitsForNothing) {
+TEST_F(ClientOverdueTest, EndedSessionHasNoDeadline) {
   open(1);
   submit();
   respond(only<PostRequest>());

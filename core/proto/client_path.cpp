@@ -80,9 +80,9 @@ void ClientPath::connect_next(Nanos now, const ClientConfig& config, ClientActio
   const auto con = static_cast<std::uint16_t>(cons_.size());
   cons_.push_back({});
   deadline_ = later(now, config.connect_timeout);
-  // Only cid 0 of an additional path that was never connected carries 0 (protocol section 3.4). The kernel
-  // client sets the flag from the first accept of cid 0 on. With that rule, a path that failed later could
-  // create its own session on a wrong server.
+  // first_conn is false only on cid 0 of an additional path that was never connected (protocol section 3.4).
+  // The kernel client already sets it once the server has accepted cid 0. With that rule, a path whose
+  // attempt fails later could create its own session on a wrong server.
   out.push(Connect{key(con), config.con_num, static_cast<std::uint16_t>(epoch_), config.extensions,
                    con > 0 || first_});
 }

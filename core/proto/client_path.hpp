@@ -25,7 +25,7 @@ struct ClientConnection {
   enum class State : std::uint8_t { connecting, up, disconnecting, closed };
   SendQueue queue;
   State state = State::connecting;
-  std::uint16_t inflight = 0;  // requests
+  std::uint16_t inflight = 0;  // requests in flight
   Probe probe;
   bool operator==(const ClientConnection&) const = default;
   RTRS_FIELDS(queue, state, inflight, probe)
@@ -53,7 +53,7 @@ class ClientPath {
   bool can_fence() const noexcept { return fence_; }
   bool has_generations() const noexcept { return generations_; }
   bool has_probe() const noexcept { return probe_; }
-  // The response to a READ may be the write of its data, without a fresh key.
+  // True if the write of a READ's data may be its response, without a fresh key.
   bool reads_may_leave_keys() const noexcept { return chunk_keys_ == ChunkKeys::fresh_for_writes; }
   // True if the path waits because another path is trying to create the session.
   bool held_back() const noexcept { return state_ == PathState::waiting && held_back_; }
@@ -65,7 +65,7 @@ class ClientPath {
   bool may_create() const noexcept { return state_ == PathState::connecting && first_; }
   // Time of the first "unknown session" rejection since the server last accepted the path; kNever: none.
   Nanos unknown_since() const noexcept { return unknown_since_; }
-  // True if the server sent that rejection more than once.
+  // True if the server sent the "unknown session" rejection more than once since then.
   bool unknown_again() const noexcept { return unknown_again_; }
   bool foreign() const noexcept { return foreign_; }
   std::uint16_t con_count() const noexcept { return static_cast<std::uint16_t>(cons_.size()); }
@@ -77,9 +77,9 @@ class ClientPath {
   [[nodiscard]] bool add(std::uint16_t index, std::uint16_t cons) noexcept;
   // Starts an attempt; `first` is the first_conn mark of cid 0 (protocol section 3.4).
   void start(Nanos now, const ClientConfig&, bool first, ClientActions&) noexcept;
-  void wait_until(Nanos when, Reason) noexcept;  // state waiting
-  void hold_back(Nanos when) noexcept;           // state waiting, until this path may create the session
-  void settle(PathState, Reason) noexcept;       // state closed or absent
+  void wait_until(Nanos when, Reason) noexcept;  // enters state waiting
+  void hold_back(Nanos when) noexcept;           // like wait_until(), until this path may create the session
+  void settle(PathState, Reason) noexcept;       // enters state closed or absent
   void set_goal(Goal goal) noexcept { goal_ = goal; }
   void forget_attempts() noexcept {
     attempts_ = 0;
@@ -91,7 +91,7 @@ class ClientPath {
     join_next();
     goal_ = Goal::retry_at_once;
   }
-  // As give_way(), while no attempt is in progress.
+  // Like give_way(), while no attempt is in progress.
   void join_next() noexcept { first_ = came_up_ = false; }
   // The server rejected a joining attempt because it does not know the session. `foreign`: the session is
   // alive on another server.
@@ -135,7 +135,7 @@ class ClientPath {
   bool expects_connection(const ConKey& key) const noexcept {
     return state_ == PathState::connecting && cons_[key.con].state == ClientConnection::State::connecting;
   }
-  // The server accepted this attempt.
+  // True if the server accepted the attempt in progress.
   bool accepted() const noexcept {
     return state_ == PathState::connecting && cons_[0].state == ClientConnection::State::up;
   }
@@ -232,7 +232,7 @@ class ClientPath {
   Reason reason_ = Reason::none;
   std::uint16_t peer_errno_ = 0;
   std::uint32_t epoch_ = 0;     // number of attempts so far; the low 16 bits are recon_cnt
-  std::uint32_t attempts_ = 0;  // since the path was last connected
+  std::uint32_t attempts_ = 0;  // attempts since the path was last connected
   Nanos deadline_ = kNever;     // deadline of the handshake step, or of the wait
   Heartbeat heartbeat_;
   Nanos latency_ = 0;

@@ -33,7 +33,7 @@ class ClientProbeTest : public ClientSessionFixture {
   }
 };
 
-TEST_F(ClientProbeTest, ARequestOnASilentConnectionEndsThePathWithinTheDeadPeerBound) {
+TEST_F(ClientProbeTest, RequestOnASilentConnectionClosesThePathWithinTheDeadPeerTime) {
   open(2);
   const Nanos since = now;
   submit();
@@ -63,7 +63,7 @@ TEST_F(ClientProbeTest, ARequestOnASilentConnectionEndsThePathWithinTheDeadPeerB
   EXPECT_TRUE(only<FailedOver>().fenced);
 }
 
-TEST_F(ClientProbeTest, AServerThatTakesLongAndAnswersProbesKeepsThePath) {
+TEST_F(ClientProbeTest, SlowServerThatAnswersProbesKeepsThePath) {
   open(1);
   submit();
   const PostRequest request = only<PostRequest>();
@@ -79,7 +79,7 @@ TEST_F(ClientProbeTest, AServerThatTakesLongAndAnswersProbesKeepsThePath) {
   EXPECT_EQ(only<Complete>().result, Errc::ok);
 }
 
-TEST_F(ClientProbeTest, NothingIsProbedWhileNothingIsOutstanding) {
+TEST_F(ClientProbeTest, IdleConnectionsAreNotProbed) {
   open(1);
   for (int i = 0; i < 60; ++i) {
     tick();
@@ -88,7 +88,7 @@ TEST_F(ClientProbeTest, NothingIsProbedWhileNothingIsOutstanding) {
   EXPECT_TRUE(session.path(0).connected());
 }
 
-TEST_F(ClientProbeTest, AnUnansweredProbeIsNotRepeated) {
+TEST_F(ClientProbeTest, UnansweredProbeIsNotRepeated) {
   open(1);
   submit();
   const PostRequest first = only<PostRequest>();
@@ -98,14 +98,14 @@ TEST_F(ClientProbeTest, AnUnansweredProbeIsNotRepeated) {
   submit();
   for (int i = 0; i < 3; ++i) {
     tick();
-    EXPECT_TRUE(probes().empty()) << "the server posted one receive for it";
+    EXPECT_TRUE(probes().empty()) << "the server posted only one receive for probes";
   }
   acknowledge(1);
   tick();
   EXPECT_EQ(probes().size(), 1U);
 }
 
-TEST_F(ClientProbeTest, AServerThatDidNotGrantItIsNotProbedOnIoConnections) {
+TEST_F(ClientProbeTest, ServerWithoutTheExtensionIsNotProbedOnIoConnections) {
   flags = wire::kConnRspFence | wire::kConnRspGeneration;
   open(1);
   submit();
@@ -116,7 +116,7 @@ TEST_F(ClientProbeTest, AServerThatDidNotGrantItIsNotProbedOnIoConnections) {
   EXPECT_TRUE(session.path(0).connected());
 }
 
-TEST_F(ClientProbeTest, AFenceWithoutAnswerIsOutstandingOnTheServiceConnection) {
+TEST_F(ClientProbeTest, UnansweredFenceIsOutstandingOnTheServiceConnection) {
   open(2);
   submit();
   ASSERT_EQ(only<PostRequest>().key.path, 0);

@@ -186,7 +186,7 @@ void ClientSession::on(const ImmReceived& in, ClientActions& out) noexcept {
     case wire::ImmType::io_rsp:
     case wire::ImmType::io_rsp_w_inv:
       if (path->fresh_keys() && !path->reads_may_leave_keys()) {
-        violation(in.key.path, in.now, out);  // in this mode each response carries a key
+        violation(in.key.path, in.now, out);  // with fresh keys, each response must carry a key
       } else {
         response(in.key, in.now, in.imm, false, out);
       }
@@ -219,8 +219,8 @@ void ClientSession::on(const KeyedResponseReceived& in, ClientActions& out) noex
     return finish_step(in.now, out);
   }
   out.push(PostReceive{in.key, 1, ReceiveKind::message});
-  // Before the permit becomes free, because its next user needs the new key (protocol section 11, invariant
-  // 16).
+  // The key is stored before the permit becomes free, because the permit's next user needs it (protocol
+  // section 11, invariant 16).
   out.push(StoreKey{in.key.path, in.buf_id, in.rkey});
   response(in.key, in.now, in.imm, true, out);
   if (queued_ > 0 || closing_ || !path->connected()) finish_step(in.now, out);
@@ -253,7 +253,7 @@ void ClientSession::on(const SendDone& in, ClientActions& out) noexcept {
   finish_step(in.now, out);
 }
 
-// Cheap enough for every step of a small world; linear in the depth.
+// Linear in the depth, so that a small simulation can check it after every step.
 const char* ClientSession::broken_invariant() const noexcept {
   if (paths_.size() < kPathsInside || fences_.size() != paths_.size()) return "each path has a fence";
   unsigned connected = 0;

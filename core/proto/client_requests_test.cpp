@@ -27,7 +27,7 @@ TEST_F(ClientRequestsTest, ErrnoOfTheServerReachesTheApplication) {
   EXPECT_EQ(only<Complete>().peer_errno, wire::linux_errno::kEnospc);
 }
 
-TEST_F(ClientRequestsTest, PermitsRunOutAndComeBack) {
+TEST_F(ClientRequestsTest, PermitsRunOutAndAreReused) {
   open(1);
   std::vector<PostRequest> sent;
   for (int i = 0; i < 4; ++i) {
@@ -126,7 +126,7 @@ TEST_F(ClientRequestsTest, AnswerToAnotherFenceReleasesNothing) {
   EXPECT_TRUE(asked<PostRequest>().empty());
 }
 
-TEST_F(ClientRequestsTest, FenceIsAskedAgainWhenItsPathDies) {
+TEST_F(ClientRequestsTest, FenceIsRepeatedWhenItsPathIsLost) {
   open(3);
   submit();
   const PostRequest request = only<PostRequest>();
@@ -139,7 +139,7 @@ TEST_F(ClientRequestsTest, FenceIsAskedAgainWhenItsPathDies) {
   EXPECT_EQ(second.path, request.key.path);
 }
 
-TEST_F(ClientRequestsTest, RequestsOfARemovedPathDoNotWaitForProofThatCannotCome) {
+TEST_F(ClientRequestsTest, RequestsOfARemovedPathAreReleasedIfProofIsImpossible) {
   ClientConfig config = small_config();
   config.kernel_peer = UnfencedReplay::wait;
   session = ClientSession(config);
@@ -156,7 +156,7 @@ TEST_F(ClientRequestsTest, RequestsOfARemovedPathDoNotWaitForProofThatCannotCome
   EXPECT_FALSE(only<FailedOver>().fenced);
 }
 
-TEST_F(ClientRequestsTest, PathThatWasAddedAgainWithoutAnAnswerIsStillAskedFor) {  // seed 77211
+TEST_F(ClientRequestsTest, FenceIsKeptIfItsPathIsAddedAgain) {  // found by seed 77211
   open(2);
   submit();
   const PostRequest request = only<PostRequest>();
@@ -209,7 +209,7 @@ TEST_F(ClientRequestsTest, ResponseWhileDrainingDoesNotComplete) {
   EXPECT_EQ(session.permits_used(), 1U);
 }
 
-TEST_F(ClientRequestsTest, ShortBlipOfAllPathsIsNoError) {  // L28
+TEST_F(ClientRequestsTest, ShortOutageOfAllPathsFailsNoRequest) {  // L28
   open(1);
   submit();
   lose(0);
@@ -221,7 +221,7 @@ TEST_F(ClientRequestsTest, ShortBlipOfAllPathsIsNoError) {  // L28
   EXPECT_EQ(session.path(0).inflight(), 2U);
 }
 
-TEST_F(ClientRequestsTest, WithoutAnyPathRequestsFailWithinTheBound) {
+TEST_F(ClientRequestsTest, RequestsFailAfterQueueTimeoutWithoutAPath) {
   open(1);
   submit();
   lose(0);
@@ -243,7 +243,7 @@ TEST_F(ClientRequestsTest, WithoutAnyPathRequestsFailWithinTheBound) {
   EXPECT_LE(now - since, session.config().queue_timeout + seconds(1));
 }
 
-TEST_F(ClientRequestsTest, TooLargeIsRefusedBeforeItIsSent) {
+TEST_F(ClientRequestsTest, TooLargeRequestFailsUnsent) {
   open(1);
   submit(Direction::write, 126977);
   EXPECT_EQ(only<Complete>().result, Errc::too_large);
@@ -274,7 +274,7 @@ TEST_F(ClientRequestsTest, FullSendQueueHoldsRequestsUntilCompletions) {
   EXPECT_FALSE(sent.empty());
 }
 
-TEST_F(ClientRequestsTest, WrongSendCookieEndsThePathOnly) {
+TEST_F(ClientRequestsTest, InvalidSendCookieClosesOnlyItsPath) {
   open(1);
   feed(SendDone{now, key(0, 1), 1000});
   EXPECT_EQ(session.path(0).reason(), Reason::transport_error);

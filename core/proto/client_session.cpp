@@ -48,7 +48,7 @@ void ClientSession::lose_path(unsigned index, Nanos now, Reason reason, std::uin
   ClientPath& path = paths_[index];
   const bool was_connected = path.connected();
   const bool was_connecting = path.state() == PathState::connecting;
-  // The attempt was in progress when another path connected, and give_way() has not reached this path yet.
+  // Another path connected during this attempt, and give_way() has not reached this path yet.
   if (giving_way_ && connected_ > 0 && path.may_create() && new_home_ && path.came_up()) path.join_next();
   const bool nothing_open = path.lose(reason, peer_errno, out);
   batches_.left = batches_.left || path.in_batch();
@@ -81,7 +81,7 @@ void ClientSession::path_drained(unsigned index, Nanos now, ClientActions& out) 
       break;
     case ClientPath::Goal::answer_challenge:
     case ClientPath::Goal::next_address:
-      // The path may still create the session: no other path started to try meanwhile.
+      // The path may still create the session, because no other path has started an attempt meanwhile.
       path.same_attempt();
       path.start(now, config_, creates(index, now), out);
       report(index, 0, out);

@@ -44,8 +44,8 @@ struct ClientCounters {
   std::uint64_t stale_events = 0;     // events of older incarnations, ignored
   std::uint64_t stale_responses = 0;  // responses for a permit that no longer waits for one, ignored
   std::uint64_t violations = 0;       // protocol violations of the server, each closes a path
-  // Writes and service messages that failed with no_path although the server may still execute them, and for
-  // which no fence delayed later requests (ClientConfig::kernel_peer, fence_failed).
+  // Writes and service messages that failed with no_path although the server may still execute them, without
+  // a fence that delays later requests (ClientConfig::kernel_peer, fence_failed).
   std::uint64_t unproven_failures = 0;
 };
 
@@ -139,7 +139,7 @@ class ClientSession {
     std::uint32_t serial = 0;
     ConKey asked_over{};
     Nanos since = 0;          // time since which requests of the path wait
-    Nanos deadline = kNever;  // for the answer
+    Nanos deadline = kNever;  // deadline of the answer
     bool operator==(const Fence&) const = default;
     RTRS_FIELDS(state, lingering, upto_epoch, serial, asked_over, since, deadline)
   };
@@ -152,7 +152,7 @@ class ClientSession {
   };
   static const ClientPath kAbsentPath;
 
-  ClientPath* current(const ConKey&) noexcept;  // null, and counted, for a key of an older incarnation
+  ClientPath* current(const ConKey&) noexcept;  // counts a key of an older incarnation and returns null
   void finish_step(Nanos now, ClientActions&) noexcept;
 
   // client_leading.cpp: which path creates the session
@@ -234,15 +234,16 @@ class ClientSession {
   // No path was ever added at this index or above. Cached because every IO asks for the next deadline.
   Uncompared<PathEnd> path_end_;
   GrowingVector<Fence, kPathsInside, kMaxPaths> fences_;  // index: path
-  // False: no fence lingers. Cached because every IO checks it and the value is nearly always false.
+  // False: no fence has `lingering` set. Cached because every IO checks it and the value is nearly always
+  // false.
   Uncompared<Lingering> lingering_;
   PermitPool permits_;
   std::uint32_t queue_depth_ = 0;
   std::uint32_t max_io_size_ = 0;
   std::uint32_t max_hdr_size_ = 0;
   std::uint32_t connected_ = 0;
-  Nanos down_since_ = 0;            // when the last path was lost; 0 while one is connected
-  Nanos exhausted_since_ = kNever;  // when the last usable permit was given up; kNever: some permit is usable
+  Nanos down_since_ = 0;            // time at which the last path was lost; 0 while one is connected
+  Nanos exhausted_since_ = kNever;  // time since which no permit is usable; kNever: some permit is usable
   std::uint32_t cursor_ = 0;
   std::uint32_t next_fence_serial_ = 1;
   std::uint16_t queue_head_ = kNoPermit;
@@ -254,8 +255,8 @@ class ClientSession {
   Nanos alive_at_ = 0;  // send time of the newest message that the server answered: the session existed then
   bool ever_connected_ = false;
   bool pump_ = false;
-  bool giving_way_ = false;  // a path connected; other leading paths were not changed yet
-  bool new_home_ = false;    // that path is the only connected one, and was never connected before
+  bool giving_way_ = false;  // a path connected; give_way() must still handle other paths
+  bool new_home_ = false;    // the path of giving_way_ is the only connected one, and is new
   bool closing_ = false;
   bool closing_paths_ = false;
   bool ended_ = false;

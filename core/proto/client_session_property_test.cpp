@@ -20,10 +20,10 @@
 namespace rtrs::client_session_property_test {
 namespace {
 
-using Command = std::pair<std::uint8_t, std::uint8_t>;  // kind, and its object
+using Command = std::pair<std::uint8_t, std::uint8_t>;  // kind of command, and its object
 using Commands = std::vector<Command>;
 
-RC_GTEST_PROP(PermitPool, TheLowestFreeOneIsNext, (const std::vector<std::uint8_t>& commands)) {
+RC_GTEST_PROP(PermitPool, LowestFreePermitIsNext, (const std::vector<std::uint8_t>& commands)) {
   const auto depth = *rc::gen::inRange<unsigned>(1, 200);
   PermitPool pool;
   pool.open(depth);
@@ -49,8 +49,7 @@ RC_GTEST_PROP(PermitPool, TheLowestFreeOneIsNext, (const std::vector<std::uint8_
   }
 }
 
-RC_GTEST_PROP(HeartbeatBounds, SilenceIsNoticedNeitherEarlierNorLater,
-              (const std::vector<std::uint16_t>& gaps)) {
+RC_GTEST_PROP(HeartbeatBounds, SilenceIsDetectedWithinItsBounds, (const std::vector<std::uint16_t>& gaps)) {
   HeartbeatConfig config;
   config.interval = *rc::gen::inRange<Nanos>(2, 50'000);
   config.missed_max = *rc::gen::inRange<std::uint32_t>(1, 9);
@@ -174,7 +173,7 @@ class Conversation {
     feed(Submitted{now, permit, which % 2 == 0 ? Direction::write : Direction::read, which % 16 == 15, false,
                    which, 4096, 32});
   }
-  // Also for lost paths that are not drained yet.
+  // Answers a request, also one of a lost path that is not drained yet.
   void answer(std::size_t which) {
     const auto request = taken(requests, which);
     if (!request) return;
@@ -263,7 +262,7 @@ class Conversation {
   }
 };
 
-RC_GTEST_PROP(ClientSessionCommands, EveryRequestIsAnsweredOnceWhateverHappens, ()) {
+RC_GTEST_PROP(ClientSessionCommands, EveryRequestCompletesExactlyOnce, ()) {
   const auto commands = *rc::gen::scale(5, rc::gen::arbitrary<Commands>());
   Conversation talk(*rc::gen::element(MultipathPolicy::round_robin, MultipathPolicy::min_inflight,
                                       MultipathPolicy::min_latency));
@@ -273,7 +272,7 @@ RC_GTEST_PROP(ClientSessionCommands, EveryRequestIsAnsweredOnceWhateverHappens, 
   RC_ASSERT(talk.session.permits_used() == 0U);
 }
 
-RC_GTEST_PROP(ChoosePath, TakesAConnectedPathWithRoomAndTheBestOne, (std::uint8_t affinity)) {
+RC_GTEST_PROP(ChoosePath, TakesTheBestConnectedPathWithRoom, (std::uint8_t affinity)) {
   const auto commands = *rc::gen::scale(3, rc::gen::arbitrary<Commands>());
   Conversation talk;
   talk.run(commands);

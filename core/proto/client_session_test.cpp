@@ -10,7 +10,7 @@ namespace {
 
 class ClientSessionTest : public ClientSessionFixture {};
 
-TEST_F(ClientSessionTest, ConnectsOneConnectionAfterAnotherThenAsksForInfo) {
+TEST_F(ClientSessionTest, ConnectsEachConnectionThenSendsInfoReq) {
   feed(PathAdded{now, 0});
   const Connect first = only<Connect>();
   EXPECT_EQ(first.key, (ConKey{0, 0, 1}));
@@ -127,7 +127,7 @@ TEST_F(ClientSessionTest, JitterDependsOnTheSeed) {
   EXPECT_FALSE(twin == session);
 }
 
-TEST_F(ClientSessionTest, BusyServerIsAskedAgainSoon) {
+TEST_F(ClientSessionTest, BusyServerIsRetriedSoon) {
   add_path(0);
   feed(ConnectFailed{now, key(0, 0), Reason::rejected, wire::linux_errno::kEbusy});
   EXPECT_EQ(session.path(0).reason(), Reason::rejected_busy);
@@ -142,7 +142,7 @@ TEST_F(ClientSessionTest, RejectionReasonReachesThePath) {  // R09
   EXPECT_EQ(session.path(0).peer_errno(), wire::linux_errno::kEexist);
 }
 
-TEST_F(ClientSessionTest, ChangedDepthIsTriedAgainWithBackOff) {  // R15
+TEST_F(ClientSessionTest, ChangedDepthIsRetriedWithBackOff) {  // R15
   open(1);
   lose(0);
   drain(0);
@@ -162,21 +162,21 @@ TEST_F(ClientSessionTest, ChangedDepthIsTriedAgainWithBackOff) {  // R15
   EXPECT_EQ(session.queue_depth(), 4U);
 }
 
-TEST_F(ClientSessionTest, AddedPathIsHeldToTheDepthOfTheSession) {  // L15
+TEST_F(ClientSessionTest, AddedPathMustMatchTheDepthOfTheSession) {  // L15
   open(1);
   add_path(1);
   feed(accepted(key(1, 0), 8));
   EXPECT_EQ(session.path(1).reason(), Reason::depth_changed);
 }
 
-TEST_F(ClientSessionTest, InfoBeforeItsQuestionIsAViolation) {
+TEST_F(ClientSessionTest, InfoRspBeforeInfoReqIsAViolation) {
   add_path(0);
   feed(accepted(key(0, 0)));
   feed(InfoAccepted{now, key(0, 0)});
   EXPECT_EQ(session.path(0).reason(), Reason::protocol_violation);
 }
 
-TEST_F(ClientSessionTest, HeartbeatOncePerSilentPeriodAndDeathWithinItsBounds) {
+TEST_F(ClientSessionTest, HeartbeatPerSilentIntervalAndDeathWithinItsBounds) {
   open(1);
   const Nanos silent_since = now;
   unsigned messages = 0;
@@ -192,11 +192,11 @@ TEST_F(ClientSessionTest, HeartbeatOncePerSilentPeriodAndDeathWithinItsBounds) {
   EXPECT_LE(now - silent_since, (config.missed_max + 2) * config.interval);
 }
 
-TEST_F(ClientSessionTest, SilenceIsToldFromOneIntervalAfterTheHeartbeatThatNothingAnswered) {
+TEST_F(ClientSessionTest, SilentSinceIsSetOneIntervalAfterAnUnansweredHeartbeat) {
   open(1);
   pass(seconds(5));
   const Nanos sent = session.path(0).heartbeat_sent();
-  EXPECT_EQ(session.path(0).silent_since(), kNever) << "its answer is on the way";
+  EXPECT_EQ(session.path(0).silent_since(), kNever) << "the reply may still arrive";
   pass(seconds(5));
   EXPECT_EQ(session.path(0).silent_since(), sent);
   pass(seconds(5));
@@ -205,7 +205,7 @@ TEST_F(ClientSessionTest, SilenceIsToldFromOneIntervalAfterTheHeartbeatThatNothi
   EXPECT_EQ(session.path(0).silent_since(), kNever);
 }
 
-TEST_F(ClientSessionTest, AnythingReceivedIsLife) {  // R29
+TEST_F(ClientSessionTest, AnyReceivedMessageProvesThePeerAlive) {  // R29
   open(1);
   for (int i = 0; i < 40; ++i) {
     pass(seconds(5));
@@ -224,7 +224,7 @@ TEST_F(ClientSessionTest, HeartbeatToleranceSurvivesReconnects) {  // R28
     drain(0);
     pass(seconds(40));
     bring_up(0);
-    pass(seconds(6));  // one heartbeat is out; its answer is late
+    pass(seconds(6));  // one heartbeat is unanswered; its reply is late
     ASSERT_TRUE(session.path(0).connected());
     feed(ImmReceived{now, key(0, 0), wire::encode_hb(wire::ImmType::hb_ack)});
   }
@@ -240,7 +240,7 @@ TEST_F(ClientSessionTest, HeartbeatIsAnsweredAtOnceAndLatencyMeasured) {
   EXPECT_EQ(session.path(0).latency(), microseconds(70));
 }
 
-TEST_F(ClientSessionTest, RemovalIsFinalWhateverComesMeanwhile) {  // R53, R54
+TEST_F(ClientSessionTest, RemovalIsFinalDespiteLaterRequests) {  // R53, R54
   open(2);
   feed(PathRemoveRequested{now, 1});
   feed(PathReconnectRequested{now, 1});
@@ -286,7 +286,7 @@ TEST_F(ClientSessionTest, ReusedIndexNeverReusesAnEpoch) {
   EXPECT_EQ(session.path(1).epoch(), 2U);
 }
 
-TEST_F(ClientSessionTest, LastRemovedPathLeavesTheNextOneFirst) {  // R11
+TEST_F(ClientSessionTest, PathAddedAfterTheLastRemovalCreatesTheSession) {  // R11
   open(1);
   feed(PathRemoveRequested{now, 0});
   drain(0);
@@ -305,7 +305,7 @@ TEST_F(ClientSessionTest, CloseEndsEveryPathAndThenTheSession) {
   EXPECT_EQ(session.next_deadline(), kNever);
 }
 
-TEST_F(ClientSessionTest, CloseWaitsForRequestsButNotForEver) {
+TEST_F(ClientSessionTest, CloseWaitsForRequestsForALimitedTime) {
   open(1);
   submit();
   feed(CloseRequested{now});
@@ -334,7 +334,7 @@ unsigned attempts_of(ClientSession& session, const std::optional<std::int32_t>& 
   return attempts;
 }
 
-TEST(ClientSessionAttempts, AtMostSoManyAsAllowed) {
+TEST(ClientSessionAttempts, StopAtTheConfiguredLimit) {
   ClientConfig config = small_config();
   config.max_reconnect_attempts = 3;
   ClientSession session(config);
@@ -342,7 +342,7 @@ TEST(ClientSessionAttempts, AtMostSoManyAsAllowed) {
   EXPECT_EQ(session.path(0).reason(), Reason::attempts_exhausted);
 }
 
-TEST(ClientSessionAttempts, TheLimitChangesWhileItIsTried) {
+TEST(ClientSessionAttempts, LimitMayChangeBetweenAttempts) {
   ClientConfig config = small_config();
   ClientSession limited(config);
   EXPECT_EQ(attempts_of(limited, 4), 4U);

@@ -31,7 +31,7 @@ class LastingFenceTest : public FenceTimeoutTest {
   LastingFenceTest() : FenceTimeoutTest(with_fence_timeout(kNever)) {}
 };
 
-TEST_F(LastingFenceTest, TheAnswerMayTakeForEver) {
+TEST_F(LastingFenceTest, AnswerMayTakeForever) {
   const SendFenceReq fence = ask();
   EXPECT_GT(session.next_deadline(), now + seconds(1000));
   feed(DeadlineReached{now + seconds(1000)});
@@ -46,7 +46,7 @@ class HastyFenceTest : public FenceTimeoutTest, public ::testing::WithParamInter
 };
 INSTANTIATE_TEST_SUITE_P(Timeouts, HastyFenceTest, ::testing::Values(Nanos{0}, Nanos{1}, microseconds(1)));
 
-TEST_P(HastyFenceTest, IsAskedAgainAfterAWhileOnly) {
+TEST_P(HastyFenceTest, IsRepeatedOnlyAfterTheMinimumTimeout) {
   const SendFenceReq fence = ask();
   ASSERT_EQ(session.next_deadline(), now + kMinFenceTimeout);
   feed(DeadlineReached{now});
@@ -56,12 +56,12 @@ TEST_P(HastyFenceTest, IsAskedAgainAfterAWhileOnly) {
   EXPECT_EQ(session.next_deadline(), now + kMinFenceTimeout);
 }
 
-TEST_P(HastyFenceTest, ThatIsRefusedIsAskedAgainAfterAWhileOnly) {
+TEST_P(HastyFenceTest, IsRepeatedAfterARefusalOnlyAtItsDeadline) {
   const SendFenceReq fence = ask();
   const Nanos due = session.next_deadline();
   feed(FenceAnswered{now, fence.key, fence.serial, 16});
   EXPECT_TRUE(asked<SendFenceReq>().empty());
-  EXPECT_TRUE(asked<PostRequest>().empty()) << "nothing is proved";
+  EXPECT_TRUE(asked<PostRequest>().empty()) << "no proof";
   EXPECT_EQ(session.next_deadline(), due);
   feed(DeadlineReached{due});
   const SendFenceReq again = only<SendFenceReq>();
@@ -83,7 +83,7 @@ class EndlessTest : public ClientSessionFixture {
   }
 };
 
-TEST_F(EndlessTest, NothingIsDueBeforeTheEndOfTime) {
+TEST_F(EndlessTest, NoDeadlineIsEverDue) {
   add_path(0);
   EXPECT_EQ(session.next_deadline(), kNever) << "connecting";
   for (std::uint16_t con = 0; con < session.config().con_num; ++con) feed(accepted(key(0, con)));
@@ -94,11 +94,11 @@ TEST_F(EndlessTest, NothingIsDueBeforeTheEndOfTime) {
   lose(0);
   drain(0);
   EXPECT_EQ(session.path(0).state(), PathState::waiting);
-  EXPECT_EQ(session.next_deadline(), kNever) << "waiting, with a request";
+  EXPECT_EQ(session.next_deadline(), kNever) << "waiting, with a queued request";
   EXPECT_TRUE(asked<Complete>().empty());
 }
 
-TEST_F(EndlessTest, CloseWaitsForWhatIsInFlight) {
+TEST_F(EndlessTest, CloseWaitsForRequestsInFlight) {
   open(1);
   submit();
   feed(CloseRequested{now});
@@ -106,7 +106,7 @@ TEST_F(EndlessTest, CloseWaitsForWhatIsInFlight) {
   EXPECT_TRUE(asked<Complete>().empty());
 }
 
-TEST(LaterTest, StaysAtTheEndOfTheRange) {
+TEST(LaterTest, SaturatesAtTheEndOfTheRange) {
   static_assert(later(1, 2) == 3 && later(0, kNever) == kNever && later(kNever, 0) == kNever);
   static_assert(later(seconds(1), kNever - 1) == kNever && later(1, kNever - 2) == kNever - 1);
   constexpr HeartbeatConfig kSilent{kNever, 5};

@@ -138,7 +138,7 @@ constexpr Case kCases[] = {
 class ClientTimes : public TimesFixture, public testing::WithParamInterface<Nanos> {};
 INSTANTIATE_TEST_SUITE_P(Heartbeats, ClientTimes, testing::Values(kNever, seconds(5), seconds(20)));
 
-TEST_P(ClientTimes, EachEndsWhatItBoundsInTime) {
+TEST_P(ClientTimes, EachOptionTakesEffectAtItsTime) {
   for (const Case& one : kCases) {
     ClientConfig config = endless(GetParam());
     if (one.field == &ClientConfig::reconnect_max) config.reconnect_min = milliseconds(100);
@@ -150,7 +150,7 @@ TEST_P(ClientTimes, EachEndsWhatItBoundsInTime) {
 }
 
 // The delay is twice the jitter, so that the jitter is not limited.
-TEST_F(TimesFixture, TheJitterIsAddedUpToItsOption) {
+TEST_F(TimesFixture, JitterIsAddedUpToTheOption) {
   Nanos longest = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     ClientConfig config = endless(kNever);
@@ -167,7 +167,7 @@ TEST_F(TimesFixture, TheJitterIsAddedUpToItsOption) {
   EXPECT_GE(longest, kTime - kTime / 10);
 }
 
-TEST_F(TimesFixture, ASilentPeerIsDeadWithinTheIntervalsOfTheHeartbeat) {
+TEST_F(TimesFixture, SilentPeerIsDeadWithinTheHeartbeatBounds) {
   ClientConfig config = endless(kTime);
   session = ClientSession(config);
   open(1);
@@ -177,8 +177,8 @@ TEST_F(TimesFixture, ASilentPeerIsDeadWithinTheIntervalsOfTheHeartbeat) {
   EXPECT_EQ(now - begin, (config.heartbeat.missed_max + 2) * kTime);
 }
 
-TEST(ClientTimesList, EachTimeOfTheOptionsHasACase) {
-  std::set<std::string> without{"reconnect_jitter"};  // TheJitterIsAddedUpToItsOption
+TEST(ClientTimesList, EveryTimeOptionHasACase) {
+  std::set<std::string> without{"reconnect_jitter"};  // tested by JitterIsAddedUpToTheOption
   for (const Case& one : kCases) without.insert(one.option);
   const ClientConfig config;
   ClientConfig::visit_fields(config, [&](const std::string& name, const auto& field) {

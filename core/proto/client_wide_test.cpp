@@ -74,7 +74,7 @@ TEST_F(ClientWideTest, NothingIsSentBeforeEveryConnectionHasReceives) {
   EXPECT_EQ(session.broken_invariant(), nullptr);
 }
 
-TEST_F(ClientWideTest, SecondInfoBesideTheFirstBreaksThePath) {
+TEST_F(ClientWideTest, SecondInfoDuringTheFirstClosesThePath) {
   connect();
   step(InfoAccepted{now, key(0, 0)});
   feed(InfoAccepted{now, key(0, 0)});
@@ -82,7 +82,7 @@ TEST_F(ClientWideTest, SecondInfoBesideTheFirstBreaksThePath) {
   expect_all_ended();
 }
 
-TEST_F(ClientWideTest, LossAmongReceivesEndsEveryConnection) {
+TEST_F(ClientWideTest, LossWhilePostingReceivesClosesEveryConnection) {
   connect();
   step(InfoAccepted{now, key(0, 0)});
   feed(ConnectionLost{now, key(0, 1), Reason::transport_error});
@@ -90,7 +90,7 @@ TEST_F(ClientWideTest, LossAmongReceivesEndsEveryConnection) {
   EXPECT_EQ(session.connected_paths(), 0U);
 }
 
-TEST_F(ClientWideTest, RemovalAmongEndsWaitsForEveryConnection) {
+TEST_F(ClientWideTest, RemovalWhileClosingWaitsForEveryConnection) {
   connect();
   feed(InfoAccepted{now, key(0, 0)});
   step(ConnectionLost{now, key(0, 0), Reason::transport_error});
@@ -116,13 +116,13 @@ TEST_F(ManyPathsTest, AllComeUpServeAndClose) {
     respond(only<PostRequest>());
   }
   std::sort(used.begin(), used.end());
-  EXPECT_EQ(std::unique(used.begin(), used.end()), used.end()) << "each path has its turn";
+  EXPECT_EQ(std::unique(used.begin(), used.end()), used.end()) << "each path is used";
   feed(CloseRequested{now});
   for (std::uint16_t path = 0; path < kMaxPaths; ++path) drain(path);
   EXPECT_TRUE(session.ended());
 }
 
-TEST_F(ManyPathsTest, AllAreLostAndComeBack) {
+TEST_F(ManyPathsTest, AllReconnectAfterALoss) {
   open(kMaxPaths);
   for (std::uint16_t path = 0; path < kMaxPaths; ++path) lose(path);
   EXPECT_EQ(session.connected_paths(), 0U);

@@ -37,16 +37,16 @@ struct ClientConfig {
   std::uint16_t con_num = 3;        // connections per path: one for service, the rest for IO; 2 .. kMaxCons
   std::uint16_t max_depth = 512;    // maximum number of permits, 1 .. kMaxPermits; the server may offer fewer
   std::uint16_t send_depth = 1024;  // send queue entries of a connection, at least 8
-  wire::Extensions extensions = wire::kKnownExtensions;  // offered
+  wire::Extensions extensions = wire::kKnownExtensions;  // extensions offered to the server
   bool imm_consumes_receive = true;                      // copied from the fabric's capabilities
   bool offer_invalidation = false;                       // each READ offers its own key (needs per_io_keys)
   MultipathPolicy policy = MultipathPolicy::min_inflight;
   UnfencedReplay kernel_peer = UnfencedReplay::replay;  // policy for a server without the fence
   UnfencedReplay fence_failed =
       UnfencedReplay::wait;             // policy if a fence is not answered within fence_timeout
-  Nanos connect_timeout = seconds(30);  // of each connection
+  Nanos connect_timeout = seconds(30);  // limit for each connection
   Nanos info_timeout = seconds(10);
-  Nanos fence_timeout = seconds(60);  // at least kMinFenceTimeout; kNever: no limit
+  Nanos fence_timeout = seconds(60);  // limit for the answer, at least kMinFenceTimeout; kNever: no limit
   Nanos queue_timeout =
       seconds(120);  // how long a request waits for a path; kNever: no limit; 0: fails at once
   Nanos close_timeout = seconds(30);        // how long close() waits for requests in flight
@@ -62,8 +62,8 @@ struct ClientConfig {
   HeartbeatConfig heartbeat;
   // Longest time to wait for a response; kNever: no limit, as slow storage may need. A request that exceeds
   // this time closes its path and fails with request_timeout after the path is drained. The other requests of
-  // the path fail over. If queue_timeout is also set, a request that loses its path later than the sum of
-  // both after it was first sent is not resent, but fails with request_timeout.
+  // the path fail over. If queue_timeout is also set, a request is resent only until request_timeout +
+  // queue_timeout after its first send. If its path is lost later, it fails with request_timeout.
   Nanos request_timeout = kNever;
   // Copied from the fabric's capability done_means_delivered. If set, ProbeDelivery detects a connection that
   // no longer delivers to a server without the probe extension.
@@ -85,8 +85,8 @@ struct ServerConfig {
   std::uint16_t max_host_sessions = 0;  // maximum number of sessions of one client address; 0: max_sessions
   std::uint16_t max_half_open =
       0;  // sessions of one client address that sent no INFO_REQ yet; 0: half of max_sessions
-  // Extensions that are granted on request. keys_stay: the server leaves the keys of READs to a client that
-  // requests it, because a local invalidation is cheaper for that client than a message.
+  // Extensions that are granted on request. With keys_stay, off by default, the client invalidates the keys
+  // of its READs itself, which may cost it less than a SEND_WITH_INV.
   wire::Extensions extensions = wire::kKnownExtensions & ~wire::Extensions::keys_stay;
   bool always_invalidate = false;  // a fresh key for every IO (needs capability `invalidation`)
   bool imm_consumes_receive = true;
@@ -94,9 +94,9 @@ struct ServerConfig {
   // invalidate its keys itself, and a kernel client before 6.12 never completes a READ (protocol section
   // 5.6).
   bool send_invalidate = true;
-  Nanos handshake_timeout = seconds(30);  // from the first connect request of a path to its INFO_REQ
+  Nanos handshake_timeout = seconds(30);  // time from the first connect request of a path to its INFO_REQ
   HeartbeatConfig heartbeat;
-  bool probe_deliveries = false;  // as ClientConfig::probe_deliveries
+  bool probe_deliveries = false;  // see ClientConfig::probe_deliveries
   bool operator==(const ServerConfig&) const = default;
   RTRS_FIELDS(queue_depth, chunk_size, max_hdr_size, send_depth, max_sessions, max_host_sessions,
               max_half_open, extensions, always_invalidate, imm_consumes_receive, send_invalidate,

@@ -72,9 +72,9 @@ enum class Reason : std::uint8_t {
   name_unresolved,     // no host has the name, or it is no address
   source_unavailable,  // client: the source address of the path is not one of this host
   unanswered,          // client: the peer ended the connection before it answered the connect request
-  tls_failed,          // TLS: one end rejects the other end, or data from it
-  other_identity,      // server: the session was made by a client of another identity
-  not_allowed,         // server: no access rule lets the client in
+  tls_failed,          // TLS: one side rejects the other side or its data
+  other_identity,      // server: a client of another identity created the session
+  not_allowed,         // server: no access rule allows the client
   challenged,   // the server requests a proof of the shared key; the client retries at once with the proof
   key_refused,  // one end has not proved that it has the shared key
 };

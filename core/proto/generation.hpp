@@ -22,7 +22,7 @@ constexpr std::uint32_t pack_msg_id(std::uint32_t queue_depth, std::uint32_t buf
 
 struct MsgId {
   std::uint32_t buf_id = 0;     // may be >= queue_depth: the peer chose it
-  std::uint8_t generation = 0;  // masked
+  std::uint8_t generation = 0;  // only the bits on the wire
   bool exact = false;           // no bit above the generation was set
   // True if this id answers the request with generation `full`, whose upper bits are not on the wire.
   constexpr bool answers(std::uint32_t queue_depth, std::uint8_t full) const noexcept {

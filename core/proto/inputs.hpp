@@ -118,7 +118,7 @@ struct PolicyChanged {
 // New limit of reconnect attempts; takes effect at the next failed attempt.
 struct AttemptsChanged {
   Nanos now;
-  std::int32_t max_reconnect_attempts;  // as in ClientConfig
+  std::int32_t max_reconnect_attempts;  // see ClientConfig
   RTRS_FIELDS(now, max_reconnect_attempts)
 };
 // The path's host name has `count` addresses, at least 2. Arrives during the first connection of an attempt;
@@ -200,14 +200,14 @@ using ClientInput =
 
 // --- server session ---
 
-// A connect request whose CON_REQ parsed. `key` is fresh; its path is that of an existing path of the session
-// with this `sess_uuid`, or the session's first free path.
+// A connect request whose CON_REQ parsed. `key` is new. Its path is the session's path with this `sess_uuid`,
+// or else the session's first free path.
 struct ConnectRequested {
   Nanos now;
   ConKey key;
   std::uint32_t request;       // handle of the fabric, to accept or reject
   std::uint32_t address_pair;  // digest of (client address, server address), without ports
-  wire::Uuid sess_uuid;        // the path
+  wire::Uuid sess_uuid;        // identity of the path
   std::uint16_t cid_num;
   std::uint16_t recon_cnt;
   wire::Extensions extensions;
@@ -271,7 +271,7 @@ using ServerInput =
 struct SessionSought {
   Nanos now;
   std::uint32_t request;
-  wire::Uuid paths_uuid;  // the session
+  wire::Uuid paths_uuid;  // identity of the session
   bool first_conn;
   std::uint32_t host = 0;  // digest of the client's address; 0: not known, not limited by address
   PeerIdentity identity{};

@@ -8,7 +8,7 @@
 namespace rtrs::path_memory_test {
 namespace {
 
-TEST_F(ServerSessionTest, PathWithoutMemoryIsRejectedAndNothingElse) {
+TEST_F(ServerSessionTest, PathWithoutMemoryIsRejectedWithoutOtherEffect) {
   const Keys keys = bring_up(1);
   ConnectRequested wide = request(2, 0);
   wide.cid_num = kMaxCons;

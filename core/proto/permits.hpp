@@ -44,7 +44,7 @@ struct Permit {
   std::uint32_t epoch = 0;
   std::uint16_t con = 0;
   std::uint16_t affinity = 0;
-  std::uint16_t next = kNoPermit;  // in the queue
+  std::uint16_t next = kNoPermit;  // successor in the queue of waiting requests
   std::uint8_t path = 0;
   std::uint8_t failed_from = kNowhere;  // lost path over which the request was sent
   std::uint8_t generation = 0;          // changes with every use of the permit on the wire
@@ -53,7 +53,7 @@ struct Permit {
   bool service = false;
   bool offers_invalidation = false;
   bool invalidated = false;  // the server invalidated the key of this request
-  bool proven = true;        // failed over with proof
+  bool proven = true;        // false: failed over without proof
   bool overdue = false;      // abandoned: request_timeout must still be reported
   FirstSent first_sent;
   bool operator==(const Permit&) const = default;

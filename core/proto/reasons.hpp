@@ -18,16 +18,16 @@ enum class ReasonKind : std::uint8_t {
 const char* to_string(ReasonKind) noexcept;
 
 struct ReasonText {
-  const char* code;      // as to_string(Reason); never changes its meaning
-  const char* sentence;  // without a capital and a full stop, for the end of a line
-  const char* hint;      // what to do, likewise; empty only for Reason::none
+  const char* code;      // text of to_string(Reason); never changes its meaning
+  const char* sentence;  // for the end of a line: no initial capital, no full stop
+  const char* hint;      // what to do, in the same form; empty only for Reason::none
   // Linux errno for this reason. If a peer sent or receives an errno, that errno is reported instead, because
   // a server may reject for one reason with different errnos.
   std::uint16_t linux_errno;
   ReasonKind kind;
 };
 
-// Returns a text that says so if the number is not a Reason.
+// For a number that is not a Reason, returns a text that says so.
 const ReasonText& text_of(Reason) noexcept;
 // Text of a path's reason on the client. As text_of(), with two differences: a rejection with EEXIST has its
 // own sentence and hint (protocol section 3.2, row 8), and hints about keys name the server, whose log has

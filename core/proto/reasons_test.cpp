@@ -1,4 +1,4 @@
-// The table of reasons: complete, of one form, and the same as in docs/reasons.md.
+// The table of reasons is complete, uniform, and equal to docs/reasons.md.
 #include "core/proto/reasons.hpp"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(Reasons, EachHasACodeASentenceAnErrnoAndAHint) {
   }
 }
 
-TEST(Reasons, AServerThatRejectsWithEexistMeansAPairOfAddressesThatIsThere) {
+TEST(Reasons, RejectionWithEexistIsShownAsDuplicateAddress) {
   const ReasonText told = words_of(Reason::rejected, wire::linux_errno::kEexist);
   EXPECT_STREQ(told.code, "rejected");
   EXPECT_STREQ(told.sentence, text_of(Reason::duplicate_address).sentence);
@@ -48,7 +48,7 @@ TEST(Reasons, AServerThatRejectsWithEexistMeansAPairOfAddressesThatIsThere) {
                text_of(Reason::peer_closed).sentence);
 }
 
-TEST(Reasons, ARefusalByALimitNamesTheSettings) {
+TEST(Reasons, RefusalByALimitNamesTheSettings) {
   const auto names = [](const char* hint, std::initializer_list<const char*> settings) {
     for (const char* setting : settings)
       EXPECT_NE(std::string_view(hint).find(setting), std::string_view::npos) << setting << " in " << hint;
@@ -79,12 +79,12 @@ TEST(Reasons, NameRefusalIsExplainedByTheName) {
       << told.hint;
 }
 
-TEST(Reasons, ANumberAndAWordThatNameNoneAreTold) {
+TEST(Reasons, UnknownNumbersAndCodesAreDetected) {
   EXPECT_STREQ(to_string(static_cast<Reason>(250)), "unknown");
   EXPECT_EQ(text_of(std::string_view("nonsense")), nullptr);
 }
 
-TEST(Reasons, TheDocumentHasEveryRowAndNoOther) {
+TEST(Reasons, DocumentListsExactlyTheTable) {
   std::ifstream in(URTRS_DOCS "/reasons.md");
   std::stringstream whole;
   whole << in.rdbuf();

@@ -22,7 +22,7 @@ class SendQueue {
     room_ = depth_ = static_cast<std::uint16_t>(std::min(depth, 0xffffU));
     unsignalled_ = 0;
   }
-  // For requests, responses and control messages; keeps entries free for heartbeats.
+  // True if a request, response or control message may take `entries`; keeps entries free for heartbeats.
   bool has_room(unsigned entries) const noexcept { return room_ >= entries + kHeartbeatReserve; }
   bool has_heartbeat_room() const noexcept { return room_ >= 1; }
 
@@ -37,7 +37,7 @@ class SendQueue {
     unsignalled_ = 0;
     return retired;
   }
-  // As take() for one entry that is always signalled.
+  // Like take() for one entry that is always signalled.
   std::uint64_t take_signalled() noexcept {
     RTRS_ASSERT(room_ >= 1);
     --room_;

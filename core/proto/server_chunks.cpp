@@ -61,18 +61,18 @@ Reason ServerSession::gate_refusal(const ServerChunk& chunk, const ChunkUser& us
   };
   if (same_incarnation(chunk.user)) return Reason::protocol_violation;
   if (chunk.has_parked && same_incarnation(chunk.parked)) return Reason::protocol_violation;
-  // The read still fills the chunk and overwrites the data that arrived for the write. Replays never pair
-  // like this: the client abandoned the read, as a kernel client without any path does, and reuses its
-  // permit.
+  // The read still fills the chunk and would overwrite the data of the write. No replay leads to this,
+  // because a replay repeats the same request. Only a client that abandoned the read and reuses its permit
+  // does, such as a kernel client without any path.
   const bool smashed = chunk.user.direction == Direction::read && chunk.user.has_data &&
                        user.direction == Direction::write && user.has_data;
   return smashed ? Reason::rejected_busy : Reason::none;
 }
 
-// Queues a request behind the chunk's user from another path incarnation. A request that already waits there
-// is replaced, because a client that cannot fence replays a request over one path after another, faster than
-// the server detects their loss. At most one of these paths still has a client that waits for the response.
-// If it is the replaced one, the client resends the request when that path ends.
+// Queues a request behind the chunk's user from another path incarnation, in place of a request that already
+// waits there. A client without fences replays a request over one path after another, faster than the server
+// detects their loss. At most one of these paths still has a client that waits for the response. If it is the
+// replaced one, the client resends the request when that path ends.
 void ServerSession::gate(std::uint16_t index, const ChunkUser& user, ServerActions& out) noexcept {
   ServerChunk& chunk = state_.chunks[index];
   const Reason refusal = gate_refusal(chunk, user);
@@ -112,7 +112,7 @@ void ServerSession::on(const ChunkInvalidated& in, ServerActions& out) noexcept 
     ++counters_.stale_events;
     return;
   }
-  // While the key is valid, the peer could change the request during service.
+  // If the key was not invalidated, the peer could change the request during service.
   if (!in.ok) close_path(in.key.path, Reason::transport_error, out);
   if (live(chunk.user)) {
     deliver(in.chunk, out);
@@ -151,16 +151,17 @@ bool ServerSession::invalidates(const ChunkUser& user) const noexcept {
   return config_.send_invalidate && !keys_stay && user.need_invalidate && user.has_descriptor;
 }
 
-// A kernel client never requests this extension. Before 6.12 it hangs on a READ without SEND_WITH_INV, which
-// must be sent between data and response.
+// True if the client requested the extension and no SEND_WITH_INV must be sent between data and response. A
+// kernel client never requests the extension; before 6.12 it hangs on a READ without SEND_WITH_INV.
 bool ServerSession::may_join_data(const ChunkUser& user) const noexcept {
   const wire::Extensions agreed = state_.paths[user.key.path].extensions;
   return has(agreed, wire::Extensions::data_with_answer) && user.direction == Direction::read &&
          !invalidates(user);
 }
 
-// A SEND with a fresh key carries no data, so the key of the READ's chunk stays valid. Writing into that
-// chunk meanwhile only affects the data that the client itself reads.
+// False if the write of the data is the response, because only a SEND carries a fresh key. The key of the
+// READ's chunk then stays valid. A client that writes into that chunk meanwhile changes only the data that it
+// reads.
 bool ServerSession::renews_key(const ChunkUser& user) const noexcept {
   return config_.always_invalidate && !may_join_data(user);
 }

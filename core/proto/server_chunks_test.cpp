@@ -62,7 +62,7 @@ TEST_F(ServerChunksTest, R38AnswersOfAllKinds) {
   }
 }
 
-TEST_F(ServerChunksTest, R67NothingIsInvalidatedWhenConfiguredSo) {
+TEST_F(ServerChunksTest, R67InvalidationCanBeDisabled) {
   config.send_invalidate = false;
   remake();
   const Keys keys = bring_up(1);
@@ -71,7 +71,7 @@ TEST_F(ServerChunksTest, R67NothingIsInvalidatedWhenConfiguredSo) {
   EXPECT_EQ(wire::imm_type(only<PostResponse>().imm), wire::ImmType::io_rsp);
 }
 
-TEST_F(ServerChunksTest, KeysAreLeftOnlyOverPathsThatAgreedOnIt) {
+TEST_F(ServerChunksTest, KeysStayOnlyOnPathsThatAgreedOnIt) {
   config.extensions |= wire::Extensions::keys_stay;
   remake();
   extensions = wire::Extensions::fence |
@@ -83,13 +83,13 @@ TEST_F(ServerChunksTest, KeysAreLeftOnlyOverPathsThatAgreedOnIt) {
   EXPECT_TRUE(only<PostResponse>().send_invalidate);
   EXPECT_EQ(wire::imm_type(only<PostResponse>().imm), wire::ImmType::io_rsp_w_inv);
   respond(serve(read(strict.io, 3)), kEio);
-  EXPECT_TRUE(only<PostResponse>().send_invalidate) << "the key of a READ that failed";
+  EXPECT_TRUE(only<PostResponse>().send_invalidate) << "the key of a failed READ is invalidated too";
   respond(serve(read(agreed.io, 4)));
   EXPECT_FALSE(only<PostResponse>().send_invalidate);
   EXPECT_EQ(wire::imm_type(only<PostResponse>().imm), wire::ImmType::io_rsp);
 }
 
-TEST_F(ServerChunksTest, DataComesWithTheAnswerWhereThatWasAgreed) {
+TEST_F(ServerChunksTest, DataIsTheResponseIfAgreed) {
   config.extensions |= wire::Extensions::keys_stay;
   remake();
   extensions |= wire::Extensions::data_with_answer;
@@ -182,7 +182,7 @@ TEST_F(ServerChunksTest, R39ChunkIsFreeOnlyAfterItsAnswer) {
   respond(first);
   EXPECT_TRUE(session->chunk_idle(3));
   EXPECT_NE(serve(write(keys.io, 3)).serial, first.serial);
-  EXPECT_DEATH(respond(first), "") << "an answer has one request";
+  EXPECT_DEATH(respond(first), "") << "a request is answered only once";
 }
 
 TEST_F(ServerChunksTest, R57PathWaitsForItsRequestsInService) {
@@ -228,7 +228,7 @@ class FullSendQueueTest : public ServerSessionTest {
   Keys keys;
 };
 
-TEST_F(FullSendQueueTest, L03AnswersWaitInOrderAndGoOnce) {
+TEST_F(FullSendQueueTest, L03WaitingResponsesArePostedOnceInOrder) {
   auto cookies = fill();
   std::vector<std::uint16_t> order;
   ASSERT_LT(cookies.size(), config.queue_depth);
@@ -246,7 +246,7 @@ TEST_F(FullSendQueueTest, L03AnswersWaitInOrderAndGoOnce) {
   for (std::uint16_t chunk = 0; chunk < config.queue_depth; ++chunk) EXPECT_TRUE(session->chunk_idle(chunk));
 }
 
-TEST_F(FullSendQueueTest, L04WaitingAnswersDieWithTheirPath) {
+TEST_F(FullSendQueueTest, L04WaitingResponsesAreDroppedWithTheirPath) {
   const std::size_t posted = fill().size();
   feed(ConnectionLost{0, keys.io, Reason::transport_error});
   settle();
@@ -272,7 +272,7 @@ TEST_F(FullSendQueueTest, L22ChunkWhoseAnswerWaitsIsStillBusy) {
   expect_closing(keys.io, Reason::protocol_violation);
 }
 
-TEST_F(FullSendQueueTest, AnAnswerWithItsDataTakesOneEntry) {
+TEST_F(FullSendQueueTest, ResponseWithItsDataTakesOneEntry) {
   config.send_invalidate = false;
   const auto answered = [this] {
     remake();
@@ -297,7 +297,7 @@ TEST_F(FullSendQueueTest, L05ErrorAnswersCountLikeOthers) {
   EXPECT_EQ(posted, 10'000U);
 }
 
-TEST_F(FullSendQueueTest, HeartbeatsGoOutThroughAFullQueue) {
+TEST_F(FullSendQueueTest, HeartbeatsUseTheReserveOfAFullQueue) {
   for (std::uint16_t chunk = 0; chunk < config.queue_depth; ++chunk) {
     respond(serve(write(keys.service, chunk)));
   }

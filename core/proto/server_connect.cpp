@@ -20,7 +20,7 @@ std::uint32_t accept_flags(const ServerConfig& config, wire::Extensions extensio
 
 std::uint16_t ServerSession::assign(const wire::Uuid& sess_uuid) const noexcept {
   const auto count = static_cast<std::uint16_t>(state_.paths.size());
-  std::uint16_t unused = count;  // kMaxPaths: none
+  std::uint16_t unused = count;  // first free index; kMaxPaths: none
   for (std::uint16_t i = 0; i < count; ++i) {
     const bool absent = state_.paths[i].state == PathState::absent;
     if (!absent && state_.paths[i].uuid == sess_uuid) return i;

@@ -5,7 +5,7 @@ namespace {
 
 using ServerFenceTest = ServerSessionTest;
 
-TEST_F(ServerFenceTest, UnknownPathIsFencedAlready) {
+TEST_F(ServerFenceTest, FenceOfAnUnknownPathIsAnsweredAtOnce) {
   const Keys keys = bring_up(1);
   feed(FenceRequested{0, keys.service, 42, 7, uuid(9)});
   EXPECT_EQ(only<PostReceive>().kind, ReceiveKind::message);
@@ -16,7 +16,7 @@ TEST_F(ServerFenceTest, UnknownPathIsFencedAlready) {
   EXPECT_EQ(answer.sess_uuid, uuid(9));
 }
 
-TEST_F(ServerFenceTest, NewerIncarnationProvesThatTheOlderIsGone) {
+TEST_F(ServerFenceTest, NewerIncarnationProvesTheOlderIsDrained) {
   const Keys keys = bring_up(1);
   const Keys target = bring_up(2, 3);
   feed(FenceRequested{0, keys.service, 42, 2, uuid(2)});
@@ -37,7 +37,7 @@ TEST_F(ServerFenceTest, L01AnsweredOnlyWhenTheOldIncarnationIsDrained) {
   EXPECT_EQ(only<SendFenceRsp>().serial, 42U);
 }
 
-TEST_F(ServerFenceTest, PathThatAlreadyClosesIsWaitedFor) {
+TEST_F(ServerFenceTest, FenceWaitsForAClosingPath) {
   const Keys keys = bring_up(1);
   const Keys target = bring_up(2);
   feed(ConnectionLost{0, target.io, Reason::peer_closed});
@@ -56,7 +56,7 @@ TEST_F(ServerFenceTest, HalfOpenPathCanBeFenced) {
   EXPECT_EQ(all<SendFenceRsp>().size(), 1U);
 }
 
-TEST_F(ServerFenceTest, EveryAskerIsAnsweredAndTheLastSerialCounts) {
+TEST_F(ServerFenceTest, EveryRequesterIsAnsweredWithItsLastSerial) {
   const Keys a = bring_up(1);
   const Keys b = bring_up(3);
   const Keys target = bring_up(2);
@@ -72,7 +72,7 @@ TEST_F(ServerFenceTest, EveryAskerIsAnsweredAndTheLastSerialCounts) {
   EXPECT_EQ(answers[1].serial, 7U);
 }
 
-TEST_F(ServerFenceTest, AnswerIsDroppedWithItsAsker) {
+TEST_F(ServerFenceTest, AnswerIsDroppedIfTheRequestingPathIsLost) {
   const Keys a = bring_up(1);
   const Keys target = bring_up(2);
   feed(FenceRequested{0, a.service, 1, 1, uuid(2)});
@@ -107,7 +107,7 @@ TEST_F(ServerFenceTest, NoPathFencesItself) {
   expect_closing(keys.service, Reason::protocol_violation);
 }
 
-TEST_F(ServerFenceTest, OnlyOnTheServiceConnectionOfAPathThatHasTheExtension) {
+TEST_F(ServerFenceTest, FenceRequiresTheServiceConnectionAndTheExtension) {
   Keys keys = bring_up(1);
   feed(FenceRequested{0, keys.io, 42, 1, uuid(2)});
   expect_closing(keys.io, Reason::protocol_violation);

@@ -16,7 +16,7 @@ TEST_F(ServerChunksTest, L01L02ReplayWaitsForTheOlderUser) {
   EXPECT_EQ(only<PostReceive>().key, b.io);
   EXPECT_EQ(session->counters().gated, 1U);
   respond(old);
-  EXPECT_TRUE(none<PostResponse>()) << "nobody is left to answer";
+  EXPECT_TRUE(none<PostResponse>()) << "the path of the old request is lost";
   EXPECT_EQ(session->counters().dropped_responses, 1U);
   const auto replay = only<Deliver>();
   EXPECT_EQ(replay.key, b.io);
@@ -43,14 +43,14 @@ TEST_F(ServerChunksTest, WaitingRequestOfALostPathIsNeverServed) {
   feed(write(b.io, 3));
   feed(ConnectionLost{0, b.io, Reason::peer_closed});
   close_connections(b);
-  EXPECT_EQ(all<ReleasePath>().size(), 1U) << "what waits does not hold its path";
+  EXPECT_EQ(all<ReleasePath>().size(), 1U) << "a waiting request does not delay the release of its path";
   bring_up(2, 2);
   respond(old);
   EXPECT_TRUE(none<Deliver>());
   EXPECT_TRUE(session->chunk_idle(3));
 }
 
-TEST_F(ServerChunksTest, WaitingRequestOfALostPathGivesWay) {
+TEST_F(ServerChunksTest, WaitingRequestOfALostPathIsReplaced) {
   const Keys a = bring_up(1);
   const Keys b = bring_up(2);
   const Keys c = bring_up(3);
@@ -64,7 +64,7 @@ TEST_F(ServerChunksTest, WaitingRequestOfALostPathGivesWay) {
   EXPECT_EQ(only<Deliver>().key, c.io);
 }
 
-TEST_F(ServerChunksTest, L01LaterReplayTakesThePlaceOfOneThatWaits) {
+TEST_F(ServerChunksTest, L01LaterReplayReplacesAWaitingOne) {
   const Keys a = bring_up(1);
   const Keys b = bring_up(2);
   const Keys c = bring_up(3);
@@ -77,7 +77,7 @@ TEST_F(ServerChunksTest, L01LaterReplayTakesThePlaceOfOneThatWaits) {
   EXPECT_EQ(only<Deliver>().key, c.io);
 }
 
-TEST_F(ServerChunksTest, R36SecondRequestOfAnIncarnationForItsChunkBreaksTheProtocol) {
+TEST_F(ServerChunksTest, R36SecondRequestOfAnIncarnationForItsChunkIsAViolation) {
   const Keys a = bring_up(1);
   const Keys b = bring_up(2);
   const Deliver old = serve(write(a.io, 3));

@@ -109,7 +109,7 @@ const char* broken_in(const State& state, const ServerConfig& config) noexcept {
 
 const char* broken_invariant(const ServerSession& session) noexcept {
   const char* rule = nullptr;
-  const ServerConfig* config = nullptr;  // visited before the other fields
+  const ServerConfig* config = nullptr;  // set first: fields are visited in order
   ServerSession::visit_fields(session, [&](const char*, const auto& field) {
     if constexpr (requires { field.handshake_timeout; }) config = &field;
     if constexpr (requires { field.chunks; }) rule = broken_in(field, *config);

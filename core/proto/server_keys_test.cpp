@@ -18,7 +18,7 @@ class FreshKeyTest : public ServerSessionTest {
   }
 };
 
-TEST_F(FreshKeyTest, R49RequestIsServedOnlyOnceItsKeyIsDead) {
+TEST_F(FreshKeyTest, R49RequestIsServedOnlyAfterItsKeyIsInvalid) {
   const Keys keys = bring_up(1);
   feed(write(keys.io, 2));
   EXPECT_TRUE(none<Deliver>());
@@ -39,7 +39,7 @@ TEST_F(FreshKeyTest, L05EveryAnswerRenewsTheKey) {
   }
 }
 
-TEST_F(FreshKeyTest, TheKeyOfAReadThatIsAnsweredByItsDataStays) {
+TEST_F(FreshKeyTest, KeyStaysIfTheDataIsTheResponse) {
   extensions |= wire::Extensions::data_with_answer;
   const Keys keys = bring_up(1);
   extensions = wire::Extensions::none;
@@ -79,7 +79,7 @@ TEST_F(FreshKeyTest, FailedInvalidationStopsTheRequest) {
   EXPECT_EQ(all<EndSession>().size(), 1U);
 }
 
-TEST_F(FreshKeyTest, InvalidationOfALostPathServesNothing) {
+TEST_F(FreshKeyTest, InvalidationOnALostPathDeliversNoRequest) {
   const Keys keys = bring_up(1);
   feed(write(keys.io, 2));
   feed(ConnectionLost{0, keys.service, Reason::peer_closed});
@@ -88,7 +88,7 @@ TEST_F(FreshKeyTest, InvalidationOfALostPathServesNothing) {
   EXPECT_TRUE(session->chunk_idle(2));
 }
 
-TEST_F(FreshKeyTest, InvalidationThatIsNeverReportedDoesNotHoldThePath) {
+TEST_F(FreshKeyTest, UnreportedInvalidationDoesNotDelayTheRelease) {
   const Keys keys = bring_up(1);
   const Keys other = bring_up(2);
   feed(write(keys.io, 2));
@@ -99,7 +99,7 @@ TEST_F(FreshKeyTest, InvalidationThatIsNeverReportedDoesNotHoldThePath) {
   feed(ConnectionClosed{0, keys.io});
   settle();
   EXPECT_EQ(all<ReleasePath>().size(), 1U);
-  EXPECT_EQ(only<InvalidateChunk>().key, other.io) << "the replay's own key comes next";
+  EXPECT_EQ(only<InvalidateChunk>().key, other.io) << "the replay starts with invalidating its own key";
   EXPECT_TRUE(invalidated(other.io, 2).parked);
 }
 

@@ -52,7 +52,7 @@ using ServerCons = GrowingVector<ServerCon, kConsInside, kMaxCons>;
 struct ServerPath {
   PathState state = PathState::absent;                   // absent, connecting, connected or closing
   Reason reason = Reason::none;                          // why the path closes
-  wire::Extensions extensions = wire::Extensions::none;  // granted
+  wire::Extensions extensions = wire::Extensions::none;  // extensions granted to the path
   bool owes_ack = false;                                 // heartbeats that wait for room in the send queue
   bool owes_heartbeat = false;
   std::uint16_t recon_cnt = 0;
@@ -66,7 +66,7 @@ struct ServerPath {
   Heartbeat heartbeat;
   // Work of the batch. connecting: posts receives; connected: sends heartbeats; closing: closes connections.
   ConBatch batch;
-  ServerCons cons;  // by cid
+  ServerCons cons;  // indexed by cid
 
   bool complete() const noexcept { return open_cons == cons.size(); }
   bool open() const noexcept { return state == PathState::connecting || state == PathState::connected; }
@@ -97,7 +97,7 @@ struct ServerChunk {
   bool from_park = false;   // the user had waited in `parked`
   bool has_parked = false;  // a request of another path incarnation waits for the chunk
   std::uint16_t serial = 0;
-  std::uint16_t peer_errno = 0;  // of the response that waits for room
+  std::uint16_t peer_errno = 0;  // errno of the response that waits for room
   std::uint16_t next_waiting = kNoChunk;
   ChunkUser user;
   ChunkUser parked;
@@ -105,11 +105,11 @@ struct ServerChunk {
   RTRS_FIELDS(state, from_park, has_parked, serial, peer_errno, next_waiting, user, parked)
 };
 
-// An unanswered fence: one for each pair of asking path and fenced path.
+// An unanswered fence. There is one per pair of requesting path and fenced path.
 struct PendingFence {
   ConKey asker;
   std::uint32_t serial = 0;
-  std::uint16_t target = kMaxPaths;  // path it waits for; kMaxPaths: only for room in the send queue
+  std::uint16_t target = kMaxPaths;  // path that must be drained first; kMaxPaths: none
   wire::Uuid uuid{};
   bool operator==(const PendingFence&) const = default;
   template <class Self, class Visitor>

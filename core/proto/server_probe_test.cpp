@@ -13,7 +13,7 @@ class ServerProbeTest : public ServerSessionTest {
   static ImmReceived probe(ConKey key) { return ImmReceived{0, key, wire::encode_hb(wire::ImmType::hb_msg)}; }
 };
 
-TEST_F(ServerProbeTest, IsGrantedWhenItIsAskedForAndConfigured) {
+TEST_F(ServerProbeTest, IsGrantedIfRequestedAndConfigured) {
   feed(request(1, 0));
   EXPECT_NE(only<Accept>().flags & wire::kConnRspProbe, 0U);
   config.extensions = wire::Extensions::fence;
@@ -22,7 +22,7 @@ TEST_F(ServerProbeTest, IsGrantedWhenItIsAskedForAndConfigured) {
   EXPECT_EQ(only<Accept>().flags, wire::kConnRspFence);
 }
 
-TEST_F(ServerProbeTest, IsAnsweredOnItsOwnConnectionWithOneMoreReceiveThanRequests) {
+TEST_F(ServerProbeTest, IsAnsweredOnItsOwnConnectionWithAnExtraReceive) {
   const ConKey service = connect(1, 0);
   const ConKey io = connect(1, 1);
   feed(InfoRequested{0, service, 0});
@@ -59,7 +59,7 @@ TEST_F(ServerProbeTest, WaitsForRoomInTheSendQueueOfItsConnection) {
   EXPECT_EQ(state(keys.io), PathState::connected);
 }
 
-TEST_F(ServerProbeTest, IsOwedToNobodyOnceThePathCloses) {
+TEST_F(ServerProbeTest, IsNotAnsweredOnceThePathCloses) {
   config.send_depth = 8;
   remake();
   const Keys keys = bring_up(1);
@@ -97,7 +97,7 @@ class ServerDeliveryProbeTest : public ServerSessionTest {
   void answer(const Keys& keys, std::uint16_t chunk) { respond(serve(write(keys.io, chunk))); }
 };
 
-TEST_F(ServerDeliveryProbeTest, AnAnswerThatIsNotDeliveredEndsThePathWithinTheDeadPeerBound) {
+TEST_F(ServerDeliveryProbeTest, UndeliveredResponseClosesThePathWithinTheDeadPeerTime) {
   const Keys keys = bring_up(1);
   const Nanos since = now;
   answer(keys, 0);
@@ -105,7 +105,7 @@ TEST_F(ServerDeliveryProbeTest, AnAnswerThatIsNotDeliveredEndsThePathWithinTheDe
   while (state(keys.io) == PathState::connected && now - since < seconds(60)) {
     for (const ProbeDelivery& probe : tick(keys)) {
       EXPECT_EQ(probe.key, keys.io);
-      EXPECT_EQ(probe.cookie, retiring(2)) << "with the answer before it";
+      EXPECT_EQ(probe.cookie, retiring(2)) << "also retires the response before it";
       ++sent;
     }
   }
@@ -115,7 +115,7 @@ TEST_F(ServerDeliveryProbeTest, AnAnswerThatIsNotDeliveredEndsThePathWithinTheDe
   EXPECT_LE(now - since, (config.heartbeat.missed_max + 2) * config.heartbeat.interval);
 }
 
-TEST_F(ServerDeliveryProbeTest, AProbeThatCompletesIsTheLastUntilSomethingIsPosted) {
+TEST_F(ServerDeliveryProbeTest, CompletedProbeIsNotRepeatedUntilWorkIsPosted) {
   const Keys keys = bring_up(1);
   answer(keys, 0);
   const auto probes = tick(keys);
@@ -127,7 +127,7 @@ TEST_F(ServerDeliveryProbeTest, AProbeThatCompletesIsTheLastUntilSomethingIsPost
   EXPECT_EQ(tick(keys).size(), 1U);
 }
 
-TEST_F(ServerDeliveryProbeTest, ARequestInServiceIsProbedAndMayTakeAsLongAsStorageDoes) {
+TEST_F(ServerDeliveryProbeTest, RequestInServiceIsProbedWithoutATimeLimit) {
   const Keys keys = bring_up(1);
   feed(write(keys.io, 0));
   for (int i = 0; i < 60; ++i) {
@@ -138,7 +138,7 @@ TEST_F(ServerDeliveryProbeTest, ARequestInServiceIsProbedAndMayTakeAsLongAsStora
   EXPECT_EQ(state(keys.io), PathState::connected);
 }
 
-TEST_F(ServerDeliveryProbeTest, AKeyThatDoesNotDieEndsThePath) {
+TEST_F(ServerDeliveryProbeTest, KeyThatIsNotInvalidatedClosesThePath) {
   config.always_invalidate = true;
   remake();
   const Keys keys = bring_up(1);
@@ -169,7 +169,7 @@ TEST_F(ServerDeliveryProbeTest, WaitsForRoomInTheSendQueue) {
 }
 
 // More connections than one step probes, and more paths than a session initially has room for.
-TEST_F(ServerDeliveryProbeTest, EveryConnectionIsProbedInBatchesThoughPathsTakeTurns) {
+TEST_F(ServerDeliveryProbeTest, EveryConnectionOfEveryPathIsProbedOnce) {
   constexpr std::uint16_t kCons = 2 * kConsPerStep + 1;
   constexpr std::uint8_t kPaths = kPathsInside + 1;
   config.queue_depth = 2 * kPaths;
@@ -190,7 +190,7 @@ TEST_F(ServerDeliveryProbeTest, EveryConnectionIsProbedInBatchesThoughPathsTakeT
   EXPECT_EQ(probed.size(), std::size_t{kPaths} * kCons);
 }
 
-TEST_F(ServerDeliveryProbeTest, NothingIsPostedToAClientThatProbesByItself) {
+TEST_F(ServerDeliveryProbeTest, ClientWithTheProbeExtensionIsNotProbed) {
   extensions = wire::Extensions::probe;
   const Keys keys = bring_up(1);
   answer(keys, 0);

@@ -141,7 +141,7 @@ void ServerRegistry::on(const SessionDropped& in, RegistryActions&) noexcept {
   entries_[in.session] = Entry{};
   forget_half_open(in.session);
   --live_;
-  // Makes registries with equal sessions equal values, whatever their history.
+  // Drops unused entries at the end, so that registries with equal sessions are equal values.
   std::size_t used = entries_.size();
   while (used > 0 && !entries_[used - 1].live) --used;
   entries_.resize(used);

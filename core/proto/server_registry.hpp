@@ -45,7 +45,7 @@ class ServerRegistry {
     std::uint32_t host = 0;
     bool live = false;
     bool named = false;
-    PeerIdentity identity{};  // of the client that created the session
+    PeerIdentity identity{};  // identity of the client that created the session
     bool operator==(const Entry&) const = default;
     RTRS_FIELDS(uuid, digest_low, digest_high, host, live, named, identity)
   };
@@ -61,7 +61,7 @@ class ServerRegistry {
   void evict_oldest(std::uint32_t host, RegistryActions&) noexcept;
   void forget_half_open(std::uint16_t session) noexcept;
 
-  GrowingVector<Entry, kInside, kMaxSessions> entries_;  // by session index
+  GrowingVector<Entry, kInside, kMaxSessions> entries_;  // indexed by session
   Indices half_open_;                                    // oldest first, without crowded-out sessions
   std::uint16_t live_ = 0;
   std::uint16_t max_sessions_;

@@ -76,18 +76,18 @@ TEST_F(ServerRegistryTest, R10AdditionalPathOfUnknownSessionIsRefused) {
 
 // The session may be left over from an attempt that the client abandoned because its session is on another
 // server.
-TEST_F(ServerRegistryTest, AnAdditionalPathOfASessionThatWasNeverOpenedIsRefused) {
+TEST_F(ServerRegistryTest, AdditionalPathOfAHalfOpenSessionIsRefused) {
   const AdmitSession first = admit(1);
   const Reject reject = refusal(1, false);
   EXPECT_EQ(reject.reason, Reason::unknown_session);
   EXPECT_EQ(reject.peer_errno, wire::linux_errno::kEnxio);
   EXPECT_EQ(registry.session_count(), 1U);
-  EXPECT_EQ(admit(1).session, first.session) << "whoever may create a session goes on with it";
+  EXPECT_EQ(admit(1).session, first.session) << "a path that may create a session may use it";
   claim(first.session, 5);
   EXPECT_EQ(admit(1, false).session, first.session);
 }
 
-TEST_F(ServerRegistryTest, R12L12ConcurrentFirstRequestsMeetInOneSession) {
+TEST_F(ServerRegistryTest, R12L12ConcurrentFirstRequestsShareOneSession) {
   const AdmitSession a = admit(1);
   const AdmitSession b = admit(1);
   EXPECT_TRUE(a.create);
@@ -105,7 +105,7 @@ TEST_F(ServerRegistryTest, R26SessionsAreBounded) {
   EXPECT_FALSE(admit(2).create);
 }
 
-TEST_F(ServerRegistryTest, R26AHalfOpenSessionGivesWayWhenAllSessionsAreTaken) {
+TEST_F(ServerRegistryTest, R26HalfOpenSessionIsCrowdedOutAtTheSessionLimit) {
   const auto named = admit(1).session;
   claim(named, 1);
   const auto half_open = admit(2).session;
@@ -130,23 +130,23 @@ class CrowdedRegistryTest : public ServerRegistryTest {
   }
 };
 
-TEST_F(CrowdedRegistryTest, TheOldestHalfOpenSessionOfAnAddressGivesWayToItsNext) {
+TEST_F(CrowdedRegistryTest, OldestHalfOpenSessionOfAnAddressIsCrowdedOut) {
   const auto first = ask<AdmitSession>(from(1, 1)).session;
   const auto other = ask<AdmitSession>(from(2, 2)).session;
   const auto second = ask<AdmitSession>(from(1, 3)).session;
   const auto third = ask<AdmitSession>(from(1, 4), {first}).session;
   EXPECT_TRUE(third != first && third != second && third != other);
   ask<AdmitSession>(from(1, 5), {second});
-  EXPECT_EQ(registry.session_count(), 5U) << "those that give way are there until they are dropped";
+  EXPECT_EQ(registry.session_count(), 5U) << "crowded-out sessions count until they are dropped";
 }
 
-TEST_F(CrowdedRegistryTest, ASessionWithANameNeverGivesWay) {
+TEST_F(CrowdedRegistryTest, NamedSessionIsNeverCrowdedOut) {
   for (std::uint8_t i = 1; i <= 6; ++i) claim(ask<AdmitSession>(from(1, i)).session, i);
   EXPECT_EQ(ask<Reject>(from(1, 7)).peer_errno, wire::linux_errno::kEnomem);
   EXPECT_EQ(ask<Reject>(from(2, 7)).peer_errno, wire::linux_errno::kEnomem);
 }
 
-TEST_F(CrowdedRegistryTest, OfAllAddressesTheOneWithMostHalfOpenSessionsGivesWay) {
+TEST_F(CrowdedRegistryTest, AddressWithMostHalfOpenSessionsIsCrowdedOut) {
   for (std::uint8_t i = 1; i <= 3; ++i) claim(ask<AdmitSession>(from(1, i)).session, i);
   ask<AdmitSession>(from(2, 4));
   const auto crowd = ask<AdmitSession>(from(3, 5)).session;
@@ -154,12 +154,12 @@ TEST_F(CrowdedRegistryTest, OfAllAddressesTheOneWithMostHalfOpenSessionsGivesWay
   EXPECT_EQ(ask<Reject>(from(4, 7), {crowd}).peer_errno, wire::linux_errno::kEbusy);
 }
 
-TEST_F(CrowdedRegistryTest, AnAddressThatIsNotKnownHasNoLimitOfItsOwn) {
+TEST_F(CrowdedRegistryTest, UnknownAddressHasNoAddressLimit) {
   registry = ServerRegistry(limits(6, 2, 2));
   for (std::uint8_t i = 1; i <= 6; ++i) ask<AdmitSession>(from(0, i));
 }
 
-TEST_F(CrowdedRegistryTest, UnsetHalfOfAllSessionsOfAnAddressMayBeHalfOpen) {
+TEST_F(CrowdedRegistryTest, HalfOpenLimitDefaultsToHalfOfAllSessions) {
   registry = ServerRegistry(limits(6, 0, 0));
   const auto first = ask<AdmitSession>(from(1, 1)).session;
   ask<AdmitSession>(from(1, 2));
@@ -167,13 +167,13 @@ TEST_F(CrowdedRegistryTest, UnsetHalfOfAllSessionsOfAnAddressMayBeHalfOpen) {
   ask<AdmitSession>(from(1, 4), {first});
 }
 
-TEST_F(CrowdedRegistryTest, OneAddressDoesNotGetMoreThanItsShare) {
+TEST_F(CrowdedRegistryTest, AddressGetsNoMoreThanItsLimit) {
   registry = ServerRegistry(limits(6, 4, 2));
   for (std::uint8_t i = 1; i <= 3; ++i) claim(ask<AdmitSession>(from(1, i)).session, i);
   const auto half_open = ask<AdmitSession>(from(1, 4)).session;
   EXPECT_EQ(ask<Reject>(from(1, 5), {half_open}).peer_errno, wire::linux_errno::kEbusy);
   EXPECT_EQ(ask<Reject>(from(1, 5)).peer_errno, wire::linux_errno::kEnomem);
-  EXPECT_TRUE(ask<AdmitSession>(from(2, 5)).create) << "others have the rest";
+  EXPECT_TRUE(ask<AdmitSession>(from(2, 5)).create) << "another address may still create sessions";
 }
 
 // A client that knows the uuid of a session may join or reopen it only with the same identity.
@@ -228,13 +228,13 @@ TEST_F(ServerRegistryTest, R13L13OneOwnerOfAName) {
   EXPECT_EQ(claim(b, 6), 0) << "the refusal left nothing behind";
 }
 
-TEST_F(ServerRegistryTest, ASessionKeepsItsName) {
+TEST_F(ServerRegistryTest, SessionKeepsItsName) {
   const auto a = admit(1).session;
   EXPECT_EQ(claim(a, 5), 0);
   EXPECT_EQ(claim(a, 6), wire::linux_errno::kEperm);
 }
 
-TEST_F(ServerRegistryTest, TheNameIsFreeOnceItsSessionIsDropped) {
+TEST_F(ServerRegistryTest, NameIsFreeOnceItsSessionIsDropped) {
   const auto a = admit(1).session;
   const auto b = admit(2).session;
   EXPECT_EQ(claim(a, 5), 0);
@@ -242,7 +242,7 @@ TEST_F(ServerRegistryTest, TheNameIsFreeOnceItsSessionIsDropped) {
   EXPECT_EQ(claim(b, 5), 0);
 }
 
-TEST_F(ServerRegistryTest, DroppingEverythingRestoresTheFirstState) {
+TEST_F(ServerRegistryTest, DroppingAllSessionsRestoresTheInitialState) {
   const ServerRegistry before = registry;
   const auto a = admit(1).session;
   const auto b = admit(2).session;
@@ -254,7 +254,7 @@ TEST_F(ServerRegistryTest, DroppingEverythingRestoresTheFirstState) {
   EXPECT_EQ(registry.fingerprint(), before.fingerprint());
 }
 
-RC_GTEST_PROP(ServerRegistryCommands, AgreeWithAPlainAccount, ()) {
+RC_GTEST_PROP(ServerRegistryCommands, AgreeWithTheReferenceModel, ()) {
   using Command = std::tuple<unsigned, unsigned, unsigned>;
   CheckedRegistry checked(*rc::gen::inRange<std::uint16_t>(1, 9));
   const auto command =

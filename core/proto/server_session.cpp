@@ -50,8 +50,8 @@ void ServerSession::on(const ConnectionClosed& in, ServerActions& out) noexcept 
   path->cons[in.key.con].epoch = 0;
   --path->open_cons;
   close_path(index, Reason::transport_error, out);
-  // The fabric no longer reports invalidations of a closed connection. Their chunks are freed in batches,
-  // like waiting responses.
+  // The fabric no longer reports invalidations of a closed connection. The chunks that wait for one are freed
+  // in batches, like waiting responses.
   for (std::size_t i = 0; config_.always_invalidate && i < state_.chunks.size(); ++i) {
     const ServerChunk& chunk = state_.chunks[i];
     if (chunk.state == ServerChunk::State::invalidating && chunk.user.key == in.key) {
@@ -165,8 +165,8 @@ void ServerSession::continue_batch(Nanos now, ServerActions& out) noexcept {
   }
 }
 
-// Not needed for a client with the probe extension, which probes both directions. Returns false if a
-// connection is dead.
+// Probes the connections of a client without the probe extension; with it, the client probes both directions.
+// Returns false if a connection is dead.
 bool ServerSession::probe_deliveries(ServerPath& path) const noexcept {
   if (!config_.probe_deliveries || has(path.extensions, wire::Extensions::probe)) return true;
   const auto outstanding = [&](const ServerCon& con) { return path.in_use > 0 || !con.queue.all_done(); };

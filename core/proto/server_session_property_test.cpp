@@ -25,7 +25,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
   // State of one connection in the test world.
   struct Connection {
     bool disconnected = false;
-    std::vector<std::uint64_t> cookies;  // of signalled work requests in flight
+    std::vector<std::uint64_t> cookies;  // cookies of signalled work requests in flight
   };
 
   // Draws a decision of the current command; 0 is the most common result.
@@ -248,10 +248,10 @@ RC_GTEST_FIXTURE_PROP(ServerSessionPropertyTest, EveryConversationEnds, ()) {
   play(any_commands());
 }
 
-// Checks that such conversations reach the risky states.
+// Checks that random commands reach the risky states.
 class ServerSessionReachTest : public ServerSessionPropertyTest, public testing::WithParamInterface<bool> {};
 
-TEST_P(ServerSessionReachTest, ConversationsWaitAtTheGateAskForFencesAndLosePathsUnderLoad) {
+TEST_P(ServerSessionReachTest, ConversationsReachTheGateFencesAndPathLoss) {
   config.send_depth = 8;
   config.always_invalidate = GetParam();
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {

@@ -35,7 +35,7 @@ TEST_F(ServerSessionTest, GrantsOnlyWhatIsOfferedAndConfigured) {
   EXPECT_EQ(only<Accept>().flags, wire::kConnRspNewRkey);
 }
 
-TEST_F(ServerSessionTest, InfoRequestConnectsThePathAndNothingFollowsItsAnswer) {
+TEST_F(ServerSessionTest, InfoRequestConnectsThePathAndOnlyInfoRspIsSent) {
   const Keys keys = bring_up(1);
   EXPECT_EQ(state(keys.service), PathState::connected);
   EXPECT_TRUE(only<LinkChanged>().up);
@@ -51,7 +51,7 @@ TEST_F(ServerSessionTest, InfoRequestConnectsThePathAndNothingFollowsItsAnswer) 
   EXPECT_TRUE(none<LinkChanged>()) << "only the first path changes the link";
 }
 
-TEST_F(ServerSessionTest, NoEmptyReceivesWhereImmediatesTakeNone) {
+TEST_F(ServerSessionTest, NoEmptyReceivesIfImmediatesConsumeNone) {
   config.imm_consumes_receive = false;
   remake();
   bring_up(1);
@@ -75,7 +75,7 @@ TEST_F(ServerSessionTest, R01HalfOpenPathIsReapedByATimerOfItsOwn) {
   EXPECT_EQ(only<EndSession>().reason, Reason::handshake_timeout);
 }
 
-TEST_F(ServerSessionTest, WhatMayTakeForEverIsNeverDue) {
+TEST_F(ServerSessionTest, InfiniteTimeoutsAreNeverDue) {
   config.handshake_timeout = config.heartbeat.interval = kNever;
   remake();
   connect(1, 0);
@@ -86,17 +86,17 @@ TEST_F(ServerSessionTest, WhatMayTakeForEverIsNeverDue) {
   EXPECT_EQ(broken_invariant(*session), nullptr);
 }
 
-TEST_F(ServerSessionTest, R01HalfOpenPathGivesWayToANewerAttempt) {
+TEST_F(ServerSessionTest, R01HalfOpenPathIsReplacedByANewerAttempt) {
   const ConKey old = connect(1, 0, 7);
   expect_rejected(request(1, 0, 8), Reason::rejected_busy, kEbusy);
   EXPECT_EQ(only<Disconnect>().key, old);
   expect_rejected(request(1, 0, 9), Reason::rejected_busy, kEbusy);
-  EXPECT_TRUE(none<Disconnect>()) << "once is enough";
+  EXPECT_TRUE(none<Disconnect>()) << "no second close";
   feed(ConnectionClosed{0, old});
   EXPECT_EQ(only<EndSession>().reason, Reason::superseded);
 }
 
-TEST_F(ServerSessionTest, L27ConnectedPathGivesWayToANewerAttempt) {
+TEST_F(ServerSessionTest, L27ConnectedPathIsReplacedByANewerAttempt) {
   bring_up(1, 0xffff);
   const Keys other = bring_up(2);
   const ConnectRequested next = request(1, 0, 0);  // the counter wrapped
@@ -105,7 +105,7 @@ TEST_F(ServerSessionTest, L27ConnectedPathGivesWayToANewerAttempt) {
   EXPECT_EQ(state(other.service), PathState::connected);
 }
 
-TEST_F(ServerSessionTest, L14StaleAttemptHarmsNothing) {
+TEST_F(ServerSessionTest, L14StaleAttemptIsRejectedWithoutEffect) {
   const ConKey connecting = connect(1, 0, 8);
   expect_rejected(request(1, 1, 7), Reason::stale_attempt, kEconnreset);
   EXPECT_EQ(actions.size(), 1U);
@@ -116,7 +116,7 @@ TEST_F(ServerSessionTest, L14StaleAttemptHarmsNothing) {
   EXPECT_EQ(state(up.service), PathState::connected);
 }
 
-TEST_F(ServerSessionTest, L14DuplicateConnectionHarmsNothing) {
+TEST_F(ServerSessionTest, L14DuplicateConnectionIsRejectedWithoutEffect) {
   const ConKey key = connect(1, 0);
   expect_rejected(request(1, 0), Reason::duplicate_connection, kEconnreset);
   EXPECT_EQ(state(key), PathState::connecting);
@@ -127,7 +127,7 @@ TEST_F(ServerSessionTest, L14DuplicateConnectionHarmsNothing) {
   EXPECT_EQ(state(key), PathState::connected);
 }
 
-TEST_F(ServerSessionTest, ConnectionsOfOnePathAgreeOnTheirNumberAndExtensions) {
+TEST_F(ServerSessionTest, ConnectionsOfOnePathMustAgreeOnCountAndExtensions) {
   connect(1, 0);
   ConnectRequested more = request(1, 1);
   more.cid_num = 3;
@@ -147,7 +147,7 @@ TEST_F(ServerSessionTest, ClosingPathAnswersBusy) {
   EXPECT_TRUE(session->ended());
 }
 
-TEST_F(ServerSessionTest, OnePathAnAddressPair) {
+TEST_F(ServerSessionTest, SecondPathBetweenTheSameAddressesIsRejected) {
   const Keys keys = bring_up(1);
   ConnectRequested twin = request(2, 0);
   twin.address_pair = 1;
@@ -165,7 +165,7 @@ TEST_F(ServerSessionTest, TooManyPathsOrConnectionsAreRefused) {
   EXPECT_EQ(only<EndSession>().reason, Reason::too_many_connections) << "nothing is left behind";
 }
 
-TEST_F(ServerSessionTest, ARejectLeavesTheStateAsItWas) {
+TEST_F(ServerSessionTest, RejectLeavesTheStateUnchanged) {
   bring_up(1);
   const ServerSession before = *session;
   const auto fingerprint = session->fingerprint();
@@ -178,7 +178,7 @@ TEST_F(ServerSessionTest, ARejectLeavesTheStateAsItWas) {
   EXPECT_EQ(session->fingerprint(), fingerprint);
 }
 
-TEST_F(ServerSessionTest, R02InfoWithHoleClosesPath) {
+TEST_F(ServerSessionTest, R02InfoWithMissingConnectionClosesPath) {
   const ConKey service = connect(1, 0);
   feed(InfoRequested{0, service, 0});
   expect_closing(service, Reason::protocol_violation);
@@ -203,7 +203,7 @@ TEST_F(ServerSessionTest, R02InfoOnlyOnceAndOnlyOnTheServiceConnection) {
   expect_closing(service, Reason::protocol_violation);
 }
 
-TEST_F(ServerSessionTest, R03L11RefusedNameNeverCountsAsUp) {
+TEST_F(ServerSessionTest, R03L11RefusedNameNeverRaisesTheLink) {
   const ConKey service = connect(1, 0);
   const ConKey io = connect(1, 1);
   feed(InfoRequested{0, service, kEperm});
@@ -227,7 +227,7 @@ TEST_F(ServerSessionTest, LinkGoesDownWithTheLastConnectedPath) {
   EXPECT_FALSE(only<LinkChanged>().up);
 }
 
-TEST_F(ServerSessionTest, PathIsReleasedWhenEveryConnectionReportedItsEnd) {
+TEST_F(ServerSessionTest, PathIsReleasedAfterEveryConnectionClosed) {
   const Keys keys = bring_up(1);
   bring_up(2);
   feed(ConnectionLost{0, keys.io, Reason::peer_closed});
@@ -275,7 +275,7 @@ TEST_F(ServerSessionTest, OperatorClosesOnePath) {
   EXPECT_TRUE(actions.empty());
 }
 
-TEST_F(ServerSessionTest, CloseEndsEveryPathOneAStep) {
+TEST_F(ServerSessionTest, CloseEndsOnePathPerStep) {
   const Keys one = bring_up(1);
   const Keys two = bring_up(2);
   feed(CloseRequested{});
@@ -323,7 +323,7 @@ TEST_F(ServerSessionTest, SilentPeerIsDead) {
   EXPECT_EQ(now - last, (config.heartbeat.missed_max + 2) * config.heartbeat.interval);
 }
 
-TEST_F(ServerSessionTest, AnythingReceivedIsLife) {
+TEST_F(ServerSessionTest, AnyReceivedMessageProvesThePeerAlive) {
   const Keys keys = bring_up(1);
   const auto beat = [&](auto received) {
     for (unsigned i = 0; i < config.heartbeat.missed_max; ++i) {
@@ -341,7 +341,7 @@ TEST_F(ServerSessionTest, AnythingReceivedIsLife) {
   EXPECT_EQ(state(keys.service), PathState::connected);
 }
 
-TEST_F(ServerSessionTest, UnknownImmediatesBreakTheProtocol) {
+TEST_F(ServerSessionTest, UnknownImmediatesAreViolations) {
   for (const std::uint32_t type : {1U, 2U, 3U, 7U, 10U, 15U}) {
     remake();
     const Keys keys = bring_up(1);

@@ -10,7 +10,7 @@ namespace {
 
 class ServerWideTest : public ServerSessionTest {
  protected:
-  static constexpr std::uint16_t kWide = 3 * kConsPerStep;  // connections
+  static constexpr std::uint16_t kWide = 3 * kConsPerStep;  // number of connections
 
   // Checks that each connection of the only path was disconnected once.
   void expect_all_ended(std::size_t cons) {
@@ -38,7 +38,7 @@ TEST_F(ServerWideTest, LargestPathComesUpAndEndsInBatches) {
   expect_sound();
 }
 
-TEST_F(ServerWideTest, PathIsThereUntilEveryConnectionIsClosed) {
+TEST_F(ServerWideTest, PathExistsUntilEveryConnectionIsClosed) {
   const ConKey service = bring_up_wide(1, kWide);
   feed(PathDisconnectRequested{0, service.path});
   settle();
@@ -63,7 +63,7 @@ TEST_F(ServerWideTest, NothingIsServedBeforeEveryConnectionHasReceives) {
   expect_sound();
 }
 
-TEST_F(ServerWideTest, SecondInfoBesideTheFirstBreaksThePath) {
+TEST_F(ServerWideTest, SecondInfoDuringTheFirstClosesThePath) {
   const ConKey service = connect_wide(1, kWide);
   feed(InfoRequested{0, service, 0});
   feed(InfoRequested{0, service, 0});
@@ -73,7 +73,7 @@ TEST_F(ServerWideTest, SecondInfoBesideTheFirstBreaksThePath) {
   EXPECT_TRUE(none<SendInfoRsp>());
 }
 
-TEST_F(ServerWideTest, LossAmongProbesEndsEveryConnection) {
+TEST_F(ServerWideTest, LossWhileProbingClosesEveryConnection) {
   config.probe_deliveries = true;
   extensions = wire::Extensions::none;
   remake();
@@ -89,7 +89,7 @@ TEST_F(ServerWideTest, LossAmongProbesEndsEveryConnection) {
   expect_sound();
 }
 
-TEST_F(ServerWideTest, SessionClosesWithAsManyPathsAsThereCanBe) {
+TEST_F(ServerWideTest, SessionWithMaximumPathsCloses) {
   for (unsigned path = 1; path <= kMaxPaths; ++path) bring_up(static_cast<std::uint8_t>(path));
   EXPECT_EQ(session->connected_paths(), kMaxPaths);
   expect_rejected(request(kMaxPaths + 1, 0), Reason::too_many_paths, 104);
@@ -102,7 +102,7 @@ TEST_F(ServerWideTest, SessionClosesWithAsManyPathsAsThereCanBe) {
   expect_sound();
 }
 
-TEST_F(ServerWideTest, EveryPathHasAHeartbeatThoughAllAreDueAtOnce) {
+TEST_F(ServerWideTest, HeartbeatsOfAllPathsDueAtOnceAreSent) {
   for (unsigned path = 1; path <= kMaxPaths; ++path) bring_up(static_cast<std::uint8_t>(path));
   now = session->next_deadline();
   std::size_t sent = 0;
@@ -137,7 +137,7 @@ TEST_F(ServerWideTest, FencesOfEveryPathAreAnswered) {
   expect_sound();
 }
 
-TEST_F(ServerWideTest, TheFirstPathsKeepTheirNumbersInTraces) {
+TEST_F(ServerWideTest, FirstEightPathsKeepTheirTraceNumbers) {
   for (const unsigned session_index : {0U, 1U, 7U, 1023U, kMaxSessions - 1}) {
     for (std::uint16_t path = 0; path < kMaxPaths; ++path) {
       const ConKey key{path, 3, 9, static_cast<std::uint16_t>(session_index)};

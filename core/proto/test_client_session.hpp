@@ -30,7 +30,7 @@ class ClientSessionFixture : public testing::Test {
     while (session.wants_to_continue()) step(Continued{now});
     ASSERT_EQ(session.broken_invariant(), nullptr);
   }
-  // As feed(), but another input may arrive before Continued.
+  // Like feed(), but without Continued, so that another input can arrive during a batch.
   template <class Input>
   void step(const Input& input) {
     if constexpr (!std::is_same_v<Input, Continued>) actions.clear();

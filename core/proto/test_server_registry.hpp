@@ -138,7 +138,7 @@ class CheckedRegistry {
   }
 
   std::uint16_t max_sessions_;
-  std::vector<std::uint16_t> evicted_;  // by the last input
+  std::vector<std::uint16_t> evicted_;  // crowded out by the last input
   ServerRegistry registry_;
   ServerRegistry empty_;
   std::map<std::uint16_t, Session> sessions_;  // index -> session

@@ -25,12 +25,12 @@ struct Value {
 // One record as read. Everything in it is borrowed and valid until the next record is read.
 struct Record {
   const EventInfo* event = nullptr;
-  std::uint64_t seq = 0;  // from 0
+  std::uint64_t seq = 0;  // number of the record in the file, from 0
   InstanceId instance = 0;
   Nanos time = 0;
   std::span<const Value> values;  // one per field of `event`
   std::string_view fields;        // the same values, encoded
-  std::uint64_t offset = 0;       // of the record in the file
+  std::uint64_t offset = 0;       // offset of the record in the file, in bytes
 };
 
 // Maximum size of a record of this build, without the bytes in notes.
@@ -77,7 +77,7 @@ std::uint8_t* put_record(std::uint8_t* out, InstanceId instance, const T& value,
   return put_fields(out, value);
 }
 
-// As put_fields(), for a value of built-in kind `kind` at address `value`; null for an unknown kind.
+// Like put_fields(), for a value of built-in kind `kind` at address `value`; null for an unknown kind.
 std::uint8_t* put_record(std::uint8_t* out, KindId kind, InstanceId instance, const void* value,
                          Nanos& last) noexcept;
 

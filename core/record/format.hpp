@@ -44,7 +44,7 @@ enum HeaderFlags : std::uint32_t {
 struct Header {
   std::uint16_t major = kMajor;
   std::uint16_t minor = kMinor;
-  std::uint32_t flags = 0;  // HeaderFlags
+  std::uint32_t flags = 0;  // bits of HeaderFlags
   Origin origin;
   Schema schema;
   bool operator==(const Header&) const = default;
@@ -55,14 +55,14 @@ struct Header {
 //   trailer: number of records, chain hash
 struct FrameHead {
   std::uint32_t tag = 0;
-  std::uint32_t size = 0;   // of the payload between head and CRC
+  std::uint32_t size = 0;   // bytes of the payload between head and CRC
   std::uint32_t count = 0;  // block: records; trailer: blocks
   std::uint64_t first = 0;
   std::uint64_t second = 0;
 };
 
 struct IndexEntry {
-  std::uint64_t offset = 0;  // of the block's frame in the file
+  std::uint64_t offset = 0;  // offset of the block's frame in the file, in bytes
   std::uint64_t first_seq = 0;
   std::uint64_t base_time = 0;
   bool operator==(const IndexEntry&) const = default;

@@ -59,7 +59,7 @@ enum class EventClass : std::uint8_t { control = 0, input = 1, action = 2, note 
 struct BeginClient {
   Nanos now = 0;
   ClientConfig config;
-  // Older versions let one path at a time create the session.
+  // Default for traces of older versions, in which one path at a time created the session.
   static BeginClient of_older_version() noexcept {
     BeginClient begin{};
     begin.config.lead_head_start = kNever;
@@ -78,7 +78,7 @@ struct BeginServerRegistry {
   ServerConfig config;
   RTRS_FIELDS(now, config)
 };
-// A machine is made.
+// A machine is created.
 struct BeginClientDevices {
   Nanos now = 0;
   RTRS_FIELDS(now)
@@ -106,8 +106,8 @@ struct Snapshot {
   Nanos now = 0;
   MachineKind machine = MachineKind::client_session;
   std::uint64_t layout = 0;
-  std::uint32_t size = 0;    // of the whole state
-  std::uint32_t offset = 0;  // of this part
+  std::uint32_t size = 0;    // bytes of the whole state
+  std::uint32_t offset = 0;  // offset of this part in the state
   wire::Bytes part;          // borrowed
   RTRS_FIELDS(now, machine, layout, size, offset, part)
 };

@@ -44,7 +44,7 @@ Value value_of(const Field& field) noexcept {
 
 template <class T>
 void LiveRecords::tell(InstanceId instance, const T& value) {
-  std::array<Value, leaf_count<T>() + 1> values;  // one more, because an array of none has no data
+  std::array<Value, leaf_count<T>() + 1> values;  // one more, so that the array is never empty
   std::size_t count = 0;
   visit_leaves(value, [&](const auto& field) { values[count++] = value_of(field); });
   if constexpr (Timed<T>) time_ = value.now;

@@ -1,5 +1,5 @@
-// Records of the RNBD machines' events that are no records themselves: the name of a device becomes text, and
-// a result of a step becomes an event.
+// Types for events of the RNBD machines that are recorded in another form: a device name becomes text, and
+// the result of a step becomes an event of its own.
 #pragma once
 #include <cstdint>
 

@@ -11,8 +11,8 @@ namespace rtrs::trace {
 struct Origin {
   std::string tool;                  // name and version
   std::string role;                  // client, server, both
-  std::string backend;               // of the fabric
-  std::uint64_t seed = 0;            // of the run; 0: none
+  std::string backend;               // name of the fabric
+  std::uint64_t seed = 0;            // seed of the run; 0: none
   std::vector<std::string> options;  // key=value
   bool operator==(const Origin&) const = default;
 };

@@ -42,7 +42,7 @@ Recorder::Recorder(std::size_t ring_records) {
   first_ring_ = size;
 }
 
-// Keeps the records in the ring. Records that were overwritten earlier stay lost.
+// Enlarges the ring and keeps its records. Records that were overwritten earlier stay lost.
 void Recorder::grow_ring(std::size_t records) {
   const std::size_t size = std::bit_ceil(records);
   if (size <= mask_ + 1) return;
@@ -150,7 +150,7 @@ void Recorder::forget(InstanceId instance, const void* machine) noexcept {
   if (instance < watched_.size() && watched_[instance].machine == machine) forget(instance);
 }
 
-// Taken twice per round of the ring, so that at least half of the ring can be replayed.
+// Snapshots are taken twice per round of the ring, so that at least half of the ring can be replayed.
 bool Recorder::take_snapshot(Nanos now, trace::Watched& watched) noexcept {
   if (watched.machine == nullptr) return true;
   trace::Watched::Kept& kept = watched.kept[watched.next];
@@ -220,7 +220,7 @@ template void Recorder::append_note(InstanceId, const trace::WireCm&) noexcept;
 void Recorder::stop_writing(int error) noexcept {
   writing_ = false;
   file_errno_ = error;
-  // The record that failed and the others of its block, which are lost.
+  // The record that failed and the other records of its block are lost.
   lost_ = writer_->unflushed() + 1;
   failed_at_ = head_;
 }

@@ -39,7 +39,7 @@ class Writer;
 
 // Content of a file in addition to inputs and actions.
 enum class Detail : std::uint8_t {
-  machines,  // nothing
+  machines,  // nothing else
   wire,      // notes of wire traffic, user data as digests
   payload,   // notes of wire traffic with user data
 };
@@ -61,10 +61,10 @@ struct RecorderCounters {
   std::uint64_t ring_records = 0;       // slots written since the recorder was made
   std::uint64_t ring_overwritten = 0;   // slots overwritten by newer records
   std::uint64_t file_records = 0;       // inputs, actions and control events of the current or last file
-  std::uint64_t file_bytes = 0;         // handed to the operating system
-  std::uint64_t file_records_lost = 0;  // not written since the file failed, without later actions
+  std::uint64_t file_bytes = 0;         // bytes passed to the operating system
+  std::uint64_t file_records_lost = 0;  // not written since the file failed; later actions do not count
   std::uint64_t files_rotated = 0;
-  std::uint64_t snapshots = 0;  // of machines
+  std::uint64_t snapshots = 0;  // snapshots of machines
 };
 
 class Recorder {
@@ -128,7 +128,7 @@ class Recorder {
     if (writing_) [[unlikely]]
       append_actions(instance, list);
   }
-  // As actions(), for a machine of devices. `outcome`: return value of the step, if it has one.
+  // Like actions(), for a machine of devices. `outcome`: return value of the step, if it has one.
   template <class DeviceActions, class... Outcome>
   void device_actions(InstanceId instance, const DeviceActions& list, const Outcome&... outcome) noexcept {
     slots_[(head_ - 1) & mask_].actions = static_cast<std::uint32_t>(list.size() + sizeof...(Outcome));
@@ -159,7 +159,7 @@ class Recorder {
   // Passes every record to `listener` (borrowed) instead of a file, until close_file(). Returns 0, or EBUSY
   // if a file is open. The listener receives only records made after this call.
   int open_listener(trace::Listener& listener, trace::Detail detail);
-  // Encodes and hashes as for a file but writes nothing: for chain_hash().
+  // Encodes and hashes records as for a file, but writes no file. chain_hash() returns the result.
   int open_hash(const trace::Origin&);
   // Checks the invariants of every watched machine after each step that is recorded to a file or a listener.
   // Linear in the depth per step, so for simulation only.
@@ -259,7 +259,7 @@ class Recorder {
   std::uint64_t failed_at_ = 0;  // head_ at the time of the failure
   std::unique_ptr<trace::Writer> writer_;
   std::unique_ptr<trace::LiveRecords> live_;  // used instead of writer_
-  std::vector<trace::Watched> watched_;       // by instance
+  std::vector<trace::Watched> watched_;       // indexed by instance
   trace::FileOptions options_;
   std::string path_;
   trace::Origin origin_;

@@ -8,7 +8,7 @@ std::vector<std::string> differences(const StateText& a, const StateText& b) {
   const std::map<std::string, std::string> of_a(a.begin(), a.end());
   const std::map<std::string, std::string> of_b(b.begin(), b.end());
   std::vector<std::string> lines;
-  // In the order of the fields: first what `a` has, then what only `b` has.
+  // Fields of `a` in their order, then fields that only `b` has.
   for (const auto& [name, value] : a) {
     const auto other = of_b.find(name);
     if (other == of_b.end()) {

@@ -33,7 +33,7 @@ template <class T>
 concept Resizable = requires(T& list) {
   list.resize(1);
 };
-// Never allocates.
+// Satisfied by lists that never allocate.
 template <class T>
 concept Fixed = requires {
   typename std::integral_constant<std::size_t, T::capacity()>;

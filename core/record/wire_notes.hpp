@@ -65,7 +65,7 @@ struct WireCm {
   Nanos now = 0;
   ConKey key;
   WireCmKind kind = WireCmKind::req;
-  bool sent = false;         // else received
+  bool sent = false;         // false: received
   wire::Bytes private_data;  // borrowed
   RTRS_FIELDS(now, key, kind, sent, private_data)
 };

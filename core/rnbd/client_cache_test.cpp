@@ -57,19 +57,19 @@ TEST_F(ClientCache, LossIsReportedOnceToFlushAndOnceToFua) {
   EXPECT_EQ(client_.devices.unflushed(device_), 0U);
 }
 
-TEST_F(ClientCache, EveryOpenThatAServerAnsweredWellIsCounted) {
+TEST_F(ClientCache, SuccessfulOpensAreCounted) {
   EXPECT_EQ(client_.devices.openings(device_), 0U);
   open_at(1);
   EXPECT_EQ(client_.devices.openings(device_), 1U);
   open_at(1);
-  EXPECT_EQ(client_.devices.openings(device_), 2U) << "the instance is the same, the process may not be";
+  EXPECT_EQ(client_.devices.openings(device_), 2U) << "same instance, possibly another server process";
   EXPECT_EQ(client_.devices.caches(device_), 0U);
   client_.step(LinkUp{true});
   client_.answer_info();
   ASSERT_TRUE(client_.answer(MessageKind::open, wire::linux_errno::kEnoent, {}));
-  EXPECT_EQ(client_.devices.openings(device_), 2U) << "it was refused";
+  EXPECT_EQ(client_.devices.openings(device_), 2U) << "refused OPENs do not count";
   client_.step(UnmapRequested{device_});
-  EXPECT_EQ(client_.devices.openings(device_), 0U) << "the handle is dead";
+  EXPECT_EQ(client_.devices.openings(device_), 0U) << "dead handle";
 }
 
 TEST_F(ClientCache, LossReportedToAFlushIsNotReportedToFua) {
@@ -86,7 +86,7 @@ TEST_F(ClientCache, FlushBegunBeforeTheReportReportsTheLossToo) {
   open_at(2);
   const IoTicket first = begin(kFlush), second = begin(kFlush), fua = begin(kFua);
   EXPECT_EQ(end(first), Disposition::lost);
-  EXPECT_EQ(io(kFlush), Disposition::ok) << "this one began after";
+  EXPECT_EQ(io(kFlush), Disposition::ok) << "this flush began after the report";
   EXPECT_EQ(end(second), Disposition::lost);
   EXPECT_EQ(end(fua), Disposition::lost);
   EXPECT_EQ(io(kFlush), Disposition::ok);
@@ -99,7 +99,7 @@ TEST_F(ClientCache, FlushArrivedBeforeTheReportReportsTheLossToo) {
   open_at(2);
   const IoTicket first = begin(kFlush), held = arrive(kFlush), held_fua = arrive(kFua);
   EXPECT_EQ(end(first), Disposition::lost);
-  EXPECT_EQ(io(kFlush), Disposition::ok) << "this one arrived after";
+  EXPECT_EQ(io(kFlush), Disposition::ok) << "this flush arrived after the report";
   EXPECT_EQ(end(begin(held)), Disposition::lost);
   EXPECT_EQ(end(begin(held_fua)), Disposition::lost);
   EXPECT_EQ(io(kFlush), Disposition::ok);
@@ -180,11 +180,11 @@ TEST_F(ClientCache, FlushThatReportsALossCoversNothing) {
   EXPECT_EQ(io(kFlush), Disposition::lost);
   EXPECT_EQ(client_.devices.unflushed(device_), 1U);
   open_at(3);
-  EXPECT_EQ(io(kFlush), Disposition::lost) << "the user was never told that the second change is durable";
+  EXPECT_EQ(io(kFlush), Disposition::lost) << "no flush covered the second change";
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
-TEST_F(ClientCache, AFlushThatEndsLateUncoversNothing) {
+TEST_F(ClientCache, LateFlushDoesNotReduceCoverage) {
   open_at(1);
   const IoTicket early = begin(kFlush);
   io(kChange);
@@ -201,7 +201,7 @@ TEST_F(ClientCache, UnacknowledgedChangeIsNotReportedAsLost) {
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
-TEST_F(ClientCache, ARequestThatTheNewServerCarriesOutIsInItsCache) {
+TEST_F(ClientCache, RequestExecutedByTheNewServerIsInItsCache) {
   open_at(1);
   const IoTicket write = begin(kChange);
   client_.step(LinkDown{});
@@ -215,7 +215,7 @@ TEST_F(ClientCache, ARequestThatTheNewServerCarriesOutIsInItsCache) {
   EXPECT_EQ(io(kFlush), Disposition::lost);
 }
 
-TEST_F(ClientCache, TheSameInstanceKeepsEverything) {
+TEST_F(ClientCache, SameInstanceLosesNothing) {
   open_at(1);
   io(kChange);
   open_at(1);
@@ -227,7 +227,7 @@ TEST_F(ClientCache, UnknownInstanceNeitherReportsNorHidesALoss) {
   open_at(0);
   io(kChange);
   open_at(1);
-  EXPECT_EQ(io(kFlush), Disposition::ok) << "nobody knows what it was before";
+  EXPECT_EQ(io(kFlush), Disposition::ok) << "the earlier instance is unknown";
   io(kChange);
   open_at(0);
   EXPECT_EQ(io(kFua), Disposition::ok);
@@ -236,7 +236,7 @@ TEST_F(ClientCache, UnknownInstanceNeitherReportsNorHidesALoss) {
 }
 
 // Before Linux 7.0, a kernel server does not initialise the reserved bytes of its responses.
-TEST_F(ClientCache, ThePeerThatGrantedNoExtensionIsNotAsked) {
+TEST_F(ClientCache, InstanceOfAPeerWithoutExtensionsIsIgnored) {
   open_at(0x1122334455667788, false);
   io(kChange);
   open_at(0x8877665544332211, false);
@@ -245,7 +245,7 @@ TEST_F(ClientCache, ThePeerThatGrantedNoExtensionIsNotAsked) {
 }
 
 // For example when a kernel server replaces a urtrs server.
-TEST_F(ClientCache, ThePeerThatGrantsNoExtensionIsNotAskedAlthoughOneBeforeItDid) {
+TEST_F(ClientCache, InstanceIsIgnoredAfterThePeerLosesItsExtensions) {
   open_at(1);
   io(kChange);
   open_at(0x8877665544332211, false);
@@ -253,7 +253,7 @@ TEST_F(ClientCache, ThePeerThatGrantsNoExtensionIsNotAskedAlthoughOneBeforeItDid
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
-TEST_F(ClientCache, FeaturesOfAPeerThatGrantedNoExtensionAreNotBelieved) {
+TEST_F(ClientCache, FeaturesOfAPeerWithoutExtensionsAreIgnored) {
   for (const bool extended : {false, true}) {
     Client client;
     client.step(LinkUp{extended});
@@ -268,7 +268,7 @@ TEST_F(ClientCache, FeaturesOfAPeerThatGrantedNoExtensionAreNotBelieved) {
   }
 }
 
-TEST_F(ClientCache, AnotherMappingOfTheNameKnowsNothingOfIt) {
+TEST_F(ClientCache, LaterMappingOfTheNameReportsNoLoss) {
   open_at(1);
   io(kChange);
   client_.step(UnmapRequested{device_});
@@ -278,7 +278,7 @@ TEST_F(ClientCache, AnotherMappingOfTheNameKnowsNothingOfIt) {
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
-TEST_F(ClientCache, TheNatureOfOperations) {
+TEST_F(ClientCache, OperationsHaveTheirNature) {
   using wire::rnbd::Opcode;
   for (const Opcode change : {Opcode::write, Opcode::discard, Opcode::write_zeroes}) {
     EXPECT_TRUE(nature_of(change, false).changes && !nature_of(change, false).durable);

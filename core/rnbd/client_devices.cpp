@@ -239,7 +239,7 @@ IoStart ClientDevices::begin_io(const IoBegun& input) noexcept {
   return {device->device_id, ticket};
 }
 
-// No OPEN was answered since this IO began, so the IO was executed on the known instance.
+// No OPEN was answered since this IO began, so the instance that executed it is the known one.
 Disposition ClientDevices::end_well(Device& device, const IoTicket& ticket) noexcept {
   if (ticket.nature.changes && !ticket.nature.durable) ++device.changes;
   if (!ticket.doomed) {

@@ -64,7 +64,7 @@ class ClientDevices {
   [[nodiscard]] Gate gate(DeviceHandle device) const noexcept;
   // Errno of a refused IO: ENODEV (not mapped), else the errno that closed the device.
   [[nodiscard]] std::uint16_t refusal_errno(DeviceHandle device) const noexcept;
-  // Errno of the last refusal since the device was open, also during a retry; 0: none.
+  // Errno of the last refusal since the device was last open, also during a retry; 0: none.
   [[nodiscard]] std::uint16_t last_refusal(DeviceHandle device) const noexcept;
   // State to store for an IO that arrives now, regardless of gate(); all zeroes for dead handles.
   [[nodiscard]] IoArrival arrive(DeviceHandle device) const noexcept;
@@ -79,8 +79,8 @@ class ClientDevices {
   // The server refused a device that was open before: its file may be missing or locked for a moment only.
   // Feed ReopenDue after reopen_pause_s().
   [[nodiscard]] bool reopen_wanted() const noexcept;
-  // Seconds until the next ReopenDue, 1 .. kReopenPauseMax: twice as long after each, because each round
-  // holds the IO of all devices. When a device opens, it is 1 s again.
+  // Seconds until the next ReopenDue, 1 .. kReopenPauseMax. Doubles with each attempt, because each round
+  // holds the IO of all devices; 1 s again after a device opened.
   static constexpr unsigned kReopenPauseMax = 15;
   [[nodiscard]] unsigned reopen_pause_s() const noexcept;
   [[nodiscard]] DeviceState state(DeviceHandle device) const noexcept;  // unmapped for dead handles
@@ -93,9 +93,9 @@ class ClientDevices {
   // Number of times that another instance of the export's cache answered an OPEN; 0 for dead handles. Changes
   // that succeeded with another number in their ticket may be lost.
   [[nodiscard]] std::uint32_t caches(DeviceHandle device) const noexcept;
-  // Number of times that a server opened the device; 0 for dead handles. Only the server process may know of
-  // a failed sync, and the next process reports the same instance. Therefore a successful FLUSH proves only
-  // for changes of the same opening that no sync failed after them.
+  // Number of times that a server opened the device; 0 for dead handles. A failed sync may be known only to
+  // the server process, and the next process reports the same instance. Therefore a successful FLUSH proves
+  // durability only for changes of the same opening.
   [[nodiscard]] std::uint32_t openings(DeviceHandle device) const noexcept;
   // Successful changes that no FLUSH covers yet; 0 for dead handles.
   [[nodiscard]] std::uint64_t unflushed(DeviceHandle device) const noexcept;
@@ -120,28 +120,28 @@ class ClientDevices {
   struct Device {
     wire::Name name{};
     Geometry geometry{};
-    std::uint64_t open_token = 0;   // 0: none unanswered
-    std::uint64_t close_token = 0;  // 0: none unanswered
-    std::uint64_t instance = 0;     // of the export's cache, from the last OPEN response; 0: never received
+    std::uint64_t open_token = 0;   // token of the unanswered OPEN; 0: none
+    std::uint64_t close_token = 0;  // token of the unanswered CLOSE; 0: none
+    std::uint64_t instance = 0;     // the export's cache instance in the last OPEN response; 0: none
     std::uint64_t changes = 0;      // successful changes without FUA
     std::uint64_t flushed = 0;      // of these, flushed or known to be lost
     std::uint64_t losses = 0;       // times that another instance answered while changes were unflushed
     std::uint64_t flush_told = 0;   // of these, reported by a FLUSH
     std::uint64_t fua_told = 0;     // of these, reported by a FLUSH or a FUA change
     DeviceHandle handle = 0;
-    std::uint32_t caches = 0;  // instances that were replaced
+    std::uint32_t caches = 0;  // number of replaced instances
     Uncompared<Openings> openings{};
-    static constexpr std::size_t kNoFields = 1;  // openings
+    static constexpr std::size_t kNoFields = 1;  // members that are no fields: openings
     std::uint32_t uses = 0;                      // number of handles that this slot has issued
     std::uint32_t device_id = 0;
     std::uint32_t in_flight = 0;
-    std::uint16_t peer_errno = 0;  // if `refused`
+    std::uint16_t peer_errno = 0;  // errno of the refusal if `refused`
     std::uint8_t futile_reopens = 0;
     wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
     DeviceState state = DeviceState::unmapped;
-    bool id_known = false;    // device_id is that of the last server that answered
+    bool id_known = false;    // the last server that answered assigned device_id
     bool needs_open = false;  // the next round must open it
-    bool refused = false;     // until the link is up again or a remap is requested
+    bool refused = false;     // lasts until the link is up again or a remap is requested
     bool close_due = false;   // CLOSE is due when no IO is in flight and no OPEN is unanswered
     bool operator==(const Device&) const = default;
     RTRS_FIELDS(name, geometry, open_token, close_token, instance, changes, flushed, losses, flush_told,
@@ -181,7 +181,7 @@ class ClientDevices {
 
   FixedVector<Device, kMaxClientDevices> devices_;
   std::uint64_t last_token_ = 0;
-  std::uint64_t info_token_ = 0;  // 0: none unanswered
+  std::uint64_t info_token_ = 0;  // token of the unanswered SESS_INFO; 0: none
   std::uint32_t io_in_flight_ = 0;
   std::uint8_t version_ = 0;
   std::uint8_t reopens_ = 0;  // failed reopens since a device opened; at most kReopenPauseMax

@@ -16,12 +16,12 @@ namespace {
 using namespace wire::linux_errno;
 using Bytes = std::vector<std::byte>;
 
-// Requests that the transport holds. They are resent until answered, so a server may receive one twice.
+// A request that the transport holds. It is resent until answered, so a server may receive it twice.
 struct Pending {
   bool is_io = false;
-  SendMessage message{};        // if not an IO
-  DeviceHandle device = 0;      // of an IO
-  std::uint32_t device_id = 0;  // in the header of an IO
+  SendMessage message{};        // valid if the request is not an IO
+  DeviceHandle device = 0;      // device of an IO
+  std::uint32_t device_id = 0;  // id in the header of an IO
   std::string expected;         // the device an IO is meant for
   bool answered = false;        // the response is in flight
   std::uint16_t peer_errno = 0;
@@ -185,7 +185,7 @@ void heal(World& world) {
   }
 }
 
-RC_GTEST_PROP(ClientDevicesProperty, NoIoReachesAnotherDeviceAndAllComeBack, ()) {
+RC_GTEST_PROP(ClientDevicesProperty, NoIoReachesAnotherDeviceAndAllDevicesReopen, ()) {
   World world;
   for (const char* name : {"a", "b"}) world.map(name);
   heal(world);

@@ -42,7 +42,7 @@ TEST(ClientDevices, MapSendsSessInfoThenOpen) {
   EXPECT_EQ(client.io_done(disk_a, 0), Disposition::ok);
 }
 
-TEST(ClientDevices, MapRefusesWhatCannotBe) {
+TEST(ClientDevices, MapRejectsInvalidRequests) {
   Client client;
   client.map("a");
   EXPECT_EQ(client.step(MapRequested{"a", AccessMode::read_only}).error, kEexist);
@@ -82,7 +82,7 @@ TEST(ClientDevices, BadOpenResponseIsClosedAtTheServer) {
   EXPECT_EQ(client.news[0].peer_errno, kEinval);
 }
 
-TEST(ClientDevices, TheIdOfADeviceThatWasClosedForABadResponseIsFree) {
+TEST(ClientDevices, IdOfADeviceClosedForABadResponseIsFree) {
   Client client;
   const DeviceHandle a = client.opened("a", 9);
   client.step(LinkUp{});
@@ -97,7 +97,7 @@ TEST(ClientDevices, TheIdOfADeviceThatWasClosedForABadResponseIsFree) {
   EXPECT_EQ(client.devices.state(b), DeviceState::open);
 }
 
-TEST(ClientDevices, R86OneOfflineAndOneOnlineNotificationAnOutage) {
+TEST(ClientDevices, R86OneOfflineAndOneOnlineNotificationPerOutage) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);
   client.step(LinkDown{});
@@ -120,7 +120,7 @@ TEST(ClientDevices, L28RequestsAreLeftToTheTransportWhileTheLinkIsDown) {
   EXPECT_EQ(client.begin(handle), 5U);
   client.step(LinkUp{});
   EXPECT_EQ(client.devices.gate(handle), Gate::hold);
-  EXPECT_TRUE(client.messages.empty()) << "a request with an old id is still under way";
+  EXPECT_TRUE(client.messages.empty()) << "a request with an old id is still in flight";
   EXPECT_EQ(client.io_done(handle, 0), Disposition::ok);
   client.answer_info();
   client.answer_open(disk(6));
@@ -128,7 +128,7 @@ TEST(ClientDevices, L28RequestsAreLeftToTheTransportWhileTheLinkIsDown) {
   EXPECT_EQ(client.begin(handle), 6U);
 }
 
-TEST(ClientDevices, RequestOfARestartedServersIdIsIssuedAgain) {
+TEST(ClientDevices, RequestWithAnOldIdIsResubmittedAfterTheReopen) {
   Client client;
   const DeviceHandle handle = client.opened("a", 5);
   client.begin(handle);
@@ -145,7 +145,7 @@ TEST(ClientDevices, RequestOfARestartedServersIdIsIssuedAgain) {
   EXPECT_EQ(client.devices.gate(handle), Gate::go);
 }
 
-TEST(ClientDevices, R75DeviceTakenAwayByTheServerIsOpenedAgain) {
+TEST(ClientDevices, R75DeviceClosedByTheServerIsReopened) {
   Client client;
   const DeviceHandle a = client.opened("a", 0);
   const DeviceHandle b = client.opened("b", 1);
@@ -154,7 +154,7 @@ TEST(ClientDevices, R75DeviceTakenAwayByTheServerIsOpenedAgain) {
   EXPECT_EQ(client.io_done(a, kEnotconn), Disposition::retry_after_remap);
   EXPECT_EQ(client.devices.state(a), DeviceState::closed);
   EXPECT_EQ(client.devices.gate(b), Gate::hold);
-  EXPECT_TRUE(client.messages.empty()) << "b's request could meet another device";
+  EXPECT_TRUE(client.messages.empty()) << "the request of b could reach another device";
   EXPECT_EQ(client.io_done(b, 0), Disposition::ok);
   client.answer_info();
   EXPECT_EQ(client.messages.size(), 2U);
@@ -178,7 +178,7 @@ TEST(ClientDevices, OtherErrorsFailTheRequest) {
   EXPECT_TRUE(client.messages.empty());
 }
 
-TEST(ClientDevices, ServerThatRestartedUnnoticedIsFoundByItsIds) {
+TEST(ClientDevices, UnnoticedServerRestartIsDetectedByItsIds) {
   Client client;
   const DeviceHandle a = client.opened("a", 0);
   const DeviceHandle b = client.map("b");
@@ -206,7 +206,7 @@ TEST(ClientDevices, R83SizeIsThatOfTheLastOpen) {
   EXPECT_EQ(client.devices.geometry(handle)->nsectors, grown);
 }
 
-TEST(ClientDevices, R79CutAtEveryStepOfARemapAlwaysComesBack) {
+TEST(ClientDevices, R79DeviceReopensAfterALinkLossAtEveryStepOfARemap) {
   for (int cut = 0; cut < 4; ++cut) {
     for (const bool answered_after_cut : {false, true}) {
       Client client;
@@ -230,7 +230,7 @@ TEST(ClientDevices, R79CutAtEveryStepOfARemapAlwaysComesBack) {
   }
 }
 
-TEST(ClientDevices, L21MoreDevicesThanPermitsAreAskedForWithoutWaiting) {
+TEST(ClientDevices, L21AllDevicesAreOpenedWithoutWaitingForPermits) {
   Client client;
   for (unsigned i = 0; i < kMaxClientDevices; ++i) client.map("disk" + std::to_string(i));
   client.step(LinkUp{});
@@ -238,7 +238,7 @@ TEST(ClientDevices, L21MoreDevicesThanPermitsAreAskedForWithoutWaiting) {
   EXPECT_EQ(client.messages.size(), kMaxClientDevices);
   client.step(LinkDown{});
   client.step(LinkUp{});
-  EXPECT_EQ(client.messages.size(), kMaxClientDevices) << "the first answers are still to come";
+  EXPECT_EQ(client.messages.size(), kMaxClientDevices) << "the first OPENs are still unanswered";
   for (unsigned i = 0; i < kMaxClientDevices; ++i) EXPECT_TRUE(client.answer_open(disk(i)));
   client.answer_info();
   for (unsigned i = 0; i < kMaxClientDevices; ++i) EXPECT_TRUE(client.answer_open(disk(i)));
@@ -248,7 +248,7 @@ TEST(ClientDevices, L21MoreDevicesThanPermitsAreAskedForWithoutWaiting) {
   EXPECT_EQ(open, kMaxClientDevices);
 }
 
-TEST(ClientDevices, ErrorsFromBeforeTheLinkCameUpAgainDoNotCount) {
+TEST(ClientDevices, ErrorsFromBeforeTheLinkLossAreIgnored) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);
   client.step(LinkDown{});
@@ -265,7 +265,7 @@ TEST(ClientDevices, ErrorsFromBeforeTheLinkCameUpAgainDoNotCount) {
   EXPECT_EQ(client.devices.state(handle), DeviceState::open);
 }
 
-TEST(ClientDevices, R77UndeliveredMessageIsSentAgainWhenAsked) {
+TEST(ClientDevices, R77UndeliveredMessageIsResentOnRetryDue) {
   for (const MessageKind kind : {MessageKind::sess_info, MessageKind::open}) {
     Client client;
     client.step(LinkUp{});
@@ -282,7 +282,7 @@ TEST(ClientDevices, R77UndeliveredMessageIsSentAgainWhenAsked) {
   }
 }
 
-TEST(ClientDevices, R78UndeliveredOpenWithoutLinkIsSentAgainWithTheLink) {
+TEST(ClientDevices, R78UndeliveredOpenIsResentWhenTheLinkIsUp) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);
   client.step(LinkDown{});
@@ -291,7 +291,7 @@ TEST(ClientDevices, R78UndeliveredOpenWithoutLinkIsSentAgainWithTheLink) {
   client.step(LinkDown{});
   EXPECT_EQ(client.devices.gate(handle), Gate::hold);
   client.lose(MessageKind::open);
-  EXPECT_EQ(client.devices.gate(handle), Gate::hold);  // for queue_timeout, as without the OPEN
+  EXPECT_EQ(client.devices.gate(handle), Gate::hold);  // held for queue_timeout, as without the OPEN
   EXPECT_TRUE(client.messages.empty());
   client.step(LinkUp{});
   client.answer_info();
@@ -299,7 +299,7 @@ TEST(ClientDevices, R78UndeliveredOpenWithoutLinkIsSentAgainWithTheLink) {
   EXPECT_EQ(client.devices.gate(handle), Gate::go);
 }
 
-TEST(ClientDevices, UndeliveredOpenMakesEveryIdDoubtful) {
+TEST(ClientDevices, UndeliveredOpenInvalidatesEveryId) {
   Client client;
   const DeviceHandle a = client.opened("a", 1);
   client.map("b");

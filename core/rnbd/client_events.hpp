@@ -19,7 +19,7 @@
 
 namespace rtrs::rnbd {
 
-inline constexpr unsigned kMaxClientDevices = 64;  // per session, including devices being unmapped
+inline constexpr unsigned kMaxClientDevices = 64;  // maximum per session, including devices being unmapped
 // Number of consecutive reopens of a device without a successful IO after which its IO fails.
 inline constexpr unsigned kMaxFutileReopens = 3;
 
@@ -71,7 +71,7 @@ struct RemapRequested {
 // device.
 struct ResizeRequested {
   DeviceHandle device = 0;
-  std::uint64_t nsectors = 0;  // of 512 bytes
+  std::uint64_t nsectors = 0;  // sectors of 512 bytes
   Nanos now = 0;
   RTRS_FIELDS(now, nsectors, device)
 };
@@ -80,7 +80,7 @@ struct ResizeRequested {
 struct MessageDone {
   std::uint64_t token = 0;
   bool delivered = true;
-  std::uint16_t peer_errno = 0;  // of the server, positive
+  std::uint16_t peer_errno = 0;  // errno of the server, positive
   InlineBytes<wire::rnbd::kOpenRspBytes> response{};
   Nanos now = 0;
   RTRS_FIELDS(now, token, peer_errno, delivered, response)
@@ -131,7 +131,7 @@ struct IoDone {
   std::uint16_t peer_errno = 0;
   IoTicket ticket{};
   Nanos now = 0;
-  // In a trace the fields of the ticket stand beside the others.
+  // In a trace, the ticket's fields are fields of the event itself.
   template <class Self, class Visitor>
   static constexpr void visit_fields(Self& self, Visitor&& visit) {
     visit("now", self.now);
@@ -209,14 +209,14 @@ enum class Gate : std::uint8_t {
 enum class Disposition : std::uint8_t {
   ok,
   retry_after_remap,  // keep the IO, call gate() and resubmit the IO with its new id
-  fail,               // with the peer's errno, or EIO when it was not delivered
+  fail,               // fail with the peer's errno, or EIO if not delivered
   lost,               // fail with EIO: earlier successful changes are lost
 };
 
 struct IoStart {
-  std::uint32_t device_id = 0;  // for the IO's header
+  std::uint32_t device_id = 0;  // id for the IO's header
   IoTicket ticket{};
-  // As IoDone.
+  // In a trace, the ticket's fields are fields of the event itself.
   template <class Self, class Visitor>
   static constexpr void visit_fields(Self& self, Visitor&& visit) {
     visit("device_id", self.device_id);

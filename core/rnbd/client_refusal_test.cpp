@@ -10,7 +10,7 @@ namespace {
 using namespace test;
 using namespace wire::linux_errno;
 
-// The IO finds the device closed the maximum number of times, plus one.
+// Lets IO find the device closed once more than kMaxFutileReopens, so that the client gives up.
 void give_up(Client& client, DeviceHandle handle) {
   for (std::uint32_t i = 1; i <= kMaxFutileReopens; ++i) {
     client.begin(handle);
@@ -24,7 +24,7 @@ void give_up(Client& client, DeviceHandle handle) {
   EXPECT_EQ(client.devices.refusal_errno(handle), kEnotconn);
 }
 
-TEST(ClientRefusal, EndlessNotConnectedIsGivenUp) {
+TEST(ClientRefusal, RepeatedNotConnectedFailsIoUntilRemap) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);
   give_up(client, handle);
@@ -33,7 +33,7 @@ TEST(ClientRefusal, EndlessNotConnectedIsGivenUp) {
   EXPECT_EQ(client.devices.gate(handle), Gate::go);
 }
 
-TEST(ClientRefusal, WhatWasGivenUpIsOpenedAgainAsOftenAsBefore) {
+TEST(ClientRefusal, DeviceGivenUpIsReopenedAsOftenAsBefore) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);
   give_up(client, handle);
@@ -49,7 +49,7 @@ TEST(ClientRefusal, WhatWasGivenUpIsOpenedAgainAsOftenAsBefore) {
   give_up(client, handle);
 }
 
-TEST(ClientRefusal, RefusedRemapStaysClosedUntilAskedAgain) {
+TEST(ClientRefusal, RefusedDeviceStaysClosedUntilRemap) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);
   client.step(LinkDown{});
@@ -66,7 +66,7 @@ TEST(ClientRefusal, RefusedRemapStaysClosedUntilAskedAgain) {
   EXPECT_EQ(client.devices.gate(handle), Gate::go);
 }
 
-TEST(ClientRefusal, IoWaitsWhileTheReasonMayPass) {
+TEST(ClientRefusal, IoWaitsWhileTheReasonMayBeTemporary) {
   for (const std::uint16_t error :
        std::initializer_list<std::uint16_t>{kEnoent, kEacces, kEbusy, kEnodev, kEio}) {
     Client client;
@@ -82,7 +82,7 @@ TEST(ClientRefusal, IoWaitsWhileTheReasonMayPass) {
       ASSERT_TRUE(client.devices.reopen_wanted());
       client.step(ReopenDue{});
       EXPECT_EQ(client.devices.gate(handle), Gate::hold) << error;
-      EXPECT_EQ(client.devices.last_refusal(handle), error) << "while it is tried again";
+      EXPECT_EQ(client.devices.last_refusal(handle), error) << "unchanged during the retry";
     }
     client.answer_open(disk(3));
     EXPECT_EQ(client.devices.gate(handle), Gate::go) << error;
@@ -103,7 +103,7 @@ TEST(ClientRefusal, UnavailableDeviceDoesNotDelayOthers) {
   EXPECT_EQ(client.devices.gate(there), Gate::go);
 }
 
-TEST(ClientRefusal, ADeviceThatNeverWasOpenEndsWithTheFirstRefusal) {
+TEST(ClientRefusal, DeviceNeverOpenedIsUnmappedByTheFirstRefusal) {
   Client client;
   client.step(LinkUp{});
   const DeviceHandle handle = client.map("a");
@@ -114,7 +114,7 @@ TEST(ClientRefusal, ADeviceThatNeverWasOpenEndsWithTheFirstRefusal) {
   EXPECT_EQ(client.devices.last_refusal(handle), 0);
 }
 
-TEST(ClientRefusal, ThePauseBeforeARefusedDeviceIsOpenedAgainGrowsUntilADeviceOpens) {
+TEST(ClientRefusal, ReopenPauseGrowsUntilADeviceOpens) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);
   for (unsigned outage = 0; outage < 2; ++outage) {
@@ -134,7 +134,7 @@ TEST(ClientRefusal, ThePauseBeforeARefusedDeviceIsOpenedAgainGrowsUntilADeviceOp
 }
 
 // More refusals than a narrow counter or shift can represent.
-TEST(ClientRefusal, ThePauseStaysLongHoweverOftenTheDeviceIsRefused) {
+TEST(ClientRefusal, ReopenPauseStaysAtItsMaximum) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);
   client.step(LinkDown{});
@@ -152,7 +152,7 @@ TEST(ClientRefusal, ThePauseStaysLongHoweverOftenTheDeviceIsRefused) {
   EXPECT_EQ(client.devices.gate(handle), Gate::go);
 }
 
-TEST(ClientRefusal, ARefusedDeviceIsOpenedAgainWhenItsTimeComes) {
+TEST(ClientRefusal, RefusedDeviceIsReopenedOnReopenDue) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);
   EXPECT_FALSE(client.devices.reopen_wanted());

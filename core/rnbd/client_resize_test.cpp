@@ -8,7 +8,7 @@ namespace {
 
 using namespace test;
 
-TEST(ClientResize, AResizeCountsUntilTheNextOpen) {
+TEST(ClientResize, ResizeLastsUntilTheNextOpen) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);
   const std::size_t told = client.news.size();
@@ -17,7 +17,7 @@ TEST(ClientResize, AResizeCountsUntilTheNextOpen) {
   EXPECT_EQ(client.last_news().state, DeviceState::open);
   EXPECT_EQ(client.last_news().geometry.nsectors, 2048U);
   EXPECT_EQ(client.devices.geometry(handle)->nsectors, 2048U);
-  EXPECT_EQ(client.devices.gate(handle), Gate::go) << "IO goes on";
+  EXPECT_EQ(client.devices.gate(handle), Gate::go) << "IO continues";
   client.step(LinkDown{});
   client.step(LinkUp{});
   client.answer_info();
@@ -25,7 +25,7 @@ TEST(ClientResize, AResizeCountsUntilTheNextOpen) {
   EXPECT_EQ(client.devices.geometry(handle)->nsectors, 1024U);
 }
 
-TEST(ClientResize, WhatCannotBeResizedStaysAsItIs) {
+TEST(ClientResize, InvalidResizeIsIgnored) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);
   const std::size_t told = client.news.size();
@@ -36,7 +36,7 @@ TEST(ClientResize, WhatCannotBeResizedStaysAsItIs) {
   client.step(LinkDown{});
   const std::size_t down = client.news.size();
   client.step(ResizeRequested{handle, 2048});
-  EXPECT_EQ(client.news.size(), down) << "it is not open";
+  EXPECT_EQ(client.news.size(), down) << "the device is not open";
   EXPECT_EQ(client.devices.geometry(handle)->nsectors, 1024U);
 }
 

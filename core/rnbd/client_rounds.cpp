@@ -101,7 +101,7 @@ void ClientDevices::finish_sess_info(const MessageDone& input, ClientActions& ac
     version_ = wire::rnbd::negotiated_version(response.value.version);
     return;
   }
-  if (needs_info_) return;  // sent before the link was up again: only the next round counts
+  if (needs_info_) return;  // response to an earlier round; the next one sends SESS_INFO again
   needs_info_ = true;
   const std::uint16_t error = input.peer_errno != 0 ? input.peer_errno : std::uint16_t{kEinval};
   for (Device& device : devices_) {
@@ -112,7 +112,7 @@ void ClientDevices::finish_sess_info(const MessageDone& input, ClientActions& ac
 void ClientDevices::finish_open(Device& device, const MessageDone& input, ClientActions& actions) noexcept {
   if (!input.delivered) return undelivered_open(device);
   if (input.peer_errno != 0) {
-    // Sent before the link was up again: only the next round counts.
+    // If needs_open is set, the OPEN belongs to an earlier round; the next round sends it again.
     if (!device.needs_open) refuse_device(device, input.peer_errno, actions);
     return;
   }
@@ -185,8 +185,8 @@ void ClientDevices::refuse_device(Device& device, std::uint16_t peer_errno, Clie
   change(device, DeviceState::closed, peer_errno, actions);
 }
 
-// The client cannot know whether the device is open, on which server and with which id, which may belong to
-// another device.
+// Marks all ids as invalid: the OPEN may have been executed by another server, which may have assigned an id
+// that belongs to another device at the previous server.
 void ClientDevices::undelivered_open(const Device& device) noexcept {
   if (!device.needs_open) paused_ = link_up_;
   invalidate_ids();

@@ -17,7 +17,7 @@ std::uint32_t closed_id(const Client& client) {
   return wire::rnbd::parse_close(client.messages[0].header.span()).value.device_id;
 }
 
-TEST(ClientUnmap, ClosesWhatIsOpen) {
+TEST(ClientUnmap, SendsCloseForAnOpenDevice) {
   Client client;
   const DeviceHandle handle = client.opened("a", 4);
   client.step(UnmapRequested{handle});
@@ -54,7 +54,7 @@ TEST(ClientUnmap, R72LostCloseStillEndsTheDevice) {
   EXPECT_EQ(client.devices.state(handle), DeviceState::unmapped);
 }
 
-TEST(ClientUnmap, WaitsForWhatIsInFlight) {
+TEST(ClientUnmap, WaitsForRequestsInFlight) {
   Client client;
   const DeviceHandle handle = client.opened("a", 4);
   client.begin(handle);
@@ -90,7 +90,7 @@ TEST(ClientUnmap, LateOpenResponseIsAnsweredWithClose) {
   const DeviceHandle handle = client.map("a");
   client.answer_info();
   client.step(UnmapRequested{handle});
-  ASSERT_TRUE(client.only_message_is(MessageKind::open)) << "its answer is still to come";
+  ASSERT_TRUE(client.only_message_is(MessageKind::open)) << "the OPEN is still unanswered";
   client.answer_open(disk(8));
   ASSERT_TRUE(client.only_message_is(MessageKind::close));
   EXPECT_EQ(closed_id(client), 8U);
@@ -135,7 +135,7 @@ TEST(ClientUnmap, CloseWaitsForTheOpenOfAnotherDevice) {
   EXPECT_EQ(closed_id(client), 0U);
 }
 
-TEST(ClientUnmap, R76AnswersAreTakenOnce) {
+TEST(ClientUnmap, R76DuplicateAndUnknownResponsesAreIgnored) {
   Client client;
   client.step(LinkUp{});
   client.map("a");
@@ -153,7 +153,7 @@ TEST(ClientUnmap, R76AnswersAreTakenOnce) {
   EXPECT_TRUE(client.messages.empty());
 }
 
-TEST(ClientUnmap, R84HandlesAreNeverUsedTwice) {
+TEST(ClientUnmap, R84HandlesAreNeverReused) {
   Client client;
   std::map<DeviceHandle, int> seen;
   for (std::uint32_t i = 0; i < 1000; ++i) {

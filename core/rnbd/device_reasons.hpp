@@ -29,8 +29,8 @@ inline constexpr unsigned kDeviceReasonCount = static_cast<unsigned>(DeviceReaso
 
 struct DeviceReasonText {
   const char* code;           // never changes its meaning; the words are disjoint from those of rtrs::Reason
-  const char* sentence;       // without a capital and a full stop, for the end of a line
-  const char* hint;           // what to do, likewise; empty only for DeviceReason::none
+  const char* sentence;       // for the end of a line: no initial capital, no full stop
+  const char* hint;           // what to do, in the same form; empty only for DeviceReason::none
   std::uint16_t linux_errno;  // errno with this meaning; 0: nothing failed
   // The reason may be temporary, for example if a server restarts before its disk appears: requests wait for
   // queue_timeout.

@@ -15,7 +15,7 @@ namespace {
 
 using namespace wire::linux_errno;
 
-TEST(DeviceReasons, EachHasACodeASentenceAndAHintAndIsInTheDocs) {
+TEST(DeviceReasons, EveryReasonHasItsTextsAndIsInTheDocs) {
   std::ostringstream page;
   page << std::ifstream(URTRS_DOCS "/reasons.md").rdbuf();
   std::set<std::string> codes;
@@ -35,21 +35,21 @@ TEST(DeviceReasons, EachHasACodeASentenceAndAHintAndIsInTheDocs) {
   }
 }
 
-TEST(DeviceReasons, WhatPassesWhenAServerIsBackBeforeItsDiskMayPass) {
+TEST(DeviceReasons, ErrnosOfAServerWithoutItsDiskMayBeTemporary) {
   for (const int error : {kEnoent, kEacces, kEbusy, kEnodev, kEnxio, kEio, kEagain, kEnomem})
     EXPECT_TRUE(may_pass(static_cast<std::uint16_t>(error))) << error;
   for (const int error : {0, kEperm, kEinval, kErofs, kEnospc, kEnotconn, kEopnotsupp})
     EXPECT_FALSE(may_pass(static_cast<std::uint16_t>(error))) << error;
 }
 
-TEST(DeviceReasons, TheFirstOpenChangesNothing) {
+TEST(DeviceReasons, FirstOpenReportsNoChange) {
   Geometry disk;
   disk.nsectors = 1024;
   EXPECT_EQ(reason_of_change({}, disk), DeviceReason::none);
   EXPECT_EQ(reason_of_change(disk, disk), DeviceReason::none);
 }
 
-TEST(DeviceReasons, AnotherBlockSizeCountsBeforeAnotherSize) {
+TEST(DeviceReasons, ChangedBlockSizeTakesPrecedenceOverChangedSize) {
   Geometry before;
   before.nsectors = 1024;
   Geometry now = before;

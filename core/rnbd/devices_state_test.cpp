@@ -110,7 +110,7 @@ TEST(DevicesState, CopyOfAServerIsIndependent) {
   EXPECT_EQ(copy->devices.fingerprint(), session->devices.fingerprint());
 }
 
-TEST(DevicesState, NamesAndModesCount) {
+TEST(DevicesState, NamesAndModesArePartOfTheState) {
   Client one, other, third;
   one.map("a");
   other.map("b");
@@ -121,14 +121,14 @@ TEST(DevicesState, NamesAndModesCount) {
   EXPECT_NE(one.devices.fingerprint(), third.devices.fingerprint());
 }
 
-TEST(DevicesState, OptionsOfAServerCount) {
+TEST(DevicesState, ServerOptionsArePartOfTheState) {
   const ServerDevices one(ServerOptions{1, 4});
   const ServerDevices other(ServerOptions{2, 4});
   EXPECT_FALSE(one == other);
   EXPECT_NE(one.fingerprint(), other.fingerprint());
 }
 
-TEST(DevicesState, PaddingAndUnusedPlacesOfAClientDoNotCount) {
+TEST(DevicesState, PaddingAndUnusedSlotsOfAClientAreNotState) {
   Placed<ClientDevices> one(0xaa);
   Placed<ClientDevices> other(0x55);
   ClientActions actions;
@@ -141,7 +141,7 @@ TEST(DevicesState, PaddingAndUnusedPlacesOfAClientDoNotCount) {
   EXPECT_EQ(one->fingerprint(), other->fingerprint());
 }
 
-TEST(DevicesState, PaddingAndUnusedPlacesOfAServerDoNotCount) {
+TEST(DevicesState, PaddingAndUnusedSlotsOfAServerAreNotState) {
   Placed<ServerDevices> one(0xaa);
   Placed<ServerDevices> other(0x55);
   const auto actions = std::make_unique<ServerActions>();

@@ -12,7 +12,7 @@ namespace rtrs::rnbd {
 // One IO message: whole logical blocks, `bytes` > 0; a flush has neither sector nor bytes.
 struct IoPiece {
   wire::rnbd::Opcode opcode = wire::rnbd::Opcode::read;
-  std::uint64_t sector = 0;  // of 512 bytes
+  std::uint64_t sector = 0;  // unit: 512 bytes
   std::uint32_t bytes = 0;
   bool fua = false;  // writes only
   // write_zeroes only: the blocks stay allocated. A server without this flag (see Geometry::features; also

@@ -24,7 +24,7 @@ Geometry disk() {
   return geometry;
 }
 
-TEST(IoRequest, FlushTravelsAsReadWithoutData) {
+TEST(IoRequest, FlushIsSentAsReadWithoutData) {
   std::array<std::byte, wire::rnbd::kIoBytes> header{};
   const auto framing = encode_io(7, IoPiece{Opcode::flush, 0, 0, false}, header);
   EXPECT_EQ(framing.direction, Direction::read);
@@ -36,7 +36,7 @@ TEST(IoRequest, FlushTravelsAsReadWithoutData) {
   EXPECT_EQ(wire::load_le32(header, 16), 0x302U);
 }
 
-TEST(IoRequest, FlagsAreThoseOfTheKernelClient) {
+TEST(IoRequest, FlagsEqualTheKernelClients) {
   std::array<std::byte, wire::rnbd::kIoBytes> header{};
   EXPECT_EQ(encode_io(7, IoPiece{Opcode::read, 8, 4096, true}, header).data_len, 4096U);
   EXPECT_EQ(wire::load_le32(header, 16), 0x100U);

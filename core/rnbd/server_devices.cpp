@@ -12,7 +12,7 @@ using namespace wire::linux_errno;
 using wire::Refusal;
 using wire::rnbd::MsgType;
 
-// True if a message of the session, not of a device, leaves room for its response.
+// True if a SESS_INFO or OPEN is a READ with room for its response.
 bool ServerDevices::is_query(const Request& input, std::size_t answer_bytes) noexcept {
   return input.direction == Direction::read && input.data_len >= answer_bytes;
 }
@@ -95,7 +95,7 @@ void ServerDevices::open_new(const Request& input, const wire::rnbd::Open& open,
   device.id = make_slot_id(slot, options_.first_generation, device.uses);
   ++device.uses;
   device.state = DeviceState::queued;
-  // The export of that name holds its access right until it is closed.
+  // If a device of that name is closing, its export holds the access right until it is closed.
   if (!must_wait) start_opening(slot, actions);
 }
 

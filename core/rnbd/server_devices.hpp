@@ -37,8 +37,8 @@ inline constexpr unsigned kMaxDeviceWaiters = 8;
 //
 // `now` is for the recorder; the machine does not read it.
 
-// A request with a header of at most `HeaderBytes` bytes; a longer one is truncated. `request` is the
-// caller's name of the request and only given back. Holds the header, because the recorder keeps inputs.
+// A request with a header of at most `HeaderBytes` bytes; a longer one is truncated. `request` identifies the
+// request to the caller and is returned unchanged. The header is copied, because the recorder keeps inputs.
 template <std::size_t HeaderBytes>
 struct RequestWith {
   std::uint64_t request = 0;
@@ -50,8 +50,8 @@ struct RequestWith {
 };
 using DeviceRequest = RequestWith<wire::rnbd::kIoBytes>;  // every IO; fits a slot of the recorder's ring
 static_assert(sizeof(DeviceRequest) == 56);
-using LongDeviceRequest = RequestWith<wire::rnbd::kOpenBytes>;  // no message is longer
-// Calls `take` with the shortest of the two that holds the header.
+using LongDeviceRequest = RequestWith<wire::rnbd::kOpenBytes>;  // for the longest message
+// Calls `take` with the shorter of the two that holds the header.
 template <class Take>
 void make_request(std::uint64_t request, Direction direction, std::uint32_t data_len, wire::Bytes header,
                   Take&& take) {
@@ -68,7 +68,7 @@ struct ExportOpened {
   std::uint64_t handle = 0;
   Geometry geometry{};
   // Instance of the cache that holds written, unflushed data; 0: unknown. Two opens of an export have the
-  // same instance exactly if the second sees all data written by the first, flushed or not.
+  // same instance if and only if the second sees all data written by the first, flushed or not.
   std::uint64_t instance = 0;
   Nanos now = 0;
   RTRS_FIELDS(now, operation, error, handle, geometry, instance)
@@ -117,7 +117,7 @@ struct OpenExport {
   std::uint64_t request = 0;
   std::uint16_t operation = 0;
   wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
-  std::string_view name;  // as the peer sent it: confine it. Valid until the next input.
+  std::string_view name;  // unchecked bytes from the peer: confine the name. Valid until the next input.
 };
 // No operation of the export is in flight. Performed before any later OpenExport of the same name.
 struct CloseExport {
@@ -134,7 +134,7 @@ struct MeasureExport {
 struct Storage {
   std::uint64_t request = 0;
   std::uint64_t handle = 0;
-  std::uint64_t sector = 0;  // of 512 bytes, and whole logical blocks; 0 for flush
+  std::uint64_t sector = 0;  // unit: 512 bytes; whole logical blocks; 0 for flush
   std::uint32_t bytes = 0;   // > 0; 0 for flush. Read and write: the request's data, of exactly this length
   std::uint16_t operation = 0;
   std::uint16_t prio = 0;  // Linux ioprio; 0 from peers that do not speak version 2
@@ -221,10 +221,10 @@ class ServerDevices {
     std::uint32_t uses = 0;  // number of ids that this slot has issued
     std::uint32_t in_flight = 0;
     std::uint64_t syncs_started = 0;
-    std::uint32_t syncs_running = 0;                                  // in storage now
+    std::uint32_t syncs_running = 0;                                  // syncs in storage now
     std::uint32_t settling = 0;                                       // operations of Kind::settling
-    std::uint32_t sync_failures = 0;                                  // reported by storage to this device
-    wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // of the first OPEN; the one enforced
+    std::uint32_t sync_failures = 0;                                  // sync failures that storage reported
+    wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // mode of the first OPEN; enforced
     DeviceState state = DeviceState::vacant;
     std::uint16_t sync_error = 0;  // errno of every flush until the device is closed; 0: none
     std::uint8_t waiters = 0;
@@ -270,7 +270,7 @@ class ServerDevices {
   };
   struct Operation {
     std::uint64_t request = 0;
-    wire::rnbd::Io io{};  // late
+    wire::rnbd::Io io{};  // for Kind::late
     std::uint32_t data_len = 0;
     std::uint16_t device = 0;
     std::uint16_t next_vacant = 0;

@@ -108,7 +108,7 @@ struct World {
     target.damaged = target.damaged || sync_failed;
     step(StorageDone{asked.operation, error, sync_failed});
   }
-  // 0: size unknown.
+  // `nsectors` 0: size unknown.
   void finish_measure(std::size_t index, std::uint64_t nsectors) {
     const MeasureExport asked = measures.at(index);
     measures.erase(measures.begin() + static_cast<std::ptrdiff_t>(index));
@@ -205,7 +205,7 @@ void random_step(World& world) {
   }
 }
 
-RC_GTEST_PROP(ServerDevicesProperty, ArbitraryHeadersGetOneAnswerAndReachNothing, (const std::string& text)) {
+RC_GTEST_PROP(ServerDevicesProperty, ArbitraryHeadersGetOneResponse, (const std::string& text)) {
   World world;
   Bytes header;
   for (const char c : text) header.push_back(static_cast<std::byte>(c));

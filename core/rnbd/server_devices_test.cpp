@@ -32,7 +32,7 @@ TEST(ServerDevices, SessInfoNegotiatesTheLowerVersion) {
   }
 }
 
-TEST(ServerDevices, R68AnswersLeaveNothingOfTheOldMemory) {
+TEST(ServerDevices, R68ResponsesContainNoOldMemory) {
   Session session;
   session.arrive(Direction::read, 4096, open_message("disk", AccessMode::read_only));
   session.export_opened(0);
@@ -44,7 +44,7 @@ TEST(ServerDevices, R68AnswersLeaveNothingOfTheOldMemory) {
     ASSERT_EQ(data[i], std::byte{0}) << i;
 }
 
-TEST(ServerDevices, OpenTellsTheGeometryOfTheExport) {
+TEST(ServerDevices, OpenReportsTheGeometryOfTheExport) {
   Session session;
   // All values differ, so that swapped fields are found.
   session.geometry = {.nsectors = 4096,
@@ -69,7 +69,7 @@ TEST(ServerDevices, OpenTellsTheGeometryOfTheExport) {
   EXPECT_EQ(session.response().device_id, 0U);
 }
 
-TEST(ServerDevices, OpenErrorsReachThePeerAndLeaveNothing) {
+TEST(ServerDevices, OpenErrorsReachThePeerAndLeaveNoDevice) {
   Session session;
   for (const int error : {kEnoent, kEperm, 512, -1}) {
     const auto request = session.open("disk");
@@ -81,7 +81,7 @@ TEST(ServerDevices, OpenErrorsReachThePeerAndLeaveNothing) {
   EXPECT_TRUE(session.answers.empty());
 }
 
-TEST(ServerDevices, ExportWithImpossibleGeometryIsClosedAgain) {
+TEST(ServerDevices, ExportWithInvalidGeometryIsClosed) {
   Session session;
   session.geometry.logical_block_size = 0;
   const auto request = session.open("disk");
@@ -172,7 +172,7 @@ TEST(ServerDevices, L20MalformedOpenIsRefused) {
   EXPECT_TRUE(session.opens.empty());
 }
 
-TEST(ServerDevices, CloseWaitsForWhatIsInFlight) {
+TEST(ServerDevices, CloseWaitsForRequestsInFlight) {
   Session session;
   const auto id = session.opened("disk");
   const auto write = session.io(id, Opcode::write);
@@ -189,7 +189,7 @@ TEST(ServerDevices, CloseWaitsForWhatIsInFlight) {
   EXPECT_EQ(session.closed[0], 100U);
 }
 
-TEST(ServerDevices, CloseOfWhatIsNotOpenSucceeds) {
+TEST(ServerDevices, CloseOfADeviceThatIsNotOpenSucceeds) {
   Session session;
   EXPECT_EQ(session.errno_of(session.close(0)), 0);
   EXPECT_EQ(session.errno_of(session.close(0xffffffff)), 0);
@@ -218,7 +218,7 @@ TEST(ServerDevices, OpenWaitsUntilTheSameNameIsClosed) {
   EXPECT_NE(session.response().device_id, id);
 }
 
-TEST(ServerDevices, R75IdsAreNeverUsedTwice) {
+TEST(ServerDevices, R75IdsAreNeverReused) {
   Session session;
   const auto id = session.opened("disk");
   session.step(DeviceForceClosed{id});
@@ -246,7 +246,7 @@ TEST(ServerDevices, R75SlotsWithoutUnusedIdsAreRetired) {
   EXPECT_EQ(session.errno_of(session.open("disk")), kEnospc);
 }
 
-TEST(ServerDevices, R73ForceCloseWaitsForWhatIsInFlight) {
+TEST(ServerDevices, R73ForceCloseWaitsForRequestsInFlight) {
   Session session;
   const auto id = session.opened("disk");
   const auto write = session.io(id, Opcode::write);
@@ -280,7 +280,7 @@ TEST(ServerDevices, R74ForceCloseAndCloseAndSessionLossInEveryOrder) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST(ServerDevices, ForceCloseWhileOpeningTakesTheDeviceAway) {
+TEST(ServerDevices, ForceCloseWhileOpeningClosesTheDevice) {
   Session session;
   const auto open = session.open("disk");
   session.step(DeviceForceClosed{0});

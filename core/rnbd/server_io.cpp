@@ -19,7 +19,7 @@ int errno_of(Refusal why) noexcept {
     case Refusal::bad_opcode:
       return kEopnotsupp;
     case Refusal::bad_offset:
-      return kEio;  // like an IO beyond the end of the device
+      return kEio;  // the same errno as for an IO beyond the end of the device
     default:
       return kEinval;
   }

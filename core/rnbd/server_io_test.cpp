@@ -14,7 +14,7 @@ using namespace test;
 using Bytes = std::vector<std::byte>;
 using wire::rnbd::Opcode;
 
-TEST(ServerIo, IoGoesToItsExport) {
+TEST(ServerIo, IoReachesItsExport) {
   Session session;
   const auto first = session.opened("a");
   const auto second = session.opened("b");
@@ -135,12 +135,12 @@ TEST(ServerIo, ZeroesWithDataAreRefused) {
   EXPECT_TRUE(session.storage.empty());
 }
 
-TEST(ServerIo, R83IoBehindTheKnownEndAsksForTheSizeFirst) {
+TEST(ServerIo, R83IoBeyondTheKnownEndMeasuresTheExportFirst) {
   Session session;
   session.measures_automatically = false;
   const auto id = session.opened("disk");
   session.io(id, Opcode::read, 1016);
-  EXPECT_TRUE(session.measures.empty()) << "nothing is asked for IO within the known size";
+  EXPECT_TRUE(session.measures.empty()) << "no measurement for IO within the known size";
   session.storage_done(0);
   const auto grown = session.io(id, Opcode::write, 1024);
   const auto far = session.io(id, Opcode::read, 4096);
@@ -156,7 +156,7 @@ TEST(ServerIo, R83IoBehindTheKnownEndAsksForTheSizeFirst) {
   EXPECT_TRUE(session.measures.empty());
 }
 
-TEST(ServerIo, R83AnOpenDeviceIsOpenedAgainWithItsSizeOfNow) {
+TEST(ServerIo, R83ReopenOfAnOpenDeviceReportsTheCurrentSize) {
   Session session;
   session.opened("disk");
   session.sectors_now = 4096;
@@ -164,7 +164,7 @@ TEST(ServerIo, R83AnOpenDeviceIsOpenedAgainWithItsSizeOfNow) {
   EXPECT_EQ(session.response().nsectors, 4096U);
 }
 
-TEST(ServerIo, TheSizeOfADeviceIsAWholeNumberOfItsBlocks) {
+TEST(ServerIo, SizeIsRoundedDownToWholeBlocks) {
   Session session;
   session.geometry.logical_block_size = 4096;
   session.opened("disk");
@@ -173,7 +173,7 @@ TEST(ServerIo, TheSizeOfADeviceIsAWholeNumberOfItsBlocks) {
   EXPECT_EQ(session.response().nsectors, 2048U);
 }
 
-TEST(ServerIo, R83WhatShrankIsRefusedAfterTheFirstError) {
+TEST(ServerIo, R83IoBeyondAShrunkEndIsRefusedAfterTheFirstError) {
   Session session;
   const auto id = session.opened("disk");
   const auto first = session.io(id, Opcode::read, 1000);
@@ -181,7 +181,7 @@ TEST(ServerIo, R83WhatShrankIsRefusedAfterTheFirstError) {
   session.storage_done(kEio);
   EXPECT_EQ(session.errno_of(first), kEio);
   EXPECT_EQ(session.errno_of(session.io(id, Opcode::write, 1000)), kEio);
-  EXPECT_TRUE(session.storage.empty()) << "a write behind the end of a file would make it grow again";
+  EXPECT_TRUE(session.storage.empty()) << "a write beyond the end would make the file grow again";
   session.sectors_now = 1024;
   session.io(id, Opcode::write, 1000);
   EXPECT_EQ(session.storage.size(), 1U);
@@ -204,7 +204,7 @@ TEST(ServerIo, R83CloseWaitsForTheSize) {
   EXPECT_EQ(session.closed.size(), 1U);
 }
 
-TEST(ServerIo, UnsupportedOperationsSaySo) {
+TEST(ServerIo, UnsupportedOperationsFailWithEopnotsupp) {
   Session session;
   session.geometry.max_discard_sectors = session.geometry.max_write_zeroes_sectors = 0;
   const auto id = session.opened("disk");
@@ -234,7 +234,7 @@ TEST(ServerIo, UnknownDeviceIsNotConnected) {
   Session session;
   EXPECT_EQ(session.errno_of(session.io(0, Opcode::read)), kEnotconn);
   session.open("disk");
-  EXPECT_EQ(session.errno_of(session.io(0, Opcode::read)), kEnotconn) << "its id was not told yet";
+  EXPECT_EQ(session.errno_of(session.io(0, Opcode::read)), kEnotconn) << "id not yet known to the client";
 }
 
 TEST(ServerIo, L18StorageErrorsStayErrors) {

@@ -10,19 +10,19 @@ namespace {
 using namespace wire::linux_errno;
 using wire::rnbd::Opcode;
 
-TEST(ServerSync, TheInstanceOfTheCacheIsToldAtEveryOpen) {
+TEST(ServerSync, CacheInstanceIsReportedAtEveryOpen) {
   Session session;
   session.instance = 0x0123456789abcdef;
   session.opened("disk");
   EXPECT_EQ(session.response().instance, 0x0123456789abcdefU);
   session.instance = 9;
   session.open("disk");
-  EXPECT_EQ(session.response().instance, 0x0123456789abcdefU) << "it is open already";
+  EXPECT_EQ(session.response().instance, 0x0123456789abcdefU) << "the device is already open";
   session.opened("other");
   EXPECT_EQ(session.response().instance, 9U);
 }
 
-TEST(ServerSync, AfterAFailedFlushEveryFlushFailsUntilTheDeviceIsOpenedAgain) {
+TEST(ServerSync, FlushesFailAfterAFailedFlushUntilTheDeviceIsReopened) {
   Session session;
   std::uint32_t id = session.opened("disk");
   const auto first = session.io(id, Opcode::flush);
@@ -33,7 +33,7 @@ TEST(ServerSync, AfterAFailedFlushEveryFlushFailsUntilTheDeviceIsOpenedAgain) {
   EXPECT_EQ(session.damaged[0].error, kEnospc);
   for (unsigned again = 0; again < 3; ++again) {
     EXPECT_EQ(session.errno_of(session.io(id, Opcode::flush)), kEnospc);
-    EXPECT_TRUE(session.storage.empty()) << "storage would say that all is well";
+    EXPECT_TRUE(session.storage.empty()) << "storage would report success";
   }
   const auto write = session.io(id, Opcode::write);
   session.storage_done(0);
@@ -45,7 +45,7 @@ TEST(ServerSync, AfterAFailedFlushEveryFlushFailsUntilTheDeviceIsOpenedAgain) {
   EXPECT_EQ(session.errno_of(flush), 0);
 }
 
-TEST(ServerSync, AFlushThatStorageTookEarlierFailsToo) {
+TEST(ServerSync, FlushInStorageFailsWithAConcurrentFailedFlush) {
   Session session;
   const std::uint32_t id = session.opened("disk");
   session.io(id, Opcode::flush);
@@ -59,7 +59,7 @@ TEST(ServerSync, AFlushThatStorageTookEarlierFailsToo) {
 }
 
 // Storage reports the failure only to the first flush, and the success of the others is reported earlier.
-TEST(ServerSync, AFlushThatEndsBeforeOneOfTheSameTimeFailsFailsToo) {
+TEST(ServerSync, FlushThatEndsBeforeAConcurrentFailureFailsToo) {
   Session session;
   const std::uint32_t id = session.opened("disk");
   const auto first = session.io(id, Opcode::flush);
@@ -71,7 +71,7 @@ TEST(ServerSync, AFlushThatEndsBeforeOneOfTheSameTimeFailsFailsToo) {
   EXPECT_EQ(session.errno_of(second), Session::kUnanswered);
   EXPECT_EQ(session.errno_of(durable), Session::kUnanswered);
   session.storage_done_at(1, 0);
-  EXPECT_EQ(session.errno_of(write), 0) << "what makes nothing durable waits for nothing";
+  EXPECT_EQ(session.errno_of(write), 0) << "only syncs wait for syncs";
   session.storage_done(kEio, true);
   EXPECT_EQ(session.errno_of(first), kEio);
   EXPECT_EQ(session.errno_of(second), kEio);
@@ -81,7 +81,7 @@ TEST(ServerSync, AFlushThatEndsBeforeOneOfTheSameTimeFailsFailsToo) {
 }
 
 // PREFLUSH makes earlier reported writes durable, so any operation with it counts as a sync.
-TEST(ServerSync, AnOperationWithPreflushFailsForTheFlushOfTheSameTime) {
+TEST(ServerSync, PreflushFailsWithAConcurrentFailedFlush) {
   for (const Opcode opcode : {Opcode::write, Opcode::discard, Opcode::write_zeroes}) {
     Session session;
     const std::uint32_t id = session.opened("disk");
@@ -92,11 +92,11 @@ TEST(ServerSync, AnOperationWithPreflushFailsForTheFlushOfTheSameTime) {
     session.storage_done(kEio, true);
     EXPECT_EQ(session.errno_of(preflush), kEio);
     EXPECT_EQ(session.errno_of(session.preflush(id, opcode)), kEio);
-    EXPECT_TRUE(session.storage.empty()) << "storage would say that all is well";
+    EXPECT_TRUE(session.storage.empty()) << "storage would report success";
   }
 }
 
-TEST(ServerSync, AFlushFailsForThePreflushOfTheSameTime) {
+TEST(ServerSync, FlushFailsWithAConcurrentFailedPreflush) {
   Session session;
   const std::uint32_t id = session.opened("disk");
   session.preflush(id);
@@ -107,7 +107,7 @@ TEST(ServerSync, AFlushFailsForThePreflushOfTheSameTime) {
   EXPECT_EQ(session.errno_of(flush), kEio);
 }
 
-TEST(ServerSync, ADurableWriteFailsForAFailureOfItsTimeOnly) {
+TEST(ServerSync, DurableWriteFailsOnlyWithAConcurrentFailure) {
   Session session;
   const std::uint32_t id = session.opened("disk");
   const auto early = session.durable_write(id);
@@ -116,11 +116,11 @@ TEST(ServerSync, ADurableWriteFailsForAFailureOfItsTimeOnly) {
   const auto late = session.durable_write(id);
   session.storage_done(0);
   session.storage_done(0);
-  EXPECT_EQ(session.errno_of(early), kEio) << "the failure was that of its time, told to the flush";
+  EXPECT_EQ(session.errno_of(early), kEio) << "its sync ran concurrently with the failed flush";
   EXPECT_EQ(session.errno_of(late), 0);
 }
 
-TEST(ServerSync, ASuccessWaitsForSyncsOfBeforeAlone) {
+TEST(ServerSync, SuccessfulSyncWaitsOnlyForSyncsStartedBeforeIt) {
   Session session;
   const std::uint32_t id = session.opened("disk");
   const std::uint32_t other = session.opened("other");
@@ -132,7 +132,7 @@ TEST(ServerSync, ASuccessWaitsForSyncsOfBeforeAlone) {
   EXPECT_EQ(session.errno_of(second), Session::kUnanswered);
   session.storage_done_at(1, 0);
   EXPECT_EQ(session.errno_of(second), 0);
-  EXPECT_EQ(session.errno_of(first), Session::kUnanswered) << "the third one began before it ended";
+  EXPECT_EQ(session.errno_of(first), Session::kUnanswered) << "the third started before it succeeded";
   const auto closed = session.close(id);
   EXPECT_TRUE(session.closed.empty());
   session.storage_done_at(1, 0);
@@ -141,7 +141,7 @@ TEST(ServerSync, ASuccessWaitsForSyncsOfBeforeAlone) {
   EXPECT_EQ(session.errno_of(closed), 0);
 }
 
-TEST(ServerSync, AllThatAreUnansweredCanBeAnsweredAtOnce) {
+TEST(ServerSync, MaximumUnansweredRequestsAreAnsweredInOneStep) {
   Session session;
   const std::uint32_t id = session.opened("disk");
   for (unsigned i = 0; i < kMaxServerOperations; ++i) session.io(id, Opcode::flush);
@@ -151,7 +151,7 @@ TEST(ServerSync, AllThatAreUnansweredCanBeAnsweredAtOnce) {
   EXPECT_EQ(session.devices.unanswered(), 0U);
 }
 
-TEST(ServerSync, ADurableWriteThatFailedToSyncCounts) {
+TEST(ServerSync, FailedSyncOfAWriteFailsLaterFlushes) {
   Session session;
   const std::uint32_t id = session.opened("disk");
   session.io(id, Opcode::write);
@@ -172,7 +172,7 @@ TEST(ServerSync, OtherErrorsAffectOnlyTheirRequest) {
 
 // An error that does not concern durability is answered after the export was measured; the syncs that waited
 // for this operation are answered before that.
-TEST(ServerSync, ASyncIsAnsweredWhenTheOneThatItWaitedForFailsByItself) {
+TEST(ServerSync, WaitingSyncIsAnsweredAfterAnUnrelatedFailure) {
   for (const bool preflush : {false, true}) {
     Session session;
     session.measures_automatically = false;
@@ -182,7 +182,7 @@ TEST(ServerSync, ASyncIsAnsweredWhenTheOneThatItWaitedForFailsByItself) {
     const auto durable = session.durable_write(id);
     session.storage_done_at(1, 0);
     session.storage_done_at(1, 0);
-    EXPECT_EQ(session.errno_of(flush), Session::kUnanswered) << "the first one may still fail";
+    EXPECT_EQ(session.errno_of(flush), Session::kUnanswered) << "the first sync may still fail";
     session.storage_done(kEio);
     EXPECT_EQ(session.errno_of(flush), 0);
     EXPECT_EQ(session.errno_of(durable), 0);
@@ -209,7 +209,7 @@ TEST(ServerSync, FailureOfAnotherSessionIsReported) {
   EXPECT_EQ(session.errno_of(sound), 0);
 }
 
-TEST(ServerSync, WithoutAnErrnoItIsAnIoError) {
+TEST(ServerSync, FailureWithoutErrnoIsReportedAsEio) {
   Session session;
   const std::uint32_t id = session.opened("disk");
   session.step(SyncFailed{100, 0});

@@ -123,8 +123,8 @@ class Session {
 
   ServerDevices devices;
   ServerActions actions;
-  Geometry geometry;                   // of the exports opened next
-  std::uint64_t instance = 0;          // of their cache
+  Geometry geometry;                   // geometry of the exports opened next
+  std::uint64_t instance = 0;          // cache instance of the exports opened next
   std::uint64_t sectors_now = 0;       // measured size of every export; 0: unchanged
   bool measures_automatically = true;  // false: the test calls measured()
   FixedVector<MeasureExport, 2048> measures;

@@ -341,7 +341,8 @@ Nanos Admission::expire(Nanos now) {
   return std::min(next, paused_until_);
 }
 
-// At most once per second, because otherwise any client that can connect could fill the log.
+// Logs the closed and dropped clients, at most once per second, because otherwise any client that can connect
+// could fill the log.
 void Admission::tell(Nanos now) {
   if (closed_ == 0 && dropped_clients_ == 0) return;
   if (now < next_report_) {

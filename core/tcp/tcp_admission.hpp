@@ -37,7 +37,7 @@ struct HalfOpen final : Watched {
 struct LingeringSocket final : Watched {
   LingeringSocket() noexcept : Watched(Kind::last_word) {}
   Nanos deadline = kNever;
-  std::size_t patience = 256U << 10U;  // bytes that are still read
+  std::size_t patience = 256U << 10U;  // bytes that are still read and discarded
 };
 
 class Admission {
@@ -74,7 +74,8 @@ class Admission {
 
  private:
   bool accept_one(Listener&);
-  // Returns false if it is not known yet, or if the client was closed.
+  // Determines whether the client uses a guard. Returns false if that is not known yet, or if the client was
+  // closed.
   bool recognise(HalfOpen&);
   void refuse_for(HalfOpen&, const std::string& why);
   // Handles a receive call that returned no bytes.
@@ -96,7 +97,7 @@ class Admission {
   Poller& poller_;
   TcpStats& stats_;
   iwarp::MutableBytes inbox_;
-  unsigned handshakes_ = 0;  // performed in this round
+  unsigned handshakes_ = 0;  // handshake steps in this round
   std::vector<std::unique_ptr<Watched>>& free_at_next_poll_;
   std::function<void(LogLevel, const std::string&)> say_;
   std::uint16_t port_ = 0;
@@ -111,7 +112,7 @@ class Admission {
   std::uint64_t next_number_ = 0;
   std::uint32_t next_request_ = 0;
 
-  // Not logged yet.
+  // Clients that are not logged yet, see tell().
   std::uint64_t closed_ = 0;
   std::uint64_t dropped_clients_ = 0;
   std::string last_closed_;

@@ -312,7 +312,7 @@ void FabricImpl::give_up(Connection& one) noexcept {
   try {
     one.end(Reason::no_resources, std::string("no memory for more outstanding requests") + kMemory);
   } catch (const std::bad_alloc&) {
-    // Report the loss without its details.
+    // No memory for the text: the loss is reported without it.
   }
   one.failing = true;
   mark_ready(one);

@@ -38,7 +38,7 @@ void Connection::post_receives(unsigned count, std::uint32_t bytes_each) noexcep
   try {
     for (; count != 0; --count) receives_.post(bytes_each);
   } catch (const std::bad_alloc&) {
-    // Messages of the peer wait, as if the receive had not been posted.
+    // No memory for the receive: messages of the peer wait, as if it had not been posted.
   }
   if (!stream_.stalled()) return;
   receive_by_ = kNever;
@@ -115,8 +115,8 @@ void Connection::note_stall() noexcept {
   update_interest();
 }
 
-// Checks once per timeout period. Finding an incomplete message at each check is not an error; finding no
-// progress is.
+// Starts the time limit for the rest of an incomplete message. At the end of each period, is_cut_off() ends
+// the connection only if nothing was received during the period.
 void Connection::expect_rest() noexcept {
   if (rest_by_ != kNever || fabric_parts_.options.undelivered_timeout_ms == 0) return;
   rest_mark_ = received_;

@@ -35,8 +35,10 @@ void FabricImpl::check_deliveries() {
   }
 }
 
-// The reply to the first message of a session fills whole packets, and heartbeats start after it. An outage
-// rarely starts just before this reply, and hardly ever twice in a row for the same address pair.
+// Detects a network that drops large packets from the start: two successive sessions of an address pair ended
+// after only the greeting was acknowledged. The next message of the server fills whole packets, and
+// heartbeats start after it. A plain outage rarely starts just before this message, and hardly ever twice in
+// a row.
 void FabricImpl::judge_end(const Connection& one) {
   // A socket that is kept for a Terminate message no longer belongs to the connection.
   if (one.key().con != 0 || one.is_client() || one.stage() != Connection::Stage::up || !one.socket) return;

@@ -189,7 +189,7 @@ class FabricImpl final : public TcpFabric {
   bool check_now_ = true;
   bool asleep_ = false;              // try_wait() returned true and poll() was not called since
   bool heard_ = false;               // data arrived in this round
-  bool heartbeat_received_ = false;  // on the first connection of a path, since the last delivery check
+  bool heartbeat_received_ = false;  // received on con 0 of a path since the last delivery check
   unsigned polls_since_check_ = 0;
   unsigned idle_rounds_ = 0;
   std::string last_refusal_;            // last TLS failure of a connect attempt, which is logged only once

@@ -56,7 +56,7 @@ class Transport {
   struct Opened {
     SocketId socket = kNoSocket;
     int error = 0;
-    std::string name;  // of the destination, or the actual address of the listener
+    std::string name;  // name of the destination, or the actual address of the listener
     std::uint16_t port = 0;
     std::string why;  // details of kRefused and of errors that errno does not describe
   };
@@ -70,12 +70,12 @@ class Transport {
   struct Client {
     SocketId socket = kNoSocket;
     int error = 0;            // EAGAIN: no client is waiting
-    std::string name;         // its address
+    std::string name;         // address of the client
     std::uint32_t host = 0;   // digest of the host that it is counted under
     bool last_place = false;  // the remaining descriptors are reserved for the rest of the process
   };
   virtual Client accept(SocketId listener) = 0;
-  // Accepts the oldest client and closes it at once. For use when accept() has no descriptor for it.
+  // Accepts the oldest client and closes it at once, because accept() has no descriptor left.
   virtual Client accept_and_drop(SocketId listener) = 0;
   // Maximum number of descriptors of the process.
   virtual std::size_t descriptors() const noexcept = 0;

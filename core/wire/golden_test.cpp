@@ -38,7 +38,7 @@ template <class Message>
 Buffer encoded(const Message& message, std::size_t bytes) {
   Buffer out(bytes + 8, std::byte{0xee});
   EXPECT_EQ(encode(message, out), bytes);
-  for (std::size_t i = bytes; i < out.size(); ++i) EXPECT_EQ(out[i], std::byte{0xee}) << "wrote past its end";
+  for (std::size_t i = bytes; i < out.size(); ++i) EXPECT_EQ(out[i], std::byte{0xee}) << "wrote past the end";
   out.resize(bytes);
   return out;
 }

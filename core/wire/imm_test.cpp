@@ -13,7 +13,7 @@ std::uint32_t any_depth() {
   return *rc::gen::inRange<std::uint32_t>(1, kMaxQueueDepth + 1);
 }
 
-TEST(Imm, TypesAreTheTopFourBits) {
+TEST(Imm, TypesAreInTheUpperFourBits) {
   EXPECT_EQ(imm_type(0x0fffffff), ImmType::io_req);
   EXPECT_EQ(imm_type(0x10000000), ImmType::io_rsp);
   EXPECT_EQ(imm_type(0x2fffffff), ImmType::io_rsp_w_inv);
@@ -48,7 +48,7 @@ RC_GTEST_PROP(Imm, CheckedRequestIsInBounds, (std::uint32_t imm)) {
   RC_ASSERT(encode_io_req(depth, checked.value.buf_id, checked.value.off) == imm);
 }
 
-TEST(Imm, CheckRefusesByName) {
+TEST(Imm, CheckRefusesWithTheRightReason) {
   EXPECT_EQ(check_io_req(512, 131072, encode_hb(ImmType::hb_msg)).why, Refusal::bad_immediate);
   EXPECT_EQ(check_io_req(0, 131072, 0).why, Refusal::bad_depth);
   EXPECT_EQ(check_io_req(65536, 4096, 0).why, Refusal::bad_depth);
@@ -89,7 +89,7 @@ RC_GTEST_PROP(Imm, TaggedIdRoundTrip, (std::uint8_t generation)) {
             (TaggedMsgId{buf_id, static_cast<std::uint8_t>(generation & mask), true}));
 }
 
-TEST(Imm, GenerationBitsLeftByTheDepth) {
+TEST(Imm, GenerationBitsDependOnTheDepth) {
   EXPECT_EQ(generation_mask(1), 0xff);
   EXPECT_EQ(generation_mask(2048), 0xff);
   EXPECT_EQ(generation_mask(2049), 0x7f);

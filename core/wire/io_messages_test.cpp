@@ -80,11 +80,11 @@ RC_GTEST_PROP(InfoRsp, DamageNeverReadsOutside, ()) {
   }
 }
 
-TEST(InfoRsp, RefusesByName) {
+TEST(InfoRsp, RefusesWithTheRightReason) {
   const Descriptor run{0x1000, 7, 4 * 8192};
   EXPECT_EQ(judged({run, run}, 8, 8192), Refusal::none);
   EXPECT_EQ(judged({run}, 8, 8192), Refusal::bad_length);
-  EXPECT_EQ(judged({run, run, run}, 8, 8192), Refusal::bad_count) << "3 does not divide 8";
+  EXPECT_EQ(judged({run, run, run}, 8, 8192), Refusal::bad_count) << "3 is not a divisor of 8";
   EXPECT_EQ(judged({run, run, run, run}, 8, 8192), Refusal::bad_length);
   EXPECT_EQ(judged({run, run}, 1, 8192), Refusal::bad_count) << "more runs than chunks";
   EXPECT_EQ(judged({run, run}, 0, 8192), Refusal::bad_depth);
@@ -110,7 +110,7 @@ TEST(InfoRsp, SumOfLengthsDoesNotWrap) {
   EXPECT_EQ(judged(runs, 16, 8192), Refusal::bad_length);
 }
 
-TEST(InfoRsp, EncodeRefusesWhatHasNoForm) {
+TEST(InfoRsp, EncodeRefusesInvalidValues) {
   Buffer out(64, std::byte{0xee});
   EXPECT_EQ(encode_info_rsp({}, out), 0U);
   const std::vector<Descriptor> runs(4);
@@ -120,7 +120,7 @@ TEST(InfoRsp, EncodeRefusesWhatHasNoForm) {
   EXPECT_EQ(encode_info_rsp(std::vector<Descriptor>(65536), big), 0U);
 }
 
-TEST(InfoRsp, ChunkSizeZeroEnds) {
+TEST(InfoRsp, ZeroChunkSizeFindsNoChunk) {
   const Buffer bytes = info_rsp({{0x1000, 7, 8192}});
   EXPECT_EQ(info_rsp_chunk(bytes, 0, 0).why, Refusal::bad_buffer_id);
   EXPECT_EQ(ChunkWalk(bytes, 0).next().why, Refusal::bad_buffer_id);
@@ -177,7 +177,7 @@ TEST(IoRequest, HeaderMustFitTheChunk) {
   EXPECT_EQ(judged(Buffer{}, 0), Refusal::bad_offset);
 }
 
-TEST(IoRequest, RefusesByName) {
+TEST(IoRequest, RefusesWithTheRightReason) {
   const Buffer write = chunk_with(RdmaWriteHeader{32, 0}, 100);
   EXPECT_EQ(judged(test::with_byte(write, 100, 1), 100), Refusal::bad_type);
   EXPECT_EQ(judged(test::with_byte(write, 100, 4), 100), Refusal::bad_type);
@@ -198,7 +198,7 @@ TEST(IoRequest, RefusesByName) {
   EXPECT_EQ(judged(chunk_with(wrapping, 100), 100), Refusal::bad_descriptor);
 }
 
-TEST(IoRequest, NeedInvalMeansNothingWithoutDescriptor) {
+TEST(IoRequest, NeedInvalIsIgnoredWithoutDescriptor) {
   const Buffer chunk = chunk_with(RdmaReadHeader{0, 0, true, false, {}}, 64);
   const auto parsed = parse_io_request(chunk, 0, 64, false);
   ASSERT_TRUE(parsed);

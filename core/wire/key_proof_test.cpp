@@ -47,7 +47,7 @@ std::array<std::byte, Size> counted(unsigned from) {
 }
 
 // Offsets of protocol section 12.
-TEST(KeyProof, AnOfferIsInBytes45To55) {
+TEST(KeyProof, OfferIsInBytes45To55) {
   Message bytes = request();
   EXPECT_EQ(key_offer(bytes), std::nullopt);
   const KeyOffer offer{.hint = 0xb1a0, .proof = counted<8>(0xc0)};
@@ -67,7 +67,7 @@ TEST(KeyProof, AnOfferIsInBytes45To55) {
   EXPECT_EQ(bytes, request());
 }
 
-TEST(KeyProof, AChallengeIsARejectWithEaccesTheFlagAndANonce) {
+TEST(KeyProof, ChallengeIsARejectWithEaccesFlagAndNonce) {
   Message bytes = answer(linux_errno::kEacces);
   EXPECT_EQ(key_challenge(bytes), std::nullopt);
   put_key_challenge(bytes, counted<16>(0x50));
@@ -81,7 +81,7 @@ TEST(KeyProof, AChallengeIsARejectWithEaccesTheFlagAndANonce) {
   EXPECT_EQ(bytes, answer(linux_errno::kEacces));
 }
 
-TEST(KeyProof, AnotherRejectIsNoChallenge) {
+TEST(KeyProof, OtherRejectsAreNoChallenge) {
   for (const int error : {linux_errno::kEperm, linux_errno::kEbusy, linux_errno::kEconnreset}) {
     Message bytes = answer(error);
     put_key_challenge(bytes, counted<16>(1));
@@ -89,7 +89,7 @@ TEST(KeyProof, AnotherRejectIsNoChallenge) {
   }
 }
 
-TEST(KeyProof, AnAcceptHasTheServersProofBehindItsFlags) {
+TEST(KeyProof, AcceptHasTheServersProofAfterItsFlags) {
   Message bytes = answer();
   EXPECT_EQ(server_key_proof(bytes), std::nullopt);
   grant_key_proof(bytes);
@@ -103,7 +103,7 @@ TEST(KeyProof, AnAcceptHasTheServersProofBehindItsFlags) {
   EXPECT_EQ(bytes, answer());
 }
 
-TEST(KeyProof, TruncatedMessageHasNone) {
+TEST(KeyProof, TruncatedMessageHasNoProof) {
   Message offered = request();
   put_key_offer(offered, {.hint = 1, .proof = counted<8>(1)});
   Message challenge = answer(linux_errno::kEacces);
@@ -117,7 +117,7 @@ TEST(KeyProof, TruncatedMessageHasNone) {
   }
 }
 
-TEST(KeyProof, PaddingBehindAMessageIsNotLookedAt) {
+TEST(KeyProof, PaddingAfterAMessageIsIgnored) {
   Message challenge = answer(linux_errno::kEacces);
   put_key_challenge(challenge, counted<16>(1));
   std::vector<std::byte> padded(challenge.begin(), challenge.end());

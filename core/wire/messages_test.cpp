@@ -60,7 +60,7 @@ RC_GTEST_PROP(ConnReq, MutationsAreRefusedOrStable, ()) {
   test::check_stable(test::damaged(test::encoded(any_conn_req())), [](Bytes b) { return parse_conn_req(b); });
 }
 
-TEST(ConnReq, RefusesByName) {
+TEST(ConnReq, RefusesWithTheRightReason) {
   ConnReq message;
   message.cid_num = 3;
   message.sess_uuid.bytes[3] = 1;
@@ -119,7 +119,7 @@ RC_GTEST_PROP(ConnRsp, MutationsAreRefusedOrStable, ()) {
                      [cid](Bytes b) { return parse_conn_rsp(b, cid); });
 }
 
-TEST(ConnRsp, RefusesByName) {
+TEST(ConnRsp, RefusesWithTheRightReason) {
   const Buffer good = test::encoded(kAccept);
   EXPECT_EQ(parse_conn_rsp(Bytes{good}.first(55)).why, Refusal::too_short);
   EXPECT_EQ(parse_conn_rsp(test::with_byte(good, 0, 0)).why, Refusal::bad_magic);
@@ -150,7 +150,7 @@ TEST(ConnRsp, DepthAndChunkShareTwentyEightBits) {
   EXPECT_EQ(fits(32769, 8192), Refusal::bad_chunk_size);
 }
 
-TEST(ConnRsp, OtherConnectionsCarryNoNumbers) {
+TEST(ConnRsp, GeometryIsIgnoredOnOtherConnections) {
   EXPECT_EQ(conn_rsp_with([](ConnRsp& m) { m.queue_depth = 0; }, 1), Refusal::none);
 }
 
@@ -166,7 +166,7 @@ TEST(Reject, EveryErrnoReachesTheClient) {
   }
 }
 
-TEST(Reject, NonsenseIsEconnreset) {
+TEST(Reject, InvalidErrnoBecomesEconnreset) {
   for (const int wire : {0, 1, 22, 32767, -4096, -32768}) {
     ConnRsp message;
     message.error = static_cast<std::int16_t>(wire);
@@ -200,7 +200,7 @@ TEST(Names, Rules) {
   EXPECT_EQ(make_name(std::string_view("a\0b", 3)).why, Refusal::bad_name);
 }
 
-TEST(InfoReq, RefusesByName) {
+TEST(InfoReq, RefusesWithTheRightReason) {
   const Buffer good = test::encoded(InfoReq{make_name("sess1").value});
   Buffer bytes = good;
   EXPECT_EQ(parse_info_req(Bytes{good}.first(271)).why, Refusal::too_short);
@@ -241,7 +241,7 @@ RC_GTEST_PROP(Fence, RoundTripAndMutations, (std::uint16_t number, std::uint32_t
   test::check_stable(test::damaged(test::encoded(rsp)), [](Bytes b) { return parse_fence_rsp(b); });
 }
 
-TEST(Fence, RefusesByName) {
+TEST(Fence, RefusesWithTheRightReason) {
   const Buffer req = test::encoded(FenceReq{});
   const Buffer rsp = test::encoded(FenceRsp{});
   EXPECT_EQ(parse_fence_req(Bytes{req}.first(23)).why, Refusal::too_short);
@@ -253,7 +253,7 @@ TEST(Fence, RefusesByName) {
   EXPECT_EQ(encode(FenceRsp{4096, 0, {}}, out), 0U);
 }
 
-TEST(SendType, TellsTheMessagesApart) {
+TEST(SendType, DistinguishesTheMessages) {
   EXPECT_EQ(send_type(test::encoded(FenceReq{})).value, MsgType::fence_req);
   EXPECT_EQ(send_type(test::encoded(RkeyRsp{})).value, MsgType::rkey_rsp);
   EXPECT_EQ(send_type(test::encoded(InfoReq{make_name("s").value})).value, MsgType::info_req);
@@ -261,7 +261,7 @@ TEST(SendType, TellsTheMessagesApart) {
   EXPECT_EQ(send_type(test::Buffer(1)).why, Refusal::too_short);
 }
 
-TEST(RkeyRsp, RefusesByName) {
+TEST(RkeyRsp, RefusesWithTheRightReason) {
   const Buffer good = test::encoded(RkeyRsp{511, 7});
   EXPECT_EQ(parse_rkey_rsp(good, 512).why, Refusal::none);
   EXPECT_EQ(parse_rkey_rsp(good, 511).why, Refusal::bad_buffer_id);

@@ -25,7 +25,8 @@ inline constexpr std::size_t kOpenBytes = 264;
 inline constexpr std::size_t kOpenRspBytes = 56;
 inline constexpr std::size_t kCloseBytes = 8;
 inline constexpr std::size_t kIoBytes = 32;
-/// Size of the message from a 32-bit x86 peer: the same fields with less padding. Its priority is ignored.
+/// Size of the message from a 32-bit x86 peer: the same fields with less padding. The server ignores the
+/// priority in such a message.
 inline constexpr std::size_t kIoMinBytes = 28;
 
 enum class MsgType : std::uint16_t {

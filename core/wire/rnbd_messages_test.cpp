@@ -137,7 +137,7 @@ TEST(Rnbd, WrongTypesAreRefused) {
   EXPECT_EQ(message_type(test::with_byte(io, 1, 1)).why, Refusal::bad_type);
 }
 
-TEST(Rnbd, OpenRefusesByName) {
+TEST(Rnbd, OpenRefusesWithTheRightReason) {
   const Buffer good = test::encoded(Open{AccessMode::migration, make_name("disk").value});
   EXPECT_EQ(parse_open(test::with_byte(good, 4, 3)).why, Refusal::bad_access_mode);
   EXPECT_EQ(parse_open(test::with_byte(good, 6, 0)).why, Refusal::bad_name) << "empty";
@@ -216,7 +216,7 @@ TEST(Rnbd, KernelFlags) {
   EXPECT_EQ(rw(Opcode::write_zeroes, true, false), 0x105U);
 }
 
-TEST(Rnbd, OurFramingIsAccepted) {
+TEST(Rnbd, OwnFramingIsAccepted) {
   for (int opcode = 0; opcode < 6; ++opcode) {
     Io io;
     io.opcode = static_cast<Opcode>(opcode);
@@ -267,7 +267,7 @@ TEST(Rnbd, NewerFlagsAreKnownAndUnknownOnesKept) {
   EXPECT_FALSE(received.value.nounmap || received.value.preflush);
 }
 
-TEST(Rnbd, OpenRspTellsWhatTheServerUnderstands) {
+TEST(Rnbd, OpenRspReportsSupportedFlags) {
   OpenRsp sent;
   sent.logical_block_size = 512;
   sent.features = kFeatureNounmap;
@@ -277,14 +277,14 @@ TEST(Rnbd, OpenRspTellsWhatTheServerUnderstands) {
   EXPECT_EQ(parse_open_rsp(bytes).value, sent);
 }
 
-TEST(Rnbd, VersionsMeetAtTheLower) {
+TEST(Rnbd, LowerVersionIsNegotiated) {
   EXPECT_EQ(negotiated_version(0), 0);
   EXPECT_EQ(negotiated_version(1), 1);
   EXPECT_EQ(negotiated_version(2), 2);
   EXPECT_EQ(negotiated_version(255), 2);
 }
 
-TEST(Rnbd, Words) {
+TEST(Rnbd, EnumeratorsHaveTheirText) {
   EXPECT_STREQ(to_string(Opcode::write_zeroes), "write_zeroes");
   EXPECT_STREQ(to_string(static_cast<Opcode>(77)), "unknown");
   EXPECT_STREQ(to_string(AccessMode::read_only), "ro");

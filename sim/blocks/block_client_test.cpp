@@ -1,4 +1,4 @@
-// Results of requests that a BlockClient refuses, and sharing of the session between devices.
+// Requests that a BlockClient refuses, and devices that share one session.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace rtrs::sim::block_client_test {
 namespace {
 
-TEST_F(BlockClientTest, WhatDoesNotFitTheDeviceIsRefusedWithItsErrno) {
+TEST_F(BlockClientTest, InvalidRequestsAreRefusedWithTheirErrno) {
   const DeviceHandle device = open(w, "a");
   expect(result_of(device, {.offset = 1, .length = 512}), Errc::invalid, EINVAL);
   expect(result_of(device, {.offset = 0, .length = 511}), Errc::invalid, EINVAL);
@@ -20,7 +20,7 @@ TEST_F(BlockClientTest, WhatDoesNotFitTheDeviceIsRefusedWithItsErrno) {
   expect(result_of(device, {.offset = 0, .length = 0}), Errc::ok, 0);
   expect(result_of(device, {.offset = 0, .length = 64 * 512}), Errc::ok, 0);
   const DeviceHandle reader = open(w, "b", AccessMode::read_only);
-  // Applies also to operations that the server does not support for a read-only device.
+  // The errno is EPERM even for operations that the server does not support on a read-only device.
   for (const Opcode change : {Opcode::write, Opcode::discard, Opcode::write_zeroes})
     expect(result_of(reader, {.opcode = change, .length = 512}), Errc::invalid, EPERM);
   expect(result_of(reader, {.opcode = Opcode::secure_erase, .length = 512}), Errc::invalid, EOPNOTSUPP);
@@ -35,9 +35,9 @@ TEST_F(BlockClientTest, RequestsOfAnUnmappedDeviceFail) {
   expect(result_of(device, {.length = 512}), Errc::not_open, ENODEV);
   expect(next(), Errc::ok, 0);
   w.until("it is unmapped", [&] { return w.state(device) == rnbd::DeviceState::unmapped; });
-  EXPECT_FALSE(w.client().writable(device)) << "it was";
+  EXPECT_FALSE(w.client().writable(device)) << "only while it was mapped";
   expect(result_of(device, {.length = 512}), Errc::not_open, ENODEV);
-  // Another device now uses its slot.
+  // The next device reuses the slot of the unmapped device "a".
   const DeviceHandle next_device = open(w, "b", AccessMode::read_only);
   expect(result_of(device, {.length = 512}), Errc::not_open, ENODEV);
   expect(result_of(next_device, {.opcode = Opcode::write, .length = 512}), Errc::invalid, EPERM);
@@ -45,7 +45,7 @@ TEST_F(BlockClientTest, RequestsOfAnUnmappedDeviceFail) {
   EXPECT_FALSE(w.client().writable(device));
 }
 
-TEST_F(BlockClientTest, AfterCloseNothingIsTaken) {
+TEST_F(BlockClientTest, NothingIsAcceptedAfterClose) {
   const DeviceHandle device = open(w, "a");
   for (unsigned io = 0; io < 20; ++io) EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);
   w.close_session();
@@ -53,12 +53,12 @@ TEST_F(BlockClientTest, AfterCloseNothingIsTaken) {
   EXPECT_EQ(w.client().map(w.client_fabric(), w.now(), "b", AccessMode::read_only).error, ESHUTDOWN);
   unsigned good = 0;
   for (unsigned io = 0; io < 20; ++io) good += next().result == Errc::ok ? 1U : 0U;
-  EXPECT_EQ(good, 20U) << "what is at the session ends";
+  EXPECT_EQ(good, 20U) << "requests in the session complete";
   w.until("it is closed", [&] { return w.client().closed(); });
   EXPECT_EQ(w.client().under_way(), 0U);
 }
 
-TEST_F(BlockClientTest, APieceOfARequestFindsItsPlaceInTheRegion) {
+TEST_F(BlockClientTest, PartsOfARequestLandAtTheirPlaceInTheRegion) {
   const DeviceHandle device = open(w, "a");
   ASSERT_LT(w.client().session().max_io_size(), kSectors * 512);
   for (unsigned sector = 0; sector < kSectors; sector += 8)
@@ -77,7 +77,7 @@ TEST_F(BlockClientTest, APieceOfARequestFindsItsPlaceInTheRegion) {
 }
 
 // The server restarts with a larger block size while requests for the smaller size wait.
-TEST_F(BlockClientTest, WhatIsSentAgainIsMadeForTheDeviceAsItIsOpenNow) {
+TEST_F(BlockClientTest, ResentRequestFitsTheReopenedDevice) {
   const DeviceHandle device = open(w, "a");
   ASSERT_LT(w.client().session().max_io_size(), kSectors * 512);
   w.crash_server();
@@ -96,8 +96,9 @@ TEST_F(BlockClientTest, WhatIsSentAgainIsMadeForTheDeviceAsItIsOpenNow) {
   EXPECT_EQ(w.geometry(device)->logical_block_size, 4096U);
 }
 
-// The server restarts with a disk with lower limits; the world judges the requests at storage.
-TEST_F(BlockClientTest, WhatIsSentAgainIsNotLargerThanTheNextServerTakes) {
+// A discard is in flight when the server crashes, and the next server accepts shorter discards only. The
+// client must split the discard again; the world checks the limits of each request at storage.
+TEST_F(BlockClientTest, ResentRequestRespectsTheLimitsOfTheNextServer) {
   const DeviceHandle device = open(w, "a");
   const auto discard = w.submit(device, Opcode::discard, 0, kSectors);
   w.crash_server();
@@ -109,7 +110,7 @@ TEST_F(BlockClientTest, WhatIsSentAgainIsNotLargerThanTheNextServerTakes) {
   EXPECT_EQ(w.disk("a").operations, kSectors / 4);
 }
 
-TEST_F(BlockClientTest, WhatIsOverIsDueAtOnce) {
+TEST_F(BlockClientTest, CompletedRequestIsDueAtOnce) {
   const DeviceHandle device = open(w, "a");
   EXPECT_GT(w.client().next_deadline(), w.now());
   EXPECT_EQ(submit(device, {.length = 0}), Errc::ok);
@@ -117,7 +118,7 @@ TEST_F(BlockClientTest, WhatIsOverIsDueAtOnce) {
   expect(next(), Errc::ok, 0);
 }
 
-TEST_F(BlockClientTest, OfManyEventsTheOldestAreDropped) {
+TEST_F(BlockClientTest, OldestOfTooManyEventsAreDropped) {
   BlockClient idle(BlockClientOptions{}, nullptr);
   DeviceHandle last = 0;
   for (int i = 0; i < 3000; ++i) {
@@ -139,8 +140,9 @@ class SlowStorageTest : public BlockClientTest {
   SlowStorageTest() : BlockClientTest(BlockOptions{.storage = seconds(1000)}) {}
 };
 
-// The server answers CLOSE after the last request of the device.
-TEST_F(SlowStorageTest, HoldsUpTheEndForAWhileOnly) {
+// The server answers CLOSE only after the last request of the device, which takes 1000 s here. The client
+// must not wait that long.
+TEST_F(SlowStorageTest, DelaysTheCloseForALimitedTimeOnly) {
   const DeviceHandle device = open(w, "a");
   for (unsigned io = 0; io < 4; ++io) EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);
   w.close_session();
@@ -153,7 +155,7 @@ class BusyStorageTest : public BlockClientTest {
   BusyStorageTest() : BlockClientTest(BlockOptions{.storage = seconds(2)}) {}
 };
 
-TEST_F(BusyStorageTest, AFailoverCountsAtThePathThatTakesOver) {
+TEST_F(BusyStorageTest, FailoverCountsForThePathThatTakesOver) {
   const DeviceHandle device = open(w, "a");
   for (unsigned io = 0; io < 6; ++io) EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);
   w.until("storage has all", [&] { return w.storage_in_flight() == 6; });
@@ -171,8 +173,9 @@ class CrowdedTest : public BlockClientTest {
   CrowdedTest() : BlockClientTest(BlockOptions{.depth = 1, .max_queued = 256}) {}
 };
 
-// A CLOSE without a free permit is not sent again, so that the device would stay open at the server.
-TEST_F(CrowdedTest, TheRequestsOfOneDeviceLeaveRoomForTheMessagesOfAllOthers) {
+// The client does not repeat a CLOSE that found no free permit, and the device would stay open at the server.
+// 400 requests of one device must therefore leave a permit for the CLOSEs of two others.
+TEST_F(CrowdedTest, RequestsOfOneDeviceLeavePermitsForMessagesOfOthers) {
   w.add_disk("c", kSectors);
   const DeviceHandle busy = open(w, "a"), one = open(w, "b"), other = open(w, "c");
   for (unsigned io = 0; io < 400; ++io) EXPECT_EQ(submit(busy, {.length = 512}), Errc::ok);
@@ -185,7 +188,7 @@ TEST_F(CrowdedTest, TheRequestsOfOneDeviceLeaveRoomForTheMessagesOfAllOthers) {
   EXPECT_EQ(w.losses(), losses);
 }
 
-TEST_F(BlockClientTest, APathThatIsAddedKnowsNothingOfTheOneBeforeIt) {
+TEST_F(BlockClientTest, AddedPathStartsWithFreshCounters) {
   Client& session = w.client().session();
   w.until("both paths are up", [&] { return session.paths()[1].state == PathState::connected; });
   w.break_path(1);
@@ -195,20 +198,20 @@ TEST_F(BlockClientTest, APathThatIsAddedKnowsNothingOfTheOneBeforeIt) {
   w.until("it is gone", [&] { return session.paths()[1].state == PathState::absent; });
   const PathAddress address = session.address(1);
   ASSERT_EQ(session.add_path(w.client_fabric(), w.now(), address), Errc::ok);
-  EXPECT_EQ(session.add_path(w.client_fabric(), w.now(), address), Errc::path_exists) << "it is there now";
+  EXPECT_EQ(session.add_path(w.client_fabric(), w.now(), address), Errc::path_exists) << "it exists now";
   EXPECT_EQ(to_linux_errno(Errc::path_exists), EEXIST);
   EXPECT_EQ(session.paths()[1].reconnects, 0U);
   EXPECT_EQ(session.peer(1), "");
   EXPECT_EQ(w.failure(), "");
 }
 
-TEST_F(BlockClientTest, ADurableChangeWhoseFlushWasNotSentBeforeCloseFails) {
+TEST_F(BlockClientTest, FuaChangeFailsIfCloseCameBeforeItsFlush) {
   w.disk("a").fua = false;
   const DeviceHandle device = open(w, "a");
   EXPECT_EQ(submit(device, {.opcode = Opcode::write_zeroes, .length = 512, .fua = true}), Errc::ok);
   w.close_session();
   expect(next(), Errc::session_closed, ESHUTDOWN);
-  EXPECT_EQ(w.disk("a").operations, 1U) << "it acted, and nothing made it durable";
+  EXPECT_EQ(w.disk("a").operations, 1U) << "the change was executed but not flushed";
 }
 
 class FewRequestsTest : public BlockClientTest {
@@ -216,7 +219,7 @@ class FewRequestsTest : public BlockClientTest {
   FewRequestsTest() : BlockClientTest(BlockOptions{.max_requests = 3}) {}
 };
 
-TEST_F(FewRequestsTest, AreTakenAtATime) {
+TEST_F(FewRequestsTest, RequestsBeyondTheLimitAreRefused) {
   const DeviceHandle device = open(w, "a");
   for (unsigned io = 0; io < 3; ++io) EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);
   EXPECT_EQ(submit(device, {.length = 512}), Errc::queue_full);
@@ -225,7 +228,7 @@ TEST_F(FewRequestsTest, AreTakenAtATime) {
 }
 
 // One device waits to be opened for the first time; the other one works.
-TEST_F(BlockClientTest, ADeviceThatWaitsHoldsUpNoOther) {
+TEST_F(BlockClientTest, WaitingDeviceDoesNotDelayAnotherDevice) {
   const DeviceHandle device = open(w, "a");
   w.cut(0);
   w.cut(1);
@@ -234,7 +237,7 @@ TEST_F(BlockClientTest, ADeviceThatWaitsHoldsUpNoOther) {
   EXPECT_EQ(submit(waiting, {.length = 512}), Errc::ok);
   EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);
   w.pass(seconds(1));
-  EXPECT_EQ(w.client().session().inflight(), 1U) << "it waits for a path, the other one for its OPEN";
+  EXPECT_EQ(w.client().session().inflight(), 1U) << "one request waits for a path, the other for OPEN";
   w.heal(0);
   w.heal(1);
   expect(next(), Errc::ok, 0);

@@ -1,4 +1,4 @@
-// Connections over which a BlockClient sends the requests of a device.
+// Checks which connections a BlockClient uses for the requests of a device.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -30,7 +30,7 @@ class BlockRuns : public testing::Test {
       BlockRequest request;
       request.length = length;
       request.data = data.data();
-      request.prio = 0xffff;  // not a request of the book
+      request.prio = 0xffff;  // marks a request that DiskBook does not know
       EXPECT_EQ(w.client().submit(w.client_fabric(), w.now(), device, request), Errc::ok);
     }
     w.until("all are over", [&] {
@@ -50,7 +50,7 @@ class BlockRuns : public testing::Test {
   std::vector<std::byte> data = std::vector<std::byte>(kSectors * 512);
 };
 
-TEST_F(BlockRuns, OneAtATimeStaysOnItsConnection) {
+TEST_F(BlockRuns, SingleRequestsStayOnOneConnection) {
   const DeviceHandle device = open(w, "a");
   const std::set<unsigned> first = used(device, 1, 16384);
   ASSERT_EQ(first.size(), 1U);
@@ -58,7 +58,7 @@ TEST_F(BlockRuns, OneAtATimeStaysOnItsConnection) {
   EXPECT_EQ(used(device, AffinityRun::kRequests, 512), first) << "one run";
 }
 
-TEST_F(BlockRuns, ManyAtATimeUseAllConnections) {
+TEST_F(BlockRuns, ManyRequestsUseAllConnections) {
   const DeviceHandle device = open(w, "a");
   EXPECT_EQ(used(device, 2 * AffinityRun::kRequests, 512), (std::set<unsigned>{1, 2}));
   EXPECT_EQ(used(device, 8, 16384), (std::set<unsigned>{1, 2})) << "runs of 64 KiB";

@@ -1,4 +1,4 @@
-// Waiting time and result of requests that a BlockClient holds.
+// How long a BlockClient holds requests that it cannot send, and how they then complete.
 #include "sim/blocks/test_block_client.hpp"
 
 namespace rtrs::sim::block_waits_test {
@@ -28,8 +28,9 @@ class LateWriteTest : public BlockClientTest {
   }
 };
 
-// Whatever the device waits for, its requests wait as long as any other request and then fail with no_path.
-TEST_F(PatientTest, R78WhatWaitsForItsDeviceFailsAfterQueueTimeout) {
+// The requests of a device wait as long as any other request, whatever the device itself waits for, and then
+// fail with no_path.
+TEST_F(PatientTest, R78RequestWaitingForItsDeviceFailsAfterQueueTimeout) {
   const auto device = static_cast<DeviceHandle>(w.map("a"));
   w.until("the device is open", [&] { return w.state(device) == rnbd::DeviceState::open; });
   for (std::uint32_t path = 0; path < BlockWorld::kPaths; ++path) w.cut(path);
@@ -54,7 +55,7 @@ class SlowOpenTest : public BlockClientTest {
 };
 
 // The client is paused until OPEN has been answered and queue_timeout has expired.
-TEST_F(SlowOpenTest, WhatCanBeSentByNowIsNotOverdue) {
+TEST_F(SlowOpenTest, RequestThatCanBeSentNowIsNotOverdue) {
   const DeviceHandle device = open(w, "a");
   for (std::uint32_t path = 0; path < BlockWorld::kPaths; ++path) w.break_path(path);
   w.until("the link is lost", [&] { return !w.link_up(); });
@@ -69,7 +70,7 @@ TEST_F(SlowOpenTest, WhatCanBeSentByNowIsNotOverdue) {
 }
 
 // A write of several messages: one fails with an error, the others are at the server when the path is lost.
-TEST_F(LateWriteTest, AMessageThatMayStillActCountsMoreThanOneThatFailed) {
+TEST_F(LateWriteTest, ResultIsNoPathIfAMessageMayStillExecute) {
   const DeviceHandle device = open(w, "a");
   ASSERT_LT(2 * w.client().session().max_io_size(), kSectors * 512);
   w.resize("a", 8);
@@ -77,10 +78,10 @@ TEST_F(LateWriteTest, AMessageThatMayStillActCountsMoreThanOneThatFailed) {
   w.until("storage has all", [&] { return w.storage_in_flight() == 3; });
   w.until("one has failed", [&] { return w.storage_in_flight() == 2; });
   w.pass(milliseconds(1));
-  ASSERT_EQ(w.storage_in_flight(), 2U) << "the others take longer";
+  ASSERT_EQ(w.storage_in_flight(), 2U) << "the other messages take longer";
   for (std::uint32_t path = 0; path < BlockWorld::kPaths; ++path) w.cut(path);
   const BlockCompletion done = next();
-  EXPECT_EQ(done.result, Errc::no_path) << "not the error of the server, behind which nothing happens";
+  EXPECT_EQ(done.result, Errc::no_path) << "not the error of the server: a message may still execute";
 }
 
 class SilentOpenTest : public BlockClientTest {
@@ -93,7 +94,7 @@ class SilentOpenTest : public BlockClientTest {
   }
 };
 
-TEST_F(SilentOpenTest, EndsARequestAfterQueueTimeoutAlthoughTheLinkIsUp) {
+TEST_F(SilentOpenTest, RequestFailsAfterQueueTimeoutAlthoughTheLinkIsUp) {
   const auto device = static_cast<DeviceHandle>(w.map("a"));
   for (unsigned round = 0; round < 2; ++round) {
     const Nanos begin = w.now();
@@ -117,15 +118,15 @@ class NoPermitTest : public BlockClientTest {
   }
 };
 
-TEST_F(NoPermitTest, WhatFindsNoPermitSaysSoAlthoughThereIsAPath) {
+TEST_F(NoPermitTest, RequestWithoutPermitFailsWithNoPermitWhileThePathIsUp) {
   const DeviceHandle device = open(w, "a");
-  // This timeout ends the path; the other path is still connected.
+  // The request timeout ended one path; the other path is still connected.
   expect(result_of(device, {.length = 512}), Errc::request_timeout, ETIMEDOUT);
   expect(result_of(device, {.length = 512}), Errc::no_permit, EIO);
   EXPECT_TRUE(w.link_up());
 }
 
-// As for the session: with queue_timeout 0, a request that would have to wait fails at once.
+// With queue_timeout 0, a request that would have to wait fails at once, as it does in the session below.
 class ImpatientTest : public BlockClientTest {
  protected:
   ImpatientTest() : BlockClientTest(options()) {}
@@ -152,7 +153,7 @@ TEST_F(ImpatientTest, FailsAtOnceWithoutAPathOrAnOpenDevice) {
   EXPECT_EQ(w.now(), begin);
 }
 
-TEST_F(ImpatientTest, WhatIsAtTheServerIsAnsweredAndADurableWriteGetsItsFlush) {
+TEST_F(ImpatientTest, SentRequestsCompleteAndFuaChangesGetTheirFlush) {
   w.disk("a").fua = false;
   const DeviceHandle device = open(w, "a");
   for (unsigned io = 0; io < 20; ++io)

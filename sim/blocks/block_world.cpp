@@ -194,7 +194,7 @@ void BlockWorld::unmap_all() {
   for (const std::string& name : open) until_closed(name, losses_before);
 }
 
-// The CLOSE may have been lost with a path; then the end of the session closes the device.
+// A CLOSE that was lost with its path is not repeated; the device is then closed when its session ends.
 void BlockWorld::until_closed(const std::string& name, std::uint64_t losses_before) {
   until(name + " is closed", [&, this] { return disk(name).holders == 0 || losses() != losses_before; });
 }

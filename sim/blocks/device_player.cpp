@@ -30,7 +30,7 @@ class DevicePlayer {
  private:
   struct Io {
     std::uint32_t number = 0;
-    DeviceLine line;  // with the drawn values
+    DeviceLine line;  // the line with drawn values
   };
 
   std::uint64_t draw(DeviceLine::Range range) {

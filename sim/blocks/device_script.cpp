@@ -26,7 +26,7 @@ constexpr VerbInfo kDeviceVerbs[] = {
 #undef RTRS_SIM_DEVICE_VERB
 };
 
-// Maximum of a sector, count or path, so that sums cannot overflow.
+// Maximum for sectors, counts and paths in a script, so that sums cannot overflow.
 constexpr std::uint64_t kMaxNumber = 1'000'000;
 constexpr std::uint64_t kMostSectors = 4096;  // maximum size of a disk
 constexpr Nanos kMaxTime = seconds(3600);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr DeviceHandle kDevice = 7;
 
-// A book whose disk only the test changes.
+// A DiskBook without a world: only the test changes its disk.
 class DiskBookTest : public testing::Test {
  protected:
   DiskBookTest() : disk(disks.add("a", kSectors, book)) {
@@ -52,16 +52,16 @@ TEST_F(DiskBookTest, StorageSeesARequestOnce) {
   EXPECT_EQ(failure, "storage sees request 1 once");
 }
 
-TEST_F(DiskBookTest, WhatAPathLostIsAskedForAgain) {
+TEST_F(DiskBookTest, RequestMayBeResentAfterALoss) {
   const auto action = begin(Opcode::write, false);
   EXPECT_TRUE(accepts(action));
   book.note_loss(seconds(99));
   EXPECT_TRUE(accepts(action));
-  EXPECT_TRUE(accepts(action)) << "messages may be under way for some time";
+  EXPECT_TRUE(accepts(action)) << "old messages may be in flight for some time";
 }
 
-// Long after the loss, because the next path connected late.
-TEST_F(DiskBookTest, WhatALostPathHadUnderWayMayComeBesidesWhatIsAskedForAgain) {
+// Messages of the old connection arrive long after the loss, because the next path connected late.
+TEST_F(DiskBookTest, OldMessageMayArriveBesidesTheResentOne) {
   const auto action = begin(Opcode::write, false);
   book.note_loss(seconds(80));
   const auto later = begin(Opcode::write, false);
@@ -69,10 +69,10 @@ TEST_F(DiskBookTest, WhatALostPathHadUnderWayMayComeBesidesWhatIsAskedForAgain) 
   EXPECT_TRUE(accepts(action));
   EXPECT_FALSE(accepts(action));
   EXPECT_TRUE(accepts(later));
-  EXPECT_FALSE(accepts(later)) << "nothing was lost since it was made";
+  EXPECT_FALSE(accepts(later)) << "nothing was lost since its submission";
 }
 
-TEST_F(DiskBookTest, AChangeThatAFlushMakesDurableBeginsAgainEachTimeThatItsDeviceWasOpened) {
+TEST_F(DiskBookTest, ChangeWithFlushMayRestartEachTimeItsDeviceIsOpened) {
   disk.fua = false;
   const auto action = begin(Opcode::write, true);
   EXPECT_TRUE(accepts(action));
@@ -81,7 +81,7 @@ TEST_F(DiskBookTest, AChangeThatAFlushMakesDurableBeginsAgainEachTimeThatItsDevi
   EXPECT_FALSE(accepts(action));
 }
 
-TEST_F(DiskBookTest, AChangeThatIsDurableByItselfDoesNotBeginAgain) {
+TEST_F(DiskBookTest, FuaWriteWithoutFlushDoesNotRestart) {
   const auto action = begin(Opcode::write, true);
   EXPECT_TRUE(accepts(action));
   ++disk.openings;
@@ -89,10 +89,10 @@ TEST_F(DiskBookTest, AChangeThatIsDurableByItselfDoesNotBeginAgain) {
   const auto discard = begin(Opcode::discard, true);
   EXPECT_TRUE(accepts(discard));
   ++disk.openings;
-  EXPECT_TRUE(accepts(discard)) << "only a write can be";
+  EXPECT_TRUE(accepts(discard)) << "only a write is durable by itself";
 }
 
-TEST_F(DiskBookTest, OneOfSeveralMessagesBeginsAgainEachTimeThatItsCacheWasReplaced) {
+TEST_F(DiskBookTest, PartOfAChangeMayRestartEachTimeItsCacheIsReplaced) {
   const auto part = begin(Opcode::write, false, 4), whole = begin(Opcode::write, false);
   EXPECT_TRUE(accepts(part));
   EXPECT_TRUE(accepts(whole));
@@ -102,14 +102,14 @@ TEST_F(DiskBookTest, OneOfSeveralMessagesBeginsAgainEachTimeThatItsCacheWasRepla
   EXPECT_FALSE(accepts(whole));
 }
 
-TEST_F(DiskBookTest, ACacheThatWasReplacedBeforeARequestDoesNotCount) {
+TEST_F(DiskBookTest, CacheReplacedBeforeTheRequestDoesNotCount) {
   ++disk.caches;
   const auto part = begin(Opcode::write, false, 4);
   EXPECT_TRUE(accepts(part));
   EXPECT_FALSE(accepts(part));
 }
 
-TEST_F(DiskBookTest, ChangesAreLostOnlyWhereSomeAreNotFlushed) {
+TEST_F(DiskBookTest, LossIsReportedOnlyIfChangesAreNotFlushed) {
   BlockClient client(BlockClientOptions{}, nullptr);
   book.begins(client);
   const auto told = [&] {
@@ -126,17 +126,17 @@ TEST_F(DiskBookTest, ChangesAreLostOnlyWhereSomeAreNotFlushed) {
   };
   done(Opcode::write, false);
   EXPECT_EQ(told(), "");
-  EXPECT_EQ(told(), kNone) << "they were told";
+  EXPECT_EQ(told(), kNone) << "the changes were reported before";
   done(Opcode::write, true);
   EXPECT_EQ(told(), kNone);
   done(Opcode::write, false);
   done(Opcode::flush, false);
   EXPECT_EQ(told(), kNone);
   book.open(kDevice, Opcode::discard, 0, 8, false, false, 0, 0);
-  EXPECT_EQ(told(), "") << "a part of it may have ended well";
+  EXPECT_EQ(told(), "") << "a part of the discard may have succeeded";
 }
 
-// Changes that storage executed and lost, while no process but the disk knows of the loss.
+// Storage executed changes and then lost them, and no process knows of the loss.
 class OwedChangeTest : public DiskBookTest {
  protected:
   OwedChangeTest() { book.begins(client); }
@@ -166,7 +166,7 @@ class OwedChangeTest : public DiskBookTest {
 
 constexpr const char* kUnreportedLoss = "no flush of a succeeds although an acknowledged change is lost";
 
-TEST_F(OwedChangeTest, AFlushThatFailedForAReplacedCacheSpeaksForAllThatEndedBeforeTheCacheWasReplaced) {
+TEST_F(OwedChangeTest, FailedFlushReportsAllChangesBeforeTheCacheWasReplaced) {
   const BlockRequest early = flush();
   write();
   EXPECT_EQ(failure, "");
@@ -175,7 +175,7 @@ TEST_F(OwedChangeTest, AFlushThatFailedForAReplacedCacheSpeaksForAllThatEndedBef
   EXPECT_EQ(report_after_loss(), "");
 }
 
-TEST_F(OwedChangeTest, ItDoesNotSpeakForWhatEndedOnTheNewCache) {
+TEST_F(OwedChangeTest, FailedFlushDoesNotReportChangesOnTheNewCache) {
   write();
   replace();
   write();
@@ -183,19 +183,19 @@ TEST_F(OwedChangeTest, ItDoesNotSpeakForWhatEndedOnTheNewCache) {
   EXPECT_EQ(report_after_loss(), kUnreportedLoss);
 }
 
-TEST_F(OwedChangeTest, AFlushThatFailedOtherwiseSpeaksForNoChangeThatIsThere) {
+TEST_F(OwedChangeTest, FlushThatFailedForAnotherReasonReportsNothing) {
   write();
   ends(flush(), Errc::peer_error, ENOSPC);
   EXPECT_EQ(report_after_loss(), kUnreportedLoss);
 }
 
-TEST_F(OwedChangeTest, NorDoesAReplacedCacheAsLongAsNoFlushToldSo) {
+TEST_F(OwedChangeTest, ReplacedCacheWithoutAFailedFlushReportsNothing) {
   write();
   replace();
   EXPECT_EQ(report_after_loss(), kUnreportedLoss);
 }
 
-TEST_F(DiskBookTest, NoMessageIsLargerThanItsDiskTakes) {
+TEST_F(DiskBookTest, MessageLargerThanTheDiskLimitIsAViolation) {
   disk.geometry.max_discard_sectors = disk.geometry.max_write_zeroes_sectors = 7;
   for (const Opcode opcode : {Opcode::discard, Opcode::write_zeroes}) {
     EXPECT_FALSE(accepts(begin(opcode, false)));
@@ -205,7 +205,7 @@ TEST_F(DiskBookTest, NoMessageIsLargerThanItsDiskTakes) {
   EXPECT_TRUE(accepts(begin(Opcode::write, false)));
 }
 
-TEST_F(DiskBookTest, ADeviceIsKnownAsItWasOpened) {
+TEST_F(DiskBookTest, ClientMustKnowTheGeometryOfTheOpening) {
   BlockClient client(BlockClientOptions{}, nullptr);
   book.begins(client);
   disk.geometry.nsectors = 64;
@@ -220,7 +220,7 @@ TEST_F(DiskBookTest, ADeviceIsKnownAsItWasOpened) {
   geometry.nsectors = 128;
   EXPECT_TRUE(known(geometry)) << "it grew";
   geometry.nsectors = 129;
-  EXPECT_FALSE(known(geometry)) << "no whole number of blocks";
+  EXPECT_FALSE(known(geometry)) << "not a whole number of blocks";
   geometry = disk.geometry;
   geometry.discard_alignment = 512;
   EXPECT_FALSE(known(geometry));

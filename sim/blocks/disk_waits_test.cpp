@@ -9,7 +9,7 @@
 namespace rtrs::sim::disk_waits_test {
 namespace {
 
-// A separate book that observes the client of a world.
+// A second DiskBook, besides that of the world, which observes the client.
 class BookBesideWorldTest : public testing::Test {
  protected:
   explicit BookBesideWorldTest(const BlockOptions& how)
@@ -19,7 +19,7 @@ class BookBesideWorldTest : public testing::Test {
     w.start_client();
     w.until("the session is up", [&] { return w.link_up(); });
   }
-  // Starts observing. The world does not advance afterwards.
+  // Starts observing the client. The world does not advance afterwards.
   void look() {
     disks.add("a", kSectors, book);
     book.mapped(device, "a", AccessMode::read_write);
@@ -35,7 +35,7 @@ class BookBesideWorldTest : public testing::Test {
     config.queue_timeout = seconds(3);
     return config;
   }
-  // Returns the violation that the book reports if this time has passed.
+  // Returns the violation that the book reports after this time.
   std::string waits(Nanos time) {
     failure.clear();
     book.check_waits(w.now() + time);
@@ -70,7 +70,7 @@ class OpenDeviceTest : public BookBesideWorldTest {
   }
 };
 
-TEST_F(OpenDeviceTest, WhatItsClientHoldsIsHeldForQueueTimeout) {
+TEST_F(OpenDeviceTest, RequestIsHeldAtMostForQueueTimeout) {
   book.open(device, Opcode::read, 0, 8, false, false, w.now(), w.now());
   EXPECT_EQ(waits(0), "");
   EXPECT_EQ(waits(seconds(3)), "");
@@ -80,7 +80,7 @@ TEST_F(OpenDeviceTest, WhatItsClientHoldsIsHeldForQueueTimeout) {
 
 constexpr const char* kOnce = "a request does not fail because its device was closed once";
 
-TEST_F(OpenDeviceTest, NoRequestEndsBecauseItsDeviceWasTakenAwayOnce) {
+TEST_F(OpenDeviceTest, RequestDoesNotFailAfterOneRemovalOfItsDevice) {
   EXPECT_EQ(gone(), kOnce);
   for (unsigned times = 1; times < rnbd::kMaxFutileReopens; ++times) book.taken_away("a", w.now());
   EXPECT_EQ(gone(), kOnce);
@@ -88,8 +88,8 @@ TEST_F(OpenDeviceTest, NoRequestEndsBecauseItsDeviceWasTakenAwayOnce) {
   EXPECT_EQ(gone(), "");
 }
 
-// After the end of its session the device is not reopened.
-TEST_F(OpenDeviceTest, NorOneOfADeviceThatIsBeingUnmappedUnlessItsSessionEnded) {
+// A device that is being unmapped is not reopened after its session ended.
+TEST_F(OpenDeviceTest, RequestOfAnUnmappingDeviceFailsOnlyAfterItsSessionEnded) {
   w.submit(device, Opcode::read, 0, 8);
   w.unmap(device);
   ASSERT_EQ(w.client().state(device), rnbd::DeviceState::unmapping);
@@ -98,7 +98,8 @@ TEST_F(OpenDeviceTest, NorOneOfADeviceThatIsBeingUnmappedUnlessItsSessionEnded) 
   EXPECT_EQ(gone(), "");
 }
 
-// An unanswered OPEN ends its path; the other path stays connected.
+// The server never answers OPEN. The request timeout ends the path that carried it; the other path stays
+// connected.
 class UnansweredOpenTest : public BookBesideWorldTest {
  protected:
   UnansweredOpenTest() : BookBesideWorldTest({.opening = seconds(1000), .request_timeout = seconds(2)}) {
@@ -108,7 +109,7 @@ class UnansweredOpenTest : public BookBesideWorldTest {
   }
 };
 
-TEST_F(UnansweredOpenTest, IsAskedForAgainInTime) {
+TEST_F(UnansweredOpenTest, OpenIsSentAgainInTime) {
   ASSERT_TRUE(w.link_up());
   EXPECT_EQ(waits(0), "");
   EXPECT_EQ(waits(BlockClient::kRetryPause), "");
@@ -116,7 +117,7 @@ TEST_F(UnansweredOpenTest, IsAskedForAgainInTime) {
             "a device that is not open is reopened in time");
 }
 
-// The server refuses to reopen the device.
+// The device was taken away, and the server refuses to reopen it because the disk is now read-only.
 class RefusedDeviceTest : public BookBesideWorldTest {
  protected:
   RefusedDeviceTest() : BookBesideWorldTest({}) {
@@ -139,8 +140,8 @@ class RefusedDeviceTest : public BookBesideWorldTest {
   }
 };
 
-// The client stays refused, because the world does not advance.
-TEST_F(RefusedDeviceTest, IsTriedAgainWhenTheFirstPauseIsOver) {
+// The device stays refused at the client, because the world does not advance.
+TEST_F(RefusedDeviceTest, IsRetriedAfterTheFirstPause) {
   const Nanos begin = w.now();
   refused(begin);
   EXPECT_TRUE(accepts());
@@ -151,11 +152,11 @@ TEST_F(RefusedDeviceTest, IsTriedAgainWhenTheFirstPauseIsOver) {
   EXPECT_EQ(failure, "a refused device is retried in time");
 }
 
-TEST_F(RefusedDeviceTest, IsTriedAgainAfterTwiceThePauseUnlessADeviceOpened) {
+TEST_F(RefusedDeviceTest, PauseDoublesUnlessADeviceOpened) {
   const Nanos begin = w.now();
   refused(begin);
-  refused(begin + seconds(1));  // within a poll, results of the server come before the timer
-  EXPECT_FALSE(accepts()) << "no pause runs";
+  refused(begin + seconds(1));  // in one poll, the client handles the refusal before its timer
+  EXPECT_FALSE(accepts()) << "no retry pause is running";
   refused(begin + milliseconds(1001));
   EXPECT_TRUE(accepts());
   book.polls(begin + milliseconds(3000));
@@ -164,7 +165,7 @@ TEST_F(RefusedDeviceTest, IsTriedAgainAfterTwiceThePauseUnlessADeviceOpened) {
   EXPECT_FALSE(accepts());
 }
 
-TEST_F(RefusedDeviceTest, BeginsWithTheFirstPauseAgainWhenADeviceOpened) {
+TEST_F(RefusedDeviceTest, PauseIsResetWhenADeviceOpens) {
   const Nanos begin = w.now();
   refused(begin);
   refused(begin + seconds(1));
@@ -177,8 +178,8 @@ TEST_F(RefusedDeviceTest, BeginsWithTheFirstPauseAgainWhenADeviceOpened) {
   EXPECT_FALSE(accepts());
 }
 
-// The client reopens the device at once.
-TEST_F(RefusedDeviceTest, WhatWasTakenAwayIsRefusedOnlyIfTheClientSaysSo) {
+// The client has reopened the removed device. The book must not expect a retry pause after ENOTCONN.
+TEST_F(RefusedDeviceTest, RemovedDeviceCountsAsRefusedOnlyIfTheClientReportsIt) {
   const Nanos begin = w.now();
   w.disk("a").writable = true;
   w.until("the device is open", [&] { return w.state(device) == rnbd::DeviceState::open; });
@@ -222,7 +223,7 @@ class AbsentDeviceTest : public BookBesideWorldTest {
 constexpr const char* kRefusedTooLong =
     "a request waits for a device that the server refuses for at most queue_timeout";
 
-TEST_F(AbsentDeviceTest, HoldsARequestNoLongerThanQueueTimeoutBesideABusyDevice) {
+TEST_F(AbsentDeviceTest, HoldsRequestAtMostForQueueTimeoutWhileAnotherDeviceIsBusy) {
   read();
   EXPECT_NE(waits(seconds(3)), kRefusedTooLong);
   EXPECT_EQ(waits(seconds(3) + milliseconds(2)), kRefusedTooLong);
@@ -230,22 +231,22 @@ TEST_F(AbsentDeviceTest, HoldsARequestNoLongerThanQueueTimeoutBesideABusyDevice)
   EXPECT_NE(waits(seconds(3) + milliseconds(2)), kRefusedTooLong);
 }
 
-TEST_F(AbsentDeviceTest, EndsARequestNoEarlierThanQueueTimeout) {
+TEST_F(AbsentDeviceTest, FailsRequestNoEarlierThanQueueTimeout) {
   EXPECT_EQ(fails(seconds(3) - 1),
             "a request waits for queue_timeout while the server refuses its device for a temporary reason");
   EXPECT_EQ(fails(seconds(3)), "");
 }
 
 // A failed sync and a refusal both fail a flush with EIO.
-TEST_F(AbsentDeviceTest, EndsAFlushWithEioWhenTheServerRefusedTheDeviceWithEioForQueueTimeout) {
+TEST_F(AbsentDeviceTest, FlushMayFailWithEioAfterRefusalsWithEioForQueueTimeout) {
   constexpr const char* kNoReason =
       "a flush of a fails because a sync failed since it was opened, or the server refused to open it";
-  EXPECT_EQ(flush_fails(seconds(3)), kNoReason) << "the server said ENOENT";
+  EXPECT_EQ(flush_fails(seconds(3)), kNoReason) << "the server refused with ENOENT";
   refuse(EIO);
   EXPECT_EQ(flush_fails(seconds(3) - 1), kNoReason);
   EXPECT_EQ(flush_fails(seconds(3)), "");
   book.event(rnbd::DeviceChanged{device, rnbd::DeviceState::open, 0, disks.at("a").geometry}, w.now());
-  EXPECT_EQ(flush_fails(seconds(3)), kNoReason) << "it is open again";
+  EXPECT_EQ(flush_fails(seconds(3)), kNoReason) << "the device is open again";
 }
 
 }  // namespace

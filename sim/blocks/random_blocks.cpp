@@ -66,7 +66,8 @@ class RandomPlay {
     heal();
     reopen();
     const bool deep = w.server_config().queue_depth >= 64;
-    // With many permits, most requests of the crowd are at the server before another device gets its turn.
+    // With many permits, most requests of the busy device reach the server before another device gets its
+    // turn.
     if (w.load().max_queued == 256 && !deep) crowd();
     if (deep) fail_all_at_once();
     if (operator_only_removes_) take_away_to_the_end();
@@ -91,7 +92,7 @@ class RandomPlay {
     const std::uint32_t sectors = opcode == Opcode::flush ? 0 : 1 + w.draw(w.draw(3) == 0 ? kSectors : 8);
     const std::uint32_t sector = opcode == Opcode::flush ? 0 : w.draw(kSectors - sectors + 1);
     const bool fua = opcode != Opcode::read && opcode != Opcode::flush && w.draw(4) == 0;
-    // Waiting for another IO of these sectors could take until the faults end.
+    // Does not wait for another IO of these sectors, because that IO may last until the faults end.
     if (w.has_room() && !w.overlaps(at->first, sector, sectors))
       w.submit(at->second, opcode, sector, sectors, fua, opcode == Opcode::write_zeroes && w.draw(2) == 0);
   }
@@ -130,7 +131,7 @@ class RandomPlay {
     }
   }
 
-  // The next server may have lower or higher limits.
+  // The server that starts next may have lower or higher limits.
   void start_another() {
     static constexpr std::array<std::uint32_t, 4> kMost{1U << 16, 4, 64, 0};
     const auto draw = [this](std::uint32_t n) { return w.choice().draw(n, Label::closing); };
@@ -139,14 +140,14 @@ class RandomPlay {
     w.start_server();
   }
 
-  // The next server starts before its disk is available.
+  // The server that starts next is up before its disk is available.
   void delay_one_disk() {
     const char* name = kNames[w.choice().draw(kNames.size(), Label::late_disk)];
     const Nanos time = milliseconds(w.choice().draw(20'000, Label::late_disk));
     w.refuse_opens(name, Disks::draw_open_errno(w.choice()), time);
   }
 
-  // Submits requests that report changes which were lost with the server.
+  // Submits requests that must report the changes that were lost with the server.
   void after_restart() {
     for (const auto& [name, device] : devices_) {
       for (const Opcode opcode : {Opcode::write, Opcode::flush, Opcode::flush}) {
@@ -191,7 +192,7 @@ class RandomPlay {
 
   void map(const std::string& name) {
     const std::int64_t handle = w.map(name, w.draw(5) == 0 ? AccessMode::read_only : AccessMode::read_write);
-    // A device can be mapped again while it is being unmapped.
+    // map() must succeed even for a device that is still being unmapped.
     w.expect(handle >= 0, "a map begins");
     if (handle >= 0) devices_[name] = static_cast<DeviceHandle>(handle);
   }
@@ -271,12 +272,12 @@ class RandomPlay {
     w.expect(w.unjudged().size() > before, "a crowd is pending");
   }
 
-  // The operator removes a device each time that it is open, before the client uses it: until the client
-  // gives up, and again when the client retries.
+  // An operator removes a device each time that it is open, before the client can use it, until the client
+  // gives up; then again when the client retries.
   void take_away_to_the_end() {
     if (devices_.empty() || w.state(devices_.begin()->second) != DeviceState::open || w.failed()) return;
     const auto& [name, device] = *devices_.begin();
-    // The device may have been removed without any IO having detected it.
+    // Submits a read, because the client detects the removal of a device only by IO.
     w.submit(device, Opcode::read, 0, 1);
     over(w);
     reopen();

@@ -10,10 +10,10 @@
 namespace rtrs::sim::choice_sources_test {
 namespace {
 
-TEST(BytesChoice, TakesAsManyBytesAsTheRangeNeedsAndTellsWhenTheyAreUsedUp) {
+TEST(BytesChoice, UsesAsFewBytesAsTheRangeNeedsAndReportsTheEnd) {
   const std::vector<std::uint8_t> bytes{7, 1, 0, 0, 1, 0};
   BytesChoice choice(bytes);
-  EXPECT_EQ(choice.draw(1, Label::test), 0u) << "no decision, no byte";
+  EXPECT_EQ(choice.draw(1, Label::test), 0u) << "a draw below 1 uses no byte";
   EXPECT_EQ(choice.draw(256, Label::test), 7u);
   EXPECT_EQ(choice.draw(257, Label::test), 256u);
   EXPECT_EQ(choice.draw(1 << 24, Label::test), 256u);
@@ -42,7 +42,7 @@ TEST(OdometerChoice, FirstCombinationIsAllZero) {
   EXPECT_EQ(choice.draw(9, Label::test), 0u);
 }
 
-TEST(ExplicitChoice, AsksTheCaller) {
+TEST(ExplicitChoice, CallsTheFunctionForEachDraw) {
   ExplicitChoice choice([](std::uint32_t n, Label label) { return label == Label::cm_lost ? n - 1 : 0; });
   EXPECT_TRUE(choice.fires(1, Label::cm_lost));
   EXPECT_FALSE(choice.fires(1, Label::cm_late));
@@ -65,7 +65,7 @@ std::string play(ChoiceSource& choice) {
   return out;
 }
 
-TEST(GroupedChoice, PlaysAWholeLogAsItWas) {
+TEST(GroupedChoice, PlaysAnUneditedLogUnchanged) {
   SeededChoice seeded(5);
   seeded.record(true);
   const std::string first = play(seeded);
@@ -75,7 +75,7 @@ TEST(GroupedChoice, PlaysAWholeLogAsItWas) {
   EXPECT_EQ(choice_log.choice_log(), seeded.choice_log());
 }
 
-TEST(GroupedChoice, WhatIsLeftOutDoesNotShiftTheRest) {
+TEST(GroupedChoice, LeftOutGroupDoesNotShiftOtherDraws) {
   ExplicitChoice source([count = 10u](std::uint32_t n, Label) mutable { return ++count % n; });
   source.record(true);
   const std::string whole = play(source);
@@ -86,17 +86,17 @@ TEST(GroupedChoice, WhatIsLeftOutDoesNotShiftTheRest) {
   GroupedChoice choice_log(edited);
   choice_log.record(true);
   EXPECT_EQ(play(choice_log), " d0 f12!h14 d15 - d19 f20!h22");
-  // The recorded choice log of that run can be played again.
+  // The recorded choice log of that run can be played again and gives the same draws.
   GroupedChoice again(choice_log.choice_log());
   EXPECT_EQ(play(again), " d0 f12!h14 d15 - d19 f20!h22");
 }
 
-TEST(GroupedChoice, AfterItsEndEverythingIsZeroAndLeftOut) {
+TEST(GroupedChoice, MissingDrawsAreZeroAndMissingGroupsAreLeftOut) {
   GroupedChoice choice_log{ChoiceLog{}};
   EXPECT_EQ(play(choice_log), " d0 - d0 - d0 -");
 }
 
-TEST(GroupedChoice, ATrimmedLogGivesTheSameRun) {
+TEST(GroupedChoice, TrimmedLogGivesTheSameRun) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     SeededChoice seeded(seed);
     seeded.record(true);

@@ -36,11 +36,11 @@ TEST(Choice, LogDetectsARunThatDiverges) {
   LoggedChoice choice_log(draws);
   EXPECT_EQ(choice_log.draw(10, Label::latency), 9u);
   EXPECT_EQ(choice_log.draw(10, Label::step), 9u);
-  EXPECT_EQ(choice_log.draw(4, Label::latency), 3u) << "a value out of range is cut down";
+  EXPECT_EQ(choice_log.draw(4, Label::latency), 3u) << "a value out of range is reduced to n - 1";
   EXPECT_EQ(choice_log.mismatches(), 2u);
 }
 
-TEST(Choice, PrefixGoesOnAtRandom) {
+TEST(Choice, PrefixContinuesAtRandom) {
   const std::vector<Draw> draws{{Label::test, 10, 3}, {Label::test, 10, 4}};
   PrefixChoice one(draws, 1);
   PrefixChoice other(draws, 2);
@@ -72,14 +72,14 @@ TEST(Choice, EveryLabelHasAName) {
   EXPECT_STREQ(to_string(Label::ghost_delay), "ghost_delay");
 }
 
-TEST(Choice, FiresAboutAsOftenAsAsked) {
+TEST(Choice, FiresWithAboutTheGivenProbability) {
   SeededChoice source(3);
   int fired = 0;
   for (int i = 0; i < 100'000; ++i) fired += source.fires(250'000, Label::test) ? 1 : 0;
   EXPECT_NEAR(fired, 25'000, 1000);
   const auto before = source.drawn();
   EXPECT_FALSE(source.fires(0, Label::test));
-  EXPECT_EQ(source.drawn(), before) << "what cannot happen costs no draw";
+  EXPECT_EQ(source.drawn(), before) << "an impossible event needs no draw";
   ZeroChoice calm;
   EXPECT_FALSE(calm.fires(999'999, Label::test));
 }
@@ -105,7 +105,7 @@ RC_GTEST_PROP(Choice, DrawsStayBelowN, (std::uint32_t n, std::uint64_t seed)) {
   RC_ASSERT(source.draw(n, Label::test) < (n == 0 ? 1 : n));
 }
 
-TEST(SeededChoice, RareLabelsDoNotShiftWhatTheOthersDraw) {
+TEST(SeededChoice, RareLabelsDoNotShiftDrawsOfOtherLabels) {
   SeededChoice plain(3), rare(3);
   for (unsigned draw = 0; draw < 100; ++draw) {
     rare.draw(10, Label::rare_swarm);

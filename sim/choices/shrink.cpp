@@ -17,7 +17,7 @@ bool is_all_zero(const ChoiceLog& choice_log, const ChoiceGroup& group) {
                      [](const Draw& draw) { return draw.value == 0; });
 }
 
-// Marks the draws inside a group that counts as one entry.
+// Marks all draws of groups that the shrinker edits as a whole.
 std::vector<bool> covered_draws(const ChoiceLog& choice_log) {
   std::vector<bool> covered(choice_log.draws.size());
   for (const ChoiceGroup& group : choice_log.groups)
@@ -170,7 +170,7 @@ class Shrinker {
           high = middle;
         } else {
           low = middle + 1;
-          // A few steps are enough.
+          // Stops within 1/16 of the value.
           if (high - low < high / 16 + 1) break;
         }
       }
@@ -244,7 +244,7 @@ LogSize size_of(const ChoiceLog& choice_log) {
     size.faults += group.label == Label::fault_span ? 1 : 0;
     size.requests += group.label == Label::request ? 1 : 0;
     size.operations += group.label == Label::admin || group.label == Label::planned ? 1 : 0;
-    // Of nested groups, counts only the innermost.
+    // Counts only the innermost of nested groups.
     const bool innermost =
         at + 1 == choice_log.groups.size() || choice_log.groups[at + 1].depth <= group.depth;
     size.options += group.label == Label::option && innermost && !is_all_zero(choice_log, group) ? 1 : 0;

@@ -9,7 +9,8 @@
 namespace rtrs::sim::shrink_test {
 namespace {
 
-// A toy world: requests and faults in drawn orders, delays and options. `Bug` inspects the result.
+// Record of a toy run: requests and faults in drawn orders, delays and options. A `Bug` decides whether it
+// fails.
 struct Story {
   std::uint32_t paths = 1;
   std::vector<std::uint32_t> faults;  // kinds, in order
@@ -66,7 +67,7 @@ ShrinkResult reduce(Bug bug) {
   return {};
 }
 
-TEST(Shrink, LeavesOnlyTheFaultsThatAreNeededInTheirOrder) {
+TEST(Shrink, KeepsOnlyTheNecessaryFaultsInTheirOrder) {
   const ShrinkResult result = reduce([](const Story& story) {
     return story.paths > 1 && in_order(story.faults, {5, 2, 4}) && in_order(story.requests, {7});
   });
@@ -78,18 +79,18 @@ TEST(Shrink, LeavesOnlyTheFaultsThatAreNeededInTheirOrder) {
   const Story story = tell(choice);
   EXPECT_EQ(story.faults, (std::vector<std::uint32_t>{5, 2, 4}));
   EXPECT_EQ(story.requests, (std::vector<std::uint32_t>{7}));
-  EXPECT_EQ(story.paths, 2u) << "options go as low as the failure allows";
+  EXPECT_EQ(story.paths, 2u) << "options are as low as the failure allows";
   EXPECT_EQ(story.delay, 0u);
 }
 
-TEST(Shrink, KeepsTheDelaysThatMatter) {
+TEST(Shrink, KeepsOnlyTheNecessaryDelays) {
   const ShrinkResult result = reduce([](const Story& story) { return story.delay > 40'000; });
   EXPECT_EQ(result.after.faults + result.after.requests + result.after.options, 0u);
   EXPECT_GT(result.after.others, 0u);
   EXPECT_LT(result.after.others, result.before.others);
 }
 
-TEST(Shrink, ALogThatDoesNotFailStaysAsItIs) {
+TEST(Shrink, LogThatDoesNotFailIsReturnedUnchanged) {
   SeededChoice seeded(1);
   seeded.record(true);
   tell(seeded);
@@ -99,7 +100,7 @@ TEST(Shrink, ALogThatDoesNotFailStaysAsItIs) {
   EXPECT_FALSE(result.complete);
 }
 
-TEST(Shrink, StopsWhenTimeIsOver) {
+TEST(Shrink, StopsAtTheTimeLimit) {
   SeededChoice seeded(1);
   seeded.record(true);
   tell(seeded);

@@ -112,7 +112,7 @@ void DiskBook::event(const BlockEvent& event, Nanos now) {
   if (const auto* news = std::get_if<PathEvent>(&event)) {
     without_path_.note(*news);
     if (news->kind == PathEvent::Kind::link_up) reconnected_at_ = news->at;
-    // No device is known to the next session.
+    // The server closes all devices when a session ends.
     if (news->kind == PathEvent::Kind::link_down)
       for (auto& [handle, mapped] : mapped_) disrupt(mapped, now);
     if (news->kind == PathEvent::Kind::path && news->path.state != PathState::connected) note_loss(now);
@@ -139,7 +139,7 @@ void DiskBook::over(const BlockCompletion& done, Nanos clock) {
   io.error = done.error;
   disks_.note([&] {
     const std::string what = "IO " + std::to_string(number) + " of " + io.disk + " is over: ";
-    // A block device gets the result as an errno, this book also as a reason.
+    // The application sees only the errno. This note also gives the reason.
     return what + errno_text(done.error) +
            (done.error == 0 ? "" : std::string(", because: ") + to_string(done.result));
   });
@@ -168,11 +168,12 @@ void DiskBook::added(const std::string& disk, std::uint64_t sectors) {
 
 void DiskBook::resized(const std::string& disk, std::uint64_t sectors) {
   std::vector<Expected>& expected = expected_[disk];
-  // IO beyond the new end may be in flight; if the disk grows again, these sectors are zero.
+  // If the disk grows again, a sector beyond the new end reads as zeroes, or contains what an IO that is in
+  // flight now has written.
   for (std::size_t gone = sectors; gone < expected.size(); ++gone) {
     expected[gone].any_of.push_back(0);
     expected[gone].durable = false;
-    expected[gone].acked = 0;  // no flush reports what an operator cuts off
+    expected[gone].acked = 0;  // a flush does not report data that an operator cut off
     ++expected[gone].changes;
   }
   if (sectors > expected.size()) expected.resize(sectors, Expected{{0}, true, 0});
@@ -220,7 +221,8 @@ void DiskBook::judge_flush(const Io& io, std::uint16_t error) {
   disks_.next_moment();
   for (Loss& loss : losses_[io.disk]) {
     if (loss.device != io.device) continue;
-    // A memory disk keeps flushed data only until its server dies. This result may come from that server.
+    // A memory disk loses flushed data when its server dies, and the server on which this flush succeeded may
+    // have died in the meantime.
     const bool outlived = disks_.at(io.disk).forgets() && io.deaths < loss.deaths && error == 0;
     if (outlived && loss.acked < io.moment) loss.told = 0;
     if (outlived) continue;
@@ -228,17 +230,17 @@ void DiskBook::judge_flush(const Io& io, std::uint16_t error) {
     expect(error != 0 || loss.acked > io.moment || loss.told < io.moment,
            "no flush of " + io.disk + " succeeds although an acknowledged change is lost");
   }
-  // The client considers changes that completed before it learned of a new cache as lost, and this flush
-  // reported them. Later changes still need a flush, because a failed flush covers nothing.
+  // This failed flush reported the changes that completed before the client learned of a new cache. Later
+  // changes still need a flush, because a failed flush covers nothing.
   for (Expected& known : expected_[io.disk])
     if (error != 0 && known.by == io.device && known.acked < mapped_.at(io.device).replaced) known.acked = 0;
   if (error != 0) return;
   const BlockDisk& disk = disks_.at(io.disk);
   for (std::size_t sector = 0; sector < std::min(io.seen.size(), expected_[io.disk].size()); ++sector) {
     Expected& known = expected_[io.disk][sector];
-    // A sector with several possible contents cannot be called durable. Nor can a memory disk, which loses
-    // flushed data with its server; a flush only ends the obligation for changes that were acknowledged
-    // before it.
+    // A disk that may lose flushed data never has to report changes that completed before the flush. The
+    // flush makes a sector durable only if the content was known when the flush began and has not changed
+    // since.
     if (disk.forgets() && known.acked < io.moment) known.acked = 0;
     if (known.changes != io.seen[sector] || disk.forgotten[sector]) continue;
     known.durable = true;
@@ -246,8 +248,8 @@ void DiskBook::judge_flush(const Io& io, std::uint16_t error) {
   }
 }
 
-// The flush after a FUA change made all changes durable that were acknowledged before it, so that they were
-// not lost unflushed.
+// The client follows some FUA changes with a flush. This flush made all changes durable that completed before
+// it, so that no later flush has to report their loss.
 void DiskBook::cover(const Io& io) {
   for (Expected& known : expected_[io.disk])
     if (known.by == io.device && known.acked < io.synced) known.acked = 0;
@@ -255,14 +257,16 @@ void DiskBook::cover(const Io& io) {
     if (loss.device == io.device && loss.acked < io.synced) loss.told = 0;
 }
 
-// Several IOs that arrived before the first report may report the same loss.
+// A loss may be reported until a flush has reported it, and by every IO that was submitted before that
+// report.
 void DiskBook::judge_alarm(const Io& io) {
   BlockDisk& disk = disks_.at(io.disk);
   expect(disk.may_alarm || io.moment < disk.alarm_at,
          "nothing of " + io.disk + " was lost, and an IO reports it");
   if (io.piece.opcode != Opcode::flush) return;
   if (disk.may_alarm) disk.alarm_at = disks_.moment() + 1;
-  // A flush that was submitted before the last loss may have reported an earlier one.
+  // A flush submitted before the last loss may have reported an earlier one. The last loss may still be
+  // reported.
   if (io.moment > disk.alarm_from) disk.may_alarm = false;
 }
 
@@ -276,8 +280,8 @@ void DiskBook::judge_read(const Io& io, std::uint32_t number) {
     expect(whole && fits, "read " + std::to_string(number) + " finds in sector " +
                               std::to_string(io.piece.sector + at) + " of " + io.disk +
                               " what belongs there");
-    // After this read it is known whether a write without a result took effect, unless the answer is from a
-    // server that has died since.
+    // The read shows whether a write with unknown result took effect, unless the response is from a server
+    // that has died in the meantime.
     if (known.any_of.size() > 1 && io.deaths == disks_.deaths() && io.cuts == disks_.cuts())
       known.any_of = {words[0]};
   }
@@ -291,7 +295,8 @@ void DiskBook::expect_change(const Io& io, std::uint32_t number, bool good) {
     const std::uint64_t content = writes ? stamp(disks_.at(io.disk).number, sector, number) : 0;
     Expected& known = expected_[io.disk][sector];
     ++known.changes;
-    // The answer may be from a server that died before it made the change durable.
+    // The content is uncertain if the disk was shortened in the meantime, or if the response is from a server
+    // that died before it made the change durable.
     const bool cut = io.cuts != disks_.cuts();
     const BlockDisk& disk = disks_.at(io.disk);
     const bool safe = !disk.forgets() && (io.piece.fua || !disk.volatile_cache);
@@ -308,8 +313,8 @@ void DiskBook::expect_change(const Io& io, std::uint32_t number, bool good) {
     if (there) known.acked = disks_.moment();
     if (!there) {
       Loss& loss = losses_[io.disk].emplace_back(Loss{io.device, disks_.moment(), disks_.deaths()});
-      // A part of the change may have been acknowledged by a server that died, together with its knowledge of
-      // the failed sync.
+      // A server that has died may have acknowledged a part of the change, and only that process knew of the
+      // failed sync.
       if (io.moment < disk.lost_unknown_at.at(sector)) loss.told = 0;
     }
     known.by = io.device;

@@ -1,4 +1,4 @@
-// Rules about single requests and waiting times, in addition to the content of the disks.
+// Rules of DiskBook about single requests and waiting times; disk_book.cpp has those about disk contents.
 #include <algorithm>
 #include <cerrno>
 
@@ -25,7 +25,7 @@ void DiskBook::note_refused(Mapped& mapped, DeviceHandle device, Nanos clock) co
   if (client_->refused(device)) mapped.refused = clock;
 }
 
-// If the device is open already, the server only measures it, so that the size may differ.
+// The size may differ from that at the last opening: opening an open export again measures it.
 void DiskBook::judge_geometry(const rnbd::DeviceChanged& change, const std::string& disk) {
   rnbd::Geometry told = disks_.at(disk).geometry;
   told.nsectors = change.geometry.nsectors;
@@ -33,8 +33,9 @@ void DiskBook::judge_geometry(const rnbd::DeviceChanged& change, const std::stri
          "the client knows " + disk + " as the server opened it");
 }
 
-// A device closed with ENOTCONN was taken away and is reopened at once, unless this failed too often. Within
-// a poll, results of the server come before the timer.
+// Starts the retry pause of a refused device. ENOTCONN means that an operator took the device away: the
+// client reopens it at once, unless this failed too often. A refusal in the poll that ends a pause belongs to
+// that pause, because the client handles messages before its timer.
 void DiskBook::note_refusal(const rnbd::DeviceChanged& change) {
   if (change.state == rnbd::DeviceState::open) {
     reopens_ = 0;
@@ -44,7 +45,8 @@ void DiskBook::note_refusal(const rnbd::DeviceChanged& change) {
   if (change.peer_errno == ENOTCONN && !client_->refused(change.device)) return;
   note_refused(mapped_.at(change.device), change.device, clock_);
   mapped_.at(change.device).disruptions = 0;
-  // Not set for a permanent refusal, because requests of the device may still be executing at the server.
+  // A permanent refusal does not count as waiting, because requests of the device may still be executing at
+  // the server.
   if (rnbd::may_pass(change.peer_errno))
     mapped_.at(change.device).refused_since = std::min(mapped_.at(change.device).refused_since, clock_);
   refused_ = true;
@@ -69,7 +71,7 @@ void DiskBook::check_reopens() {
            "a refused device is retried in time");
 }
 
-// Messages that failed while the link was up are sent again after a constant pause.
+// If an OPEN fails while the link is up, the client must send it again after kRetryPause.
 void DiskBook::check_asks(Nanos clock) {
   const bool waits = std::any_of(mapped_.begin(), mapped_.end(), [this](const auto& one) {
     const rnbd::DeviceState state = client_->state(one.first);
@@ -87,7 +89,7 @@ void DiskBook::check_waits(Nanos clock) {
   check_asks(clock);
   if (queue_timeout_ == kNever) return;
   check_refused(clock);
-  // If the session has only messages of devices, all other IO in flight is held back.
+  // If only messages about devices (such as OPEN) are in flight, the client is holding back all IO.
   const bool holds = client_->session().inflight() <= client_->messages_in_flight();
   holds_since_ = holds ? std::min(holds_since_, clock) : kNever;
   const bool pathless = !client_->session().link_up();
@@ -122,7 +124,7 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
   if (done.result == Errc::no_path || done.result == Errc::no_permit)
     expect(queue_timeout_ != kNever && clock - io.submitted_clock >= queue_timeout_,
            "a request without a path or a permit fails after queue_timeout");
-  // Simulated storage never fails with these errnos.
+  // Only a refused OPEN has these errnos: simulated storage never fails with them.
   const bool absent =
       done.error == ENOENT || done.error == EACCES || done.error == EBUSY || done.error == ENODEV;
   if (done.result == Errc::peer_error && absent)
@@ -144,7 +146,7 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
                waited_for_refused_device(io, mapped, clock),
            "a flush of " + io.disk +
                " fails because a sync failed since it was opened, or the server refused to open it");
-  // A request that was sent before a loss may have been made for the previous disk.
+  // A request that was sent before a loss may have been made for the disk as it was before its replacement.
   const bool malformed = done.error == EINVAL || done.error == EOPNOTSUPP;
   expect(done.result != Errc::peer_error || !malformed || losses_noted_ != io.losses,
          "a request is made for its device as it was opened the last time");
@@ -168,12 +170,12 @@ bool DiskBook::waited_for_refused_device(const Io& io, const Mapped& mapped, Nan
          clock - io.submitted_clock >= queue_timeout_;
 }
 
-// A failed change may have had no effect, or a part of it may have succeeded.
+// Records changes that no flush covers. A failed change counts too, because a part of it may have succeeded.
 void DiskBook::note_changes(const Io& io, std::uint16_t error) {
   Mapped& mapped = mapped_.at(io.device);
   const rnbd::Geometry* geometry = client_->geometry(io.device);
   const bool changed = changes(io.piece.opcode);
-  // If a single write cannot be made durable, a flush follows it.
+  // A FUA change that the disk cannot make durable by itself is followed by a flush.
   const bool alone = io.piece.opcode == Opcode::write && geometry != nullptr && geometry->fua;
   const bool cached = geometry != nullptr && geometry->write_cache;
   const bool flushes = io.piece.opcode == Opcode::flush || (changed && io.piece.fua && cached && !alone);
@@ -204,7 +206,8 @@ bool DiskBook::is_part(const block::StartStorage& what) const {
 }
 
 void DiskBook::judge_request(const block::StartStorage& action, const std::string& disk, Nanos now) {
-  // Not judged, or the server does not know the RNBD version of the client yet and ignores `prio`.
+  // The book does not judge a request without a number (`prio`). A server that does not know the client's
+  // RNBD version yet drops the number.
   if (action.prio == 0 || action.prio >= ios_.size()) return;
   const Io& io = ios_[action.prio];
   const std::uint64_t end = io.piece.sector + io.piece.bytes / kDiskSector;
@@ -221,15 +224,16 @@ void DiskBook::judge_request(const block::StartStorage& action, const std::strin
          "no message is larger than " + disk + " takes");
   const auto done = done_.find({action.prio, action.sector});
   if (flush || done == done_.end() || now - last_loss_ <= seconds(10)) return;
-  // Messages that were in flight at a loss may arrive before the resent ones, however late the next path
-  // connects.
+  // Each loss allows one more execution: messages that were in flight may arrive before the resent ones,
+  // however late the next path connects.
   const std::uint64_t besides = losses_noted_ - io.losses;
   expect(done->second <= times_again(io, disks_.at(disk), action.bytes) + besides,
          "storage sees request " + std::to_string(action.prio) + " once");
 }
 
-// Maximum number of times that a request may restart: a change that a flush makes durable restarts each time
-// its device was opened, and a change of several messages each time its cache was replaced.
+// Maximum number of times that storage may execute a request again without a loss. A change that a flush
+// makes durable restarts each time that its device is opened. A change of several messages restarts each time
+// that its cache is replaced.
 unsigned DiskBook::times_again(const Io& io, const BlockDisk& disk, std::uint32_t bytes) const {
   const bool by_itself =
       disk.memory || !disk.volatile_cache || (io.piece.opcode == Opcode::write && disk.fua);

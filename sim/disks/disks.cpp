@@ -117,7 +117,8 @@ void Disks::resize(const std::string& name, std::uint64_t sectors) {
 void Disks::take_away(const Host& host, const std::string& name) {
   for (const auto& [handle, device] : exports_) {
     if (device.disk != name) continue;
-    // Actions that the server created earlier may still be handed out.
+    // The server may still hand out requests that it created before the removal. Later requests are a
+    // violation only if none is pending now.
     const bool nothing_waits = host.server.next_deadline() != 0;
     host.server.force_close(host.fabric, host.clock, handle);
     if (nothing_waits) exports_.at(handle).taken_away = true;
@@ -137,7 +138,7 @@ void Disks::perform(const Host& host, const block::CacheDamaged& action) {
 std::uint64_t Disks::instance_of(const BlockDisk& disk) const {
   if (!disk.reports_instance) return 0;
   const std::uint64_t life = disk.memory ? deaths_ : hosts_;
-  // Each process counts its failures from 0.
+  // Includes the number of the server process, because each process counts its failures from 0.
   const std::uint64_t process = disk.sync_failures == 0 ? 0 : deaths_ + 1;
   return life << 48 | std::uint64_t{disk.exchanged} << 40 | std::uint64_t{disk.number} << 32 | process << 16 |
          disk.sync_failures;
@@ -146,7 +147,7 @@ std::uint64_t Disks::instance_of(const BlockDisk& disk) const {
 void Disks::perform(const Host& host, const block::StartStorage& action) {
   const auto device = exports_.find(action.handle);
   if (device == exports_.end()) return expect(false, "IO reaches only what is open");
-  // Applications of the simulator identify each IO by its priority.
+  // Each IO of a simulated application has a priority that identifies it.
   expect(action.opcode != Opcode::flush || action.prio != 0 ||
              host.server.devices(action.session)->version() < wire::rnbd::kProtoMajor,
          "a flush has the priority of its request");
@@ -250,7 +251,7 @@ void Disks::perform(const Host& host, const block::MeasureExport& action) {
   if (found == exports_.end()) return expect(false, "only what is open is measured");
   found->second.shrunk = false;
   BlockDisk& disk = disks_.at(found->second.disk);
-  ++disk.openings;  // an open device that is opened again is only measured
+  ++disk.openings;  // opening an open disk only measures it
   // A file may end with a partial block.
   const std::uint64_t sectors = disk.now.size() + disk.block / kDiskSector - 1;
   expect(host.server.export_measured(host.fabric, host.clock, action.id, sectors),
@@ -263,8 +264,8 @@ void Disks::perform(const Host&, const block::SessionClosed& action) {
     expect(op.what.session != action.session, "a session that is closed has no IO");
 }
 
-// Reports results a second time, as an engine does that reports an operation at its cancellation and again at
-// its end. Other operations may have begun since.
+// A storage engine may report an operation twice: when it is cancelled, and when it ends. Reports all results
+// a second time; this must change nothing, although other operations may have begun in the meantime.
 void Disks::repeat_results(const Host& host) {
   if (storage_.empty()) return;
   for (const block::OpId id : reported_)
@@ -285,12 +286,12 @@ void Disks::storage_due(const Host& host) {
     if (!op.acted) {
       op.error = act(op, host.now);
       op.acted = true;
-      // A failure is reported to one sync only, and the success of another sync may overtake its answer. If
-      // several sessions have the export open, the answer is immediate, because a server cannot know of the
-      // failure before.
+      // Delays the result of a sync: a failure is reported to one sync only, and the success of another sync
+      // may overtake it. If several disks share the export, a failure is reported at once: until then the
+      // server cannot know of it.
       const bool at_once = op.sync_failed && is_shared(at(exports_.at(op.what.handle).disk));
       if (syncs && !at_once) op.due = host.now + draw_time(choice_, storage_time_, Label::storage_delay);
-      // The medium retries for a long time before it fails.
+      // A failing medium retries for a long time.
       if (op.sync_failed && op.what.preflush && !at_once) op.due += 8 * storage_time_;
       if (syncs) storage_.push_back(op);
       if (syncs) continue;

@@ -24,15 +24,16 @@ using ChunkMemory = MachineWorld::ChunkMemory;
 using IoState = MachineWorld::IoState;
 using ServerChunks = FixedVector<ServerChunk, kMaxPermits>;
 
-// Heartbeat intervals of small worlds are at least this long; runs are shorter.
+// Heartbeat intervals of small worlds are at least this long. Every run is shorter, so that no heartbeat is
+// due.
 constexpr Nanos kLongerThanAnyRun = seconds(500'000);
 // From this attempt on, the reconnect delay is constant.
 constexpr std::uint32_t kMaxDelayAttempt = 8;
 constexpr std::uint16_t kLargeQueue = 1024;
 constexpr std::size_t kMaxBlocks = 8;
 
-// Hashes every field that is not named here, so that a new field of a machine counts until it is shown to be
-// irrelevant.
+// Hashes all fields except those named here, so that a new field of a machine distinguishes states until
+// somebody shows that it is irrelevant.
 class View {
  public:
   explicit View(const MachineWorld& world) : world_(world), config_(world.config()), names_(world) {
@@ -66,7 +67,7 @@ class View {
     const bool never = when == kNever || when > world_.now() + kLongerThanAnyRun;
     hash_.add(never ? kNever : when - world_.now());
   }
-  // Start of a wait; read only if the wait has a timeout.
+  // Adds the start of a wait. Without a timeout, only whether a wait is in progress matters.
   void since(Nanos when) {
     if (config_.client.queue_timeout == kNever) {
       hash_.add(when == kNever);
@@ -92,7 +93,7 @@ class View {
   void client_field(std::string_view name, const auto& field) {
     using Field = std::remove_cvref_t<decltype(field)>;
     if (name == "config_" || name == "jitter_" || name == "next_fence_serial_") return;
-    // Read only if there is a head start.
+    // The machine reads these fields only if there is a lead_head_start.
     if (name == "link_since_" || name == "alive_at_") return;
     if constexpr (std::is_same_v<Field, PathTable>) {
       for (const ClientPath& path : field) client_path(path);
@@ -243,7 +244,7 @@ class View {
     });
   }
 
-  // --- what travels, and the disk ---
+  // --- messages in flight, and the disk ---
 
   void connection(const Connection& connection) {
     client_key(connection.client_key);

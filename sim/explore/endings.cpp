@@ -6,7 +6,7 @@ namespace rtrs::explore {
 
 std::vector<StateId> find_dead_ends(std::vector<std::vector<Edge>> edges, const std::vector<StateId>& goals,
                                     std::size_t states) {
-  // Origins of edges, grouped by target in ascending order.
+  // Source states of all edges, grouped by target state in ascending order.
   std::vector<std::size_t> end(states + 1);
   for (const auto& part : edges)
     for (const Edge& edge : part) ++end[edge.to + 1];

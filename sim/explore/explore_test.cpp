@@ -89,27 +89,27 @@ void expect_same_futures(const Configuration& configuration, bool fence) {
       pack(next, open.back());
     }
   }
-  EXPECT_GT(merged, open.size() / 8) << "the reduction is worth something";
+  EXPECT_GT(merged, open.size() / 8) << "the reduction merges states";
 }
 
 TEST(Canonical, MergedStatesHaveTheSameFutures) {
   expect_same_futures(*configuration("small"), true);
 }
-TEST(Canonical, WithoutFenceToo) {
+TEST(Canonical, MergedStatesWithoutFenceHaveTheSameFutures) {
   expect_same_futures(*configuration("small"), false);
 }
-TEST(Canonical, WithTwoBlocksAndTheEnd) {
+TEST(Canonical, MergedStatesWithTwoBlocksAndCloseHaveTheSameFutures) {
   Configuration one = *configuration("closing");
   one.machines.paths = 1;
   one.connected_first = 1;
   expect_same_futures(one, true);
 }
-TEST(Canonical, WithReadsAndACrash) {
+TEST(Canonical, MergedStatesWithReadsAndACrashHaveTheSameFutures) {
   Configuration one = *configuration("crash");
   one.machines.cuts = 0;
   expect_same_futures(one, true);
 }
-TEST(Canonical, RefusesWhatItWouldGetWrong) {
+TEST(Canonical, RejectsConfigurationsThatItCannotReduce) {
   sim::MachineConfig config = sim::small_machine_config(2);
   EXPECT_EQ(why_not_canonical(config), nullptr);
   config.client.reconnect_jitter = seconds(2);
@@ -118,7 +118,7 @@ TEST(Canonical, RefusesWhatItWouldGetWrong) {
             "the states of this world cannot be reduced: delays are drawn");
 }
 
-TEST(Search, SeesEveryStateOfASmallWorld) {
+TEST(Search, VisitsEveryStateOfASmallWorld) {
   const SearchResult result = search_of("small", true);
   EXPECT_TRUE(result.exhausted()) << result.stopped_by;
   EXPECT_EQ(result.states, 8'818U);
@@ -137,7 +137,7 @@ TEST(Search, FindsBothRacesWithoutTheFence) {
   EXPECT_EQ(result.finding(kStuck), nullptr);
 }
 
-TEST(Search, ThreadsDoNotMatter) {
+TEST(Search, ResultDoesNotDependOnTheNumberOfThreads) {
   const SearchResult one = search_of("small", false, 1);
   const SearchResult three = search_of("small", false, 3);
   EXPECT_EQ(one.states, three.states);
@@ -150,7 +150,7 @@ TEST(Search, ThreadsDoNotMatter) {
   }
 }
 
-TEST(Search, FindsPlantedMistakes) {
+TEST(Search, FindsPlantedBugs) {
   for (const Configuration& one : configurations()) {
     if (one.violated_rule.empty()) continue;
     const SearchResult result = search(root_of(one, true), {});
@@ -161,17 +161,17 @@ TEST(Search, FindsPlantedMistakes) {
   }
 }
 
-TEST(Search, StopsWhereTheMemoryEnds) {
+TEST(Search, StopsAtTheMemoryLimit) {
   SearchOptions options;
   options.most_bytes = 6U << 20;
   const SearchResult result = search(root_of(*configuration("cuts"), true), options);
   EXPECT_EQ(result.stopped_by, "the memory that it may use is full");
   EXPECT_FALSE(result.exhausted());
   EXPECT_LE(result.bytes, 2 * options.most_bytes);
-  EXPECT_EQ(result.finding(kStuck), nullptr) << "nothing is said about states that were not stepped";
+  EXPECT_EQ(result.finding(kStuck), nullptr) << "states that were not expanded are not judged";
 }
 
-TEST(CounterExample, PlaysAgainFromItsFile) {
+TEST(CounterExample, IsReplayedFromItsFile) {
   const SearchResult result = search_of("small", false);
   const Finding* finding = result.finding(sim::kLostUpdate);
   ASSERT_NE(finding, nullptr);
@@ -186,7 +186,7 @@ TEST(CounterExample, PlaysAgainFromItsFile) {
   EXPECT_NE(played.diagram.find("broken rule: no older write"), std::string::npos) << played.diagram;
 }
 
-TEST(CounterExample, RefusesOtherFiles) {
+TEST(CounterExample, RejectsInvalidFiles) {
   EXPECT_EQ(from_json("[").error, "it is not a JSON object");
   EXPECT_EQ(from_json(R"({"configuration":"x","fence":true,"rule":"","steps":[]})").error,
             "unknown configuration 'x'");

@@ -10,7 +10,8 @@ namespace rtrs::explore {
 
 namespace {
 
-// Zigzag encoding, because all ones means "never" or "none" everywhere: small negative numbers are short too.
+// Zigzag encoding. Fields use all ones (-1) for "never" and "none", so that small negative numbers must be
+// short too.
 template <class T>
 std::uint64_t folded(T value) noexcept {
   using Signed = std::make_signed_t<T>;
@@ -22,7 +23,7 @@ T unfolded(std::uint64_t value) noexcept {
   return static_cast<T>((value >> 1) ^ (~(value & 1) + 1));
 }
 
-// A number above 0 begins with a non-zero byte; a zero byte is followed by the count of zeros.
+// Writes numbers above 0 with a non-zero first byte. A zero byte is followed by the length of a run of zeros.
 class Writer {
  public:
   explicit Writer(std::vector<std::uint8_t>& bytes) noexcept : bytes_(bytes) {}
@@ -84,7 +85,7 @@ class Reader {
   std::uint64_t zeros_ = 0;
 };
 
-// Most paths of a small world are unused.
+// Types of which most objects are unused in a small world, such as paths: one byte marks an unused object.
 template <class T>
 inline constexpr bool kOftenUnused = std::is_same_v<T, ClientPath> || std::is_same_v<T, ServerPath>;
 
@@ -108,7 +109,7 @@ void put(Writer& out, const T& value) {
   } else if constexpr (requires { value.bytes; }) {
     for (const auto byte : value.bytes) out.put(byte);
   } else {
-    // Arrays have a fixed size; for growing containers the size is stored.
+    // Stores the size of growing containers; arrays have a fixed size.
     if constexpr (requires(T & any) { any.clear(); }) out.put(value.size());
     for (const auto& item : value) put(out, item);
   }

@@ -11,7 +11,7 @@ namespace rtrs::explore {
 
 // Appends the world, which must not have violated a rule.
 void pack(const sim::MachineWorld&, std::vector<std::uint8_t>& bytes);
-// Restores into `world`, which must have the same configuration, the world that was packed into `bytes`.
+// Restores the world that was packed into `bytes`. `world` must have the same configuration.
 void unpack(std::span<const std::uint8_t> bytes, sim::MachineWorld& world);
 
 }  // namespace rtrs::explore

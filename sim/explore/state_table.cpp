@@ -25,7 +25,7 @@ bool StateTable::reserve(std::size_t more, std::size_t most_bytes) {
   // At most half full, so that probe sequences are short.
   const std::size_t slots = std::bit_ceil(std::max(need, kFewest) * 2);
   const std::size_t room = slots / 2;
-  // Old and new table exist at the same time.
+  // The old and the new table exist at the same time while the old one is copied.
   if (slots * sizeof(Slot) + room * kPerState + bytes() > most_bytes) return false;
   auto keys = std::make_unique<std::uint64_t[]>(room);
   auto origins = std::make_unique<std::atomic<StateId>[]>(room);

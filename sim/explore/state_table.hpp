@@ -10,7 +10,7 @@
 
 namespace rtrs::explore {
 
-using StateId = std::uint32_t;  // in order of insertion, from 0
+using StateId = std::uint32_t;  // states are numbered in order of insertion, from 0
 
 class StateTable {
  public:
@@ -23,9 +23,9 @@ class StateTable {
 
   // Reserves space for `more` additional states. Returns false if the total would exceed `most_bytes`.
   bool reserve(std::size_t more, std::size_t most_bytes);
-  // `key` must not be 0. If a state of the current level (id at least `first_of_level`) is reached from
-  // several states, its origin is the one with the lowest key, so that ways do not depend on the timing of
-  // threads.
+  // `key` must not be 0. If several states lead to a new state of the current level (id at least
+  // `first_of_level`), its origin is the state with the lowest key, so that the result does not depend on the
+  // timing of threads.
   Inserted insert(std::uint64_t key, StateId from, StateId first_of_level) noexcept;
 
   std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }

@@ -99,7 +99,7 @@ TEST(Chaos, NothingArrivesWhileAllLinksAreCut) {
   chaos.run(50, choice);
   chaos.arm(choice);
   while (chaos.faults.struck(FaultClass::cut_all) == 0) chaos.run(1, choice);
-  chaos.run(2, choice);  // messages that were in flight
+  chaos.run(2, choice);  // delivers messages that were in flight
   const std::uint64_t cut = chaos.arrived;
   chaos.run(20, choice);
   EXPECT_EQ(chaos.arrived, cut);
@@ -108,7 +108,7 @@ TEST(Chaos, NothingArrivesWhileAllLinksAreCut) {
   expect_no_violations(chaos, 3);
 }
 
-TEST(Chaos, SameSeedSameRun) {
+TEST(Chaos, SameSeedGivesSameRun) {
   for (const std::uint64_t seed : {1u, 2u, 3u}) EXPECT_EQ(run_seed(seed), run_seed(seed));
   EXPECT_NE(run_seed(1), run_seed(2));
 }

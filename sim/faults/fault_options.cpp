@@ -1,4 +1,4 @@
-// Which classes of faults are on in a run, and their names.
+// Draws which fault classes are on in a run. Also has the names of the classes.
 #include <algorithm>
 #include <span>
 

@@ -1,5 +1,5 @@
-// A small application on a faulty network, as a copyable value: it opens and closes connections with tagged
-// writes, checks the data at both ends, and crashes nodes. For tests of the whole network.
+// A small application on a faulty network, as a copyable value: it opens and closes connections, sends tagged
+// writes, checks the data at both ends, and crashes nodes. Tests of the whole network use it.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -141,7 +141,8 @@ class Chaos {
     if (std::memcmp(slot, expected.data(), kSlotBytes) != 0) ++corrupt;
   }
 
-  // On a weak network a sender is not limited by receives: it may have overwritten the slot already.
+  // True if the sender may already have overwritten the slot: on a weak network, receives do not limit a
+  // sender.
   bool overrun(const Con& con, std::uint32_t imm) const {
     if (network.capabilities().imm_consumes_receive) return false;
     for (const auto& [epoch, writer] : hosts_[kClient].cons) {

@@ -31,7 +31,7 @@ MachineConfig small_machine_config(std::uint16_t depth) {
 
 // --- enabled steps ---
 
-// An end may detect the closing of the other end, or the break of the connection, at any later time.
+// An end may detect at any later time that the other end closes or that the connection broke.
 bool MachineWorld::server_may_detect_loss(const Connection& c) {
   return c.server == End::open && (c.broken || c.client == End::closing || c.client == End::closed);
 }
@@ -185,7 +185,8 @@ void MachineWorld::run_client_action(const ClientControlAction& action) {
     Connection* connection = by_client(disconnect->key);
     RTRS_ASSERT(connection != nullptr);
     connection->client = End::closing;
-    // The client ignores messages that still arrive there, so that their order does not matter.
+    // The client ignores all messages that still arrive except data. Drops them, so that their order does not
+    // distinguish worlds.
     auto& left = connection->to_client;
     left.erase(std::remove_if(left.begin(), left.end(),
                               [](const Message& one) { return one.kind != Message::Kind::data; }),
@@ -258,7 +259,8 @@ void MachineWorld::run_server_action(std::uint16_t session, const ServerAction& 
     }
     const ChunkMemory& memory = memory_[session * config_.server.queue_depth + deliver->chunk];
     const std::uint16_t io = deliver->parked ? memory.parked_header : memory.header;
-    // Kept sorted, because the order of arrival does not matter: any of them may complete next.
+    // The operations are kept sorted, so that worlds do not differ in the order of arrival: any operation may
+    // complete next.
     const auto at = std::find_if(storage_.begin(), storage_.end(), [&](const StorageOp& op) {
       return op.session > session || (op.session == session && op.chunk > deliver->chunk);
     });

@@ -34,8 +34,8 @@ void run_until_connected(MachineWorld& world, unsigned paths) {
   }
 }
 
-// Breadth-first search over all orders from `root`. Stores the way to each world, not the world, and rebuilds
-// it by applying the steps.
+// Breadth-first search over all orders of steps from `root`. Stores the steps to each world instead of the
+// world, and rebuilds the world by applying them.
 struct Search {
   struct Node {
     std::uint32_t parent;
@@ -45,7 +45,7 @@ struct Search {
   std::size_t transitions = 0;
   std::size_t complete = 0;  // number of worlds in which everything is done
   bool exhausted = false;    // every world was expanded
-  std::string found;         // violated rule, and the way to it
+  std::string found;         // violated rule, and the steps to it
 
   std::vector<MachineStep> steps_to(std::uint32_t node) const {
     std::vector<MachineStep> way;
@@ -58,7 +58,8 @@ struct Search {
     for (const MachineStep& step : steps_to(node))
       found += std::string("\n  ") + to_string(step.kind) + " " + std::to_string(step.which);
   }
-  // Ends at the cap, at a stuck world, or at the first violated rule; `wanted` limits it to one rule.
+  // Stops after `cap` worlds, at a stuck world, or at the first violated rule; with `wanted`, only at this
+  // rule.
   void run(const MachineWorld& root, std::size_t cap, const char* wanted = nullptr) {
     std::unordered_set<std::uint64_t> seen{root.fingerprint()};
     MachineWorld world = root;
@@ -93,7 +94,7 @@ MachineConfig one_block(std::uint16_t cuts) {
   return config;
 }
 
-TEST(MachineWorld, RunsInOrderOfArrival) {
+TEST(MachineWorld, FirstStepsGiveAFaultFreeRun) {
   MachineConfig config = small_machine_config(2);
   config.ios = 7;
   config.blocks = 3;
@@ -107,20 +108,20 @@ TEST(MachineWorld, RunsInOrderOfArrival) {
   ASSERT_EQ(world.sessions(), 1U);
 }
 
-TEST(MachineWorld, CopyContinuesAlike) {
+TEST(MachineWorld, CopyContinuesLikeTheOriginal) {
   MachineWorld world(one_block(0));
   run_until_connected(world, 1);
   MachineWorld copy = world;
   EXPECT_EQ(copy.fingerprint(), world.fingerprint());
   const std::uint64_t middle = world.fingerprint();
   run_calm(world);
-  EXPECT_EQ(copy.fingerprint(), middle) << "nothing is shared";
+  EXPECT_EQ(copy.fingerprint(), middle) << "the copy shares nothing with the original";
   run_calm(copy);
   EXPECT_TRUE(copy.done());
   EXPECT_EQ(copy.fingerprint(), world.fingerprint());
 }
 
-TEST(MachineWorld, OrdersDivergeAndComplete) {
+TEST(MachineWorld, DifferentOrdersDivergeAndComplete) {
   MachineConfig config = small_machine_config(2);
   config.blocks = 2;
   config.cuts = 1;
@@ -158,8 +159,8 @@ TEST(MachineWorld, IndependentStepsCommute) {
   EXPECT_EQ(world.fingerprint(), other.fingerprint());
 }
 
-// Searches all orders of two writes over two paths of two connections, starting with `connected` paths, to
-// the end.
+// Searches all orders of two writes over two paths (two connections each), completely. `connected`: number of
+// paths that are connected at the start.
 void expect_search_passes(const MachineConfig& config, unsigned connected, std::size_t at_least) {
   MachineWorld root(config);
   run_until_connected(root, connected);
@@ -171,17 +172,17 @@ void expect_search_passes(const MachineConfig& config, unsigned connected, std::
   EXPECT_GE(search.complete, 9U) << "worlds that differ in what was cut and replayed";
 }
 
-TEST(MachineWorld, OneCutInAnyOrder) {
+TEST(MachineWorld, OneCutInAnyOrderViolatesNoRule) {
   expect_search_passes(one_block(1), 0, 10'000);
 }
 
-TEST(MachineWorld, OneCutUnderTwoWritesAtOnce) {
+TEST(MachineWorld, OneCutDuringTwoWritesViolatesNoRule) {
   MachineConfig config = one_block(1);
   config.blocks = 2;
   expect_search_passes(config, 2, 10'000);
 }
 
-TEST(MachineWorld, OneCutAndADeadlineAtTheWrongTime) {
+TEST(MachineWorld, OneCutAndAnEarlyDeadlineViolateNoRule) {
   MachineConfig config = one_block(1);
   config.early_deadlines = 1;
   expect_search_passes(config, 2, 14'000);

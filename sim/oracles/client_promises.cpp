@@ -61,7 +61,8 @@ void ClientPromises::note_path(const PathChanged& path, Nanos at) {
     fail(" waits for its next attempt although it was recovered");
   if (path.state != PathState::draining && path.state != PathState::closing)
     must_reconnect_at_once_[path.path] = false;
-  // Events that precede the operator's call may arrive after the call.
+  // A path event from before the operator's call may be reported after the call. Only the time of the event
+  // shows that.
   if (path.state == PathState::connecting && asked_[path.path] != kNever && at > asked_[path.path])
     asked_[path.path] = kNever;
   const bool ended = path.state == PathState::closed && config_.max_reconnect_attempts < 0;
@@ -85,7 +86,7 @@ void ClientPromises::recovered(std::span<const PathStatus> before, std::span<con
                   "path " + std::to_string(path) + " is not retried at once when the session is recovered: " +
                       to_string(after[path].state));
   }
-  // Some of the ending paths are being removed.
+  // recover() may also count each path that is ending, unless the path is being removed.
   if (tried < down || tried > down + ending)
     judge_.fail(Oracle::promises, now,
                 "a recover of " + std::to_string(down) + " paths that are down and " +
@@ -133,8 +134,8 @@ void ClientPromises::completed(std::uint32_t io, Errc result, Nanos submitted, N
 }
 
 void ClientPromises::poll_ends(std::size_t taken, bool all_results, Nanos now) {
-  // A client reads a limited number of batches before its deadlines, so that a flood of events cannot delay
-  // them.
+  // A client reads a limited number of batches before it checks its deadlines, so that a flood of events
+  // cannot delay them.
   constexpr std::size_t kBatches = 64;
   if (missed_ != Reason::none && taken < before_.held_events && taken < kBatches)
     judge_.fail(Oracle::promises, now,

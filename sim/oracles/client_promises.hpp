@@ -33,12 +33,12 @@ class ClientPromises {
   // `whole_requests`: each request is one message, so that its failure is visible to the user.
   ClientPromises(Judge&, const ClientConfig&, bool whole_requests);
 
-  // An operator ends this path, so that it may stay closed until it tries again.
+  // An operator ends this path. The path may stay closed until its next attempt.
   void asked_to_end(unsigned path, Nanos now) {
     asked_[path] = now;
     must_reconnect_at_once_[path] = false;
   }
-  // An operator recovered the session. `tried`: return value of the call.
+  // An operator recovered the session. `tried`: number of paths that the call returned.
   void recovered(std::span<const PathStatus> before, std::span<const PathStatus> after, unsigned tried,
                  Nanos now);
   // Called after a poll.
@@ -51,11 +51,11 @@ class ClientPromises {
   void leaves() { leaving_ = true; }
 
   void poll_begins(const Before& before);
-  // Gets all events of the client, in order. `news.at` is in its clock.
+  // Must be called for all events of the client, in order. `news.at` is time of the client's clock.
   void note(const PathEvent& news);
   void completed(std::uint32_t io, Errc result, Nanos submitted, Nanos now);
-  // `taken`: events that the fabric reported during this poll; `all_results`: no result is left in the
-  // client.
+  // `taken`: number of events that the fabric reported during this poll. `all_results`: the client has no
+  // result left to return.
   void poll_ends(std::size_t taken, bool all_results, Nanos now);
 
  private:
@@ -68,9 +68,8 @@ class ClientPromises {
   bool leaving_ = false;
   Before before_;
   std::array<bool, kMaxPaths> must_reconnect_at_once_{};  // must reconnect at once after draining
-  std::array<Nanos, kMaxPaths> asked_;  // when an operator ended the path; kNever: it has tried again since
-  // Since when the client has had no path, now and at the start of the poll. Initially the start of the
-  // client.
+  std::array<Nanos, kMaxPaths> asked_;  // when an operator ended the path; kNever: an attempt has begun since
+  // Start of the time without a path, now and at the start of the poll. Initially the start of the client.
   Nanos down_since_ = 0;
   // The last period without a path that was as long as queue_timeout. A message that failed then may belong
   // to a request whose other messages end later.
@@ -78,13 +77,13 @@ class ClientPromises {
     Nanos since = kNever, until = 0;
   } outage_;
   Nanos down_before_ = 0;
-  Nanos lost_at_ = 0;             // loss of the last path: older requests may have been resent
+  Nanos lost_at_ = 0;             // loss of the last path; older requests may have been resent
   Reason missed_ = Reason::none;  // reason of a path that a deadline ended in this poll
   std::uint64_t timeouts_ = 0;    // requests that failed with request_timeout
   static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
   std::array<std::uint64_t, kMaxPaths>
-      timeouts_before_;  // `timeouts_` at the loss of this path; kNothing: no failure is owed
-  bool owed_ = false;    // such a failure is due now
+      timeouts_before_;  // `timeouts_` at the loss of this path; kNothing: no failure is expected
+  bool owed_ = false;    // a request must fail with request_timeout in this poll
 };
 
 }  // namespace rtrs::sim

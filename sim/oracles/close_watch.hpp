@@ -12,7 +12,8 @@ namespace rtrs::sim {
 
 class CloseWatch {
  public:
-  // `wait`: maximum time until it ends its connections. `drain`: maximum time from then until it has closed.
+  // `wait`: maximum time until the process ends its connections. `drain`: maximum time from then to its
+  // close.
   CloseWatch(Judge& judge, std::string who, Nanos now, Nanos wait, Nanos drain)
       : judge_(judge), who_(std::move(who)), since_(now), wait_(wait), drain_(drain) {}
 
@@ -21,7 +22,7 @@ class CloseWatch {
   // Called when the process has done everything that is due and has not closed. `ended`: it has disconnected
   // all connections.
   void check(bool ended, Nanos now) const {
-    constexpr Nanos kRounding = milliseconds(1);  // of the process clock
+    constexpr Nanos kRounding = milliseconds(1);  // by the process clock
     const Nanos bound = wait_ + kRounding + (ended ? drain_ : 0);
     if (now <= since_ + bound) return;
     judge_.fail(Oracle::promises, now,

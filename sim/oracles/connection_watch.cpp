@@ -92,8 +92,8 @@ void ConnectionWatch::found(ConKey key, std::uint16_t count, Nanos now) {
   path.since = now;
 }
 
-// If all connections of the path exist, only later path events show whether it was up. In this case nothing
-// is required of the next address.
+// Requires another address in the next attempt only if this attempt failed because of its address before all
+// connections existed. Afterwards, only the path events show whether the path was up.
 void ConnectionWatch::attempt_ended(Path& path) {
   if (!std::exchange(path.attempting, false)) return;
   path.leaves = path.addresses > 1 && path.waits == Waits::for_answer && is_of_address(path.why);
@@ -136,7 +136,7 @@ void ConnectionWatch::lost(ConKey key, Reason reason) {
   Path& path = path_at(key.place());
   path.reported |= bit_of(reason);
   if (path.key.epoch == key.epoch && path.why == Reason::none) path.why = reason;
-  // The node may have ended the connection before the report.
+  // A connection that the node ended before this report does not count as lost.
   if (std::find(open_.begin(), open_.end(), key) != open_.end()) lost_.push_back(key);
 }
 
@@ -147,10 +147,11 @@ void ConnectionWatch::news(std::size_t number, PathState state, Reason reason, N
   if (limits_.connections != 0) check_round(path, number, state, reason, delay, at);
   if (state == PathState::connected && path.waits == Waits::for_info) path.waits = Waits::for_nothing;
   if (state != PathState::draining && state != PathState::closing) return;
-  // rejected_busy: a server also ends a path with this reason when a newer attempt arrives; then nothing was
-  // rejected.
+  // At a client, rejected_busy means that the server sent a rejection. A server uses this reason also for a
+  // path that a newer attempt replaced, without a rejection.
   const bool is_client = limits_.connections != 0;
-  // name_refused: the client driver derives this reason from the moment of a disconnect.
+  // At certain moments the client driver reports a disconnect as name_refused; the fabric reported it as
+  // peer_closed.
   const Reason told = is_client && reason == Reason::rejected_busy  ? Reason::rejected
                       : is_client && reason == Reason::name_refused ? Reason::peer_closed
                                                                     : reason;
@@ -163,7 +164,7 @@ void ConnectionWatch::news(std::size_t number, PathState state, Reason reason, N
 }
 
 void ConnectionWatch::poll_begins(Nanos now, std::span<const Nanos> waiting) {
-  constexpr Nanos kRounding = milliseconds(1);  // of the node clock
+  constexpr Nanos kRounding = milliseconds(1);  // by the node clock
   for (std::size_t number = 0; number < paths_.size(); ++number) {
     const Path& path = paths_[number];
     const bool waits = number < waiting.size() && waiting[number] == path.retry_since;

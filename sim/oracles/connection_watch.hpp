@@ -38,13 +38,13 @@ class ConnectionWatch {
   void found(ConKey, std::uint16_t count, Nanos now);
   void up(ConKey, Nanos now);
   void lost(ConKey, Reason);
-  // Gets all path events of the node, in order. `path`: number of the path as in its ConKeys.
+  // Must be called for all path events of the node, in order. `path`: number of the path as in its ConKeys.
   void news(std::size_t path, PathState, Reason, Nanos delay, Nanos at);
   // True if the node has ended all connections that it requested or accepted.
   bool all_ended() const noexcept { return open_.empty(); }
-  // poll_begins() is called before each poll that no pause delayed, poll_ends() after each poll. `waiting`:
-  // since when each path waits for its next attempt according to the node; kNever: it does not wait. The
-  // matching path events may still be pending.
+  // Call poll_begins() before each poll that no pause delayed, and poll_ends() after each poll. `waiting`:
+  // time since which each path waits for its next attempt, according to the node; kNever: the path does not
+  // wait. The matching path events may still be pending.
   void poll_begins(Nanos now, std::span<const Nanos> waiting);
   void poll_ends(Nanos now);
 
@@ -54,17 +54,17 @@ class ConnectionWatch {
     Waits waits = Waits::for_nothing;
     ConKey key{};
     Nanos since = kNever;        // start of the wait; kNever: starts at the next poll
-    Nanos retry_since = kNever;  // since when it waits for its next attempt, which begins at `retry_at`
+    Nanos retry_since = kNever;  // start of the wait for the next attempt, which begins at `retry_at`
     Nanos retry_at = kNever;
     std::uint64_t reported = 0;   // reasons reported in this poll, one bit per Reason
     std::uint16_t addresses = 0;  // number of addresses found in this attempt; 0: only one
-    std::uint16_t address = 0;    // index of the one in use
-    std::uint16_t failed = 0;     // maximum number of failed addresses in this round
+    std::uint16_t address = 0;    // index of the address in use
+    std::uint16_t failed = 0;     // number of addresses that may have failed in this round
     std::uint32_t rounds = 0;     // number of unsuccessful rounds
-    Reason why = Reason::none;    // reason of the fabric for the end of the attempt
+    Reason why = Reason::none;    // why the attempt ended, according to the fabric
     bool attempting = false;
-    bool leaves = false;  // the next attempt uses another address
-    bool was_up = false;  // according to path events
+    bool leaves = false;  // the next attempt must use another address
+    bool was_up = false;  // the path was up, according to path events
   };
   void attempt_ended(Path&);
   void check_round(Path&, std::size_t number, PathState, Reason, Nanos delay, Nanos at);
@@ -76,7 +76,7 @@ class ConnectionWatch {
   Limits limits_;
   std::vector<Path> paths_;
   std::vector<ConKey> open_;  // connections requested or accepted and not ended
-  std::vector<ConKey> lost_;  // of these, connections whose loss was reported in this poll
+  std::vector<ConKey> lost_;  // open connections whose loss was reported in this poll
 };
 
 }  // namespace rtrs::sim

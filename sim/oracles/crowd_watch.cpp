@@ -65,8 +65,8 @@ void CrowdWatch::accepted(std::uint32_t request, ConKey key, Nanos now) {
     return;
   }
   check_evicted_session(now);
-  // A session may continue at the server after all its connections have ended, while storage executes its
-  // requests: a path that joins it then does not create a half-open session.
+  // A session may outlive its last connection while storage executes its requests. A path that joins such a
+  // session does not create a half-open session.
   const bool is_new = std::find(former_.begin(), former_.end(), asked.uuid) == former_.end();
   sessions_.push_back({opened_++, key.session, asked.host, asked.uuid, 1, is_new});
   const auto of_host = static_cast<unsigned>(std::count_if(
@@ -112,7 +112,7 @@ void CrowdWatch::ended(ConKey key) {
   Session* session = find(key);
   if (session == nullptr || !session->half_open) return;
   session->half_open = false;
-  // A newer attempt of the same path closed the older one; this is no eviction.
+  // A newer attempt of the same path replaced the older one; this is no eviction.
   if (session->number == answered_) return;
   evicted_session_ = session->number;
   evicted_host_ = session->host;

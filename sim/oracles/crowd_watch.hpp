@@ -16,12 +16,12 @@ namespace rtrs::sim {
 class CrowdWatch {
  public:
   CrowdWatch(Judge&, const ServerConfig&);
-  // The server polls: earlier evictions do not belong to the requests of this poll.
+  // Called when the server polls. Earlier evictions are not caused by connect requests of this poll.
   void polled() noexcept { evicted_session_ = answered_ = kNobody; }
   void asked(std::uint32_t request, std::uint32_t host, wire::Bytes data);
   void accepted(std::uint32_t request, ConKey, Nanos now);
   void rejected(std::uint32_t request, wire::Bytes data, Nanos now);
-  // A message arrived: the session has a name.
+  // A message arrived on the connection, so that its session is no longer half-open.
   void named(ConKey);
   void lost(ConKey);
   // The server disconnects.
@@ -31,12 +31,12 @@ class CrowdWatch {
 
  private:
   struct Session {
-    std::uint64_t number = 0;  // in order of creation
+    std::uint64_t number = 0;  // sessions are numbered in order of creation
     std::uint32_t index = 0;   // index at the server
     std::uint32_t host = 0;
     wire::Uuid uuid{};
     unsigned connections = 0;
-    bool half_open = true;  // and not ended yet
+    bool half_open = true;  // no message arrived, and no connection was lost or ended
   };
   struct Asked {
     std::uint32_t request = 0;

@@ -16,7 +16,7 @@ struct Pin {
 class Pins {
  public:
   void add(const Pin& pin) { pins_.push_back(pin); }
-  // Returns false if two pins contradict each other.
+  // Sorts the pins. Returns false if two of them contradict each other.
   bool order() {
     std::sort(pins_.begin(), pins_.end(), [](const Pin& a, const Pin& b) { return a.begin < b.begin; });
     for (std::size_t at = 1; at < pins_.size(); ++at)
@@ -32,7 +32,7 @@ class Pins {
   bool overlaps(Tick from, Tick to, const Pin& pin) const { return pin.begin <= to && pin.end >= from; }
 
  private:
-  // Returns the last pin that begins at or before `time`.
+  // Returns the last pin that begins no later than `time`; nullptr if there is none.
   const Pin* last_from(Tick time) const {
     auto next = std::upper_bound(pins_.begin(), pins_.end(), time,
                                  [](Tick t, const Pin& pin) { return t < pin.begin; });
@@ -45,7 +45,7 @@ struct Value {
   std::uint32_t value = 0;
   Tick invoked = 0;
   Tick window_end = 0;
-  Tick last_read = 0;  // latest invocation of a read that returned it
+  Tick last_read = 0;  // latest invocation of a read that returned the value
   bool read = false;
   bool pinned = false;
 };

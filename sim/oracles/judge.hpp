@@ -53,7 +53,7 @@ namespace rtrs::sim {
     "each address of a host name is tried in turn, and a dead address delays the path only briefly")         \
   X(transitions, "O29", "a client path connects only from an attempt, and drains before it is reused")
 
-// Oracles that are called for the events of a client (sim/oracles/client_oracle.hpp).
+// Oracles that are called for each event of a client (sim/oracles/client_oracle.hpp).
 #define RTRS_SIM_CLIENT_ORACLES(X) X(links) X(transitions)
 
 enum class Oracle : std::uint8_t {

@@ -1,6 +1,6 @@
-// O10 for a client that is as strict as kernels before 6.12 (protocol section 5.6): there a READ with
-// NEED_INVAL never completes if it is answered before its key was invalidated. A server may leave keys valid
-// only if both ends of the path agreed (wire::Extensions::keys_stay).
+// O10 for a client that is as strict as kernels before 6.12 (protocol section 5.6). In such a client, a READ
+// with NEED_INVAL never completes if it is answered before its key was invalidated. A server may leave keys
+// valid only if both ends of the path agreed (wire::Extensions::keys_stay).
 #pragma once
 #include <cstdint>
 #include <span>
@@ -26,7 +26,7 @@ class LeftKeys {
     ConKey con;
     RemoteKeyId id;
     std::uint32_t rkey;
-    bool excused;  // invalidated, or its connection was lost
+    bool excused;  // the key was invalidated, or its connection was lost
   };
   // Attempt of a path: whether CON_REQ of its first connection requested the extension, and whether CON_RSP
   // granted it.

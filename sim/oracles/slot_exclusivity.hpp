@@ -14,12 +14,12 @@ class SlotExclusivity {
  public:
   explicit SlotExclusivity(Judge& judge) : judge_(judge) {}
   void begin(std::span<const std::byte> bytes, std::uint32_t io, Nanos now);
-  // The request wrote its own bytes: a read was filled.
+  // Storage filled the buffer of a read: this change of the bytes is legal.
   void filled(std::span<const std::byte> bytes);
   // Checks that the bytes have not changed since begin() or filled().
   void check(std::span<const std::byte> bytes, std::uint32_t io, Nanos now);
   void end(std::span<const std::byte> bytes);
-  // The process, and its memory, has ended.
+  // The process ended, and its memory with it.
   void clear() { users_.clear(); }
 
  private:

@@ -1,4 +1,4 @@
-// Plays every scenario of block devices with some seeds, and tests the rules with faulty disks.
+// Plays every scenario of block devices with some seeds, and tests that faulty disks violate the rules.
 #include <gtest/gtest.h>
 
 #include "sim/blocks/block_scenarios.hpp"
@@ -22,7 +22,7 @@ WorldResult play_directed(const Directed& scenario, std::uint64_t seed) {
   return play(make_directed(scenario, shape), seed);
 }
 
-TEST(Blocks, EveryScenarioBreaksNoRule) {
+TEST(Blocks, NoScenarioViolatesARule) {
   unsigned played = 0;
   for (const Directed& one : directed_scenarios()) {
     if (one.text != nullptr && one.text->disks.empty()) continue;
@@ -33,20 +33,20 @@ TEST(Blocks, EveryScenarioBreaksNoRule) {
   EXPECT_GE(played, 49U);
 }
 
-// Seed 3770 finds the planted bug C3, which only one of thousands of seeds finds. Seed 26452 showed that
-// reads of a crowd may take longer than request_timeout if the server died.
-TEST(Blocks, SeldomSeedsBreakNoRule) {
+// Seed 3770 detects the mutant C3, which only one in thousands of seeds detects. Seed 26452 showed that reads
+// queued behind many requests may take longer than request_timeout if the server died.
+TEST(Blocks, RareSeedsViolateNoRule) {
   const Directed& one = *find_directed("BD24");
   for (const std::uint64_t seed : {3770, 26452}) EXPECT_EQ(play_directed(one, seed).failure.text, "") << seed;
 }
 
-TEST(Blocks, ASeedGivesOneRun) {
+TEST(Blocks, SameSeedGivesSameRun) {
   const Directed& one = *find_directed("BD02");
   EXPECT_EQ(play_directed(one, 7).hash, play_directed(one, 7).hash);
   EXPECT_NE(play_directed(one, 7).hash, play_directed(one, 8).hash);
 }
 
-// A disk whose content changes without a write, and one that loses durable data.
+// forgotten(): the content of the disk changes without a write. not_durable(): the disk loses durable data.
 void forgotten(BlockWorld& w) {
   const auto device = static_cast<DeviceHandle>(w.map("a"));
   const auto write = w.submit(device, Opcode::write, 0, 4, true);
@@ -89,7 +89,7 @@ void lost_nothing(BlockWorld& w) {
   w.submit(device, Opcode::flush, 0, 0);
 }
 
-TEST(Blocks, RulesAreBrokenByWhatBreaksThem) {
+TEST(Blocks, FaultyDisksViolateTheirRules) {
   const auto failure = [](void (*play)(BlockWorld&)) {
     return play_blocks(BlockScenario{"X", "", {}, play}, 1).failure.text;
   };

@@ -198,7 +198,7 @@ class Reader {
   }
 
  private:
-  // Returns the scenario after the first `count` settings.
+  // Returns the scenario with only the first `count` settings applied.
   Scenario tried(std::size_t count) const {
     ZeroChoice calm;
     const bool has_disks = scenario_ != nullptr && !scenario_->disks.empty();
@@ -281,19 +281,19 @@ class Reader {
   Setups& setups_;
   std::deque<ScenarioText> scenarios_;
   ScenarioText* scenario_ = nullptr;         // nullptr in a setup
-  std::optional<DeviceScriptReader> disks_;  // for a scenario of block devices
+  std::optional<DeviceScriptReader> disks_;  // reader for a scenario of block devices
   Settings* settings_ = nullptr;             // settings of the current setup or scenario; nullptr: none yet
   std::string name_;
-  std::size_t at_ = 0, began_ = 0;          // current or wrong line; first line of `name_`
+  std::size_t at_ = 0, began_ = 0;          // current line or that of the error; line where `name_` begins
   std::vector<std::size_t> step_lines_;     // lines of the steps of the current script
-  std::vector<std::size_t> setting_lines_;  // lines of the last settings, without those of setups
+  std::vector<std::size_t> setting_lines_;  // lines of the current settings, without those of setups
 };
 
 Scenario device_world_of(const ScenarioText& scenario) {
   Scenario s = block_world_of({});
   for (const auto& [name, value] : scenario.settings) {
     const std::string why = set_option(s, name, value);
-    RTRS_ASSERT(why.empty());  // parse_scenarios() has tried each
+    RTRS_ASSERT(why.empty());  // parse_scenarios() has checked all settings
   }
   s.fenced = s.can_fence();
   s.script.insert(s.script.end(), scenario.script.begin(), scenario.script.end());
@@ -348,7 +348,7 @@ Scenario world_of(const ScenarioText& scenario, ChoiceSource& choice) {
   Scenario s = base_scenario(choice);
   for (const auto& [name, value] : scenario.settings) {
     const std::string why = set_option(s, name, value);
-    RTRS_ASSERT(why.empty());  // parse_scenarios() has tried each
+    RTRS_ASSERT(why.empty());  // parse_scenarios() has checked all settings
   }
   set_script(s, scenario.script);
   return s;

@@ -1,4 +1,4 @@
-// Scenarios as text: valid and invalid texts, and error messages.
+// Parses valid and invalid scenario texts, and checks the error messages.
 #include "sim/scenarios/scenario_text.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::string refusal(std::string_view text) {
   return parse_scenarios(text, setups, why) ? "accepted" : why;
 }
 
-TEST(ScenarioText, SetupsApplyInTheirOrderAndBeforeWhatTheScenarioSets) {
+TEST(ScenarioText, SetupsApplyInOrderAndBeforeTheSettingsOfTheScenario) {
   const auto all = read(
       "setup busy\n set workload.requests=200 workload.gap=50us\n"
       "setup three: busy\n\tset paths=3\n\n# a comment\n"
@@ -43,7 +43,7 @@ TEST(ScenarioText, SetupsApplyInTheirOrderAndBeforeWhatTheScenarioSets) {
   EXPECT_EQ(world_of(all[1], calm).paths, 2u);
 }
 
-TEST(ScenarioText, ExtensionsAreNamedOrTheNumberOfTheirByte) {
+TEST(ScenarioText, ExtensionsAreNamesOrTheNumberOfTheByte) {
   const auto client_offers = [](const std::string& text) {
     ZeroChoice calm;
     return world_of(read("scenario X\n set client.extensions=" + text)[0], calm).client.extensions;
@@ -67,7 +67,7 @@ TEST(ScenarioText, ExtensionsAreNamedOrTheNumberOfTheirByte) {
               std::string("line 2: '") + wrong + "' is not a value of client.extensions");
 }
 
-TEST(ScenarioText, WhatIsWrongIsSaidWithItsLine) {
+TEST(ScenarioText, ErrorsNameTheLine) {
   EXPECT_EQ(refusal("cut path=1"), "line 1: a scenario begins with 'scenario ID'");
   EXPECT_EQ(refusal("scenario"), "line 1: missing name (no spaces allowed)");
   EXPECT_EQ(refusal("scenario A B"), "line 1: missing name (no spaces allowed)");
@@ -117,7 +117,7 @@ TEST(ScenarioText, TimesHaveUnitsOrAreNever) {
   EXPECT_EQ(s.client.close_timeout, seconds(2));
 }
 
-TEST(ScenarioText, LinesOfBlockDevicesThatAreWrongAreSaidWithTheirLine) {
+TEST(ScenarioText, ErrorsInBlockDeviceStepsNameTheLine) {
   const auto why = [](const std::string& line) { return refusal("scenario A\ndisks a b=128\n" + line); };
   EXPECT_EQ(refusal("scenario A\ndisks"), "line 2: 'disks' needs the names of disks");
   EXPECT_EQ(refusal("scenario A\ndisks a=0"),
@@ -165,7 +165,7 @@ TEST(ScenarioText, LinesOfBlockDevicesThatAreWrongAreSaidWithTheirLine) {
   EXPECT_EQ(why("either\nover\nor\nrepeat number=0..3\nopen b\nend\nend\nflush b"), "accepted");
 }
 
-TEST(ScenarioText, AScenarioOfBlockDevicesFailsWhereItsLineIsNotKept) {
+TEST(ScenarioText, BlockDeviceScenarioFailsAtAnUnmetLine) {
   const auto play = [](const std::string& lines) {
     const auto all = read("scenario A\n set workload.disk_time=2ms\n disks a\n" + lines);
     ZeroChoice calm;
@@ -186,7 +186,7 @@ TEST(ScenarioText, AScenarioOfBlockDevicesFailsWhereItsLineIsNotKept) {
   EXPECT_EQ(play("open a\nrepeat number=3\nwrite a is=ok\nend\nacted a number=3"), "");
 }
 
-TEST(ScenarioText, AFailureOfBlockDevicesSaysTheLineAndWhatWasThere) {
+TEST(ScenarioText, BlockDeviceFailureNamesTheLineAndTheActualState) {
   const auto play = [](const std::string& lines) {
     const auto all = read("scenario A\ndisks a\nopen a\n" + lines);
     ZeroChoice calm;
@@ -212,7 +212,7 @@ TEST(ScenarioText, AFailureOfBlockDevicesSaysTheLineAndWhatWasThere) {
             "it is open");
 }
 
-TEST(ScenarioText, EveryOptionOfTheReferenceCanBeSetToTheValueThatItShows) {
+TEST(ScenarioText, EveryOptionAcceptsTheDefaultInTheReference) {
   const std::string all = scenario_reference();
   std::size_t options = 0;
   for (std::size_t at = all.find("\n  ") + 3; at < all.find("\nsteps (");) {
@@ -228,7 +228,7 @@ TEST(ScenarioText, EveryOptionOfTheReferenceCanBeSetToTheValueThatItShows) {
     EXPECT_NE(all.find(line), std::string::npos) << line;
 }
 
-TEST(ScenarioText, TheIdsOfTheProgramAreTaken) {
+TEST(ScenarioText, BuiltInIdsCannotBeReused) {
   std::vector<std::string> ids;
   EXPECT_EQ(add_scenarios("scenario L01a\n", ids), "line 1: duplicate scenario 'L01a'");
   EXPECT_EQ(add_scenarios("scenario MyOwn: busy\n title mine\n completed number=10\n", ids), "");

@@ -1,4 +1,4 @@
-// Steps of the play, and the checks at the end.
+// The steps of a StreamPlay, and the checks at its end.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -26,7 +26,7 @@ void StreamPlay::step() {
   } else {
     network_fault();
   }
-  // Often no time passes, so that the effects of several steps meet in flight.
+  // Often no time passes between two steps, so that the effects of several steps are in flight together.
   static constexpr std::array<Nanos, 5> kTimes{0, 0, microseconds(20), milliseconds(1), milliseconds(60)};
   pass(kTimes[draw(kTimes.size())]);
 }
@@ -56,7 +56,7 @@ void StreamPlay::receives(Link& link, std::uint32_t node, unsigned count) {
   side(node).fabric->post_receive(link.key, count, kMessageBytes);
 }
 
-// Writes with the key that the client knows, which may be revoked.
+// Writes with the key that the client knows. The server may have revoked it.
 void StreamPlay::write(Link& link) {
   if (!link.ends[kClient].up || link.rkey == 0) return;
   static constexpr std::array<std::uint32_t, 6> kMost{40, 200, 1000, 9000, 16'384, kTargetBytes};
@@ -156,7 +156,7 @@ void StreamPlay::check_arrived() {
   }
   for (Link& link : links_) {
     for (const std::uint32_t node : {kServer, kClient}) {
-      // The arrival of a plain write is not reported, so that a message follows.
+      // Plain writes are not reported on arrival; a message sent after them shows that they have arrived.
       if (link.ends[node].up) message(link, node);
     }
   }

@@ -26,8 +26,9 @@ bool ClientHost::poll(std::uint32_t index) {
   ClientNode& client = *clients_[index];
   const bool had_events = cluster_.has_events(client);
   const Nanos deadline = client.driver->next_deadline();
-  // A missing timer can be detected only before the poll, because the poll fails overdue requests. A node
-  // whose pause ends now is excused.
+  // Checks for overdue requests before the poll: the poll itself fails them, even if the client never set a
+  // timer for them. Skipped if a pause of the node ends at this instant, because requests may be overdue
+  // then.
   constexpr Nanos kRounding = milliseconds(1);  // by the clock of the node
   if (client.paused_until != now()) {
     watch_.check_waits(client, index, kRounding);

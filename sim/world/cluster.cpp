@@ -38,8 +38,9 @@ Cluster::Cluster(const WorldOptions& wanted, ChoiceSource& source)
   }
   if (scenario.other_server) other_server = std::make_unique<OtherServer>(network, choice, scenario.server);
   server.clock = scenario.server_clock;
-  // Without a fence, the chunk of a write that was given up may receive the header of a READ while storage
-  // still reads it, because a session that opens its device again sends READs at once.
+  // Without a fence, the client reuses the chunk of a write that it gave up, and storage may still read that
+  // chunk. Reopening a device sends READs at once, so that the header of a READ may be written to storage as
+  // data.
   if (scenario.workload.block_device && !scenario.fenced) {
     judge.excuse(Oracle::data_integrity);
     judge.excuse(Oracle::history);

@@ -1,5 +1,5 @@
-// The nodes of a run, the network and the disks between them, and the shared state of the run. Makes no
-// decisions; the parts of World do.
+// The nodes of a run, the network and the disks between them, and the shared state of the run. The parts of
+// World make the decisions.
 #pragma once
 #include <memory>
 #include <string>
@@ -35,7 +35,7 @@ class Cluster {
   std::string unfinished();
 
   // --- traces and laws ---
-  // Gives the node a recorder, which it keeps when it restarts.
+  // Creates the recorder of the node unless it has one; a restarted node keeps its recorder.
   void record(Node&, const char* role, const std::string& file);
   void save_traces() noexcept;
   void complete_traces();
@@ -44,9 +44,9 @@ class Cluster {
   // --- nodes ---
   std::unique_ptr<Fabric> open_fabric(NodeId);
   bool has_events(const Node&) const noexcept;
-  // `deadline`: by the clock of the node.
+  // True if the node has to be polled at this deadline, given by the clock of the node.
   bool due(const Node&, Nanos deadline) const;
-  ClientNode* client_of(const Step&);  // nullptr if it is down
+  ClientNode* client_of(const Step&);  // nullptr if the client is down
   std::uint32_t client_named(std::string_view name) const;
   // True if all permits of the client belong to requests that it gave up without proof.
   bool out_of_permits(const ClientNode&) const;
@@ -64,7 +64,7 @@ class Cluster {
   // Size of the smallest request in sectors: one sector, or one block.
   std::uint32_t unit() const noexcept { return scenario.workload.block_device ? kSectorsPerBlock : 1; }
   std::size_t max_io_bytes() const noexcept { return std::size_t{kMaxUnits} * unit() * kSectorBytes; }
-  std::size_t in_storage() const noexcept;  // number of operations
+  std::size_t in_storage() const noexcept;  // number of storage operations in flight
   void check_closed_disks();
 
   // --- links (cluster_links.cpp) ---
@@ -78,7 +78,7 @@ class Cluster {
   void kill_addresses(bool at_the_end);
   // True if the link of this path of the client is permanently dead now.
   bool is_dead(const ClientNode&, unsigned path) const;
-  // True if the link of the port is neither permanently dead nor its path removed.
+  // True if the link of the port is not permanently dead and the path on it was not removed.
   bool lives(const ClientNode&, std::uint32_t port) const;
   std::uint32_t live_paths(const ClientNode&) const;
   // True if the path leads to the wrong server.

@@ -8,13 +8,13 @@ namespace rtrs::sim {
 
 namespace {
 
-// The port of the server behind address `number` of a path.
+// Returns the server port behind address `number` of a path's host name.
 std::uint32_t port_of(std::uint32_t path, std::uint32_t number) {
   return number == 0 ? path : kMaxPaths * number + path;
 }
 
-// Number 0 is the address of the path's link, number 1 the address at which the path reconnects after number
-// 0 has died; dead addresses begin at number 2.
+// A host name, as a list of addresses. Address 0 is the address of the path's link. If `dies` is set, address
+// 0 dies during the run and the path reconnects at address 1. Addresses from 2 on are dead.
 std::string destination(const Names& names, std::uint32_t path) {
   std::string text;
   const auto add = [&](std::uint32_t number) {

@@ -45,7 +45,7 @@ bool DiskLoad::io(const Call& call) {
 
 bool DiskLoad::submit(const Call& call, DeviceHandle device, Opcode opcode, std::uint64_t sector,
                       std::uint32_t sectors, bool fua, bool nounmap) {
-  // Waiting for another IO of these sectors could take until the faults end.
+  // Does not wait for another IO of these sectors, because that IO may last until the faults end.
   if (book_.overlaps(book_.at(device).disk, sector, sectors)) return false;
   const BlockRequest request =
       book_.open(device, opcode, sector, sectors, fua, nounmap, call.now, call.clock);
@@ -109,7 +109,7 @@ bool DiskLoad::map(const Call& call, const std::string& name) {
 
 bool DiskLoad::map(const Call& call, const std::string& name, AccessMode mode) {
   const rnbd::MapOutcome outcome = client_.map(call.fabric, call.clock, name, mode);
-  // A device can be mapped again while it is being unmapped.
+  // map() must succeed even for a device that is still being unmapped.
   book_.map_began(outcome, name, mode);
   if (outcome.error == 0) devices_[name] = outcome.device;
   return outcome.error == 0;

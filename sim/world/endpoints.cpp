@@ -80,7 +80,7 @@ class DiskClient final : public ClientEnd {
     request.data = wanted.data.data();
     request.region = wanted.region;
     request.region_offset = wanted.region_offset;
-    // The storage of the server gets this value, so that the world knows which request a message belongs to.
+    // The server passes `prio` on to storage, where it tells the world which request a message belongs to.
     request.prio = static_cast<std::uint16_t>(wanted.io);
     request.user_data = wanted.io;
     largest_ = std::max(largest_, request.length);
@@ -94,7 +94,8 @@ class DiskClient final : public ClientEnd {
       const BlockCompletion& result = results[at];
       const bool of_peer = result.result == Errc::peer_error;
       done[at] = IoCompletion{result.user_data, result.result, of_peer ? result.error : std::uint16_t{0}};
-      // The disk has no volatile cache, all requests are valid, and the device is never unmapped.
+      // These errors must not occur, because the disk has no volatile cache, all requests are valid, and the
+      // device is never unmapped.
       if (result.result == Errc::invalid || result.result == Errc::not_open ||
           result.result == Errc::cache_lost)
         broken_ = "a valid request of a disk without losses succeeds or fails with an error of the session";
@@ -110,7 +111,7 @@ class DiskClient final : public ClientEnd {
     while (client_.take_event(event)) {
       if (const auto* path = std::get_if<PathEvent>(&event)) {
         news = *path;
-        // Recorded now, because later the session may have no path.
+        // Stored here, because the session may have no path later.
         if (path->kind == PathEvent::Kind::link_up) extended_ = client_.session().peer_extends();
         return true;
       }
@@ -129,7 +130,7 @@ class DiskClient final : public ClientEnd {
   }
   bool closed() const noexcept override { return client_.closed(); }
   std::uint64_t most_reads(std::uint32_t reads) const noexcept override {
-    // No request is sent before the session knows its limits.
+    // max_io_size() is 0 until the session knows its limits; until then no request is sent.
     const std::uint64_t message = std::max<std::uint64_t>(client_.session().max_io_size(), 1);
     return client_.messages_in_flight() + reads * ((largest_ + message - 1) / message);
   }
@@ -139,8 +140,9 @@ class DiskClient final : public ClientEnd {
   }
 
  private:
-  // True if the result means that a request of one message failed while it waited. With the option
-  // request_timeout, this error also means that the server did not respond.
+  // True if the result means that a request failed while it waited to be sent. With the option
+  // request_timeout, Errc::request_timeout can also mean that the server did not respond. Requests of more
+  // than one message are excluded.
   bool is_wait_timeout(Errc result) const noexcept {
     const bool waited = result == Errc::no_path || result == Errc::no_permit ||
                         (result == Errc::request_timeout && !has_request_timeout_);
@@ -236,7 +238,7 @@ class DiskServer final : public ServerEnd {
   }
 
  private:
-  static constexpr unsigned kGenerationsOfOneLife = 1000;  // each session uses one
+  static constexpr unsigned kGenerationsOfOneLife = 1000;  // maximum number of sessions per server process
 
   void expect(bool holds, const char* rule) noexcept {
     if (!holds && broken_ == nullptr) broken_ = rule;

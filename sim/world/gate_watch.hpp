@@ -1,4 +1,4 @@
-// O26: a server that requires keys refuses every client without a key, with EACCES. Placed between the
+// O26: a server that requires keys refuses every client without a key, with EACCES. GateWatch is between the
 // network and the server's KeyedFabric, so that it sees the wire traffic. It also records a client's connect
 // request, so that the attacker can replay it under the address of that client.
 #pragma once
@@ -18,7 +18,7 @@ namespace rtrs::sim {
 
 class GateWatch final : public ForwardingFabric {
  public:
-  // `clock`: clock of the process that calls.
+  // `clock`: clock of the calling process.
   GateWatch(Fabric& inner, Judge& judge, const ClockRate& clock)
       : ForwardingFabric(inner), judge_(judge), clock_(clock) {}
 
@@ -72,7 +72,7 @@ class GateWatch final : public ForwardingFabric {
   ClockRate clock_;
   Nanos now_ = 0;
   std::uint32_t stranger_ = 0;
-  std::vector<std::uint32_t> strangers_;  // unanswered requests of the stranger
+  std::vector<std::uint32_t> strangers_;  // unanswered requests of the attacker
   std::vector<std::byte> heard_;
   std::uint32_t host_ = 0;  // sender of `heard_`
   PeerIdentity identity_{};

@@ -9,8 +9,8 @@ namespace rtrs::sim {
 
 namespace {
 
-// True if the request failed because its device was being unmapped: such a device is not reopened at a server
-// that lost the session. Whether the request took effect before is unknown.
+// True if the request failed because its device was being unmapped when the server lost the session: such a
+// device is not reopened. Whether the request took effect before is unknown.
 bool is_not_open_error(const IoCompletion& done) {
   return done.result == Errc::peer_error && done.peer_errno == wire::linux_errno::kEnotconn;
 }
@@ -35,7 +35,7 @@ void Load::submit_due(std::uint32_t index) {
   const bool burst = client.probing || choice_.fires(scenario_.workload.burst_rate, Label::workload_gap);
   do {
     if (!submit_one(client, index)) {
-      client.next_submit = kNever;  // until something completes
+      client.next_submit = kNever;  // finished() sets it again
       return;
     }
   } while (burst && client.left > 0);
@@ -226,7 +226,7 @@ void Load::act_on_disks(ClientNode& client) {
   disk_result(client);
 }
 
-// Executes steps in order: a step that waits for another IO of its sectors delays all later steps.
+// Executes the steps in order. A step that waits for another IO of its sectors delays all later steps.
 void Load::disk_steps_due(ClientNode& client) {
   if (client.disk_steps.empty() || client.paused_until > now()) return;
   const DiskLoad::Call call{*client.fabric, now(), now(client)};

@@ -40,7 +40,7 @@ struct Node {
   std::unique_ptr<CorruptingFabric> lies;  // nullptr for an honest node
   std::unique_ptr<NamedFabric> names;      // nullptr if the run has no host names
   std::unique_ptr<PreflushFabric> preflushes;
-  std::unique_ptr<GateWatch> gate;            // for a server that requires keys; otherwise nullptr
+  std::unique_ptr<GateWatch> gate;            // set for a server that requires keys
   std::unique_ptr<keyed::KeyedFabric> keyed;  // nullptr if the run has no keys
   std::unique_ptr<WatchedFabric> fabric;
   std::unique_ptr<Recorder> recorder;
@@ -74,7 +74,7 @@ inline constexpr std::uint32_t kMaxUnits = kLongestRequest;  // maximum size of 
 struct AppBuffer {
   std::uint32_t io = 0;  // the last request that used the buffer; 0: none yet
   bool busy = false;
-  std::uint64_t left = 0;  // digest of the bytes when its last request completed
+  std::uint64_t left = 0;  // digest of the buffer when its last request completed
   std::span<std::byte> bytes;
 };
 
@@ -89,15 +89,15 @@ struct WantedRequest {
 
 struct ClientNode : Node {
   std::unique_ptr<ClientEnd> driver;
-  std::unique_ptr<DiskBook> disks;  // for an application on block devices; otherwise nullptr
+  std::unique_ptr<DiskBook> disks;  // set for an application on block devices
   ClientOracles oracles;
   std::unique_ptr<ClientPromises> promises;
-  Nanos last_connected = 0;  // when any of its paths last connected
+  Nanos last_connected = 0;  // time at which a path last connected
   PathlessWait without_path;
-  Nanos without_permits_since = kNever;  // since when all permits are given up; kNever: not
+  Nanos without_permits_since = kNever;  // start of the time without free permits; kNever: there are some
   std::vector<AppBuffer> buffers;
   std::vector<std::unique_ptr<std::vector<std::byte>>>
-      memory;  // memory of every start, because late writes may land there
+      memory;  // memory of all processes so far, because late writes may land there
   RegionId region = kNoRegion;
   std::uint32_t left = 0;  // requests still to submit
   std::uint32_t under_way = 0;
@@ -112,7 +112,7 @@ struct ClientNode : Node {
   std::uint32_t reads_in_flight = 0;
   bool probing = false;
   bool link_lost_once = false;
-  bool leaving = false;  // a script closed it
+  bool leaving = false;  // a script closed the client
   bool split_over_servers = false;
 
   bool is_missing(const PathAddress& address) const {
@@ -124,13 +124,13 @@ using Clients = std::vector<std::unique_ptr<ClientNode>>;
 
 struct ServerNode : Node {
   std::unique_ptr<ServerEnd> driver;
-  std::vector<StorageModel::Op> answers;  // completions of storage while the process was paused
-  std::vector<std::uint32_t> session_of;  // client by session index
+  std::vector<StorageModel::Op> answers;  // storage completions received during a pause
+  std::vector<std::uint32_t> session_of;  // client of each session, by session index
   std::vector<bool> session_up;
-  std::vector<unsigned> came_up;            // by session index, number of paths that connected
-  std::vector<PathState> path_state;        // by the path of its ConKeys
+  std::vector<unsigned> came_up;            // by session index: number of paths that connected
+  std::vector<PathState> path_state;        // by ConKey::place()
   std::vector<std::uint64_t> loss_reasons;  // by link, one bit per Reason
-  bool retired = false;                     // a script closed it
+  bool retired = false;                     // a script closed the server
 };
 
 }  // namespace rtrs::sim

@@ -19,7 +19,7 @@ class Operator : private Part {
   void stop_closing() noexcept { next_closing_ = kNever; }
   Nanos next_time() const noexcept { return std::min({next_operation_, next_closing_, next_recovery_}); }
   void due();
-  // Closes a random process if its time has come. Restarts processes that have closed, unless a script or the
+  // Closes a random process at the drawn times. Restarts processes that have closed, unless a script or the
   // end of the run closed them.
   void closings_due();
 

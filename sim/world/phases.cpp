@@ -6,13 +6,14 @@
 
 namespace rtrs::sim {
 
-// Before any fault, dead links delay the first connected path by at most the head starts of the paths before
-// it.
+// Before any fault, dead links delay the first connected path of a client by at most one lead_head_start for
+// each path that may try before it.
 bool Phases::connects_in_time() {
   const LivenessBound bound = liveness_bound(scenario_);
   if (scenario_.directed || scenario_.client.lead_head_start == kNever) return true;
   const Nanos until = now() + bound.lead + 2 * scenario_.interval + 4 * scenario_.network.channel_spread;
-  // The path may be down again if slow storage exceeds the bound of a request.
+  // It is enough that a path was connected once: slow storage may exceed the time limit of a request, so that
+  // the path is down again.
   const auto came_up = [this] {
     return std::all_of(clients_.begin(), clients_.end(),
                        [](const auto& client) { return client->last_connected != 0; });
@@ -24,7 +25,7 @@ bool Phases::connects_in_time() {
   return false;
 }
 
-// An operator disconnects a path over a dead link, because it would keep trying to connect.
+// An operator disconnects a path over a dead link; otherwise it would try to connect forever.
 void Phases::disconnect_dead() {
   for (const auto& client : clients_)
     for (unsigned path = 0; path < client->driver->session().paths().size(); ++path)
@@ -34,8 +35,8 @@ void Phases::disconnect_dead() {
       }
 }
 
-// Adds the paths that an operator removed as soon as possible. While the server is paused, a client may still
-// count a path as connected that it is about to lose.
+// Adds removed paths again. A paused server counts as not connected, because a client may not have noticed
+// yet that it loses its path.
 bool Phases::all_connected() {
   if (!server_.up) return false;
   bool all = server_.paused_until <= now();
@@ -52,7 +53,7 @@ bool Phases::all_connected() {
     const auto paths = client->driver->session().paths();
     for (unsigned path = 0; path < paths.size(); ++path) {
       if (cluster_.leads_to_other_server(*client, path)) {
-        // The operator finds the mistake when the path connects, or at the end of the faults.
+        // The operator notices the wrong server when the path connects, or when the faults end.
         const PathState state = paths[path].state;
         if (state == PathState::absent || (!cluster_.healed && state != PathState::connected)) continue;
         client->promises->asked_to_end(path, now(*client));
@@ -61,7 +62,7 @@ bool Phases::all_connected() {
         continue;
       }
       if (paths[path].state == PathState::connected) {
-        if (cluster_.is_dead(*client, path)) all = false;  // the loss will be detected
+        if (cluster_.is_dead(*client, path)) all = false;  // this path will be lost soon
         ++connected;
       }
       if (paths[path].state == PathState::closed)
@@ -87,8 +88,9 @@ void Phases::heal() {
   for (const auto& client : clients_) client->left = std::min(client->left, scenario_.workload.window);
 }
 
-// A script may ask for more requests than its applications have buffers. The total time then has no known
-// bound, but the next request has to begin within the time of one request.
+// Waits until every request of the script has a buffer. A script may have more requests than buffers, so that
+// no time limit for all of them is known. Instead, at least one waiting request must start within the time
+// limit of one request.
 bool Phases::drain_backlog(Nanos each) {
   for (std::size_t left = load_.backlog(); left != 0; left = load_.backlog()) {
     const Nanos since = now();
@@ -100,13 +102,13 @@ bool Phases::drain_backlog(Nanos each) {
   return true;
 }
 
-// True if the client gets permits back only when an operator removes this path, because the path is dead and
-// the server cannot be asked.
+// True if the client gets its permits back only when an operator removes this path: the path is dead, and
+// without the fence extension the client cannot ask the server over another path.
 bool Phases::blocks_permits(const ClientNode& client, unsigned path) const {
   if (scenario_.can_fence() || !cluster_.is_dead(client, path) || !cluster_.out_of_permits(client))
     return false;
   const PathState state = client.driver->session().paths()[path].state;
-  // A draining path ends its connections first, also if it is removed.
+  // A draining path ends its connections first, whether it is removed or not, so removing it does not help.
   return state != PathState::absent && state != PathState::closing && state != PathState::draining;
 }
 
@@ -158,7 +160,8 @@ void Phases::liveness() {
                             " after the last fault");
   if (disks_ != nullptr && !timeline_.run_while(now() + bound.requests(), [this] { return devices_open(); }))
     return cluster_.stalled("not every mapped device is open");
-  // Requests may have delayed the event of a lost path; from now on all paths must stay connected.
+  // Slow requests may have delayed the report that a path was lost. From now on all paths must stay
+  // connected.
   if (!timeline_.run_while(now() + bound.paths(), [this] { return all_connected(); }))
     cluster_.stalled("a path was lost without any fault");
 }
@@ -173,7 +176,7 @@ void Phases::probe() {
     client->next_submit = now();
   }
   const LivenessBound bound = liveness_bound(scenario_);
-  const Nanos gaps = 2 * kMost * scenario_.workload.gap;  // before each request
+  const Nanos gaps = 2 * kMost * scenario_.workload.gap;  // upper bound of all waits between submissions
   if (!timeline_.run_while(now() + 2 * bound.request + gaps, [this] { return load_.nothing_in_flight(); }))
     cluster_.stalled("requests do not complete although every path is connected");
 }
@@ -197,10 +200,11 @@ void Phases::check_books() {
     return Holdings{connections(client), own ? 3 : 2, remote_keys};
   };
   const auto balanced = [&] {
-    // Half-open sessions of crashed clients can hold exactly what a path that is being replaced lacks.
+    // The number of sessions is compared too, because the holdings alone can match by chance: half-open
+    // sessions of crashed clients may hold as many connections as a path that is being replaced lacks.
     bool all = server_.fabric->holdings() == server && cluster_.in_storage() == 0 &&
                server_.driver->transport().session_count() == scenario_.clients;
-    // A block client may still be reopening its device.
+    // A block client may still have requests in flight to reopen its device.
     for (const auto& client : clients_)
       all =
           all && client->driver->session().inflight() == 0 && client->fabric->holdings() == expected(*client);
@@ -254,7 +258,7 @@ bool Phases::finish_closings() {
   return !judge_.failed();
 }
 
-// Returns false if a step never came or a rule was broken.
+// Returns false if a wait of the script timed out or an oracle fired.
 bool Phases::follow_script() {
   if (!timeline_.run_while(now() + scenario_.safety, [this] { return script_.is_done(); })) {
     if (judge_.failed()) return false;

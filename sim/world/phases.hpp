@@ -1,5 +1,5 @@
 // The phases of a run, and the condition that ends each: connect; load under faults; end of faults and
-// recovery within its bounds; probe; check of the books; close.
+// recovery within its time limits; new requests; check that nothing is left over; close.
 #pragma once
 #include "sim/world/books.hpp"
 #include "sim/world/cluster.hpp"
@@ -25,14 +25,14 @@ class Phases : private Part {
         timeline_(timeline) {}
 
   void play();
-  // The run failed because a step of its script never came.
+  // True if the run failed because a wait of its script timed out.
   bool script_stuck() const noexcept { return script_stuck_; }
 
  private:
   bool connects_in_time();
   bool follow_script();
-  // Waits for the processes that were closed at random. Faults continue meanwhile, so that no dead link
-  // delays a close.
+  // Waits for the processes that were closed at random. The faults have not ended yet, so links that die at
+  // their end cannot delay a close.
   bool finish_closings();
   void heal();
   void liveness();

@@ -18,14 +18,15 @@ class Processes : private Part {
   void restart_now(NodeId);
   // Starts the nodes that the script left down, and plugs all ports in.
   void restart_all();
-  // Restores the usual limits of the server and restarts the nodes that use other limits.
+  // Restores the default limits of the server, and restarts the nodes that use other limits.
   void settle_limits();
   void begin_close(ClientNode&), begin_shutdown();
-  // Frees what the application of a closed client holds; nothing may be left.
+  // Releases the memory region of a closed client's application, then checks that the client holds nothing
+  // more.
   void let_go(ClientNode&);
   // Restarts a client that has closed.
   void rejoin(ClientNode&);
-  // Sets how the server ends at its next crash; otherwise drawn.
+  // Sets how the server dies at its next crash; by default this is drawn.
   void set_next_death(Death death) { next_death_ = death; }
   // Ends all processes of a run over in-memory adapters, so that leaked objects are detected.
   void end_all();

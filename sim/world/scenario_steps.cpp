@@ -101,7 +101,7 @@ std::string out_of_range(const Step& step, const Scenario& world) {
   return {};
 }
 
-// Checks that the step fits the kind of storage: disks, or the session and its storage.
+// Checks that the step fits the kind of storage: disks, or the single storage of a session.
 std::string other_kind(const Step& step, const Scenario& world) {
   if (world.play.adds_disks && step.verb != Step::Verb::rate)
     return " is not allowed in a scenario of block devices";

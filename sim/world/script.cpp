@@ -30,7 +30,7 @@ struct RateInfo {
   std::string_view name;
   std::uint32_t Rates::*member;
 };
-// Append only, because stored scripts contain the numbers.
+// Append only: stored scripts contain the numbers of the rates.
 constexpr auto kRates = std::to_array<RateInfo>({
     {"request_lost", &Rates::request_lost},
     {"request_late", &Rates::request_late},

@@ -101,8 +101,8 @@ void ServerHost::raw_request(const ServerEvent& event) {
   }
   op.io = static_cast<std::uint32_t>(numbers[1]);
   op.lba = numbers[0];
-  // A falsified write has content that does not match its header. It is refused, so that other clients do not
-  // read it.
+  // If the data of a write does not match its header, a fabric falsified it. The server rejects such a write,
+  // so that other clients do not read its data.
   if (lies && scenario_.liar != 0 && event.direction == Direction::write &&
       !is_written_by(event.data, op.lba, op.io))
     return refuse(op, 5);
@@ -132,7 +132,7 @@ void ServerHost::block_request(const block::StartStorage& action) {
   begin_storage(op);
 }
 
-// True if a message of this session can be the request `io` or a part of it.
+// True if this message can be the request `io`, or a part of it.
 bool ServerHost::belongs_to(const block::StartStorage& action, std::uint32_t io) const {
   if (!books_.book.knows(io) || books_.book[io].client != server_.session_of[action.session]) return false;
   const BookedIo& booked = books_.book[io];
@@ -142,9 +142,10 @@ bool ServerHost::belongs_to(const block::StartStorage& action, std::uint32_t io)
   return inside && count != 0 && writes == (booked.direction == Direction::write);
 }
 
-// Number of the request that `prio` names; 0 if there is none. A server that does not know the RNBD version
-// of the client yet, because SESS_INFO takes longer than OPEN, ignores `prio`. In this case the data of a
-// write identifies its request, and a read is matched with any fitting request in flight.
+// Number of the request that the message belongs to; 0 if it belongs to none. `prio` names the request, but
+// the server drops `prio` until it knows the RNBD version of the client, and SESS_INFO may take longer than
+// OPEN. In this case the data of a write identifies the request; a READ is matched with any fitting request
+// in flight.
 std::uint32_t ServerHost::request_of(const block::StartStorage& action) const {
   // `prio` holds the low 16 bits of the request number.
   const auto newest = static_cast<std::uint32_t>(books_.book.count());
@@ -223,12 +224,13 @@ void ServerHost::effect(const StorageModel::Op& op) {
   cluster_.hash = fold(cluster_.hash, op.io ^ now());
 }
 
-// Called if the chunk already belongs to a later request. Sectors that such a write touches are not judged.
+// A write whose chunk already belongs to a later request stores unknown data. Its sectors are no longer
+// checked.
 void ServerHost::spoil(const StorageModel::Op& op) {
   for (std::size_t at = 0; at < op.data.size() / kSectorBytes; ++at) books_.spoiled[op.lba + at] = true;
 }
 
-// The response may complete any matching request.
+// A request without `prio` may be any matching request, so that its response counts for each of them.
 void ServerHost::served_unidentified(const StorageModel::Op& op) {
   for (const std::uint32_t io : books_.open_ios) {
     const BookedIo& booked = books_.book[io];

@@ -17,10 +17,10 @@ namespace rtrs::sim {
 
 struct StorageOptions {
   std::uint32_t sectors = 32;
-  Nanos latency = microseconds(50);  // maximum
+  Nanos latency = microseconds(50);  // maximum time of a request
   std::uint32_t slow_rate = 0;       // per million: takes up to `slow_latency`
   Nanos slow_latency = 0;
-  std::uint32_t error_rate = 0;  // per million
+  std::uint32_t error_rate = 0;  // per million: the request fails
 
   Nanos longest() const noexcept { return latency + slow_latency; }
 };
@@ -31,7 +31,7 @@ class StorageModel {
     RequestId id{};           // id of a raw request
     block::OpId operation{};  // id of an operation of a block server
     std::uint32_t io = 0;
-    bool unidentified = false;  // the request is not identified; `io` is one of the candidates
+    bool unidentified = false;  // `io` is only one of the requests that it can be
     Direction direction = Direction::read;
     std::uint64_t lba = 0;
     std::span<std::byte> data{};
@@ -43,7 +43,7 @@ class StorageModel {
     Op op;
   };
 
-  // Overrides the random values of the next requests: times from start to effect and to end, and errno.
+  // Overrides the draws for the next requests: time from start to effect, time from start to end, and errno.
   struct Planned {
     Nanos effect = 0;
     Nanos end = 0;

@@ -21,11 +21,11 @@ TEST(Story, CutLinkOfOneClientDoesNotDisturbTheOther) {
   EXPECT_FALSE(result.failed) << result.failure.text;
 }
 
-TEST(Story, RuleThatDoesNotHoldFailsTheRun) {
+TEST(Story, ViolatedExpectationFailsTheRun) {
   EXPECT_TRUE(play_story({}, "break_path\nlost\nunharmed").failed);
 }
 
-TEST(Story, LineThatIsNoStepFailsTheRun) {
+TEST(Story, InvalidStepFailsTheRun) {
   const WorldResult result = play_story({}, "unplugged");
   EXPECT_TRUE(result.failed);
   EXPECT_FALSE(result.failure.text.empty());

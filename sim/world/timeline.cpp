@@ -11,7 +11,8 @@ Nanos Timeline::wake(const Node& node, Nanos deadline, Nanos timer) const {
   if (!node.up) return kNever;
   if (node.paused_until > now()) return node.paused_until;
   if (cluster_.has_events(node)) return std::max(now(), node.paused_until);
-  // A driver that asks for a poll now but makes no progress waits for the network, or for its next timer.
+  // If a driver asks to be polled at once but several polls did nothing, waits for a network event or for the
+  // driver's next timer.
   const bool stuck = deadline <= now() && node.fruitless >= kFruitless;
   if (stuck) deadline = node.clock.true_time(timer);
   if (stuck && deadline <= now()) return kNever;
@@ -41,8 +42,7 @@ Nanos Timeline::next_time() {
   return next;
 }
 
-bool Timeline::step() {
-  const Nanos next = next_time();
+bool Timeline::step(Nanos next) {
   if (next == kNever) return false;
   constexpr std::uint64_t kLivelock = 200'000;
   if (next > now()) {
@@ -144,7 +144,7 @@ bool Timeline::run_while(Nanos deadline, const std::function<bool()>& done) {
       network_.run_until(deadline, choice_);
       return done();
     }
-    if (!step()) return false;
+    if (!step(next)) return false;
   }
   return false;
 }

@@ -21,7 +21,7 @@ void Watch::check_attempt(const Node& node, std::size_t path, bool same_attempt)
     PeerEnd end;
     end.own_con = key.con;
     const QpId own = network_.find_qp(node.id, key);
-    // A failed accept has no peer.
+    // A connection whose accept failed has no peer.
     if (own != kNone && network_.qp_info(own).link == kNone) continue;
     const QpId peer = own == kNone ? kNone : network_.qp_info(own).peer;
     if (peer != kNone) {
@@ -69,7 +69,8 @@ void Watch::check_waits(ClientNode& client, std::uint32_t index, Nanos slack) {
   }
 }
 
-// Between peers that support the probe, the responses come from the server, which may be paused.
+// What was delivered is checked only without the probe extension. With it, the server itself responds to
+// probes, and the server may be paused.
 ClientPromises::Before Watch::before_poll(const ClientNode& client) const {
   ClientPromises::Before before{network_.event_count(client.id), client.without_permits_since, {}};
   if (scenario_.can_probe() || !scenario_.client.probe_deliveries) return before;
@@ -111,8 +112,8 @@ void Watch::watch_timer(Node& node, Nanos timer) {
                      " times");
 }
 
-// If a poll of an idle node acts, next_deadline() has left out a timer, which would run only when another
-// event causes a poll.
+// Polls nodes that have nothing to do. If such a poll acts, next_deadline() has left out a timer, which would
+// otherwise run only when another event causes a poll.
 void Watch::check_idle(Nanos until) {
   if (until <= now() + 1) return;
   network_.run_until(until - 1, choice_);
@@ -120,20 +121,22 @@ void Watch::check_idle(Nanos until) {
     if (results == 0 && node.fabric->acts() == acts_before) return;
     judge_.fail(Oracle::liveness, now(), name_of(node) + " acted before next_deadline() without any event");
   };
-  if (server_.up && has_nothing_to_do(server_, server_.driver->next_deadline())) {
+  // One node in turn: a timer that was left out stays due, so a later turn finds it too.
+  const std::size_t turn = idle_checks_++ % (clients_.size() + 1);
+  if (turn == 0) {
+    if (!server_.up || !has_nothing_to_do(server_, server_.driver->next_deadline())) return;
     const std::uint64_t acts = server_.fabric->acts();
-    judge(server_, acts, server_.driver->poll(*server_.fabric, now(server_)));
+    return judge(server_, acts, server_.driver->poll(*server_.fabric, now(server_)));
   }
-  for (const auto& client : clients_) {
-    if (!client->up || !has_nothing_to_do(*client, client->driver->next_deadline())) continue;
-    const std::uint64_t acts = client->fabric->acts();
-    std::array<IoCompletion, 1> done;
-    judge(*client, acts, client->driver->poll(*client->fabric, now(*client), done));
-  }
+  ClientNode& client = *clients_[turn - 1];
+  if (!client.up || !has_nothing_to_do(client, client.driver->next_deadline())) return;
+  const std::uint64_t acts = client.fabric->acts();
+  std::array<IoCompletion, 1> done;
+  judge(client, acts, client.driver->poll(*client.fabric, now(client), done));
 }
 
-// Number of undelivered messages that a probe of the client covers: its own, and between peers that support
-// the probe also the responses.
+// Number of undelivered messages that a probe of the client covers: the client's messages, and between peers
+// that support the probe also the responses.
 std::uint32_t Watch::undelivered_messages(const ClientNode& client, QpId qp) const {
   const QpInfo info = network_.qp_info(qp);
   if (!client.up || !client.hearts->is_connected(info.key.place())) return 0;
@@ -155,7 +158,7 @@ void Watch::check_hung() {
     const ClientNode& client = *clients_[info.node - 1];
     auto at = std::find_if(undelivered_.begin(), undelivered_.end(),
                            [qp](const Undelivered& one) { return one.qp == qp; });
-    // Messages that were in flight when the hang began may belong to a completed fence.
+    // Messages in flight when the hang began may belong to a fence that has completed, and do not count.
     if (at == undelivered_.end())
       at = undelivered_.insert(at, Undelivered{qp, kNever, kNever, kNever, undelivered_messages(client, qp)});
     const bool connected = client.up && client.hearts->is_connected(info.key.place());
@@ -173,8 +176,8 @@ void Watch::check_hung() {
   }
 }
 
-// A client that waits for the response to a fence probes the connection that carried the fence. The wait ends
-// when the fenced path reconnects; then only later messages count.
+// A client that waits for the response to a fence probes the connection that carries the fence. Once a path
+// of the client reconnects, the client waits no longer, and only messages posted later count.
 void Watch::watch_fence(const ClientNode& client, Undelivered& one) {
   const std::uint32_t messages = undelivered_messages(client, one.qp);
   if (one.of_fence != kNever && client.last_connected > one.of_fence) {
@@ -196,14 +199,15 @@ unsigned Watch::count_connected_paths(const ClientNode& client, bool astray) con
   return paths;
 }
 
-// Called when a path connects. If the disconnect of an earlier attempt was lost or delayed, the path may have
-// joined a session that this attempt left at the wrong server: the protocol cannot distinguish the two
-// servers.
+// Called when a path connects. All paths of a session must lead to one server. One exception: if the
+// disconnect of an earlier attempt was lost or delayed, the path may join a session that this attempt left at
+// the wrong server, because the protocol cannot distinguish the two servers.
 void Watch::check_one_server(ClientNode& client, unsigned path) {
   const bool astray = cluster_.leads_to_other_server(client, path);
   if (astray) {
     judge_.mark(Mark::astray);
-    // The wrong server cannot prove anything about requests that the right server still executes.
+    // The wrong server cannot prove anything about requests that the right server still executes, so that
+    // data may be wrong.
     for (const Oracle which :
          {Oracle::slot_exclusivity, Oracle::data_integrity, Oracle::history, Oracle::devices})
       judge_.excuse(which);
@@ -215,7 +219,8 @@ void Watch::check_one_server(ClientNode& client, unsigned path) {
     ++(cluster_.leads_to_other_server(client, other) == astray ? beside : elsewhere);
   }
   if (elsewhere == 0 || beside != 0) return;
-  // If this path is the only one that ever connected, it created the session that it asked to join.
+  // This path may have asked to join a session and nevertheless have created one: no other path ever
+  // connected in that session then.
   if (client.fabric->joins(path) && count_connected_paths(client, astray) != 1) {
     client.split_over_servers = true;
     judge_.mark(Mark::joined_astray);

@@ -20,15 +20,16 @@ class Watch : private Part {
   const Pairs& pairs() const noexcept { return pairs_; }
 
   // --- around a poll ---
-  // Called just before an event at `until`: polls the nodes that have nothing to do, which must do nothing.
+  // Called just before an event at `until`. Polls the nodes that have nothing to do, and fails the run if
+  // such a poll acts.
   void check_idle(Nanos until);
   ClientPromises::Before before_poll(const ClientNode&) const;
-  // By path: when it began to wait for its next attempt; kNever: it does not wait.
+  // By path: time at which the wait for its next attempt began; kNever: the path does not wait.
   std::array<Nanos, kMaxPaths> waiting_since(const ClientNode&) const;
   void check_waits(ClientNode&, std::uint32_t index, Nanos slack);
   // Called after a poll. `timer`: time of the next timer, by the clock of the node.
   void watch_timer(Node&, Nanos timer);
-  // `broken`: a violated invariant, or nullptr. Also checks the recorded invariants.
+  // Fails the run if an invariant is violated: `broken` (nullptr: none), or one that the recorder found.
   void check_invariants(const Node&, const char* broken);
   void check_hung();
 
@@ -48,12 +49,13 @@ class Watch : private Part {
   void moved_marks(const BookedIo&);
 
  private:
-  // Undelivered messages of a hung connection, and since when; kNever: none.
+  // A hung connection with undelivered messages. Each time says since when messages of this kind are
+  // undelivered; kNever: there are none.
   struct Undelivered {
-    QpId qp = kNone;                               // client end
+    QpId qp = kNone;                               // end of the client
     Nanos by_client = kNever, by_server = kNever;  // messages whose loss this side must detect
     Nanos of_fence = kNever;                       // a fence or its response
-    std::uint32_t fences_over = 0;                 // fences that no client waits for any more
+    std::uint32_t fences_over = 0;                 // messages of fences for which no client waits any more
   };
 
   void mark_options();
@@ -67,6 +69,7 @@ class Watch : private Part {
   KeyHygiene keys_;
   Pairs pairs_{};
   std::vector<Undelivered> undelivered_;
+  std::size_t idle_checks_ = 0;  // number of calls of check_idle(), which take the nodes in turn
 };
 
 }  // namespace rtrs::sim

@@ -144,7 +144,7 @@ void Watch::server_reason(std::size_t number, Reason reason, Nanos at) {
     server_.loss_reasons[link] |= std::uint64_t{1} << static_cast<unsigned>(reason);
   }
   if (!cluster_.closing) reason_marks(reason);
-  // If the last connection of the path has ended, its client is unknown.
+  // If the path has no connection left, its client is unknown.
   const bool by_liar = link == kNone ? scenario_.liar != kNone : cluster_.has_misbehaving_end(client);
   if (reason == Reason::protocol_violation && !by_liar && network_.stats().corrupted == 0)
     judge_.fail(Oracle::legality, at,
@@ -162,7 +162,7 @@ void Watch::server_marks() {
   if (stats.rejected != 0) judge_.mark(Mark::server_rejected);
 }
 
-// Compares a new request with those in flight.
+// Marks a new request that overlaps one in flight.
 void Watch::load_marks(const BookedIo& fresh, std::uint32_t io) {
   for (const std::uint32_t other : books_.open_ios) {
     const BookedIo& old = books_.book[other];

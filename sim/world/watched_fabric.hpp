@@ -23,15 +23,16 @@ namespace rtrs::sim {
 
 class WatchedFabric final : public ForwardingFabric {
  public:
-  // `clock`: clock of the process that calls.
+  // `clock`: clock of the calling process.
   WatchedFabric(Fabric& inner, HeartbeatWatch& watch, const ClockRate& clock)
       : ForwardingFabric(inner), watch_(watch), clock_(clock) {}
-  // Judges how the server treats connect requests for sessions.
+  // Judges how the server treats connect requests, by CrowdWatch and IdentityWatch.
   void watch_connect_requests(Judge& judge, const ServerConfig& config) {
     crowds_.emplace(judge, config);
     identities_.emplace(judge);
   }
-  // Returns the last connect request that the server received from a host other than `host`, for an impostor.
+  // Returns the last connect request that the server received from a host other than `host`, so that `host`
+  // can impersonate the sender.
   const std::optional<wire::ConnReq>& overheard_by(std::uint32_t host) noexcept {
     stranger_ = host;
     return heard_;
@@ -52,13 +53,13 @@ class WatchedFabric final : public ForwardingFabric {
   void clear_fresh() noexcept { fresh_.clear(); }
   // True if the last connect request of the path was to join an existing session.
   bool joins(std::size_t path) const noexcept { return joins_[path]; }
-  // Number of keys of single requests in use.
+  // Number of rkeys in use that were made for single requests.
   std::size_t offers() const noexcept { return offers_.size(); }
-  // Number of calls with which the user acts: connect, post, disconnect and similar.
+  // Number of calls that change something: connect, post, disconnect and similar.
   std::uint64_t acts() const noexcept { return acts_; }
-  // Number of events that the user was given.
+  // Number of events that poll() has returned.
   std::uint64_t taken() const noexcept { return taken_; }
-  // Number of keys that the peer should have invalidated and did not, although nothing else was agreed.
+  // Number of rkeys that the peer should have invalidated but left valid without an agreement.
   std::uint64_t left_keys() const noexcept { return left_keys_.left(); }
 
   Result<Region> allocate(std::size_t bytes) override { return booked(inner_.allocate(bytes)); }
@@ -157,11 +158,11 @@ class WatchedFabric final : public ForwardingFabric {
   std::vector<ConKey> fresh_;
   std::vector<RemoteKeyId> offers_;
   LeftKeys left_keys_;
-  std::array<bool, kMaxPaths> joins_{};  // for a client
+  std::array<bool, kMaxPaths> joins_{};  // by path, only for a client
   std::optional<CrowdWatch> crowds_;
   std::optional<IdentityWatch> identities_;
   std::optional<wire::ConnReq> heard_;
-  std::uint32_t stranger_ = 0;  // host whose own requests are ignored
+  std::uint32_t stranger_ = 0;  // host whose connect requests are not recorded
   std::optional<ConnectionWatch> connections_;
   std::optional<FenceWatch> fences_;
   Nanos now_ = 0;      // true time of the last poll

@@ -6,7 +6,7 @@
 namespace rtrs::sim {
 
 namespace {
-constexpr std::uint32_t kOneIn = 150;  // seeds per wide world
+constexpr std::uint32_t kOneIn = 150;  // one seed in this many gives a wide world
 }  // namespace
 
 Wide draw_wide(ChoiceSource& choice) {
@@ -17,7 +17,7 @@ Wide draw_wide(ChoiceSource& choice) {
     wide.paths = kPathsInside + 1 + choice.draw(24, Label::wide);
     return wide;
   }
-  // Multiples of the batch size, one more, one less, and other sizes.
+  // Sizes around multiples of the batch size.
   static constexpr std::array<std::uint16_t, 6> kSizes{
       kConsPerStep, kConsPerStep + 1, 2 * kConsPerStep, kConsPerStep - 1, 257, 0};
   wide.connections = kSizes[choice.draw(kSizes.size(), Label::wide)];

@@ -1,4 +1,4 @@
-// Wide worlds, about one seed in 150: many paths of a session, or many connections of a path.
+// Wide worlds, about one seed in 150: a session with many paths, or a path with many connections.
 #pragma once
 #include <cstdint>
 
@@ -11,8 +11,8 @@ struct Wide {
   std::uint16_t connections = 0;  // per path; 0: not changed
 };
 Wide draw_wide(ChoiceSource&);
-// Called before the options that depend on the size of the world: sets one client and a slow heartbeat if a
-// path has many connections, because connections are created one after another.
+// Called before the options that depend on the size of the world. If a path has many connections, sets one
+// client and a slow heartbeat, because the connections of a path are created one after another.
 void prepare(Scenario&, const Wide&);
 // Called after all other options.
 void widen(Scenario&, const Wide&);

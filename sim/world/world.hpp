@@ -15,14 +15,14 @@ class World {
   World& operator=(const World&) = delete;
 
   // A violated invariant of a protocol machine ends the program; the traces are complete up to the step that
-  // violated it. Only one world can run at a time in a process.
+  // violated the invariant. A process can run only one world at a time.
   WorldResult run();
   const Scenario& scenario() const noexcept { return cluster_.scenario; }
   std::string describe() const { return cluster_.describe(); }
   const Journal& journal() const noexcept { return cluster_.journal; }
   Nanos now() const noexcept { return cluster_.now(); }
 
-  // The parts, for callers that drive a world step by step.
+  // Parts of the world, for callers that drive it step by step.
   Cluster& cluster() noexcept { return cluster_; }
   Processes& processes() noexcept { return processes_; }
   ClientHost& client_host() noexcept { return client_host_; }

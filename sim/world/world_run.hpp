@@ -30,21 +30,21 @@ struct WorldOptions {
   bool verbose = false;                // print the journal as it grows
   std::uint64_t max_events = 5'000'000;
   const Scenario* scenario = nullptr;  // borrowed; nullptr: drawn
-  bool over_tcp = false;               // see Scenario; does not change a given scenario that sets it
+  bool over_tcp = false;               // see Scenario; true also overrides a given scenario
   MakeNet make_net = nullptr;  // creates the network for Scenario::over_adapters; nullptr: not over adapters
-  // Borrowed; nullptr: none. Only the fault classes apply; run_seed() handles the labels.
+  // Borrowed; nullptr: none. Applies the fault classes and options; run_seed() applies the labels.
   const FaultFilter* filter = nullptr;
 };
 
 struct WorldResult {
   bool failed = false;
   Failure failure;
-  // All nodes followed the protocol, so that traces may be judged. False if a fabric falsifies messages, and
+  // All nodes followed the protocol, so that traces may be judged. False if a fabric falsified messages, or
   // if a client restarted with its old uuids.
   bool honest = true;
-  bool stalled = false;       // the failure is lack of progress
-  bool exhausted = false;     // and the reason is only max_events
-  bool script_stuck = false;  // and the reason is only that the script could not be played
+  bool stalled = false;       // the run failed for lack of progress
+  bool exhausted = false;     // stalled only because it reached max_events
+  bool script_stuck = false;  // stalled only because the script could not be played
   std::uint64_t hash = 0;
   std::uint64_t events = 0;
   Nanos virtual_time = 0;

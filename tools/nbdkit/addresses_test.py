@@ -53,7 +53,7 @@ def test_localhost_of_debian_reaches_a_server_on_127_0_0_1(urtrsd, plugin, fabri
 
 
 @pytest.mark.parametrize("fabric", ["tcp", "libfabric"])
-def test_a_silent_first_address_costs_a_few_seconds(urtrsd, plugin, ends, fabric):
+def test_a_silent_first_address_is_skipped(urtrsd, plugin, ends, fabric):
     server = urtrsd("--listen=127.0.0.3", "--export=disk=mem:1M", f"--fabric={fabric}")
     silent(ends, "127.0.0.2", server.port)
     client = plugin("127.0.0.2 storage.example\n127.0.0.3 storage.example\n", "path=storage.example", f"port={server.port}",
@@ -62,7 +62,7 @@ def test_a_silent_first_address_costs_a_few_seconds(urtrsd, plugin, ends, fabric
     assert address_of(client) == "ip:127.0.0.3"
 
 
-def test_a_path_comes_back_on_another_address(urtrsd, plugin):
+def test_a_path_reconnects_to_another_address(urtrsd, plugin):
     server = urtrsd("--listen=127.0.0.2", "--export=disk=mem:1M")
     client = plugin("127.0.0.2 storage.example\n127.0.0.3 storage.example\n", "path=storage.example", f"port={server.port}")
     until("the path is up", lambda: client.states() == ["connected"])
@@ -82,7 +82,7 @@ def test_a_server_listens_on_all_addresses_of_a_name(urtrsd):
             assert client.connect_ex((address, server.port)) == 0, address
 
 
-def test_a_name_without_addresses_is_told(urtrsd):
+def test_a_host_name_without_addresses_is_reported(urtrsd):
     server = urtrsd("--listen=no-such-host.invalid", "--export=disk=mem:1M", "--strict", ready=False)
     assert server.process.wait(60) == 3
     assert 'no-such-host.invalid"' in server.text()
@@ -104,7 +104,7 @@ def _link(ends):
         shown = subprocess.run([*inside, "ip", "-6", "-o", "addr", "show", "dev", "Eth7", "scope", "link"], check=True, capture_output=True)
         words = shown.stdout.decode().split()
         return "tentative" not in words and words[3:4]
-    (found,) = until("there is a link-local address", address, 5)
+    (found,) = until("the interface has a link-local address", address, 5)
     return holder.pid, inside, found.split("/")[0]
 
 
@@ -129,7 +129,7 @@ def test_link_local_addresses_keep_their_scope(urtrsd, link, tmp_path, ends, fab
     assert pathlib.Path(server.log).read_text().count(f"%Eth7") >= 2
 
 
-def test_a_scope_that_is_no_interface_is_told(tmp_path, ends):
+def test_an_unknown_interface_is_reported(tmp_path, ends):
     client = Client(tmp_path, "path=fe80::1%nosuch7", f"port={free_port()}", "device=disk")
     ends.callback(client.end)
-    until("it is told", lambda: 'no network interface "nosuch7"' in client.text() or "name_unresolved" in client.text())
+    until("the interface is reported as unknown", lambda: 'no network interface "nosuch7"' in client.text() or "name_unresolved" in client.text())

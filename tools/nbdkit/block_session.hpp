@@ -30,7 +30,7 @@ class BlockSession : private SharedPoller::Source {
    public:
     virtual ~Listener() = default;
     virtual void on_event(const BlockEvent&) = 0;
-    // A request starts. The result is passed to on_io_end() as `begun`.
+    // Called when a request starts. The return value is passed to on_io_end() as `begun`.
     virtual unsigned on_io_begin() = 0;
     virtual void on_io_end(unsigned begun, Nanos latency, bool failed) = 0;
   };

@@ -171,7 +171,7 @@ class SleepingSessionTest : public ::testing::Test, public BlockSession::Listene
   std::unique_ptr<BlockSession> session;
 };
 
-TEST_F(SleepingSessionTest, WhatIsOpenedGetsItsDeadlines) {
+TEST_F(SleepingSessionTest, KeeperServesDeadlinesOfAnOpenedSession) {
   start(milliseconds(1));
   {
     const BlockSession::Lock lock = session->lock();
@@ -180,7 +180,7 @@ TEST_F(SleepingSessionTest, WhatIsOpenedGetsItsDeadlines) {
   until([this] { return fabric->attempts > 3; });
 }
 
-TEST_F(SleepingSessionTest, AnAttemptThatAnOperatorAskedForEndsInTime) {
+TEST_F(SleepingSessionTest, RequestedReconnectTimesOut) {
   start(seconds(1'000'000));
   {
     const BlockSession::Lock lock = session->lock();
@@ -196,7 +196,7 @@ TEST_F(SleepingSessionTest, AnAttemptThatAnOperatorAskedForEndsInTime) {
   EXPECT_EQ(fabric->attempts, 2);
 }
 
-TEST_F(BlockSessionTest, TheEndOfTheSessionEndsEveryRequestThatWaits) {
+TEST_F(BlockSessionTest, CloseFailsEveryWaitingRequest) {
   start_readers(8);
   until_under_way(8);
   {
@@ -210,7 +210,7 @@ TEST_F(BlockSessionTest, TheEndOfTheSessionEndsEveryRequestThatWaits) {
   EXPECT_EQ(session->under_way(), 0U);
 }
 
-TEST_F(BlockSessionTest, PathsTryAgainWhileThreadsWait) {
+TEST_F(BlockSessionTest, PathsRetryWhileThreadsWait) {
   start_readers(4);
   until_under_way(4);
   {
@@ -225,7 +225,7 @@ TEST_F(BlockSessionTest, PathsTryAgainWhileThreadsWait) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_F(BlockSessionTest, ARequestAfterTheEndFailsAtOnce) {
+TEST_F(BlockSessionTest, RequestAfterCloseFailsAtOnce) {
   {
     BlockSession::Lock lock = session->lock();
     session->close();
@@ -234,7 +234,7 @@ TEST_F(BlockSessionTest, ARequestAfterTheEndFailsAtOnce) {
   start_readers(1);
   threads.front().join();
   EXPECT_EQ(errors[0], ESHUTDOWN);
-  EXPECT_EQ(failures, 1) << "it is counted as a request that failed";
+  EXPECT_EQ(failures, 1) << "counted as a failed request";
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ def client(folder, keys, server, device, command):
                      f"tls_keys={keys}", "connect_timeout=20s", "--run", command, options=["--host=web"])
 
 
-def test_export_map_and_io(folder, keys, server):
+def test_data_is_copied_to_and_from_an_export(folder, keys, server):
     assert len(re.findall("warning.*io_uring cannot be used", server.text())) == 1, server.text()
     assert "Operation not permitted (1)" in server.text() and "seccomp profile" in server.text()
     before = (folder / "disk.img").read_bytes()
@@ -91,22 +91,22 @@ def test_export_map_and_io(folder, keys, server):
     assert (folder / "disk.img").read_bytes() == after
 
 
-def test_the_check_says_what_the_start_would(folder, keys):
+def test_the_check_reports_the_same_error_as_the_start(folder, keys):
     check = [program("urtrsd"), f"--export=disk={folder / 'disk.img'}", f"--tls-keys={keys}", "--check-config", "--control=", "--port=0"]
     code, text = ended(contained(folder, *check))
     assert code == 0 and "storage engine: threads" in text and "io_uring cannot be used" in text, text
     code, text = ended(contained(folder, *check, options=["--no-groups"]))
     assert code == 3 and f"start this process with the group {confined.GROUP} of the file too" in text, text
-    assert "chmod 600" not in text and "chown" not in text, "others need the key"
+    assert "chmod 600" not in text and "chown" not in text, "the advice must not take the key from other readers"
 
 
-def test_doctor_says_what_urtrsd_would_use(folder):
+def test_doctor_reports_the_configuration_of_urtrsd(folder):
     text = ended(contained(folder, program("urtrs"), "doctor"))[1]
     assert re.search("warn +storage engine +urtrsd would use threads", text) and "seccomp profile" in text, text
     assert re.search("warn +/proc ", text), text
 
 
-def test_hosts_of_the_same_name_at_the_same_time(folder, keys, server):
+def test_hosts_of_the_same_name_connect_at_the_same_time(folder, keys, server):
     for name in ("a.img", "b.img"):
         shutil.copy(folder / "disk.img", folder / name)
         os.chown(folder / name, confined.FIRST_ID + confined.USER, confined.FIRST_ID + confined.USER)

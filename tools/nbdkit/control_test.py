@@ -17,7 +17,7 @@ class Client:
         self.log = (folder / "nbdkit.log").open("a+")
         self.process = subprocess.Popen([*inside, "nbdkit", "-f", "-U", self.nbd, PLUGIN, *arguments, f"control={self.socket}"],
                                         stdin=subprocess.DEVNULL, stderr=self.log)
-        until("nbdkit is there", lambda: self.socket.exists() or self.process.poll() is not None)
+        until("nbdkit listens or has exited", lambda: self.socket.exists() or self.process.poll() is not None)
         assert self.process.poll() is None, self.text()
 
     def text(self):
@@ -65,7 +65,7 @@ def client_with_etc(folder, ends, name, text):
     def start(*arguments):
         client = Client(folder, *arguments, "device=disk", "reconnect_min=100ms", "reconnect_max=500ms", inside=inside)
         ends.callback(client.end)
-        until("it answers", client.answers)
+        until("the control socket answers", client.answers)
         return client
     return file, start
 
@@ -87,12 +87,12 @@ def _client(server, tmp_path, ends):
         assert client.end() == 0, client.text()
     ends.callback(ended_well)
     # The socket file exists shortly before the process listens on it.
-    until("it answers", client.answers)
+    until("the control socket answers", client.answers)
     until("the path is up", lambda: client.states() == ["connected"])
     return client
 
 
-def test_it_shows_session_paths_and_devices(client):
+def test_show_lists_session_paths_and_devices(client):
     subprocess.run(["nbdinfo", client.uri()], check=True, capture_output=True, timeout=BOUND)
     shown = client.ask("client.show")
     session = shown["sessions"][0]
@@ -118,36 +118,36 @@ def test_paths_are_added_removed_and_disconnected_under_io(client, server):
         until("both paths are up", lambda: client.states() == ["connected", "connected"])
         for _ in range(3):
             assert "message" not in client.ask("path.disconnect", path="ip:127.0.0.2@ip:127.0.0.1")
-            until("one path is closed", lambda: client.states() == ["connected", "closed"])
+            until("the disconnected path is closed", lambda: client.states() == ["connected", "closed"])
             assert client.ask("session.recover")["paths"] == 1
-            until("it is back", lambda: client.states() == ["connected", "connected"])
-            assert load.poll() is None, "fio ended before"
+            until("the path is connected again", lambda: client.states() == ["connected", "connected"])
+            assert load.poll() is None, "fio ended too early"
         for policy in "rr", "min-latency", "mi":
             assert "message" not in client.ask("session.policy", policy=policy)
         assert "message" not in client.ask("path.reconnect", path="0")
-        until("it is back", lambda: client.states() == ["connected", "connected"])
+        until("the path is connected again", lambda: client.states() == ["connected", "connected"])
         assert "message" not in client.ask("path.remove", path="0")
-        until("it is gone", lambda: client.states() == ["connected"])
+        until("the path is removed", lambda: client.states() == ["connected"])
         assert client.session()["paths"][0]["pathname"] == "ip:127.0.0.2@ip:127.0.0.1"
         assert client.ask("path.add", path="127.0.0.1@127.0.0.1")["path"] == 0, "its place was free"
         until("both paths are up", lambda: client.states() == ["connected", "connected"])
         until("both carry IO", lambda: all(path["ios"] > 0 for path in client.session()["paths"]))
-        assert load.poll() is None, "fio ended before"
+        assert load.poll() is None, "fio ended too early"
     finally:
         out, _ = load.communicate(timeout=BOUND)
     assert load.returncode == 0, out
     assert client.ask("stats")["stats"]["errors"] == 0
 
 
-def test_a_dead_path_tells_its_attempts(client, server):
+def test_a_dead_path_shows_its_attempts(client, server):
     server.end(9)
     until("attempts fail", lambda: client.session()["paths"][0]["attempt"] >= 2)
-    path = until("it waits", lambda: next((p for p in client.session()["paths"] if p["state"] == "waiting"), None))
+    path = until("the path waits for the next attempt", lambda: next((p for p in client.session()["paths"] if p["state"] == "waiting"), None))
     assert path["reason"] == "connect_refused" and path["errno"] == 111
     assert 0 <= path["next_s"] <= 2
     assert client.session()["state"] == "disconnected"
     server.start().ready()
-    until("it is back", lambda: client.states() == ["connected"])
+    until("the path is connected again", lambda: client.states() == ["connected"])
     assert client.session()["reconnects"] == 1
 
 
@@ -161,23 +161,23 @@ def test_devices_are_mapped_and_unmapped(client, server):
     assert [one["export-name"] for one in json.loads(listed.stdout)["exports"]] == ["disk1"]
     assert client.ask("device.remap", device="disk1")["data"]["errno"] == 114
     assert "message" not in client.ask("device.unmap", device="disk1")
-    until("it is gone", lambda: client.ask("device.list")["devices"] == [])
+    until("the device is no longer listed", lambda: client.ask("device.list")["devices"] == [])
     assert client.ask("device.unmap", device="disk1")["data"]["errno"] == 2
 
 
-def test_a_refused_mapping_leaves_the_one_before(client):
+def test_a_rejected_mapping_keeps_the_previous_one(client):
     assert client.ask("device.map", device="fixed", access_mode="ro")["device"] == "fixed"
     assert client.ask("device.map", device="fixed", access_mode="rw")["data"]["errno"] in (13, 30)
 
     def shown():
         device, = client.ask("device.list")["devices"]
         return device["state"], device["access_mode"], device["kept"]
-    until("it is open read-only again", lambda: shown() == ("open", "ro", True))
+    until("the device is open read-only again", lambda: shown() == ("open", "ro", True))
     assert "message" not in client.ask("device.unmap", device="fixed")
-    until("it is gone", lambda: client.ask("device.list")["devices"] == [])
+    until("the device is no longer listed", lambda: client.ask("device.list")["devices"] == [])
 
 
-def test_a_device_that_others_have_read_only_is_not_said_to_be_mapped_for_writing(client, ends):
+def test_a_device_in_use_read_only_cannot_be_mapped_for_writing(client, ends):
     use = subprocess.Popen(["/usr/bin/python3", "-m", "nbd", "-u", client.uri("fixed"), "-c",
                             "import sys; print('open', flush=True); sys.stdin.readline()", "-c", "h.pread(512, 0)"],
                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -191,7 +191,7 @@ def test_a_device_that_others_have_read_only_is_not_said_to_be_mapped_for_writin
     assert use.returncode == 0
 
 
-def test_a_device_in_use_is_unmapped_by_force_only(client, ends):
+def test_unmapping_a_device_in_use_requires_force(client, ends):
     use = subprocess.Popen(["/usr/bin/python3", "-m", "nbd", "-u", client.uri(), "-c", "import sys; print('open', flush=True); sys.stdin.readline()",
                             "-c", "h.pread(512, 0)"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     ends.callback(use.kill)
@@ -199,13 +199,13 @@ def test_a_device_in_use_is_unmapped_by_force_only(client, ends):
     assert client.ask("device.unmap", device="disk0")["data"]["errno"] == 16
     assert client.ask("device.map", device="disk0", access_mode="ro")["data"]["errno"] == 16
     assert "message" not in client.ask("device.unmap", device="disk0", force="true")
-    until("it is closed", lambda: client.ask("device.list")["devices"][0]["state"] == "idle")
+    until("the device is closed", lambda: client.ask("device.list")["devices"][0]["state"] == "idle")
     _, error = use.communicate("\n", timeout=BOUND)
     assert use.returncode != 0 and "pread" in error, error
     subprocess.run(["nbdcopy", client.uri(), "null:"], check=True, timeout=BOUND)
 
 
-def test_events_are_told(client, server):
+def test_watchers_receive_events(client, server):
     with socket.socket(socket.AF_UNIX) as end:
         end.settimeout(BOUND)
         end.connect(str(client.socket))
@@ -224,7 +224,7 @@ def test_events_are_told(client, server):
     assert [one["serial"] for one in events] == list(range(1, len(events) + 1))
 
 
-def test_a_failover_is_told(client):
+def test_watchers_receive_failovers(client):
     """Repeats until a disconnected path had requests in flight."""
     load = subprocess.Popen(["fio", "--name=load", "--ioengine=nbd", f"--uri={client.uri()}", "--rw=randread", "--bs=4k", "--iodepth=32",
                              "--size=4M", "--time_based", "--runtime=600", "--output-format=terse"], stdout=subprocess.DEVNULL)
@@ -255,7 +255,7 @@ def test_a_failover_is_told(client):
         load.wait(BOUND)
 
 
-def test_the_default_socket_is_in_the_runtime_folder_and_goes_with_the_client(server, tmp_path):
+def test_the_default_socket_is_in_the_runtime_folder_and_is_removed_at_exit(server, tmp_path):
     folder = tmp_path / "run"
     command = ["nbdkit", "-U", "-", PLUGIN, f"path=127.0.0.1:{server.port}", "device=disk0"]
     done = subprocess.run([*command, "--run", f"ls {folder}"], check=True, capture_output=True, text=True, timeout=BOUND)
@@ -265,14 +265,14 @@ def test_the_default_socket_is_in_the_runtime_folder_and_goes_with_the_client(se
     assert "client-" not in done.stdout
 
 
-def test_a_socket_that_is_taken_ends_the_start(client, server):
+def test_a_socket_in_use_fails_the_start(client, server):
     done = subprocess.run(["nbdkit", "-f", "-U", "-", PLUGIN, f"path=127.0.0.1:{server.port}", "device=disk0", f"control={client.socket}",
                            "--run", "true"], check=False, capture_output=True, text=True, timeout=BOUND)
     assert done.returncode != 0 and "another process listens on it" in done.stderr
     assert client.states() == ["connected"]
 
 
-def test_strangers_may_look_and_not_change(client, tmp_path):
+def test_other_users_may_query_but_not_change(client, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("needs another user")
     assert client.socket.stat().st_mode & 0o777 == 0o660
@@ -301,7 +301,7 @@ def test_a_flood_of_requests_does_not_stop_io(client):
         subprocess.run(["nbdcopy", client.uri(), "null:"], check=True, timeout=BOUND)
 
 
-def test_a_device_keeps_the_mode_that_it_was_mapped_in(client):
+def test_a_mapped_device_keeps_its_mode_until_it_is_mapped_again(client):
     assert client.ask("device.map", device="disk1", access_mode="ro")["device"] == "disk1"
     done = subprocess.run(["nbdinfo", "--is", "read-only", client.uri("disk1")], check=False, timeout=BOUND)
     assert done.returncode == 0
@@ -311,21 +311,21 @@ def test_a_device_keeps_the_mode_that_it_was_mapped_in(client):
     assert done.returncode == 2
 
 
-def test_with_exports_mapped_only_what_is_mapped_can_be_opened(server, tmp_path, ends):
+def test_exports_mapped_allows_only_mapped_devices(server, tmp_path, ends):
     client = Client(tmp_path, f"path=127.0.0.1:{server.port}", "exports=mapped")
     ends.callback(client.end)
 
     def opens(device):
         return subprocess.run(["nbdinfo", "--size", client.uri(device)], check=False, capture_output=True, timeout=BOUND).returncode == 0
     assert not opens("disk0")
-    until("it says why", lambda: "is not mapped" in client.text())
+    until("the log has the reason", lambda: "is not mapped" in client.text())
     assert client.ask("device.map", device="disk0")["device"] == "disk0"
     assert opens("disk0") and not opens("disk1")
     assert "message" not in client.ask("device.unmap", device="disk0")
     assert not opens("disk0")
 
 
-def test_a_mapping_without_a_server_is_told_why_the_start_failed(tmp_path, ends):
+def test_a_mapping_without_a_server_fails_with_the_reason_of_the_start(tmp_path, ends):
     """The message must not show the state of the paths after the failed start, which is "closed by an operator"."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         client = Client(tmp_path, f"path=127.0.0.1:{silent.getsockname()[1]}", "exports=mapped", "connect_timeout=2s")
@@ -341,19 +341,19 @@ def is_read_only(client, device):
     return subprocess.run(["nbdinfo", "--is", "read-only", client.uri(device)], check=False, timeout=BOUND).returncode == 0
 
 
-def test_the_mode_of_a_mapping_ends_with_it(server, tmp_path, ends):
+def test_unmapping_restores_the_configured_mode(server, tmp_path, ends):
     """Devices of device= stay in the list and are opened in the mode of the parameters."""
     client = Client(tmp_path, f"path=127.0.0.1:{server.port}", "device=disk0", "device=disk1")
     ends.callback(client.end)
-    until("it answers", client.answers)
+    until("the control socket answers", client.answers)
     assert client.ask("device.map", device="disk1", access_mode="ro")["device"] == "disk1"
     assert is_read_only(client, "disk1")
     assert "message" not in client.ask("device.unmap", device="disk1")
-    until("it is closed", lambda: {one["mapping_path"]: one["state"] for one in client.ask("device.list")["devices"]}["disk1"] == "idle")
+    until("the device is closed", lambda: {one["mapping_path"]: one["state"] for one in client.ask("device.list")["devices"]}["disk1"] == "idle")
     assert not is_read_only(client, "disk1")
 
 
-def test_a_refused_change_of_mode_leaves_the_mode_for_those_who_come_later(client, ends):
+def test_a_rejected_change_of_mode_keeps_the_previous_mode(client, ends):
     assert client.ask("device.map", device="disk1", access_mode="ro")["device"] == "disk1"
     use = subprocess.Popen(["/usr/bin/python3", "-m", "nbd", "-u", client.uri("disk1"), "-c",
                             "import sys; print('open', flush=True); sys.stdin.readline()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -361,5 +361,5 @@ def test_a_refused_change_of_mode_leaves_the_mode_for_those_who_come_later(clien
     assert use.stdout.readline() == "open\n"
     assert client.ask("device.map", device="disk1", access_mode="rw")["data"]["errno"] == 16
     use.communicate("\n", timeout=BOUND)
-    until("nobody has it", lambda: client.ask("device.list")["devices"][0]["users"] == 0)
+    until("the device has no user", lambda: client.ask("device.list")["devices"][0]["users"] == 0)
     assert is_read_only(client, "disk1") and client.ask("device.list")["devices"][0]["access_mode"] == "ro"

@@ -40,7 +40,7 @@ class TestEndToEnd:
     def file(self, name):
         return self.folder / name
 
-    def test_a_device_is_copied_out_and_in(self):
+    def test_a_device_can_be_copied_in_both_directions(self):
         done = nbdkit(self.server.port, f"nbdcopy $uri {self.file('copy')}", "device=disk",
                       f"trace={self.file('trace')}", f"status={self.file('status')}")
         assert done.returncode == 0, done.stderr
@@ -54,7 +54,7 @@ class TestEndToEnd:
         assert done.returncode == 0, done.stderr
         assert self.file("back").read_bytes() == self.image.read_bytes()
 
-    def test_a_signal_has_the_last_records_written(self):
+    def test_sigusr1_writes_the_last_trace_records(self):
         pid, seen = self.file("pid"), self.file("seen")
         os.mkfifo(seen)
         # nbdinfo succeeds only when the plugin runs. The timeout is for a plugin that the signal kills.
@@ -79,7 +79,7 @@ class TestEndToEnd:
         assert "seed" not in json.loads(stat.stdout), stat
         assert client.returncode == 0
 
-    def test_what_it_offers(self):
+    def test_the_export_has_the_properties_of_the_device(self):
         done = nbdkit(self.server.port, "nbdinfo --json $uri", "device=disk")
         assert done.returncode == 0, done.stderr
         export = json.loads(done.stdout)["exports"][0]
@@ -93,7 +93,7 @@ class TestEndToEnd:
         done = nbdkit(self.server.port, "nbdinfo --is read-only $uri", "device=fixed", "access_mode=ro")
         assert done.returncode == 0, done.stderr
 
-    def test_a_killed_server_that_comes_back_costs_no_error(self):
+    def test_io_survives_a_killed_and_restarted_server(self):
         os.mkfifo(self.file("begun"))
         commands = (f"nbdcopy {self.image} $uri & echo >{self.file('begun')}; wait $! && "
                     f"nbdcopy $uri {self.file('back')}")
@@ -108,7 +108,7 @@ class TestEndToEnd:
         assert self.file("back").read_bytes() == self.image.read_bytes()
         assert json.loads(self.file("status").read_text())["request_errors"] == 0
 
-    def test_what_cannot_be_had_is_said(self):
+    def test_errors_at_the_start_are_explained(self):
         for parameters, words in (
                 (("device=nothing",), "the server exports no device named 'nothing'"),
                 (("device=fixed",), "'fixed': "),
@@ -120,14 +120,14 @@ class TestEndToEnd:
             assert done.returncode != 0
             assert words in done.stderr
 
-    def test_the_device_is_opened_once(self):
+    def test_the_device_is_opened_only_once(self):
         done = nbdkit(self.server.port, "nbdinfo --size $uri", "device=disk")
         assert done.returncode == 0, done.stderr
         self.server.end()
         assert len(re.findall(r'opened .*"disk"', self.server.text())) == 1, self.server.text()
         self.server.start().ready()
 
-    def test_a_daemon_that_cannot_open_its_device_says_so_before_the_command_returns(self):
+    def test_a_failed_start_in_the_background_is_reported_by_the_command(self):
         socket_file, pid = self.file("socket"), self.file("pid")
         daemon = ["nbdkit", "-P", str(pid), "-U", str(socket_file), str(PLUGIN), "path=127.0.0.1",
                   f"port={self.server.port}"]
@@ -144,7 +144,7 @@ class TestEndToEnd:
                                         capture_output=True, text=True).stdout.strip() == str(SIZE)
 
     @pytest.mark.parametrize("how", [("-f",), (), ("-U", "-", "--run", "true")], ids=["foreground", "background", "run"])
-    def test_a_start_ends_at_a_signal(self, how):
+    def test_a_signal_cancels_the_start(self, how):
         """The status file appears when the session starts to connect. connect_timeout is longer than the test."""
         self.server.end()
         status, socket_file = self.file("status"), self.file("socket")
@@ -153,15 +153,15 @@ class TestEndToEnd:
         command = ["nbdkit", *(how[:2] if run else how), *where, str(PLUGIN), "path=127.0.0.1", f"port={self.server.port}",
                    "device=disk", "connect_timeout=600s", f"status={status}", *run]
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as client:
-            until("it connects", lambda: status.exists() and status.stat().st_size)
+            until("the session starts to connect", lambda: status.exists() and status.stat().st_size)
             client.send_signal(signal.SIGTERM)
             _, errors = client.communicate(timeout=BOUND)
         self.server.start().ready()
         assert client.returncode == 1, errors
         assert "asked to exit before 'disk' was open" in errors
-        until("nobody is left of it", lambda: not socket_file.exists())
+        until("the socket file is removed", lambda: not socket_file.exists())
 
-    def test_another_fabric_at_the_server_is_no_session_name_that_is_taken(self):
+    def test_a_server_with_another_fabric_is_not_reported_as_a_name_in_use(self):
         for fabric in "libfabric", "tcp":
             if fabric == "tcp":
                 self.server.end()
@@ -187,7 +187,7 @@ class TestEndToEnd:
         assert "for writing" in refused.stderr
         assert read_only.returncode == 0, read_only.stderr
 
-    def test_a_server_that_is_not_there_is_named(self):
+    def test_the_error_names_the_address_of_a_missing_server(self):
         self.server.end()
         done = nbdkit(self.server.port, "nbdinfo $uri", "device=disk", "connect_timeout=1s")
         self.server.start().ready()

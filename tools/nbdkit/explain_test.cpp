@@ -10,6 +10,8 @@
 namespace rtrs::nbdkit::explain_test {
 namespace {
 
+using plugin::Settings;
+
 Settings some_settings() {
   Settings settings;
   settings.paths = {"10.0.0.2", "10.0.1.2"};
@@ -22,7 +24,7 @@ boost::system::error_code of_server(int error) {
   return {error, boost::system::generic_category()};
 }
 
-TEST(Explain, TheServersErrnoBecomesASentence) {
+TEST(Explain, ServerErrnoIsExplained) {
   const Settings settings = some_settings();
   EXPECT_EQ(explain_map_failure(settings, "disk", settings.access_mode, of_server(ENOENT), {}),
             "the server exports no device named 'disk': No such file or directory (errno 2). Check the name, "
@@ -44,7 +46,7 @@ TEST(Explain, TheServersErrnoBecomesASentence) {
             "(errno 22). See the server's log for details");
 }
 
-TEST(Explain, WhoAskedForAReadOnlyDeviceIsNotToldToAskForOne) {
+TEST(Explain, ReadOnlyIsNotSuggestedForAReadOnlyRequest) {
   Settings settings = some_settings();
   settings.access_mode = wire::rnbd::AccessMode::read_only;
   for (const int error : {EPERM, EACCES, EROFS})
@@ -53,7 +55,7 @@ TEST(Explain, WhoAskedForAReadOnlyDeviceIsNotToldToAskForOne) {
         std::string::npos);
 }
 
-TEST(Explain, AnExportThatNobodyGaveIsNamedWithThoseThatAre) {
+TEST(Explain, UnknownExportIsReportedWithTheKnownOnes) {
   Settings settings = some_settings();
   settings.devices = {"a", "b"};
   EXPECT_EQ(explain_unknown_export(settings, "c"), "no export named 'c'; device= gives a, b");
@@ -63,7 +65,7 @@ TEST(Explain, AnExportThatNobodyGaveIsNamedWithThoseThatAre) {
   EXPECT_EQ(explain_unknown_export(settings, "c"), "the device 'c' is not mapped; \"urtrs map\" maps it");
 }
 
-TEST(Explain, NamesOfNbdClientsStayInTheirLine) {
+TEST(Explain, NamesFromNbdClientsAreEscaped) {
   Settings settings = some_settings();
   EXPECT_EQ(explain_unknown_export(settings, "a\nnbdkit: urtrs: error: all is lost"),
             "no export named 'a\\x0anbdkit: urtrs: error: all is lost'; device= gives disk");
@@ -74,7 +76,7 @@ TEST(Explain, NamesOfNbdClientsStayInTheirLine) {
   EXPECT_LT(explain_unknown_export(settings, std::string(4096, 'x')).size(), 300U);
 }
 
-TEST(Explain, AFailedRequestHasACause) {
+TEST(Explain, FailedRequestIsExplained) {
   const Settings settings = some_settings();
   BlockRequest io;
   io.opcode = wire::rnbd::Opcode::write;
@@ -103,7 +105,7 @@ TEST(Explain, AFailedRequestHasACause) {
   EXPECT_EQ(explain_failed_request(settings, "disk", io, EIO, paths).rfind("flush of 'disk' failed", 0), 0U);
 }
 
-TEST(Explain, ARequestForADeviceThatTheServerRefusesSaysWhyAndHowLongItWaited) {
+TEST(Explain, RejectedReopenIsExplainedWithTheWait) {
   Settings settings = some_settings();
   std::vector<PathStatus> paths(1);
   paths[0].state = PathState::connected;
@@ -116,7 +118,7 @@ TEST(Explain, ARequestForADeviceThatTheServerRefusesSaysWhyAndHowLongItWaited) {
   EXPECT_NE(line.find("does not allow this client to open the device"), std::string::npos) << line;
 }
 
-TEST(Explain, ARequestWithoutAnAnswerHasItsTimeouts) {
+TEST(Explain, TimedOutRequestNamesTheTimeouts) {
   Settings settings = some_settings();
   settings.protocol.request_timeout = seconds(3);
   settings.protocol.queue_timeout = seconds(5);
@@ -135,7 +137,7 @@ TEST(Explain, ARequestWithoutAnAnswerHasItsTimeouts) {
   EXPECT_NE(line.find(late), std::string::npos) << line;
 }
 
-TEST(Explain, AnErrnoThatNbdDoesNotKnowBecomesAnIoError) {
+TEST(Explain, ErrnoUnknownToNbdBecomesEio) {
   for (const bool can_be_unsupported : {false, true}) {
     EXPECT_EQ(nbd_errno(ENOENT, can_be_unsupported), EIO);
     EXPECT_EQ(nbd_errno(ENODEV, can_be_unsupported), EIO);
@@ -146,7 +148,7 @@ TEST(Explain, AnErrnoThatNbdDoesNotKnowBecomesAnIoError) {
   EXPECT_EQ(nbd_errno(EOPNOTSUPP, false), EIO);
 }
 
-TEST(Explain, DurationsHaveTheirUnit) {
+TEST(Explain, DurationsHaveAUnit) {
   EXPECT_EQ(duration_words(milliseconds(250)), "250 ms");
   EXPECT_EQ(duration_words(milliseconds(1500)), "1500 ms");
   EXPECT_EQ(duration_words(seconds(90)), "90 s");
@@ -154,7 +156,7 @@ TEST(Explain, DurationsHaveTheirUnit) {
   EXPECT_EQ(duration_words(kNever), "for ever");
 }
 
-TEST(Explain, ATimeoutSaysWhatHappenedOnEachPath) {
+TEST(Explain, TimeoutIsExplainedForEachPath) {
   const Settings settings = some_settings();
   std::vector<PathStatus> paths(2);
   paths[0].state = PathState::waiting;
@@ -172,7 +174,7 @@ TEST(Explain, ATimeoutSaysWhatHappenedOnEachPath) {
             std::string::npos);
 }
 
-TEST(Explain, APortInThePathIsTheOneThatIsNamed) {
+TEST(Explain, PortInThePathIsUsedInMessages) {
   Settings settings = some_settings();
   settings.paths = {"10.0.0.2:7", "[fd00::2]:8"};
   std::vector<PathStatus> paths(2);
@@ -186,7 +188,7 @@ TEST(Explain, APortInThePathIsTheOneThatIsNamed) {
   EXPECT_EQ(text.find("1234"), std::string::npos) << text;
 }
 
-TEST(Explain, ANameThatIsTakenIsExplainedWithHowLongItLastsAndWhatToDo) {
+TEST(Explain, NameInUseIsExplainedWithDurationAndAdvice) {
   const Settings settings = some_settings();
   std::vector<PathStatus> paths(2);
   paths[0].state = paths[1].state = PathState::waiting;
@@ -218,7 +220,7 @@ TEST(Explain, ANameThatIsTakenIsExplainedWithHowLongItLastsAndWhatToDo) {
   EXPECT_FALSE(is_name_refusal(Reason::connect_refused, 0));
 }
 
-TEST(Explain, ATakenNameIsTriedForLongerThanTheServerMayHoldItForAClientThatVanished) {
+TEST(Explain, NameInUseIsRetriedLongerThanTheDeadPeerTime) {
   Settings settings = some_settings();
   EXPECT_GE(settings.name_in_use_timeout(), dead_peer_time(HeartbeatConfig{}) + seconds(10));
   settings.protocol.heartbeat.interval = seconds(60);
@@ -227,7 +229,7 @@ TEST(Explain, ATakenNameIsTriedForLongerThanTheServerMayHoldItForAClientThatVani
   EXPECT_EQ(settings.name_in_use_timeout(), settings.connect_timeout);
 }
 
-TEST(Explain, AReasonCarriesTheErrnoOfThePeer) {
+TEST(Explain, ReasonIncludesTheErrnoOfThePeer) {
   EXPECT_EQ(reason_words(Reason::rejected, ECONNRESET),
             "rejected by the server: Connection reset by peer (errno 104)");
   EXPECT_EQ(
@@ -237,7 +239,7 @@ TEST(Explain, AReasonCarriesTheErrnoOfThePeer) {
             "another path of the session has the same two addresses: File exists (errno 17)");
 }
 
-TEST(Explain, WhatListensAndIsNoServerOfThisFabricDoesNotHoldTheSessionName) {
+TEST(Explain, AnotherFabricIsNotReportedAsANameInUse) {
   const Settings settings = some_settings();
   std::vector<PathStatus> paths(1);
   paths[0].state = PathState::waiting;
@@ -247,7 +249,7 @@ TEST(Explain, WhatListensAndIsNoServerOfThisFabricDoesNotHoldTheSessionName) {
   EXPECT_EQ(text.find("session name"), std::string::npos) << text;
 }
 
-TEST(Explain, AnEarlyEndNamesWhatWasNotThereYet) {
+TEST(Explain, EarlyEndNamesWhatWasMissing) {
   EXPECT_EQ(explain_early_end("disk"), "asked to exit before 'disk' was open");
   EXPECT_EQ(explain_early_end(""), "asked to exit before the session was connected");
 }

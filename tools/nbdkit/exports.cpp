@@ -48,7 +48,7 @@ Exports::Step Exports::next(const Export& one, Wish& wish) const {
   switch (one.state) {
     case Export::State::open: {
       const bool too_little = !rnbd::is_writable(one.mode) && rnbd::is_writable(mode_for(one, wish));
-      // If other connections use the device, it must stay open in their mode.
+      // Reopens in the wanted mode only if no other connection uses the device.
       return too_little && one.users == 1 ? Step::unmap : Step::serve;
     }
     case Export::State::opening:

@@ -20,7 +20,7 @@ struct Export {
   wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // mode of the last opening
   rnbd::DeviceHandle handle = 0;                                    // valid unless idle
   unsigned number = 0;      // valid unless idle: lowest number that was free when the opening began
-  rnbd::Geometry geometry;  // as of the last successful open
+  rnbd::Geometry geometry;  // from the last successful open
   unsigned users = 0;       // connections that use it or wait for it
   // Mode of a mapping through the control socket; connections do not open it in another mode.
   std::optional<wire::rnbd::AccessMode> mapped_as;

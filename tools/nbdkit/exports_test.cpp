@@ -40,12 +40,12 @@ TEST_F(ExportsTest, RefusalIsReportedAgainAfterTheDeviceWasOpen) {
   exports.on_changed(one, changed(rnbd::DeviceState::closed, ENOENT));
   EXPECT_EQ(one.refusal, ENOENT);
   exports.on_changed(one, changed(rnbd::DeviceState::closed));
-  EXPECT_EQ(one.refusal, ENOENT) << "a lost path is no answer of the server";
+  EXPECT_EQ(one.refusal, ENOENT) << "a lost path is not a response of the server";
   exports.on_changed(one, changed(rnbd::DeviceState::open));
   EXPECT_EQ(one.refusal, 0);
 }
 
-TEST_F(ExportsTest, TheFirstConnectionOpensTheDeviceAndOthersShareIt) {
+TEST_F(ExportsTest, FirstConnectionOpensTheDeviceAndOthersShareIt) {
   Export& one = exports.join("a");
   open(one, writes);
   Export& same = exports.join("a");
@@ -55,28 +55,28 @@ TEST_F(ExportsTest, TheFirstConnectionOpensTheDeviceAndOthersShareIt) {
   EXPECT_EQ(exports.find(kHandle), &one);
 }
 
-TEST_F(ExportsTest, ADeviceWithoutConnectionsIsClosedAfterTheGrace) {
+TEST_F(ExportsTest, UnusedDeviceIsClosedAfterTheGrace) {
   Export& one = exports.join("a");
   open(one, writes);
   exports.join("a");
   exports.leave(one, seconds(1));
-  EXPECT_EQ(exports.unused(kNever), nullptr) << "a connection has it";
+  EXPECT_EQ(exports.unused(kNever), nullptr) << "a connection uses the device";
   exports.leave(one, seconds(2));
   EXPECT_EQ(exports.unused(seconds(2) + Exports::kGrace - 1), nullptr);
   exports.join("a");
-  EXPECT_EQ(exports.unused(kNever), nullptr) << "the next connection came in time";
+  EXPECT_EQ(exports.unused(kNever), nullptr) << "the next connection came within the grace";
   exports.leave(one, seconds(9));
   ASSERT_EQ(exports.unused(seconds(9) + Exports::kGrace), &one);
   exports.ends(one);
   EXPECT_EQ(exports.unused(kNever), nullptr);
   Export& again = exports.join("a");
-  EXPECT_EQ(exports.next(again, writes), Step::wait) << "it is being closed";
+  EXPECT_EQ(exports.next(again, writes), Step::wait) << "the device is being closed";
   exports.on_changed(one, changed(rnbd::DeviceState::unmapped));
-  EXPECT_FALSE(exports.drop_if_unused(one)) << "somebody waits for it";
+  EXPECT_FALSE(exports.drop_if_unused(one)) << "a connection waits for the device";
   open(again, writes);
 }
 
-TEST_F(ExportsTest, AKeptDeviceStaysOpenAndIsRemembered) {
+TEST_F(ExportsTest, KeptDeviceStaysOpenAndListed) {
   Export& one = exports.keep("a");
   EXPECT_EQ(&exports.join("a"), &one);
   open(one, writes);
@@ -87,7 +87,7 @@ TEST_F(ExportsTest, AKeptDeviceStaysOpenAndIsRemembered) {
   EXPECT_EQ(exports.all().size(), 1U);
 }
 
-TEST_F(ExportsTest, ARefusalFailsTheConnectionsThatWaitedForItAndIsTriedAgainByTheNext) {
+TEST_F(ExportsTest, RejectionFailsWaitingConnectionsAndTheNextOneRetries) {
   Export& one = exports.join("a");
   exports.join("a");
   Exports::Wish other = writes;
@@ -103,10 +103,10 @@ TEST_F(ExportsTest, ARefusalFailsTheConnectionsThatWaitedForItAndIsTriedAgainByT
   exports.join("a");
   EXPECT_EQ(exports.next(one, later), Step::map);
   for (int i = 0; i < 3; ++i) exports.leave(one, 0);
-  EXPECT_TRUE(exports.all().empty()) << "names that nobody exports are not collected";
+  EXPECT_TRUE(exports.all().empty()) << "unknown names are not kept in the list";
 }
 
-TEST_F(ExportsTest, AWriteProtectedDeviceIsOpenedReadOnlyWhereThatWillDo) {
+TEST_F(ExportsTest, WriteProtectedDeviceIsOpenedReadOnlyIfAllowed) {
   for (const int error : {EROFS, EACCES}) {
     Exports some;
     Export& one = some.join("a");
@@ -122,7 +122,7 @@ TEST_F(ExportsTest, AWriteProtectedDeviceIsOpenedReadOnlyWhereThatWillDo) {
     EXPECT_EQ(Exports::mode_for(one, wish), AccessMode::read_only);
     some.began(one, kHandle, AccessMode::read_only);
     some.on_changed(one, changed(rnbd::DeviceState::open));
-    EXPECT_EQ(some.next(one, wish), Step::serve) << "it is not closed again to open it for writing";
+    EXPECT_EQ(some.next(one, wish), Step::serve) << "not closed again to try writing";
   }
 }
 
@@ -134,11 +134,11 @@ TEST_F(ExportsTest, OtherWriterDoesNotMakeTheOpenReadOnly) {
   EXPECT_EQ(exports.next(one, either), Step::fail);
 }
 
-TEST_F(ExportsTest, ADeviceThatOnlyReadersUsedIsOpenedAgainForAWriter) {
+TEST_F(ExportsTest, DeviceOfReadersIsReopenedForAWriter) {
   Export& one = exports.join("a");
   open(one, reads);
   exports.join("a");
-  EXPECT_EQ(exports.next(one, writes), Step::serve) << "read-only, because the reader has it";
+  EXPECT_EQ(exports.next(one, writes), Step::serve) << "read-only, because a reader uses it";
   exports.leave(one, 0);
   EXPECT_EQ(exports.next(one, writes), Step::unmap);
   exports.ends(one);
@@ -148,11 +148,11 @@ TEST_F(ExportsTest, ADeviceThatOnlyReadersUsedIsOpenedAgainForAWriter) {
   EXPECT_EQ(one.mode, AccessMode::read_write);
 }
 
-TEST_F(ExportsTest, ANewSizeCountsForTheConnectionsThatCome) {
+TEST_F(ExportsTest, NewConnectionsSeeTheNewSize) {
   Export& one = exports.join("a");
   open(one, writes);
   exports.on_changed(one, changed(rnbd::DeviceState::closed));
-  EXPECT_EQ(exports.next(one, writes), Step::serve) << "requests wait, connections need not";
+  EXPECT_EQ(exports.next(one, writes), Step::serve) << "requests wait, but connections do not";
   exports.on_changed(one, changed(rnbd::DeviceState::open, 0, 16));
   EXPECT_EQ(one.geometry.nsectors, 16U);
 }

@@ -25,7 +25,7 @@ class TestFiles:
         return subprocess.run(["nbdkit", "-f", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               check=False, timeout=2 * BOUND, **more)
 
-    def test_a_status_file_that_is_something_else_is_refused_and_stays(self):
+    def test_a_foreign_file_is_rejected_as_status_file_and_kept(self):
         self.start_server()
         precious, fifo = self.file("precious"), self.file("fifo")
         precious.write_text("precious")
@@ -43,7 +43,7 @@ class TestFiles:
             done = e2e.nbdkit(self.server.port, "nbdinfo $uri", "device=disk", f"status={self.file('status')}")
             assert done.returncode == 0, done.stderr
 
-    def test_a_trace_that_cannot_go_on_is_told_once_and_io_goes_on(self):
+    def test_a_failed_trace_is_reported_once_and_io_continues(self):
         self.start_server()
         trace = self.file("trace")
         command = e2e.nbdkit_command(self.server.port, "nbdcopy $uri null: && nbdcopy $uri null:",
@@ -54,7 +54,7 @@ class TestFiles:
         told = f"the trace {trace} ends here: File too large (errno 27); IO continues"
         assert done.stderr.count(told) == 1, done.stderr
 
-    def test_a_start_that_fails_leaves_no_socket(self):
+    def test_a_failed_start_leaves_no_socket(self):
         self.start_server()
         for arguments in ["-U", "socket"], [f"--unix={self.file('socket')}"]:
             done = self.nbdkit(*arguments, PLUGIN, "path=127.0.0.1", f"port={free_port()}", "device=disk", "connect_timeout=1s",
@@ -63,7 +63,7 @@ class TestFiles:
             assert "no path came up" in done.stderr
             assert not self.file("socket").exists()
 
-    def test_a_name_that_a_vanished_client_holds_is_waited_for(self):
+    def test_the_start_waits_for_a_name_held_by_a_vanished_client(self):
         self.start_server("--heartbeat-interval=3s")
         os.mkfifo(self.file("pid"))
         # The command starts after the device is open.

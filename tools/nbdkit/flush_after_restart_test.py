@@ -99,7 +99,7 @@ class TestFlushAfterRestart:
         self.export.symlink_to(self.after)
         self.server.start().ready()
 
-    def test_a_killed_server_loses_nothing_of_a_file(self):
+    def test_a_killed_server_loses_no_writes_to_a_file(self):
         disk = self.open("disk")
         for how in (signal.SIGKILL, signal.SIGTERM):
             assert disk.write(8192) == 0
@@ -129,7 +129,7 @@ class TestFlushAfterRestart:
         assert disk.flush() == EIO
         assert disk.flush() == 0
 
-    def test_what_was_flushed_is_not_missed(self):
+    def test_a_lost_cache_is_no_error_if_all_writes_were_flushed(self):
         disk = self.open("disk")
         assert disk.write(8192) == 0
         assert disk.flush() == 0
@@ -138,7 +138,7 @@ class TestFlushAfterRestart:
         assert disk.flush() == 0
         assert disk.write(0, FUA) == 0
 
-    def test_a_memory_device_dies_with_the_server(self):
+    def test_a_memory_device_is_lost_with_the_server(self):
         disk = self.open("memory")
         assert disk.write(8192) == 0
         self.restart()

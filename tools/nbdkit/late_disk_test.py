@@ -34,7 +34,7 @@ class Client:
                 stdin=subprocess.DEVNULL, stderr=log)
         ends.callback(process.wait)
         ends.callback(process.kill)
-        until("nbdkit is there", lambda: socket.exists() or process.poll() is not None)
+        until("nbdkit listens or has exited", lambda: socket.exists() or process.poll() is not None)
         self.handle = nbd.NBD()
         self.handle.connect_unix(str(socket))
 
@@ -52,7 +52,7 @@ class Client:
         def over():
             self.handle.poll(50)
             return results
-        until("the write is over", over)
+        until("the write has completed", over)
         return results[0]
 
     def until_reason(self, reason):
@@ -64,7 +64,7 @@ class Client:
         until(f"{parts} in the log", lambda: any(all(part in line for part in parts) for line in self.log.read_text().splitlines()))
 
 
-def test_a_write_waits_until_the_disk_is_there(tmp_path, ends, disk):
+def test_a_write_waits_until_the_disk_appears(tmp_path, ends, disk):
     server = Urtrsd(tmp_path / "log", f"--dev-search-path={disk.parent}").ready()
     ends.callback(server.end, signal.SIGKILL)
     client = Client(tmp_path, ends, server.port, "a.img")
@@ -81,7 +81,7 @@ def test_a_write_waits_until_the_disk_is_there(tmp_path, ends, disk):
     assert disk.read_bytes()[:len(DATA)] == DATA
 
 
-def test_a_write_fails_after_queue_timeout_when_the_disk_stays_away(tmp_path, ends, disk):
+def test_a_write_fails_after_queue_timeout_if_the_disk_stays_missing(tmp_path, ends, disk):
     server = Urtrsd(tmp_path / "log", f"--dev-search-path={disk.parent}").ready()
     ends.callback(server.end, signal.SIGKILL)
     client = Client(tmp_path, ends, server.port, "a.img", "queue_timeout=1s")
@@ -93,7 +93,7 @@ def test_a_write_fails_after_queue_timeout_when_the_disk_stays_away(tmp_path, en
     client.until_logged("write of 4096 bytes", "No such file", "IO is held for 1 s (queue_timeout)")
 
 
-def test_a_smaller_disk_is_told_with_both_sizes(tmp_path, ends, disk):
+def test_a_smaller_disk_is_reported_with_both_sizes(tmp_path, ends, disk):
     server = Urtrsd(tmp_path / "log", f"--export=d={disk}").ready()
     ends.callback(server.end, signal.SIGKILL)
     client = Client(tmp_path, ends, server.port, "d")
@@ -104,7 +104,7 @@ def test_a_smaller_disk_is_told_with_both_sizes(tmp_path, ends, disk):
     client.until_logged("its size changed from 2048 to 1024 sectors", "[device_shrunk]")
 
 
-def test_request_timeout_needs_no_heartbeat(tmp_path, ends):
+def test_request_timeout_works_without_heartbeats(tmp_path, ends):
     server = Urtrsd(tmp_path / "log", "--export=d=mem:1M,delay_ms=60000").ready()
     ends.callback(server.end, signal.SIGKILL)
     client = Client(tmp_path, ends, server.port, "d", "heartbeat_interval=1h", "request_timeout=500ms")

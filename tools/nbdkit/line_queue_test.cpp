@@ -62,7 +62,7 @@ TEST(LineQueueTest, PrintsInOrder) {
   EXPECT_EQ(reader->wait_for(2), (std::vector<std::string>{"! first", "  second"}));
 }
 
-TEST(LineQueueTest, StampsALineWhenItIsPushedAndNotWhenItIsPrinted) {
+TEST(LineQueueTest, StampsALineWhenItIsPushed) {
   const auto reader = std::make_shared<Reader>();
   int time = 0;
   LineQueue queue(into(reader), std::chrono::seconds(1), [&time] { return std::to_string(time) + "s "; });
@@ -74,7 +74,7 @@ TEST(LineQueueTest, StampsALineWhenItIsPushedAndNotWhenItIsPrinted) {
   EXPECT_EQ(reader->wait_for(2), (std::vector<std::string>{"! 0s first", "  5s second"}));
 }
 
-TEST(LineQueueTest, PushReturnsWhereNobodyReadsAndWhatWasLeftOutIsCounted) {
+TEST(LineQueueTest, PushDoesNotBlockAndDroppedLinesAreCounted) {
   const auto reader = std::make_shared<Reader>();
   LineQueue queue(into(reader));
   // One line more than the capacity, because the thread may already have taken the first line.
@@ -91,7 +91,7 @@ TEST(LineQueueTest, PushReturnsWhereNobodyReadsAndWhatWasLeftOutIsCounted) {
   EXPECT_TRUE(counted);
 }
 
-TEST(LineQueueTest, EachLineThatIsLeftOutIsCountedOnce) {
+TEST(LineQueueTest, EachDroppedLineIsCountedOnce) {
   const auto reader = std::make_shared<Reader>();
   LineQueue queue(into(reader));
   std::size_t printed = 0;
@@ -113,7 +113,7 @@ TEST(LineQueueTest, EachLineThatIsLeftOutIsCountedOnce) {
   }
 }
 
-TEST(LineQueueTest, OfWhatClientsCanCauseAFewLinesArePrintedAndTheOthersCounted) {
+TEST(LineQueueTest, LinesCausedByClientsAreRateLimitedAndCounted) {
   const auto reader = std::make_shared<Reader>();
   reader->read();
   {
@@ -127,7 +127,7 @@ TEST(LineQueueTest, OfWhatClientsCanCauseAFewLinesArePrintedAndTheOthersCounted)
   EXPECT_EQ(std::ranges::count(lines, "! 10 more requests failed within 10 s"), 1);
 }
 
-TEST(LineQueueTest, EndsWithLinesThatNobodyReads) {
+TEST(LineQueueTest, DestructorDoesNotWaitForAnUnreadLine) {
   const auto reader = std::make_shared<Reader>();
   {
     LineQueue queue(into(reader), std::chrono::milliseconds(1));

@@ -14,7 +14,7 @@ namespace {
 
 using Error = LoopThread::Error;
 
-TEST(LoopThread, ManyThreadsHaveManyThingsDoneInTheLoop) {
+TEST(LoopThread, ManyThreadsCallTheLoop) {
   constexpr int kThreads = 8;
   constexpr int kCalls = 2000;
   LoopThread loop;
@@ -54,7 +54,7 @@ TEST(LoopThread, CallersWaitIndependently) {
   waiting.join();
 }
 
-TEST(LoopThread, TheEndWaitsForWhatIsPosted) {
+TEST(LoopThread, DestructorWaitsForPostedFunctions) {
   auto done = std::make_shared<int>(0);
   {
     LoopThread loop;
@@ -64,7 +64,7 @@ TEST(LoopThread, TheEndWaitsForWhatIsPosted) {
   EXPECT_EQ(*done, 1);
 }
 
-TEST(LoopThread, TakesNoSignals) {
+TEST(LoopThread, ReceivesNoSignals) {
   LoopThread loop;
   loop.run([] {
     sigset_t blocked;

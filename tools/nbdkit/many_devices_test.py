@@ -72,7 +72,7 @@ class ManyDevices(unittest.TestCase):
     def closed(self, name):
         return len(re.findall(rf' closed "{name}"', self.server.text()))
 
-    def test_each_export_is_the_device_of_its_name(self):
+    def test_each_export_selects_the_device_of_that_name(self):
         self.start()
         self.assertEqual({name: self.info(name)["export-size"] // MIB for name in ("a", "b", "scratch")},
                          {"a": 8, "b": 4, "scratch": 16})
@@ -85,7 +85,7 @@ class ManyDevices(unittest.TestCase):
         until(self.server.text, lambda: self.opened("scratch") > 0)
         self.assertEqual(len(re.findall(r'name="[^"]+" peer=\S+ opened\n', self.server.text())), 1, "one session")
 
-    def test_an_unused_device_is_closed_and_opened_again_when_it_is_asked_for(self):
+    def test_an_unused_device_is_closed_and_reopened_on_request(self):
         self.start()
         first, second = self.connect("a"), self.connect("a")
         until(self.server.text, lambda: self.opened("a") == 1)
@@ -97,7 +97,7 @@ class ManyDevices(unittest.TestCase):
         self.assertEqual(self.info("a")["export-size"], 8 * MIB)
         until(self.server.text, lambda: self.opened("a") == 2)
 
-    def test_devices_that_are_given_are_listed_kept_open_and_the_only_ones(self):
+    def test_configured_devices_are_listed_kept_open_and_exclusive(self):
         self.start("device=a", "device=b")
         self.assertEqual(self.opened("a"), 0, "not before somebody asks for it")
         done = self.run_it("nbdinfo", "--list", "--json", f"nbd+unix:///?socket={self.socket}")
@@ -115,7 +115,7 @@ class ManyDevices(unittest.TestCase):
         until(self.server.text, lambda: self.opened("b") == 1)
         self.assertEqual((self.closed("a"), self.closed("b")), (0, 0))
 
-    def test_what_cannot_be_had_is_said_in_words(self):
+    def test_unknown_devices_are_reported(self):
         self.start()
         for export, words in (("nothing", "the server exports no device named 'nothing': No such file or directory"),
                               ("", "no export is named")):
@@ -130,24 +130,24 @@ class ManyDevices(unittest.TestCase):
         self.assertFalse(self.info("a")["is_read_only"])
         until(self.log, lambda: "fixed" not in self.devices() or self.devices()["fixed"]["read_only"])
 
-    def test_whoever_asks_for_writing_is_not_given_less(self):
+    def test_access_mode_rw_does_not_fall_back_to_read_only(self):
         self.start("access_mode=rw")
         self.assertNotEqual(self.run_it("nbdinfo", self.uri("fixed")).returncode, 0)
         until(self.log, lambda: "'fixed'" in self.log())
 
-    def test_read_only_of_nbdkit_counts_for_every_device(self):
+    def test_nbdkit_read_only_applies_to_every_device(self):
         self.start(options=("-r",))
         self.assertTrue(self.info("a")["is_read_only"])
         until(self.server.text, lambda: 'opened "a" ro' in self.server.text())
 
-    def test_one_device_is_every_export(self):
+    def test_a_single_device_is_served_for_every_export_name(self):
         self.start("device=b")
         for export in ("", "b", "anything"):
             self.assertEqual(self.info(export)["export-size"], 4 * MIB)
         until(self.server.text, lambda: self.opened("b") == 1)
         self.assertEqual(self.closed("b"), 0)
 
-    def test_a_new_size_counts_for_new_connections(self):
+    def test_new_connections_see_the_new_size(self):
         self.start("device=grows", "device=a")
         self.assertEqual(self.info("grows")["export-size"], 2 * MIB)
         self.connect("a")
@@ -159,7 +159,7 @@ class ManyDevices(unittest.TestCase):
         self.assertEqual(self.info("grows")["export-size"], 6 * MIB)
         self.assertEqual(self.devices()["a"]["size_bytes"], 8 * MIB)
 
-    def test_a_killed_server_that_comes_back_costs_no_device_an_error(self):
+    def test_all_devices_survive_a_killed_and_restarted_server(self):
         self.start()
         copies = [subprocess.Popen(["nbdcopy", str(self.folder / name), self.uri(name)], stdin=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, text=True) for name in ("a", "b", "grows")]

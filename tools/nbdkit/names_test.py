@@ -77,7 +77,7 @@ class Io:
 
     def end(self):
         count = self.count
-        until("IO goes on", lambda: self.count > count + 2 or self.error, GOOD_TIME)
+        until("IO continues", lambda: self.count > count + 2 or self.error, GOOD_TIME)
         self.stop()
         assert self.error is None and not self.thread.is_alive() and self.slowest < GOOD_TIME, (self.error, self.slowest)
 
@@ -103,14 +103,14 @@ def named(client):
 
 
 @pytest.mark.parametrize("fabric", ["tcp", "libfabric"])
-def test_a_silent_name_service_holds_up_no_io(urtrsd, names, plugin, ends, fabric):
+def test_a_silent_name_service_does_not_delay_io(urtrsd, names, plugin, ends, fabric):
     server = urtrsd("--listen=127.0.0.1", "--listen=127.0.0.2", "--export=disk=mem:1M", f"--fabric={fabric}")
     client = plugin("path=127.0.0.1@127.0.0.1", f"port={server.port}", f"fabric={fabric}")
     until("the path is up", lambda: client.states() == ["connected"])
     io = Io(client.nbd)
     ends.callback(io.stop)
     assert client.ask("path.add", path="storage.example")["path"] == 1
-    path = until("it is tried again", lambda: named(client)["attempt"] >= 2 and named(client))
+    path = until("the path by name is retried", lambda: named(client)["attempt"] >= 2 and named(client))
     assert path["reason"] == "name_unresolved" and names.asked > 0, path
     names.address = "127.0.0.2"
     until("the path by name is up", lambda: client.states() == ["connected", "connected"])
@@ -121,11 +121,11 @@ def test_a_silent_name_service_holds_up_no_io(urtrsd, names, plugin, ends, fabri
     assert client.states()[0] == "connected" and client.session()["paths"][0]["reconnects"] == 0
 
 
-def test_a_start_with_a_silent_name_service_takes_the_path_by_address(urtrsd, names, plugin):
+def test_a_start_with_a_silent_name_service_uses_the_numeric_path(urtrsd, names, plugin):
     server = urtrsd("--listen=127.0.0.1", "--export=disk=mem:1M")
     client = plugin("path=storage.example", "path=127.0.0.1", f"port={server.port}")
     Io(client.nbd).end()
     assert client.states()[1] == "connected" and names.asked > 0
     began = time.monotonic()
     assert client.end() == 0
-    assert time.monotonic() - began < 2 * GOOD_TIME, "a lookup holds up the end"
+    assert time.monotonic() - began < 2 * GOOD_TIME, "a lookup delays the exit"

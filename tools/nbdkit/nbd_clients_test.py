@@ -33,7 +33,7 @@ def _uri(image, urtrsd, tmp_path, ends):
                                 "device=disk0"], stdin=subprocess.DEVNULL)
     ends.callback(process.wait, BOUND)
     ends.callback(process.terminate)
-    until("nbdkit is there", lambda: socket.exists() or process.poll() is not None)
+    until("nbdkit listens or has exited", lambda: socket.exists() or process.poll() is not None)
     return f"nbd+unix:///disk0?socket={socket}"
 
 
@@ -60,7 +60,7 @@ def _mounted(uri, tmp_path):
     folder.mkdir()
     process = subprocess.Popen(["nbdfuse", folder / "disk0", uri], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     file = folder / "disk0"
-    until("the file is there", lambda: file.exists() or process.poll() is not None)
+    until("the file is mounted or nbdfuse has exited", lambda: file.exists() or process.poll() is not None)
     if process.poll() is not None and os.geteuid() != 0:
         pytest.skip("no file system in user space can be mounted: " + process.stderr.read())
     assert process.poll() is None, process.stderr.read()

@@ -35,7 +35,7 @@ def _client(tmp_path, ends):
                                         f"status={tmp_path}/status", *parameters], stdin=subprocess.DEVNULL, stderr=log)
             ends.callback(process.wait)
             ends.callback(process.kill)
-            until("nbdkit is there", lambda: path.exists() or process.poll() is not None)
+            until("nbdkit listens or has exited", lambda: path.exists() or process.poll() is not None)
         handle = nbd.NBD()
         handle.set_export_name(export)
         handle.connect_unix(str(path))
@@ -43,7 +43,7 @@ def _client(tmp_path, ends):
     return start
 
 
-def test_io_ends_though_the_server_breaks_the_connection_each_time(odd, client, tmp_path):
+def test_io_fails_if_the_server_closes_the_connection_each_time(odd, client, tmp_path):
     server = odd(on_io="close")
     log = tmp_path / "log"
     handle = client(server, "device=d", "request_timeout=1s", "queue_timeout=2s", "reconnect_min=50ms", "reconnect_max=100ms")
@@ -56,16 +56,16 @@ def test_io_ends_though_the_server_breaks_the_connection_each_time(odd, client, 
     while handle.aio_in_flight() and time.monotonic() < end:
         handle.poll(100)
         shown.append(json.loads((tmp_path / "status").read_text())["oldest_request"])
-    assert handle.aio_in_flight() == 0, "the request is still there"
+    assert handle.aio_in_flight() == 0, "the request is still in flight"
     with pytest.raises(nbd.Error) as failed:
         handle.pread(4096, 0)
     assert failed.value.errnum == errno.EIO  # the NBD protocol has no ETIMEDOUT
-    until("nbdkit's log has why", lambda: "lost its path each time that it was sent, for 3 s" in log.read_text())
+    until("the log of nbdkit has the reason", lambda: "lost its path each time that it was sent, for 3 s" in log.read_text())
     assert server.requests > 2
     assert any(one is not None and one["age_s"] > 1 for one in shown), shown
 
 
-def test_a_start_ends_after_connect_timeout_though_open_is_not_answered(odd):
+def test_an_unanswered_open_fails_the_start_after_connect_timeout(odd):
     server = odd(on_open="silent")
     begin = time.monotonic()
     done = subprocess.run(["nbdkit", "-f", "-U", "-", PLUGIN, f"path=127.0.0.1:{server.port}", "session=s", "control=", "device=d",
@@ -77,14 +77,14 @@ def test_a_start_ends_after_connect_timeout_though_open_is_not_answered(odd):
 
 
 @pytest.mark.parametrize("said, shown", [(512, 4096), (5000, 4096), (16384, 16384), (33333, 32768), (65535, 32768)])
-def test_a_block_size_that_is_no_power_of_two_is_rounded(odd, client, said, shown):
+def test_a_block_size_is_rounded_to_a_power_of_two(odd, client, said, shown):
     handle = client(odd(physical_block_size=said), "device=d")
     assert handle.get_block_size(nbd.SIZE_PREFERRED) == shown
     handle.pwrite(bytes(4096), 0)
 
 
 # If write-zeroes is not supported, nbdkit writes zeroes. If that write returns EOPNOTSUPP, nbdkit fails an assertion.
-def test_a_server_that_supports_nothing_does_not_end_nbdkit(odd, client):
+def test_nbdkit_survives_a_server_without_write_zeroes(odd, client):
     handle = client(odd(on_io="unsupported"), "device=d")
     for io in lambda: handle.zero(4096, 0), lambda: handle.pwrite(bytes(512), 0), lambda: handle.pread(512, 0):
         with pytest.raises(nbd.Error) as failed:
@@ -93,7 +93,7 @@ def test_a_server_that_supports_nothing_does_not_end_nbdkit(odd, client):
 
 
 # Documented in docs/security.md.
-def test_a_read_answered_without_data_shows_what_the_session_had_in_its_buffer(odd, client):
+def test_a_read_completed_without_data_returns_old_buffer_content(odd, client):
     server = odd(on_io="no_data")
     one, other = client(server, export="a"), client(server, export="b")
     secret = b"what a wrote" + bytes(500)

@@ -119,7 +119,7 @@ class TestOutage:
         self.until(lambda: any("no path is connected: pending requests" in line for line in self.lines),
                    "the requests did not fail because no path is connected")
 
-    def test_a_signal_ends_nbdkit_when_the_client_that_waited_is_gone(self):
+    def test_a_signal_ends_nbdkit_after_the_waiting_client_has_disconnected(self):
         nbdkit = self.start("queue_timeout=never")
         clients = self.writers(1)
         self.until(lambda: self.in_flight() > 0, "nothing is in flight")
@@ -129,7 +129,7 @@ class TestOutage:
         nbdkit.send_signal(signal.SIGTERM)
         nbdkit.wait(timeout=BOUND)
 
-    def test_lines_that_nobody_reads_stop_no_io(self):
+    def test_unread_log_lines_do_not_block_io(self):
         reader, writer = os.pipe()
         self.ends.callback(os.close, reader)
         fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)

@@ -35,7 +35,7 @@ class OwnSignals : public testing::Test {
   }
 };
 
-TEST_F(OwnSignals, TheHandlerThatWasThereIsCalledAndTheSignalIsRemembered) {
+TEST_F(OwnSignals, PreviousHandlerIsCalledAndTheSignalIsRecorded) {
   watch_end_signals();
   EXPECT_FALSE(end_signalled());
   std::raise(SIGTERM);
@@ -45,14 +45,14 @@ TEST_F(OwnSignals, TheHandlerThatWasThereIsCalledAndTheSignalIsRemembered) {
   EXPECT_EQ(seen, 11);
 }
 
-TEST_F(OwnSignals, ToWatchTwiceCallsThemOnce) {
+TEST_F(OwnSignals, WatchingTwiceCallsTheHandlerOnce) {
   watch_end_signals();
   watch_end_signals();
   std::raise(SIGTERM);
   EXPECT_EQ(seen, 1);
 }
 
-TEST_F(OwnSignals, AfterwardsAllIsAsBefore) {
+TEST_F(OwnSignals, LeavingRestoresTheHandlers) {
   watch_end_signals();
   leave_end_signals();
   std::raise(SIGTERM);
@@ -60,7 +60,7 @@ TEST_F(OwnSignals, AfterwardsAllIsAsBefore) {
   EXPECT_FALSE(end_signalled());
 }
 
-TEST_F(OwnSignals, ASignalWithoutAHandlerKeepsItsEffect) {
+TEST_F(OwnSignals, SignalsWithoutAHandlerAreNotChanged) {
   ::signal(SIGHUP, SIG_IGN);
   watch_end_signals();
   std::raise(SIGHUP);

@@ -37,7 +37,7 @@ class OwnSocketTest : public ::testing::Test {
   std::string path;
 };
 
-TEST_F(OwnSocketTest, ThatThisProcessListensOnIsRemoved) {
+TEST_F(OwnSocketTest, SocketOfThisProcessIsRemoved) {
   const int made = bind_socket();
   ASSERT_EQ(::listen(made, 1), 0);
   EXPECT_TRUE(remove_own_socket(path));
@@ -45,7 +45,7 @@ TEST_F(OwnSocketTest, ThatThisProcessListensOnIsRemoved) {
   ::close(made);
 }
 
-TEST_F(OwnSocketTest, ThatNobodyHereListensOnStays) {
+TEST_F(OwnSocketTest, SocketWithoutAListenerIsKept) {
   const int made = bind_socket();
   EXPECT_FALSE(remove_own_socket(path));
   ::close(made);
@@ -53,7 +53,7 @@ TEST_F(OwnSocketTest, ThatNobodyHereListensOnStays) {
   EXPECT_TRUE(fs::is_socket(path));
 }
 
-TEST_F(OwnSocketTest, WhatIsNoSocketStays) {
+TEST_F(OwnSocketTest, OtherFilesAreKept) {
   const int made = bind_socket();
   ASSERT_EQ(::listen(made, 1), 0);
   fs::remove(path);
@@ -64,7 +64,7 @@ TEST_F(OwnSocketTest, WhatIsNoSocketStays) {
   ::close(made);
 }
 
-TEST(OwnCommandLine, TheSocketIsFoundInEveryFormThatNbdkitTakes) {
+TEST(OwnCommandLine, FindsTheSocketInEveryOptionForm) {
   using Line = std::vector<std::string>;
   for (const Line& line : {Line{"nbdkit", "-U", "s", "urtrs"}, Line{"nbdkit", "-fUs", "urtrs"},
                            Line{"nbdkit", "urtrs", "--unix", "/w/s"}, Line{"nbdkit", "--unix=s", "urtrs"}})

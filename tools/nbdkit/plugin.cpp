@@ -37,7 +37,7 @@ namespace {
 using namespace rtrs;
 using wire::rnbd::Opcode;
 
-nbdkit::Settings settings;
+plugin::Settings settings;
 // Set in after_fork. Declared before `remote`, so that it outlives `remote`, which logs until it is
 // destroyed.
 std::unique_ptr<nbdkit::LineQueue> lines;
@@ -142,7 +142,7 @@ std::string description_of(const std::string& device) {
   return "device " + device + " over RTRS from " + settings.paths.front() + ", session " + settings.session;
 }
 
-// NBD export names are UTF-8; nbdkit rejects others.
+// NBD export names must be UTF-8; nbdkit rejects others.
 bool has_default() {
   return settings.one_device() && trace::is_utf8(settings.devices.front());
 }
@@ -282,7 +282,7 @@ nbdkit_plugin make_plugin() {
   made.unload = unload;
   made.config = config;
   made.config_complete = config_complete;
-  made.config_help = nbdkit::settings_help();
+  made.config_help = plugin::settings_help();
   made.magic_config_key = "device";
   made.get_ready = get_ready;
   made.after_fork = after_fork;
@@ -311,8 +311,8 @@ nbdkit_plugin make_plugin() {
   return made;
 }
 
-nbdkit_plugin plugin = make_plugin();
+nbdkit_plugin urtrs_plugin = make_plugin();
 
 }  // namespace
 
-NBDKIT_REGISTER_PLUGIN(plugin)
+NBDKIT_REGISTER_PLUGIN(urtrs_plugin)

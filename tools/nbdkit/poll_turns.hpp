@@ -13,7 +13,7 @@ namespace rtrs::nbdkit {
 // One operation that a thread waits for.
 struct PollWaiter {
   bool done = false;   // the operation is complete
-  bool polls = false;  // its thread got the turn; stays true
+  bool polls = false;  // its thread got the turn to poll; never reset
   bool sleeps = false;
   // Neighbours in the list of sleeping waiters, ordered by age.
   PollWaiter* older = nullptr;
@@ -24,7 +24,7 @@ class PollTurns {
  public:
   // Threads to wake.
   struct Next {
-    PollWaiter* waiter = nullptr;  // has the turn now; nullptr: none
+    PollWaiter* waiter = nullptr;  // waiter that has the turn now; nullptr: none
     bool keeper = false;           // wake the keeper, which was parked, because no thread polls
   };
 
@@ -38,7 +38,7 @@ class PollTurns {
   Next leave(PollWaiter&) noexcept;
 
   enum class Keeper : std::uint8_t {
-    polls,   // has the turn
+    polls,   // has the turn to poll
     pauses,  // must call check_keeper() again after a pause
     parks,   // must sleep until leave() or stop_keeper() selects it
   };

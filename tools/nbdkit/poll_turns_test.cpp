@@ -11,7 +11,7 @@ namespace {
 
 using Keeper = PollTurns::Keeper;
 
-TEST(PollTurns, AThreadPollsWhenNobodyDoes) {
+TEST(PollTurns, ThreadPollsIfNoOtherDoes) {
   PollTurns turns;
   PollWaiter one;
   EXPECT_TRUE(turns.begin(one));
@@ -27,7 +27,7 @@ TEST(PollTurns, TheTurnPassesToTheNewestOperation) {
   turns.begin(one);
   turns.begin(two);
   turns.begin(three);
-  EXPECT_FALSE(turns.finish(one)) << "the poller sees it by itself";
+  EXPECT_FALSE(turns.finish(one)) << "the polling thread need not be woken";
   const PollTurns::Next next = turns.leave(one);
   EXPECT_EQ(next.waiter, &three);
   EXPECT_TRUE(three.polls);
@@ -37,7 +37,7 @@ TEST(PollTurns, TheTurnPassesToTheNewestOperation) {
   EXPECT_EQ(turns.leave(three).waiter, nullptr);
 }
 
-TEST(PollTurns, AnOperationFromTheMiddleCompletes) {
+TEST(PollTurns, OperationInTheMiddleOfTheListCompletes) {
   PollTurns turns;
   PollWaiter one, two, three, four;
   for (PollWaiter* waiter : {&one, &two, &three, &four}) turns.begin(*waiter);
@@ -65,7 +65,7 @@ TEST(PollTurns, TheKeeperPollsAfterAPauseWithoutTurns) {
   EXPECT_EQ(turns.check_keeper(), Keeper::polls);
 }
 
-TEST(PollTurns, ATurnThatWasPassedOnIsATurnTooForTheKeeper) {
+TEST(PollTurns, PassedTurnsCountForTheKeeper) {
   PollTurns turns;
   PollWaiter one, two;
   turns.begin(one);
@@ -79,7 +79,7 @@ TEST(PollTurns, ATurnThatWasPassedOnIsATurnTooForTheKeeper) {
   EXPECT_EQ(turns.check_keeper(), Keeper::polls);
 }
 
-TEST(PollTurns, TheKeeperPassesTheTurnToAThreadThatSleeps) {
+TEST(PollTurns, KeeperPassesTheTurnToASleepingThread) {
   PollTurns turns;
   turns.check_keeper();
   PollWaiter one, two;
@@ -90,7 +90,7 @@ TEST(PollTurns, TheKeeperPassesTheTurnToAThreadThatSleeps) {
   EXPECT_FALSE(turns.keeper_should_stop());
 }
 
-TEST(PollTurns, ALongTurnParksTheKeeperUntilNobodyPolls) {
+TEST(PollTurns, LongTurnParksTheKeeperUntilNoThreadPolls) {
   PollTurns turns;
   PollWaiter one, two;
   turns.begin(one);
@@ -104,10 +104,10 @@ TEST(PollTurns, ALongTurnParksTheKeeperUntilNobodyPolls) {
   PollWaiter three;
   turns.begin(three);
   turns.finish(three);
-  EXPECT_FALSE(turns.leave(three).keeper) << "it is parked no more";
+  EXPECT_FALSE(turns.leave(three).keeper) << "the keeper is no longer parked";
 }
 
-TEST(PollTurns, WhatAThreadCompletedIsNoReasonForTheKeeperToLeave) {
+TEST(PollTurns, OperationsCompletedByThreadsDoNotStopTheKeeper) {
   PollTurns turns;
   PollWaiter one, two;
   turns.begin(one);
@@ -122,7 +122,7 @@ TEST(PollTurns, WhatAThreadCompletedIsNoReasonForTheKeeperToLeave) {
 
 // Invariant: while an operation is in flight, a thread polls or is being woken to poll. While no operation is
 // in flight, the keeper calls check_keeper() or is being woken.
-TEST(PollTurns, InAnyOrderOneThreadPollsWhileAnOperationIsInFlight) {
+TEST(PollTurns, SomeThreadPollsWhileAnOperationIsInFlight) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 draw(seed);
     PollTurns turns;
@@ -170,7 +170,7 @@ TEST(PollTurns, InAnyOrderOneThreadPollsWhileAnOperationIsInFlight) {
           break;
       }
       ASSERT_TRUE(open.empty() || poller != nullptr || keeper_polls);
-      ASSERT_FALSE(parked && poller == nullptr) << "nobody would ever poll";
+      ASSERT_FALSE(parked && poller == nullptr) << "no thread would ever poll";
     }
   }
 }

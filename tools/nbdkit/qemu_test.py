@@ -40,11 +40,11 @@ class Case:
 
 
 class TestTools(Case):
-    def test_info_and_sizes(self):
+    def test_qemu_img_reports_the_size(self):
         info = json.loads(run("qemu-img", "info", "--output=json", self.uri))
         assert (info["format"], info["virtual-size"]) == ("raw", SIZE)
 
-    def test_convert_there_and_back(self):
+    def test_qemu_img_converts_in_both_directions(self):
         copy = self.folder / "copy.qcow2"
         run("qemu-img", "convert", "-O", "qcow2", self.uri, copy)
         assert "identical" in run("qemu-img", "compare", copy, self.uri)
@@ -53,14 +53,14 @@ class TestTools(Case):
         run("qemu-img", "convert", "-n", "-O", "raw", changed, self.uri)
         assert self.image.read_bytes() == changed.read_bytes()
 
-    def test_io(self):
+    def test_qemu_io_requests_succeed(self):
         said = run("qemu-io", "-f", "raw", "-c", "write -f -P 7 4096 8192", "-c", "write -z -u 16384 4096", "-c", "discard 65536 65536",
                    "-c", "read -P 7 4096 8192", "-c", "read -P 0 16384 4096", "-c", "flush", self.uri)
         assert "failed" not in said
         data = self.image.read_bytes()
         assert data[4096:12288] == bytes([7]) * 8192 and data[16384:20480] == bytes(4096)
 
-    def test_an_image_of_qemu_on_the_device(self):
+    def test_a_qcow2_image_can_be_stored_on_the_device(self):
         run("qemu-img", "create", "-q", "-f", "qcow2", self.uri, "4M")
         run("qemu-io", "-f", "qcow2", "-c", "write -P 9 0 65536", self.uri)
         assert "No errors" in run("qemu-img", "check", "-f", "qcow2", self.uri)
@@ -90,7 +90,7 @@ class Qmp:
 
 
 class TestStorageDaemon(Case):
-    def test_a_disk_is_copied_while_it_is_written(self):
+    def test_qemu_mirrors_a_disk_during_writes(self):
         if shutil.which("qemu-storage-daemon") is None:
             pytest.skip("without qemu-system-common")
         qmp, vm = self.folder / "qmp.sock", self.folder / "vm.sock"
@@ -102,7 +102,7 @@ class TestStorageDaemon(Case):
                    "--blockdev", f"driver=file,node-name=copy,filename={target}",
                    "--nbd-server", f"addr.type=unix,addr.path={vm}",
                    "--export", "type=nbd,id=vm,node-name=disk,writable=on,name=vm")
-        until("the export is there", vm.exists)
+        until("the export listens", vm.exists)
         talk = Qmp(qmp)
         self.ends.callback(talk.socket.close)
         talk.call("blockdev-mirror", **{"job-id": "copy", "device": "disk", "target": "copy", "sync": "full"})
@@ -110,7 +110,7 @@ class TestStorageDaemon(Case):
         until("the copy has caught up", lambda: all(
             job["status"] == "ready" for job in talk.call("query-jobs")["return"] if job["id"] == "copy"))
         talk.call("job-complete", id="copy")
-        until("the copy is whole", lambda: all(
+        until("the copy is complete", lambda: all(
             job["status"] == "concluded" or job["id"] != "copy" for job in talk.call("query-jobs")["return"]))
         run("qemu-io", "-f", "raw", "-c", "read -P 5 0 1048576", target)
         assert target.read_bytes() == self.image.read_bytes()

@@ -23,13 +23,14 @@ using Error = boost::system::error_code;
 
 const char* const kTool = "nbdkit-urtrs-plugin";
 
-// Intervals of tick(): with requests in flight, to check whether the program should end; and of reports.
+// kEndCheck: interval of tick() while requests are in flight, to check whether the program should end.
+// kReportPause: interval of its reports.
 constexpr Nanos kEndCheck = milliseconds(200);
 constexpr Nanos kReportPause = seconds(1);
 // Time for a connected server to answer pending requests when the program should end.
 constexpr Nanos kEndGrace = seconds(5);
 
-BlockSessionOptions options_of(const Settings& settings) {
+BlockSessionOptions options_of(const plugin::Settings& settings) {
   BlockSessionOptions options;
   options.session_name = settings.session;
   for (const std::string& text : settings.paths)
@@ -40,8 +41,8 @@ BlockSessionOptions options_of(const Settings& settings) {
 
 }  // namespace
 
-tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const Settings& settings, Status::Lines lines,
-                                                                Ending ending) {
+tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const plugin::Settings& settings,
+                                                                Status::Lines lines, Ending ending) {
   std::unique_ptr<Remote> remote(new Remote(settings, std::move(lines), std::move(ending)));
   std::string why = remote->start();
   if (!why.empty()) return tl::unexpected(std::move(why));
@@ -50,7 +51,7 @@ tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const Settings& 
   return remote;
 }
 
-Remote::Remote(const Settings& settings, Status::Lines lines, Ending ending)
+Remote::Remote(const plugin::Settings& settings, Status::Lines lines, Ending ending)
     : settings_(settings), lines_(std::move(lines)), ending_(std::move(ending)) {}
 
 // Creates fabric and session. Returns an error text or "". Runs in the loop thread, because threads of the

@@ -31,7 +31,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   // the loop thread polls `ending`, and true closes the session, so that pending requests do not keep the
   // program alive: at once if no path is connected, otherwise after a grace period.
   using Ending = std::function<bool(bool at_start)>;
-  static tl::expected<std::unique_ptr<Remote>, std::string> open(const Settings&, Status::Lines lines,
+  static tl::expected<std::unique_ptr<Remote>, std::string> open(const plugin::Settings&, Status::Lines lines,
                                                                  Ending ending = {});
   // Closes the session and completes trace and status. Requires that no other call is in progress.
   ~Remote() override;
@@ -48,15 +48,15 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   tl::expected<Use, std::string> attach(const std::string& name, bool read_only);
   void detach(const Use&);
 
-  // Thread-safe. Returns 0 or an errno. The device uses the data until then. Only while no path is connected,
-  // the time is limited, by queue_timeout.
+  // Thread-safe. Returns 0 or an errno. The device uses the data until then. The time is limited only while
+  // no path is connected, to queue_timeout.
   int io(const Use&, const BlockRequest&);
   // Explains the result `error` of io() in a sentence.
   std::string failure_text(const Use&, const BlockRequest&, int error);
 
   struct Shape {
     std::string name;
-    rnbd::Geometry geometry;  // as of the last open
+    rnbd::Geometry geometry;  // from the last successful open
     bool writable = false;
   };
   Shape shape(const Use&);
@@ -69,7 +69,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   struct News {
     BlockEvent event;
     std::string about;              // name of the path or device
-    std::uint64_t size_before = 0;  // of the device, in bytes
+    std::uint64_t size_before = 0;  // previous size of the device in bytes
   };
   // A device that is being opened on request of a client of the control socket.
   struct Mapping {
@@ -83,7 +83,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
     std::function<void(int error, const std::string& why)> tell;
   };
 
-  Remote(const Settings&, Status::Lines, Ending);
+  Remote(const plugin::Settings&, Status::Lines, Ending);
   std::string start();
   void make_session(std::unique_ptr<Fabric>);
   std::string open_session();
@@ -132,7 +132,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   bool is_mapped(Lock&, Mapping&, int& error);
   std::string map_error_text(const Mapping&, int error) const;
   void end_mapping(Mapping&, int error);
-  bool cancel_mappings(const std::string& device);  // true if there were some
+  bool cancel_mappings(const std::string& device);  // true if a mapping was cancelled
   int close_device(const std::string& name, bool force);
   const std::string* chosen_device(const std::string& name) const;
   wire::rnbd::AccessMode mode_of(const std::string& device, bool read_only) const;
@@ -157,7 +157,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   int resize_device(const std::string& name, std::uint64_t sectors) override;
 
   // The paths in it change under the lock, in the loop thread.
-  Settings settings_;
+  plugin::Settings settings_;
   Status::Lines lines_;
   Ending ending_;
   // Guarded by the lock of the session.

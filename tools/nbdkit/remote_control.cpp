@@ -118,7 +118,7 @@ control::ClientModel Remote::model() const {
   model.heartbeat = settings_.protocol.heartbeat;
   model.reconnect_min = settings_.protocol.reconnect_min;
   model.reconnect_max = settings_.protocol.reconnect_max;
-  model.timers = timers_of(settings_);
+  model.timers = plugin::timers_of(settings_);
   model.depth = session.depth();
   model.max_io_size = session.max_io_size();
   model.queued = session.queued();
@@ -129,7 +129,8 @@ control::ClientModel Remote::model() const {
     model.paths.push_back({index, paths[index], session.address(index), session.peer(index),
                            session.device(index), session.answer_times(index, Direction::read),
                            session.answer_times(index, Direction::write)});
-  // If device= lists exactly one device, the plugin itself is one of its users.
+  // If device= lists exactly one device, the plugin counts as one of its users; the reply does not include
+  // it.
   const bool own = settings_.one_device();
   for (const Export& one : exports_.all())
     model.devices.push_back(

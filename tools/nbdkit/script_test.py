@@ -27,7 +27,7 @@ def test_a_device_is_served_to_a_command(installed, urtrsd, begin):
     assert (done.returncode, done.stdout) == (0, "3145728\n"), done.stderr
 
 
-def test_it_may_be_called_through_a_link(installed, tmp_path):
+def test_the_script_works_through_a_symbolic_link(installed, tmp_path):
     link = tmp_path / "link"
     link.symlink_to(installed)
     done = run(link, "--dump-plugin")
@@ -36,7 +36,7 @@ def test_it_may_be_called_through_a_link(installed, tmp_path):
     assert f"path={installed.parent.parent}/lib" in done.stdout
 
 
-def test_help_has_the_parameters_of_the_plugin(installed):
+def test_help_lists_the_parameters_of_the_plugin(installed):
     done = run(installed, "--help")
     assert done.returncode == 0, done.stderr
     assert "queue_timeout=" in done.stdout
@@ -45,7 +45,7 @@ def test_help_has_the_parameters_of_the_plugin(installed):
     assert run(installed, "help").stdout == done.stdout
 
 
-def test_help_has_one_parameter_alone(installed):
+def test_help_explains_a_single_parameter(installed):
     done = run(installed, "help", "queue_timeout")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("queue_timeout=TIME|never ") and " ".join(done.stdout.split()).endswith("(default 2m)"), done.stdout
@@ -65,7 +65,7 @@ def test_the_status_file_follows_the_umask(installed, urtrsd, tmp_path):
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])
-def test_versions_of_itself_nbdkit_and_the_plugin(installed, option):
+def test_version_lists_the_script_nbdkit_and_the_plugin(installed, option):
     done = run(installed, option)
     assert done.returncode == 0, done.stderr
     own, nbdkit, plugin = done.stdout.splitlines()
@@ -73,7 +73,7 @@ def test_versions_of_itself_nbdkit_and_the_plugin(installed, option):
     assert nbdkit.startswith("nbdkit 1.")
 
 
-def test_a_missing_nbdkit_is_named(installed, tmp_path):
+def test_a_missing_nbdkit_is_reported(installed, tmp_path):
     for needed in "dirname", "readlink", "sh":
         (tmp_path / needed).symlink_to(shutil.which(needed))
     done = run(shutil.which("env"), f"PATH={tmp_path}", "sh", installed)

@@ -12,13 +12,15 @@
 namespace rtrs::nbdkit::settings_test {
 namespace {
 
+using plugin::Settings;
+
 std::string why(const tl::expected<void, std::string>& done) {
   return done ? "accepted" : done.error();
 }
 
-TEST(TimersOfSettings, ATimerThatFollowsAnotherSaysSo) {
+TEST(TimersOfSettings, DerivedTimersNameTheirOrigin) {
   const auto timer = [](const Settings& settings, const std::string& name) {
-    for (const control::ClientTimer& one : timers_of(settings))
+    for (const control::ClientTimer& one : plugin::timers_of(settings))
       if (one.name == name) return one;
     return control::ClientTimer{"", 0, "missing"};
   };
@@ -40,7 +42,7 @@ TEST(TimersOfSettings, ATimerThatFollowsAnotherSaysSo) {
   EXPECT_STREQ(timer(settings, "dead_peer_time").origin, "from the heartbeat");
 }
 
-TEST(Settings, AReconnectMaxAloneLowersReconnectMin) {
+TEST(Settings, ReconnectMaxAloneLowersReconnectMin) {
   Settings settings;
   for (const auto& [key, value] : {std::pair<const char*, const char*>{"path", "10.0.0.1"},
                                    {"device", "disk"},
@@ -51,7 +53,7 @@ TEST(Settings, AReconnectMaxAloneLowersReconnectMin) {
   EXPECT_EQ(settings.protocol.reconnect_max, milliseconds(200));
 }
 
-TEST(Settings, TakesTimersAndPriorityOfVerbs) {
+TEST(Settings, AcceptsVerbsOptions) {
   Settings settings;
   EXPECT_EQ(why(settings.set("rdma_ack_timeout", "14")), "accepted");
   EXPECT_EQ(why(settings.set("rdma_tos", "106")), "accepted");
@@ -68,7 +70,7 @@ TEST(Settings, TakesTimersAndPriorityOfVerbs) {
   EXPECT_NE(why(settings.set("rdma_post", "fast")), "accepted");
 }
 
-TEST(Settings, TakesEveryParameter) {
+TEST(Settings, AcceptsEveryParameter) {
   Settings settings;
   for (const auto& [key, value] : {std::pair{"path", "ip:10.0.0.1@10.0.0.2"},
                                    {"path", "10.0.1.2"},
@@ -125,7 +127,7 @@ TEST(Settings, TakesEveryParameter) {
   EXPECT_EQ(settings.given.size(), 26U);
 }
 
-TEST(Settings, SaysWhatIsWrongWithAValue) {
+TEST(Settings, InvalidValuesAreExplained) {
   Settings settings;
   EXPECT_EQ(why(settings.set("port", "0")), "port=0: expected a whole number from 1 to 65535");
   EXPECT_EQ(why(settings.set("port", "12x")), "port=12x: expected a whole number from 1 to 65535");
@@ -167,8 +169,8 @@ TEST(Settings, SaysWhatIsWrongWithAValue) {
 }
 
 // Each line of the help that starts with KEY= describes a parameter.
-TEST(Settings, EveryParameterOfTheHelpIsSuggestedForItsMisspelling) {
-  const std::string help = settings_help();
+TEST(Settings, MisspeltParametersGiveASuggestion) {
+  const std::string help = plugin::settings_help();
   unsigned count = 0;
   for (std::size_t line = 0; line < help.find("TIME is"); line = help.find('\n', line) + 1) {
     const std::size_t end = help.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", line);
@@ -184,12 +186,12 @@ TEST(Settings, EveryParameterOfTheHelpIsSuggestedForItsMisspelling) {
 }
 
 // Same width as the help of all programs (help_test).
-TEST(Settings, TheHelpFitsTheWidth) {
-  std::istringstream help(settings_help());
+TEST(Settings, HelpFitsTheWidth) {
+  std::istringstream help(plugin::settings_help());
   for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
-TEST(Settings, AChecksumIsForTheFabricThatHasOne) {
+TEST(Settings, CrcRequiresTheTcpFabric) {
   Settings settings;
   ASSERT_TRUE(settings.set("path", "10.0.0.2"));
   EXPECT_FALSE(settings.fabric.crc);
@@ -201,7 +203,7 @@ TEST(Settings, AChecksumIsForTheFabricThatHasOne) {
 }
 
 // nbdkit may change its working directory before the files are read.
-TEST(Settings, FilesOfTlsAreThoseOfTheFolderInWhichItWasStarted) {
+TEST(Settings, TlsFilesAreRelativeToTheStartFolder) {
   Settings settings;
   for (const auto& [key, value] : {std::pair<const char*, const char*>{"path", "10.0.0.2"},
                                    {"tls_keys", "k"},
@@ -225,7 +227,7 @@ TEST(Settings, FilesOfTlsAreThoseOfTheFolderInWhichItWasStarted) {
   EXPECT_TRUE(settings.fabric.tls.credentials == wanted);
 }
 
-TEST(Settings, SaysWhatIsMissing) {
+TEST(Settings, MissingParametersAreReported) {
   Settings settings;
   EXPECT_EQ(why(settings.complete("h", 1, "/")),
             "path= is missing: the address of the server, for example path=10.0.0.2");
@@ -234,7 +236,7 @@ TEST(Settings, SaysWhatIsMissing) {
   EXPECT_EQ(why(settings.complete("h", 1, "/")), "session=a/b: '/' and '.' are not allowed");
 }
 
-TEST(Settings, TakesNoDeviceOneOrSeveral) {
+TEST(Settings, AcceptsAnyNumberOfDevices) {
   Settings settings;
   ASSERT_TRUE(settings.set("path", "10.0.0.2"));
   EXPECT_EQ(why(settings.complete("h", 1, "/")), "accepted");
@@ -253,7 +255,7 @@ TEST(Settings, TakesNoDeviceOneOrSeveral) {
   EXPECT_EQ(why(settings.complete("h", 1, "/")), "more than 64 devices are given");
 }
 
-TEST(Settings, AFileServesOnePurpose) {
+TEST(Settings, FilesOfDifferentOptionsMustDiffer) {
   using Two = std::array<const char*, 2>;
   for (const Two& keys : {Two{"trace", "trace_dump"}, Two{"trace", "status"}, Two{"trace_dump", "status"}}) {
     Settings settings;
@@ -266,7 +268,7 @@ TEST(Settings, AFileServesOnePurpose) {
   }
 }
 
-TEST(Settings, APathThatIsGivenTwiceIsRefusedInEverySpelling) {
+TEST(Settings, DuplicatePathsAreRejectedInEverySpelling) {
   for (const auto& [one, other] : {std::pair{"10.0.0.2", "10.0.0.2"},
                                    {"10.0.0.2", "ip:10.0.0.2"},
                                    {"127.0.0.1", "127.1"},
@@ -292,7 +294,7 @@ TEST(Settings, APathThatIsGivenTwiceIsRefusedInEverySpelling) {
   EXPECT_EQ(why(settings.complete("h", 1, "/")), "accepted");
 }
 
-TEST(Settings, TheSessionNameIsUtf8) {
+TEST(Settings, SessionNameMustBeUtf8) {
   Settings settings;
   ASSERT_TRUE(settings.set("path", "10.0.0.2"));
   ASSERT_TRUE(settings.set("device", "d"));
@@ -306,7 +308,7 @@ TEST(Settings, TheSessionNameIsUtf8) {
   EXPECT_EQ(why(settings.complete("h", 1, "/")), "session=a\nb: control characters are not allowed");
 }
 
-TEST(Settings, ReadOnlyOfNbdkitIsTheDefaultModeAndContradictsAWritableOne) {
+TEST(Settings, NbdkitReadOnlySetsTheModeAndConflictsWithRw) {
   Settings settings;
   ASSERT_TRUE(settings.set("path", "10.0.0.2"));
   ASSERT_TRUE(settings.set("device", "d"));
@@ -318,7 +320,7 @@ TEST(Settings, ReadOnlyOfNbdkitIsTheDefaultModeAndContradictsAWritableOne) {
             "access_mode=rw: nbdkit -r makes the device read-only; remove one of the two");
 }
 
-TEST(Settings, ReadOnlyIsFoundInEveryFormThatNbdkitTakes) {
+TEST(Settings, FindsReadOnlyInEveryOptionForm) {
   using Line = std::vector<std::string>;
   for (const Line& line :
        {Line{"nbdkit", "-r", "urtrs"}, Line{"nbdkit", "-fr", "urtrs"},
@@ -330,7 +332,7 @@ TEST(Settings, ReadOnlyIsFoundInEveryFormThatNbdkitTakes) {
     EXPECT_FALSE(asks_for_read_only(line));
 }
 
-TEST(Settings, TheDefaultSessionIsNamedAfterWhoItIsAndHasAPartOfItsOwn) {
+TEST(Settings, DefaultSessionNameHasTheHostAndAUniquePart) {
   Settings settings;
   ASSERT_TRUE(settings.set("path", "10.0.0.2"));
   ASSERT_TRUE(settings.set("device", "d"));
@@ -338,7 +340,7 @@ TEST(Settings, TheDefaultSessionIsNamedAfterWhoItIsAndHasAPartOfItsOwn) {
   EXPECT_EQ(settings.session, "box-nbdkit-0000002a");
 }
 
-TEST(Settings, WhichDevicesAreExportsIsForSessionsWithoutDevices) {
+TEST(Settings, ExportsOptionConflictsWithDevice) {
   Settings settings;
   for (const auto& [key, value] : {std::pair{"path", "10.0.0.1"}, {"exports", "mapped"}})
     ASSERT_EQ(why(settings.set(key, value)), "accepted");

@@ -151,11 +151,11 @@ TEST(SharedPoller, EveryOperationOfManyThreadsCompletes) {
   many_threads_call(true);
 }
 
-TEST(SharedPoller, AndOfASourceThatCannotBeSleptOn) {
+TEST(SharedPoller, EveryOperationCompletesWithoutADescriptor) {
   many_threads_call(false);
 }
 
-TEST(SharedPoller, TheKeeperServesDeadlinesWhileNobodyWaits) {
+TEST(SharedPoller, KeeperServesDeadlinesWhileNoThreadWaits) {
   Running running;
   SharedPoller::Lock lock(running.poller());
   running.echo.deadline_ = asio::steady_now() + milliseconds(1);
@@ -163,7 +163,7 @@ TEST(SharedPoller, TheKeeperServesDeadlinesWhileNobodyWaits) {
 }
 
 // The waiting thread sleeps without a deadline, and its operation completes only after the nudge.
-TEST(SharedPoller, ADeadlineThatComesEarlierWakesThePoller) {
+TEST(SharedPoller, EarlierDeadlineWakesThePoller) {
   Running running;
   std::thread waiting([&] { running.call(); });
   {
@@ -211,7 +211,7 @@ TEST_F(SleepingPoller, IsWokenByANudge) {
   while (!expired()) std::this_thread::yield();
 }
 
-TEST_F(SleepingPoller, IsWokenByAnotherOperationThatBringsADeadline) {
+TEST_F(SleepingPoller, IsWokenByAnOperationWithADeadline) {
   Echo::Operation operation;
   SharedPoller::Lock lock(running.poller());
   running.echo.submit(operation);
@@ -250,7 +250,7 @@ void until_submitted(Running& running, int count) {
   }
 }
 
-TEST(SharedPoller, OneThatWasWokenSleepsAgain) {
+TEST(SharedPoller, WokenPollerSleepsAgain) {
   Running running;
   const auto waits = [&running] {
     const SharedPoller::Lock lock(running.poller());
@@ -264,12 +264,12 @@ TEST(SharedPoller, OneThatWasWokenSleepsAgain) {
   const int before = waits();
   wait_keeper_pauses(running, 4);
   // A delayed thread may call try_wait() once more.
-  EXPECT_LE(waits(), before + 1) << "it goes round and round";
+  EXPECT_LE(waits(), before + 1) << "the poller loops without sleeping";
 }
 
 // The keeper has the turn, because no thread polled for a long time. It passes the turn on after the first
 // answer.
-TEST(SharedPoller, TheKeeperWakesTheThreadThatItGivesItsTurn) {
+TEST(SharedPoller, KeeperWakesTheThreadThatGetsItsTurn) {
   Running running;
   expire(running);
   std::thread one([&] { running.call(); });
@@ -282,7 +282,7 @@ TEST(SharedPoller, TheKeeperWakesTheThreadThatItGivesItsTurn) {
 }
 
 // While a thread polls, the keeper is not woken.
-TEST(SharedPoller, TheKeeperPollsAgainAfterALongTurn) {
+TEST(SharedPoller, KeeperPollsAgainAfterALongTurn) {
   Running running;
   std::thread waiting([&] { running.call(); });
   until_submitted(running, 1);
@@ -292,14 +292,14 @@ TEST(SharedPoller, TheKeeperPollsAgainAfterALongTurn) {
   expire(running);
 }
 
-TEST(SharedPoller, AWaitForNewsEndsInTime) {
+TEST(SharedPoller, WaitForNewsTimesOut) {
   Running running;
   SharedPoller::Lock lock(running.poller());
   const Nanos until = asio::steady_now() + milliseconds(2);
   while (asio::steady_now() < until) running.poller().wait_for_news(lock, until);
 }
 
-TEST(SharedPoller, TheKeeperTakesNoSignals) {
+TEST(SharedPoller, KeeperReceivesNoSignals) {
   Running running;
   SharedPoller::Lock lock(running.poller());
   running.echo.deadline_ = asio::steady_now();

@@ -78,7 +78,7 @@ nlohmann::json json_of(const PathStatus& path, Nanos started) {
 
 }  // namespace
 
-Status::Status(const Settings& settings, Lines lines)
+Status::Status(const plugin::Settings& settings, Lines lines)
     : settings_(settings),
       lines_(std::move(lines)),
       started_(asio::steady_now()),

@@ -23,7 +23,7 @@ class Status {
   // no path is left, the device was closed. Of consecutive failed attempts of a path, only numbers 1, 2, 4, 8
   // and so on are important, so that a dead path cannot fill a log.
   using Lines = std::function<void(bool important, const std::string&)>;
-  Status(const Settings&, Lines lines);
+  Status(const plugin::Settings&, Lines lines);
 
   // Call it before the first event of a path that was added at run time, when Settings contains the path.
   void on_path_added(unsigned path);
@@ -85,7 +85,7 @@ class Status {
   std::string device_words(const asio::DeviceNews&, const rnbd::Geometry& before, rnbd::DeviceReason) const;
   void on_replaced_cache(const std::string& name, const asio::DeviceNews&);
 
-  const Settings& settings_;
+  const plugin::Settings& settings_;
   const Lines lines_;
   const Nanos started_;
   std::vector<Path> paths_;

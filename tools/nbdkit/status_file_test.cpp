@@ -44,16 +44,16 @@ class StatusFileTest : public ::testing::Test {
   fs::path folder;
 };
 
-TEST_F(StatusFileTest, AMissingOneAnEmptyOneAndAStatusAreAccepted) {
+TEST_F(StatusFileTest, MissingEmptyAndStatusFilesAreAccepted) {
   EXPECT_EQ(check_status_file(file("missing")), "");
   EXPECT_EQ(check_status_file(file_with("empty", "")), "");
-  Settings settings;
+  plugin::Settings settings;
   settings.paths = {"10.0.0.2"};
   const Status status(settings, [](bool, const std::string&) {});
   EXPECT_EQ(check_status_file(file_with("status", status.render(asio::steady_now(), {}, {}))), "");
 }
 
-TEST_F(StatusFileTest, NobodyReadsItWhomTheUmaskOfTheUserKeepsOut) {
+TEST_F(StatusFileTest, ModeFollowsTheUmaskOfTheUser) {
   const auto mode_with = [this](const char* mask) {
     ::setenv(kMaskVariable, mask, 1);
     const std::string path = file(std::string("masked") + mask);
@@ -66,12 +66,12 @@ TEST_F(StatusFileTest, NobodyReadsItWhomTheUmaskOfTheUserKeepsOut) {
   const mode_t before = ::umask(022);
   EXPECT_EQ(mode_with("0077"), 0600U);
   EXPECT_EQ(mode_with("0027"), 0640U);
-  EXPECT_EQ(mode_with("0"), 0644U) << "no wider than nbdkit's own";
+  EXPECT_EQ(mode_with("0"), 0644U) << "no more permissions than nbdkit's umask allows";
   EXPECT_EQ(mode_with("odd"), 0644U);
   ::umask(before);
 }
 
-TEST_F(StatusFileTest, WhatThePluginDidNotWriteIsRefused) {
+TEST_F(StatusFileTest, ForeignContentIsRejected) {
   for (const char* text : {"precious", "{}", "[1]", R"({"format":1,"pid":2})", "\n"}) {
     const std::string path = file_with("other", text);
     EXPECT_EQ(
@@ -80,7 +80,7 @@ TEST_F(StatusFileTest, WhatThePluginDidNotWriteIsRefused) {
   }
 }
 
-TEST_F(StatusFileTest, WhatIsNotARegularFileIsRefused) {
+TEST_F(StatusFileTest, NonRegularFilesAreRejected) {
   ASSERT_EQ(::mkfifo(file("fifo").c_str(), 0600), 0);
   fs::create_directory(file("folder"));
   fs::create_symlink("/dev/null", file("link"));
@@ -90,7 +90,7 @@ TEST_F(StatusFileTest, WhatIsNotARegularFileIsRefused) {
         "status=" + path + ": exists and is not a regular file; choose a file that the plugin may replace");
 }
 
-TEST_F(StatusFileTest, ReplacingSparesWhatIsNotARegularFile) {
+TEST_F(StatusFileTest, ReplacingKeepsNonRegularFiles) {
   for (const char* const name : {"place", "place.new"}) {
     ASSERT_EQ(::mkfifo(file(name).c_str(), 0600), 0);
     EXPECT_EQ(replace_file(file("place"), "x"), EEXIST);
@@ -104,7 +104,7 @@ TEST_F(StatusFileTest, ReplacingSparesWhatIsNotARegularFile) {
   EXPECT_EQ(text_of(target), "precious");
 }
 
-TEST_F(StatusFileTest, ReplacingLeavesNothingOfAnEarlierFile) {
+TEST_F(StatusFileTest, ReplacingRemovesLeftoverFiles) {
   file_with("place.new", "left by a process that was killed");
   file_with("place", "earlier");
   EXPECT_EQ(replace_file(file("place"), "x"), 0);
@@ -144,18 +144,18 @@ LatestWriter::Write into(const std::shared_ptr<Sink>& sink) {
   return [sink](const std::string& content) { return sink->write(content); };
 }
 
-TEST(LatestWriterTest, PutReturnsWhileAWriteHangsAndOnlyTheLatestIsWrittenThen) {
+TEST(LatestWriterTest, PutDoesNotBlockAndOnlyTheLatestContentIsWritten) {
   const auto sink = std::make_shared<Sink>();
   LatestWriter writer(into(sink));
   writer.put("first");
   sink->wait_for(1);
   for (int i = 0; i < 1000; ++i) writer.put(std::to_string(i));
-  EXPECT_EQ(writer.last_error(), 0) << "no write has returned";
+  EXPECT_EQ(writer.last_error(), 0) << "no write has completed";
   sink->let_go();
   EXPECT_EQ(sink->wait_for(2), (std::vector<std::string>{"first", "999"}));
 }
 
-TEST(LatestWriterTest, TheEndWaitsUntilTheLastContentIsWritten) {
+TEST(LatestWriterTest, DestructorWaitsForTheLastContent) {
   const auto sink = std::make_shared<Sink>();
   sink->let_go();
   {
@@ -165,7 +165,7 @@ TEST(LatestWriterTest, TheEndWaitsUntilTheLastContentIsWritten) {
   EXPECT_EQ(sink->wait_for(0), std::vector<std::string>{"last"});
 }
 
-TEST(LatestWriterTest, TheEndDoesNotWaitForAWriteThatHangs) {
+TEST(LatestWriterTest, DestructorDoesNotWaitForAHangingWrite) {
   const auto sink = std::make_shared<Sink>();
   {
     LatestWriter writer(into(sink), std::chrono::milliseconds(1));

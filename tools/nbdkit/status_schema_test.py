@@ -9,7 +9,7 @@ from schemas import fits, is_schema
 pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="without the nbdkit plugin")
 
 
-def test_it_fits_while_paths_come_and_go(tmp_path):
+def test_the_status_fits_its_schema_while_paths_change(tmp_path):
     is_schema("nbdkit-urtrs-status")
     file, nbd = tmp_path / "status.json", tmp_path / "nbd.sock"
     server = Urtrsd(tmp_path / "log", "--export=disk0=mem:4M").ready()
@@ -21,7 +21,7 @@ def test_it_fits_while_paths_come_and_go(tmp_path):
         def holds():
             found = fits(file.read_text(), "nbdkit-urtrs-status", "status") if file.exists() and file.stat().st_size else None
             return found if found and condition(found) else None
-        return until("the status is so", holds)
+        return until("the status has the expected state", holds)
 
     try:
         status(lambda now: now["state"] == "open" and now["link"] == "up")

@@ -34,12 +34,12 @@ class StatusTest : public ::testing::Test {
   }
   nlohmann::json render() { return nlohmann::json::parse(status->render(asio::steady_now(), {}, {})); }
 
-  Settings settings;
+  plugin::Settings settings;
   std::vector<std::string> lines;
   std::optional<Status> status;
 };
 
-TEST_F(StatusTest, ALostPathItsAttemptsAndItsReturnAreToldWithWhatIsLeft) {
+TEST_F(StatusTest, LossAttemptsAndReconnectOfAPathAreLogged) {
   status->on_path(change(0, PathState::connected), {});
   status->on_path(change(1, PathState::connected), {});
   EXPECT_TRUE(lines.empty());
@@ -82,7 +82,7 @@ TEST_F(StatusTest, AttemptsOfAnEarlierOutageDoNotCount) {
   }
 }
 
-TEST_F(StatusTest, APathThatIsRefusedForEverIsToldEverMoreRarely) {
+TEST_F(StatusTest, RepeatedRejectionsAreLoggedLessAndLessOften) {
   status->on_path(change(0, PathState::connected), {});
   for (std::uint32_t attempt = 1; attempt <= 1000; ++attempt)
     status->on_path(change(1, PathState::waiting, Reason::rejected, attempt), {});
@@ -96,7 +96,7 @@ TEST_F(StatusTest, APathThatIsRefusedForEverIsToldEverMoreRarely) {
             "[attempts_exhausted] (last: rejected by the server [rejected]); IO continues on 1 of 2 paths");
 }
 
-TEST_F(StatusTest, AnAttemptThatBeginsIsToldWithTheLastReason) {
+TEST_F(StatusTest, NewAttemptIsLoggedWithTheLastReason) {
   std::vector<std::string> all;
   Status told(settings, [&all](bool, const std::string& line) { all.push_back(line); });
   told.on_path(change(0, PathState::waiting, Reason::connect_refused, 1), {});
@@ -107,7 +107,7 @@ TEST_F(StatusTest, AnAttemptThatBeginsIsToldWithTheLastReason) {
   EXPECT_EQ(all[1], "session me, path 10.0.0.2: connecting, last: connection refused [connect_refused]");
 }
 
-TEST_F(StatusTest, WhyAPathWasLostStaysKnownWhenItIsBack) {
+TEST_F(StatusTest, LostReasonIsKeptAfterAReconnect) {
   const std::array<PathStatus, 2> paths;
   const auto cause = [&](std::size_t path) {
     return nlohmann::json::parse(status->render(asio::steady_now(), paths, {}))["paths"][path]["lost_reason"];
@@ -122,19 +122,19 @@ TEST_F(StatusTest, WhyAPathWasLostStaysKnownWhenItIsBack) {
   status->on_path(change(1, PathState::connected), {});
   status->on_path(change(1, PathState::closing, Reason::requested), {});
   status->on_path(change(1, PathState::connected), {});
-  EXPECT_EQ(cause(1), "requested") << "an operator is a cause too";
+  EXPECT_EQ(cause(1), "requested") << "a request by an operator is a reason too";
   status->on_path_added(0);
   EXPECT_EQ(cause(0), "none") << "another path";
   EXPECT_EQ(cause(1), "requested");
 }
 
-TEST_F(StatusTest, AStartWithoutAnyPathSaysThatNoneIsConnectedYet) {
+TEST_F(StatusTest, StartWithoutAConnectedPathIsLogged) {
   status->on_path(change(1, PathState::waiting, Reason::connect_timeout, 1), {});
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_NE(lines[0].find("; no path is connected yet"), std::string::npos);
 }
 
-TEST_F(StatusTest, WhatSomebodyAskedForIsNotImportant) {
+TEST_F(StatusTest, RequestedChangesAreNotImportant) {
   status->on_path(change(0, PathState::connected), {});
   status->on_path(change(0, PathState::closing, Reason::session_closed), {});
   asio::DeviceNews news;
@@ -149,7 +149,7 @@ TEST_F(StatusTest, WhatSomebodyAskedForIsNotImportant) {
       << lines[0];
 }
 
-TEST_F(StatusTest, LatencyIsToldApartByPhase) {
+TEST_F(StatusTest, LatencyIsCountedPerPhase) {
   const auto done = [this](Phase began, Nanos latency) { status->on_request_done(began, latency, false); };
   status->on_path(change(0, PathState::connected), {});
   done(Phase::before, microseconds(10));
@@ -167,14 +167,14 @@ TEST_F(StatusTest, LatencyIsToldApartByPhase) {
   EXPECT_EQ(latency["after"]["mean_us"], 20.0);
 }
 
-TEST(DeviceReasonCodes, AreNoneOfPaths) {
+TEST(DeviceReasonCodes, DifferFromPathReasonCodes) {
   for (unsigned i = 1; i < rnbd::kDeviceReasonCount; ++i) {
     const std::string_view code = rnbd::text_of(static_cast<rnbd::DeviceReason>(i)).code;
     EXPECT_EQ(text_of(code), nullptr) << code;
   }
 }
 
-TEST_F(StatusTest, ARefusalSaysWhetherIoWaitsAndWhy) {
+TEST_F(StatusTest, RejectionSaysWhetherIoWaitsAndWhy) {
   asio::DeviceNews news;
   news.state = rnbd::DeviceState::closed;
   news.error = EBUSY;
@@ -192,7 +192,7 @@ TEST_F(StatusTest, ARefusalSaysWhetherIoWaitsAndWhy) {
   EXPECT_EQ(render()["devices"][0]["reason"], "none");
 }
 
-TEST_F(StatusTest, AnotherBlockSizeIsToldWithBothValues) {
+TEST_F(StatusTest, ChangedBlockSizeIsLoggedWithBothValues) {
   asio::DeviceNews news;
   news.state = rnbd::DeviceState::open;
   news.geometry.nsectors = 16384;
@@ -210,7 +210,7 @@ TEST_F(StatusTest, AnotherBlockSizeIsToldWithBothValues) {
   EXPECT_EQ(render()["devices"][0]["reason"], "device_block_size");
 }
 
-TEST_F(StatusTest, ANewSizeIsImportant) {
+TEST_F(StatusTest, NewSizeIsImportant) {
   asio::DeviceNews news;
   news.state = rnbd::DeviceState::open;
   news.geometry.nsectors = 8;
@@ -223,7 +223,7 @@ TEST_F(StatusTest, ANewSizeIsImportant) {
   EXPECT_EQ(render()["size_bytes"], 8192);
 }
 
-TEST_F(StatusTest, ALostCacheIsImportant) {
+TEST_F(StatusTest, LostCacheIsImportant) {
   asio::DeviceNews news;
   news.state = rnbd::DeviceState::open;
   news.geometry.nsectors = 8;
@@ -236,7 +236,7 @@ TEST_F(StatusTest, ALostCacheIsImportant) {
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_NE(lines[0].find("every acknowledged write was flushed before"), std::string::npos);
   EXPECT_NE(lines[1].find("3 acknowledged writes were not flushed and may be lost"), std::string::npos);
-  EXPECT_EQ(render()["size_bytes"], 4096) << "of the device it says nothing else";
+  EXPECT_EQ(render()["size_bytes"], 4096) << "nothing else about the device changes";
 }
 
 TEST_F(StatusTest, EveryFieldIsDocumented) {
@@ -264,11 +264,11 @@ TEST_F(StatusTest, EveryDeviceIsShownWithItsConnections) {
   status->on_device("b", news);
   nlohmann::json shown = render();
   ASSERT_EQ(shown["devices"].size(), 3U);
-  EXPECT_EQ(shown["device"], "a") << "the first one of device=, as when there was only one";
+  EXPECT_EQ(shown["device"], "a") << "the first device of device=";
   EXPECT_EQ(shown["state"], "init");
   EXPECT_EQ(shown["devices"][1]["size_bytes"], 16384);
   EXPECT_EQ(shown["devices"][2]["name"], "c");
-  EXPECT_EQ(shown["devices"][2]["size_bytes"], 8192) << "the size of another device is no new size";
+  EXPECT_EQ(shown["devices"][2]["size_bytes"], 8192) << "the size of another device does not change";
   EXPECT_EQ(shown["devices"][2]["connections"], 2);
   EXPECT_EQ(shown["devices"][2]["read_only"], true);
   EXPECT_EQ(shown["events"][0]["device"], "c");
@@ -279,7 +279,7 @@ TEST_F(StatusTest, EveryDeviceIsShownWithItsConnections) {
   EXPECT_EQ(shown["devices"][0]["name"], "a");
 }
 
-TEST_F(StatusTest, ASessionWithoutDevicesHasTheFieldsOfOne) {
+TEST_F(StatusTest, SessionWithoutDevicesHasTheDeviceFields) {
   settings.devices.clear();
   status.emplace(settings, [](bool, const std::string&) {});
   const nlohmann::json shown = render();
@@ -289,7 +289,7 @@ TEST_F(StatusTest, ASessionWithoutDevicesHasTheFieldsOfOne) {
   EXPECT_TRUE(shown["devices"].empty());
 }
 
-TEST_F(StatusTest, ARequestWithoutAnswerIsShownAndWarnedOfEachTimeItsAgeDoubles) {
+TEST_F(StatusTest, UnansweredRequestIsLoggedEachTimeItsAgeDoubles) {
   const Nanos sent = asio::steady_now();
   const OldestRequest oldest{sent, 0, 2};
   EXPECT_TRUE(render()["oldest_request"].is_null());
@@ -310,14 +310,14 @@ TEST_F(StatusTest, ARequestWithoutAnswerIsShownAndWarnedOfEachTimeItsAgeDoubles)
   EXPECT_TRUE(render()["oldest_request"].is_null());
 }
 
-TEST_F(StatusTest, EventsThatHadNoRoomAreCounted) {
+TEST_F(StatusTest, DroppedEventsAreCounted) {
   for (int i = 0; i < 1003; ++i) status->on_path(change(0, PathState::connecting), {});
   const nlohmann::json shown = render();
   EXPECT_EQ(shown["events"].size(), 1000U);
   EXPECT_EQ(shown["events_dropped"], 3);
 }
 
-TEST_F(StatusTest, TheFileIsReplacedAsAWhole) {
+TEST_F(StatusTest, FileIsReplacedAtomically) {
   settings.status = ::testing::TempDir() + "status_test.json";
   for (int i = 0; i < 2; ++i)
     ASSERT_EQ(replace_file(settings.status, status->render(asio::steady_now(), {}, {})), 0);

@@ -22,7 +22,7 @@ def _keys(tmp_path):
     return tmp_path
 
 
-def test_a_server_that_asks_for_a_key(urtrsd, keys):
+def test_cases_run_against_a_server_that_requires_keys(urtrsd, keys):
     server = urtrsd("--fabric=libfabric", "--listen=127.0.0.1", "--listen=127.0.0.2", "--export=d=mem:4M", "--sess-queue-depth=48",
                     f"--auth-keys={keys / 'server'}")
     where = [program("urtrs-conform"), "--fabric=libfabric", "--target=127.0.0.1", "--target=127.0.0.2", f"--port={server.port}",
@@ -37,7 +37,7 @@ def test_a_server_that_asks_for_a_key(urtrsd, keys):
     assert chosen.returncode == 0, chosen.stdout + chosen.stderr
 
 
-def test_a_client_that_has_a_key(keys):
+def test_cases_run_against_a_client_with_a_key(keys):
     port = free_port()
     plugin = ["nbdkit", "-f", "-U", keys / "nbd.sock", PLUGIN, "path=127.0.0.1", f"port={port}", "session=judged", "device=d", "fabric=libfabric",
               f"auth_keys={keys / 'alice'}", "reconnect_max=1s", "connect_timeout=120s"]

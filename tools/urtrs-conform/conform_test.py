@@ -23,7 +23,7 @@ def port(urtrsd, tmp_path):
     return urtrsd("--listen=127.0.0.1", "--listen=127.0.0.2", f"--export=disk0={image}", "--sess-queue-depth=48").port
 
 
-def test_usage():
+def test_help_has_defaults_and_usage_errors_exit_with_2():
     usage = conform("--help-all").stdout
     assert "Examples:" in usage
     for default in ("=1234", "--fabric tcp|libfabric|verbs=tcp", "--provider NAME=tcp", "=120", "default all", "default none"):
@@ -40,7 +40,7 @@ def test_usage():
     assert absent.returncode == 4 and "is the server running there" in absent.stderr, ("nobody listens", absent)
 
 
-def test_a_signal_ends_it_and_is_told_in_the_exit_code():
+def test_a_signal_ends_the_program_with_its_exit_code():
     for number in (signal.SIGINT, signal.SIGTERM):
         with subprocess.Popen([program("urtrs-conform"), "--target", "127.0.0.1", "--port", str(free_port()), "--role",
                                "client"],
@@ -48,14 +48,14 @@ def test_a_signal_ends_it_and_is_told_in_the_exit_code():
                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as waiting:
             assert waiting.stderr.readline().startswith("Listening on ")
             waiting.send_signal(number)
-            assert waiting.wait(LIMIT) == -number, "1 would be a case that failed"
+            assert waiting.wait(LIMIT) == -number, "exit code 1 would mean a failed case"
 
 
-def test_cases(port, tmp_path):
+def test_cases_pass_against_urtrsd(port, tmp_path):
     where = ["--target", "127.0.0.1", "--target", "127.0.0.2", "--port", port, "--role", "server",
              "--device", "disk0", "--scratch"]
     report = tmp_path / "report.json"
-    # Case C118 waits for a response that the server may intentionally not send.
+    # Case C118 may take its full time limit, because the server may intentionally send no response.
     done = conform(*where, "--quick", "--json", report, "--junit", tmp_path / "report.xml")
     assert done.returncode == 0, (done.stdout, done.stderr)
     cases = json.loads(report.read_text())["cases"]
@@ -76,7 +76,7 @@ def test_cases(port, tmp_path):
     assert mended.returncode == 0 and "[passed, was known to deviate]" in mended.stdout, mended
 
 
-def test_whether_a_server_is_vulnerable(port):
+def test_cve_reports_known_vulnerabilities(port):
     done = conform("--target", "127.0.0.1", "--port", port, "--cve")
     assert done.returncode == 0, done.stdout + done.stderr
     lines = [line.split(None, 1) for line in done.stdout.splitlines() if line.startswith("CVE-")]

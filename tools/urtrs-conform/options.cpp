@@ -12,7 +12,7 @@
 #include "tools/lib/text/usage/help.hpp"
 #include "tools/lib/text/version/version.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conform_tool {
 namespace {
 
 const std::vector<std::string> kCommon{"--target",  "--role",  "--port",     "--fabric", "--device",
@@ -108,14 +108,14 @@ void judge_targets(const Texts& texts, Options& options, std::string& errors) {
 
 void select(const Texts& texts, Options& options, std::string& errors) {
   if (options.cve) {
-    options.selected = cases_of_cves();
+    options.selected = conformance::cases_of_cves();
     return;
   }
   const bool both = options.list && texts.role.empty();
-  const Role roles[] = {Role::server, Role::client};
-  for (const Role role : roles) {
+  const conformance::Role roles[] = {conformance::Role::server, conformance::Role::client};
+  for (const conformance::Role role : roles) {
     if (!both && role != options.role) continue;
-    for (const Case* one : cases(role)) {
+    for (const conformance::Case* one : conformance::cases(role)) {
       const std::string_view id = one->id;
       const bool wanted = texts.cases.empty() ||
                           std::any_of(texts.cases.begin(), texts.cases.end(), [&id](const std::string& part) {
@@ -132,7 +132,7 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
     errors +=
         "urtrs-conform: --cve tests servers and selects its cases: it excludes --role client and --case\n";
   if (texts.role == "client") {
-    options.role = Role::client;
+    options.role = conformance::Role::client;
   } else if (texts.role != "server" && !((options.list || options.cve) && texts.role.empty())) {
     errors += texts.role.empty()
                   ? "urtrs-conform: --role is missing: what the peer is, server or client\n"
@@ -190,4 +190,4 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   return line;
 }
 
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conform_tool

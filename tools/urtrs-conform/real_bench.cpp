@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace rtrs::conformance {
+namespace rtrs::conform_tool {
 
 namespace {
 // Maximum time of one sleep, because some events do not make the descriptor readable and only polling finds
@@ -25,4 +25,4 @@ void RealBench::rest(Fabric& fabric, Nanos until) {
   ::poll(&one, 1, static_cast<int>(left / milliseconds(1)) + 1);
 }
 
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conform_tool

@@ -15,14 +15,14 @@ def conform(part, *arguments, code=0):
     return fits(done.stdout, "urtrs-conform", part)
 
 
-def test_the_list():
+def test_list_output_fits_the_schema():
     is_schema("urtrs-conform")
     cases = conform("list", "--list")["cases"]
     assert {case["role"] for case in cases} == {"server", "client"} and len(cases) > 100
     assert conform("list", "--list", "--case", "C001")["cases"][0]["id"] == "C001-connect-honest"
 
 
-def test_a_run(tmp_path):
+def test_run_output_fits_the_schema(tmp_path):
     server = Urtrsd(tmp_path / "log", "--export=disk0=mem:16M").ready()
     try:
         told = ["--target", "127.0.0.1", "--port", server.port, "--role", "server", "--case", "C00"]
@@ -42,6 +42,6 @@ def test_a_run(tmp_path):
 
 @pytest.mark.parametrize("words", [["--nosuch"], [], ["--target", "127.0.0.1"], ["--list", "--case", "nosuch"],
                                    ["--target", "127.0.0.1", "--role", "sideways"]])
-def test_mistakes(words):
+def test_error_output_fits_the_schema(words):
     error = conform("error", *words, code=2)["error"]
     assert error["code"] == "usage" and "urtrs-conform:" not in error["message"]

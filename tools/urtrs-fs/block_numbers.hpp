@@ -8,11 +8,11 @@
 #include <string_view>
 #include <utility>
 
-namespace rtrs::admin {
+namespace rtrs::fs_tool {
 
 class BlockNumbers {
  public:
-  // Client (its socket), and the number of the device there.
+  // The socket of a client, and the number that this client gave to the device.
   using Device = std::pair<std::string, unsigned>;
 
   // Sets the current devices. A device keeps its number as long as it exists; a new one gets the lowest free
@@ -24,12 +24,12 @@ class BlockNumbers {
   std::optional<Device> device_of(unsigned number) const;
 
  private:
-  std::map<unsigned, Device> devices_;  // by number
+  std::map<unsigned, Device> devices_;  // keyed by number in this tree
 };
 
 std::string block_name(unsigned number);  // for example "rnbd7"
 std::optional<unsigned> block_number(
-    std::string_view name);  // of a name such as "rnbd7"; nullopt for other names
+    std::string_view name);  // number of a name such as "rnbd7"; nullopt for other names
 
 // Parts of a path to or below a block device, such as "block/rnbd7/rnbd/state" or
 // "devices/virtual/block/rnbd7".
@@ -40,4 +40,4 @@ struct BlockPath {
 };
 std::optional<BlockPath> block_path(std::string_view path);
 
-}  // namespace rtrs::admin
+}  // namespace rtrs::fs_tool

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::admin::block_numbers_test {
+namespace rtrs::fs_tool::block_numbers_test {
 namespace {
 
-TEST(BlockNumbers, ADeviceKeepsItsNumberAndANewOneGetsTheLowestThatIsFree) {
+TEST(BlockNumbers, DevicesKeepTheirNumberAndNewOnesGetTheLowestFreeOne) {
   BlockNumbers numbers;
   numbers.set({{"a", 0}, {"a", 1}, {"b", 0}});
   EXPECT_EQ(numbers.number_of({"a", 0}), 0U);
@@ -23,7 +23,7 @@ TEST(BlockNumbers, ADeviceKeepsItsNumberAndANewOneGetsTheLowestThatIsFree) {
   EXPECT_TRUE(numbers.devices_of("c").empty());
 }
 
-TEST(BlockNumbers, PathsOfBlockDevices) {
+TEST(BlockNumbers, BlockPathsAreParsed) {
   const auto deep = block_path("devices/virtual/block/rnbd12/rnbd/state");
   ASSERT_TRUE(deep);
   EXPECT_EQ(deep->before, "devices/virtual/block/");
@@ -36,4 +36,4 @@ TEST(BlockNumbers, PathsOfBlockDevices) {
 }
 
 }  // namespace
-}  // namespace rtrs::admin::block_numbers_test
+}  // namespace rtrs::fs_tool::block_numbers_test

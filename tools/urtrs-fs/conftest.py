@@ -71,7 +71,7 @@ def _lab(mount, client, urtrsd, tmp_path):
     list(exports(tmp_path, 64 << 20, "loop0", "loop2"))
     server = urtrsd("--listen=127.1.0.2", f"--dev-search-path={tmp_path}")
     client("lab", f"path=ip:127.1.0.1@ip:127.1.0.2:{server.port}", f"port={server.port}", "reconnect_min=50ms")
-    sysfs = until("the client can be asked", lambda: any((tmp_path / "run").glob("client-*"))) and mount()
+    sysfs = until("the control socket exists", lambda: any((tmp_path / "run").glob("client-*"))) and mount()
     until("the session is up", lambda: connected(sysfs, "lab"))
     (sysfs / "class/rnbd-client/ctl/map_device").write_text("sessname=lab device_path=loop0\n")
     return sysfs

@@ -19,7 +19,7 @@ def _system(mount, client, urtrsd, tmp_path):
     server = urtrsd(*exports(tmp_path, 1 << 20, "disk0", "disk1"), "--export=big=mem:4M")
     clients = {name: client(name, f"path=127.0.0.1@127.0.0.1:{server.port}", f"port={server.port}", "reconnect_min=50ms")
                for name in ("web0", "web1")}
-    until("both clients can be asked", lambda: len(list((tmp_path / "run").glob("client-*"))) == 2)
+    until("both control sockets exist", lambda: len(list((tmp_path / "run").glob("client-*"))) == 2)
     sysfs = mount()
     for name in clients:
         until("the session is up", lambda name=name: connected(sysfs, name))
@@ -57,7 +57,7 @@ def test_servers_and_clients_are_in_one_tree(system):
     assert (path / "state").read_text() == "connected\n"
 
 
-def test_block_devices_of_all_clients_have_numbers_of_their_own(system):
+def test_block_devices_of_all_clients_have_unique_numbers(system):
     sysfs, _, _ = system
     for session, device in (("web0", "disk0"), ("web1", "disk1"), ("web0", "big")):
         assert error_of(sysfs / MAP, f"sessname={session} device_path={device} access_mode=ro\n") == 0
@@ -76,7 +76,7 @@ def test_block_devices_of_all_clients_have_numbers_of_their_own(system):
     assert names(links) == ["big@web0", "disk0@web0"]
     assert not (sysfs / "block" / number["disk1"]).exists()
     assert error_of(sysfs / MAP, "sessname=web1 device_path=disk1") == 0
-    assert os.readlink(links / "disk1@web1").endswith("/" + number["disk1"]), "the number was free again"
+    assert os.readlink(links / "disk1@web1").endswith("/" + number["disk1"]), "the released number is reused"
     assert os.readlink(links / "big@web0").endswith("/" + number["big"])
 
 
@@ -90,7 +90,7 @@ def test_map_device_finds_the_session(system):
     assert names(sysfs / "class/rnbd-client/ctl/devices") == ["disk0@web1"]
 
 
-def test_a_path_is_as_the_write_left_it(system):
+def test_a_path_has_its_new_state_when_the_write_returns(system):
     sysfs, server, _ = system
     path = path_of(sysfs, "web0")
     for _ in range(3):
@@ -103,7 +103,7 @@ def test_a_path_is_as_the_write_left_it(system):
     assert error_of(add, "ip:127.0.0.2@ip:127.0.0.1\n") == 0
     assert names(paths) == ["ip:127.0.0.1@ip:127.0.0.1", "ip:127.0.0.2@ip:127.0.0.1"]
     assert (paths / "ip:127.0.0.2@ip:127.0.0.1/state").read_text() == "connected\n"
-    assert error_of(add, "ip:127.0.0.9\n") == errno.ECONNREFUSED, "no server listens on that address"
+    assert error_of(add, "ip:127.0.0.9\n") == errno.ECONNREFUSED, "no server listens there"
     assert error_of(paths / "ip:127.0.0.2@ip:127.0.0.1/remove_path", "1\n") == 0
     assert names(paths) == ["ip:127.0.0.1@ip:127.0.0.1"]
     server.end(signal.SIGKILL)
@@ -111,7 +111,7 @@ def test_a_path_is_as_the_write_left_it(system):
     assert error_of(path / "reconnect", "1\n") == errno.ENOTCONN
 
 
-def test_attempts_end_at_the_limit_that_was_written(system):
+def test_attempts_end_at_the_written_limit(system):
     sysfs, server, _ = system
     path = path_of(sysfs, "web0")
     limit = sysfs / "class/rtrs-client/web0/max_reconnect_attempts"
@@ -119,13 +119,13 @@ def test_attempts_end_at_the_limit_that_was_written(system):
     limit.write_text("2\n")
     assert limit.read_text() == "2\n"
     server.end(signal.SIGKILL)
-    until("web1 tries on", lambda: int((path_of(sysfs, "web1") / "stats/reconnects").read_text().split()[1]) > 4)
+    until("web1 keeps retrying", lambda: int((path_of(sysfs, "web1") / "stats/reconnects").read_text().split()[1]) > 4)
     assert int((path / "stats/reconnects").read_text().split()[1]) == 2
     assert error_of(path / "stats/reconnects", "1") == 0
     assert (path / "stats/reconnects").read_text() == "0 0\n"
 
 
-def test_reads_go_on_while_a_write_waits(system):
+def test_reads_continue_while_a_write_waits(system):
     sysfs, server, _ = system
     path, written = path_of(sysfs, "web0"), []
     stand_still(server.process)
@@ -140,10 +140,10 @@ def test_reads_go_on_while_a_write_waits(system):
     waits.join(BOUND)
     # The first attempt may fail, because the server is still closing the old connection. The client then retries.
     assert written in ([0], [errno.ENOTCONN])
-    until("the path is back", lambda: (path / "state").read_text() == "connected\n")
+    until("the path is connected again", lambda: (path / "state").read_text() == "connected\n")
 
 
-def test_a_client_that_does_not_answer_hides_nobody(system):
+def test_an_unresponsive_client_does_not_hide_others(system):
     sysfs, _, clients = system
     stand_still(clients["web0"])
     try:
@@ -152,10 +152,10 @@ def test_a_client_that_does_not_answer_hides_nobody(system):
         assert names(sysfs / "class/rtrs-server") == ["web0", "web1"]
     finally:
         clients["web0"].send_signal(signal.SIGCONT)
-    until("it is back", lambda: names(sysfs / "class/rtrs-client") == ["web0", "web1"])
+    until("the stopped client is shown again", lambda: names(sysfs / "class/rtrs-client") == ["web0", "web1"])
 
 
-def test_a_client_that_ends_takes_its_part_with_it(system):
+def test_the_entries_of_an_ended_client_disappear(system):
     sysfs, _, clients = system
     assert error_of(sysfs / MAP, "sessname=web1 device_path=disk0") == 0
     clients["web1"].kill()
@@ -164,7 +164,7 @@ def test_a_client_that_ends_takes_its_part_with_it(system):
     assert names(sysfs / "block") == names(sysfs / "class/rnbd-client/ctl/devices") == []
 
 
-def test_a_size_counts_for_new_connections(system, tmp_path):
+def test_new_connections_see_the_written_size(system, tmp_path):
     sysfs, _, _ = system
     assert error_of(sysfs / MAP, "sessname=web0 device_path=big") == 0
     rnbd = sysfs / "class/rnbd-client/ctl/devices/big@web0/rnbd"
@@ -179,10 +179,10 @@ def test_a_size_counts_for_new_connections(system, tmp_path):
     assert error_of(rnbd / "resize", f"{1 << 60}") == errno.EINVAL
     # The first attempt may be rejected, because a busy server may still be closing the old connection.
     assert error_of(path_of(sysfs, "web0") / "reconnect", "1") in (0, errno.ENOTCONN)
-    until("the server tells its size", lambda: size() == 4 << 20)
+    until("the new size is sent by the server", lambda: size() == 4 << 20)
 
 
-def test_one_socket_shows_one(system, tmp_path, ends):
+def test_the_socket_option_selects_one_process(system, tmp_path, ends):
     socket = next((tmp_path / "run").glob("client-*"))
     alone = tmp_path / "alone"
     alone.mkdir()
@@ -192,7 +192,7 @@ def test_one_socket_shows_one(system, tmp_path, ends):
     assert len(names(alone / "class/rtrs-client")) == 1
 
 
-def test_a_client_that_stops_in_between_is_late_and_not_missing(system):
+def test_a_client_that_stops_after_open_causes_a_timeout(system):
     """The file was found before the client stopped, so only the read or write fails, with ETIMEDOUT."""
     sysfs, _, clients = system
     path = path_of(sysfs, "web0")
@@ -210,10 +210,10 @@ def test_a_client_that_stops_in_between_is_late_and_not_missing(system):
     assert (written.value.errno, read.value.errno) == (errno.ETIMEDOUT, errno.ETIMEDOUT)
 
 
-def test_several_that_do_not_answer_hold_up_the_others_once(system, client, tmp_path):
+def test_several_unresponsive_clients_delay_others_only_once(system, client, tmp_path):
     sysfs, server, clients = system
     silent = [client(f"more{n}", f"path=127.0.0.1:{server.port}") for n in range(2)] + [clients["web0"]]
-    until("all can be asked", lambda: len(list((tmp_path / "run").glob("client-*"))) == 4)
+    until("all control sockets exist", lambda: len(list((tmp_path / "run").glob("client-*"))) == 4)
     try:
         for process in silent:
             stand_still(process)
@@ -224,7 +224,7 @@ def test_several_that_do_not_answer_hold_up_the_others_once(system, client, tmp_
             process.send_signal(signal.SIGCONT)
 
 
-def test_one_whose_queue_is_full_is_late_and_not_missing(system, tmp_path, ends):
+def test_a_process_with_a_full_queue_causes_a_timeout(system, tmp_path, ends):
     """A process accepts no connection. Paths that only it may have fail with ETIMEDOUT; paths of others work."""
     sysfs, _, _ = system
     process = subprocess.Popen(["sleep", "1000"])
@@ -244,11 +244,11 @@ def test_one_whose_queue_is_full_is_late_and_not_missing(system, tmp_path, ends)
         os.stat(sysfs / "class/rtrs-client/none")
 
 
-def test_a_client_that_was_started_again_at_the_same_socket_is_asked_at_once(mount, client, urtrsd, tmp_path):
+def test_a_restarted_client_at_the_same_socket_is_queried_at_once(mount, client, urtrsd, tmp_path):
     server, socket = urtrsd("--export=disk0=mem:1M"), tmp_path / "own.sock"
     arguments = (f"path=127.0.0.1:{server.port}", f"control={socket}")
     first = client("web0", *arguments)
-    until("it can be asked", socket.exists)
+    until("the control socket exists", socket.exists)
     sysfs = mount(f"--socket={socket}")
     until("the session is up", lambda: connected(sysfs, "web0"))
     first.kill()
@@ -256,19 +256,19 @@ def test_a_client_that_was_started_again_at_the_same_socket_is_asked_at_once(mou
     socket.unlink()
     (tmp_path / "web0.sock").unlink()
     client("web1", *arguments)
-    until("it can be asked", socket.exists)
-    until("it listens", lambda: subprocess.run([program("urtrs"), "client", "stats", f"--socket={socket}"], capture_output=True, timeout=BOUND,
+    until("the control socket exists", socket.exists)
+    until("the restarted client answers", lambda: subprocess.run([program("urtrs"), "client", "stats", f"--socket={socket}"], capture_output=True, timeout=BOUND,
                                                check=False).returncode == 0)
     assert names(sysfs / "class/rtrs-client") == ["web1"]
 
 
-def test_others_who_get_in_may_only_read(mount, client, urtrsd, tmp_path):
+def test_other_users_may_only_read(mount, client, urtrsd, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("needs another user")
     server = urtrsd("--export=disk0=mem:1M")
     client("web0", f"path=127.0.0.1:{server.port}", "device=disk0", "control=")
     sysfs = mount("-o", "allow_other")
-    until("the session is there", (sysfs / "class/rtrs-server/web0").exists)
+    until("the session is shown", (sysfs / "class/rtrs-server/web0").exists)
     for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(0o755)
     path, = (sysfs / "class/rtrs-server/web0/paths").iterdir()
@@ -281,7 +281,7 @@ def test_others_who_get_in_may_only_read(mount, client, urtrsd, tmp_path):
     assert "reason=requested" not in server.text()
 
 
-def test_a_block_device_of_a_client_that_does_not_answer_keeps_its_number(system):
+def test_a_block_device_of_an_unresponsive_client_keeps_its_number(system):
     sysfs, _, clients = system
     for session, device in ("web0", "disk0"), ("web1", "disk1"):
         assert error_of(sysfs / MAP, f"sessname={session} device_path={device} access_mode=ro\n") == 0
@@ -293,5 +293,5 @@ def test_a_block_device_of_a_client_that_does_not_answer_keeps_its_number(system
         assert (sysfs / "block/rnbd2/rnbd/mapping_path").read_text() == "big\n"
     finally:
         clients["web0"].send_signal(signal.SIGCONT)
-    until("it is back", lambda: names(sysfs / "block") == ["rnbd0", "rnbd1", "rnbd2"])
+    until("the device of the stopped client is shown again", lambda: names(sysfs / "block") == ["rnbd0", "rnbd1", "rnbd2"])
     assert (sysfs / "block/rnbd0/rnbd/mapping_path").read_text() == "disk0\n"

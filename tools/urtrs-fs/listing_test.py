@@ -15,15 +15,15 @@ SERVER = ("class/rtrs-server", "class/rnbd-server", "module/rtrs_server", "modul
 CLIENT = ("class/rtrs-client", "class/rnbd-client", "block")
 
 
-def test_a_server_shows_what_linux_shows(mounted):
+def test_a_server_matches_the_listing_of_linux(mounted):
     assert not list(sysfs_listing.differences(mounted, LISTING, SERVER))
 
 
-def test_a_client_shows_what_linux_shows(lab):
+def test_a_client_matches_the_listing_of_linux(lab):
     assert not list(sysfs_listing.differences(lab, LISTING, CLIENT, "127.1.0."))
 
 
-def test_nobody_opens_a_read_only_attribute_for_writing(mounted):
+def test_opening_a_read_only_attribute_for_writing_fails(mounted):
     with pytest.raises(OSError) as refused:
         os.open(mounted / "module/rnbd_server/parameters/port_nr", os.O_WRONLY)
     assert refused.value.errno == errno.EACCES
@@ -75,13 +75,13 @@ def test_each_difference_is_found(small, how, says, monkeypatch):
     assert any(line.startswith(says) for line in sysfs_listing.differences(sysfs, listing))
 
 
-def test_another_errno_is_found(small):
+def test_a_different_errno_is_found(small):
     sysfs, listing = small
     listing.write_text(MINI.replace('"OK"', '"EINVAL"'))
     assert list(sysfs_listing.differences(sysfs, listing)) == ["class/x/a/value: writing '1\\n' ends with OK, not EINVAL"]
 
 
-def test_only_the_roots_that_are_asked_for(small, monkeypatch):
+def test_only_the_given_roots_are_compared(small, monkeypatch):
     monkeypatch.setattr(sysfs_listing, "BOUND", 0)
     sysfs, listing = small
     shutil.rmtree(sysfs / "class/x/a")

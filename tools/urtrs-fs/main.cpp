@@ -22,8 +22,8 @@
 
 namespace {
 
-using rtrs::admin::Entry;
-using rtrs::admin::RemoteTree;
+using rtrs::fs_tool::Entry;
+using rtrs::fs_tool::RemoteTree;
 
 constexpr const char* kHelp =
     "Mounts the attributes of urtrsd and of running clients in one tree, like\n"

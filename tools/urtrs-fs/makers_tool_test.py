@@ -34,7 +34,7 @@ def sessions(rnbd):
     return {one["sessname"]: one["path_cnt"] for one in found or []}
 
 
-def test_it_lists_sessions_paths_and_devices(rnbd):
+def test_the_rnbd_tool_lists_sessions_paths_and_devices(rnbd):
     assert sessions(rnbd) == {"web0": 1, "web1": 1}
     paths = json.loads(rnbd("path", "list", "json"))["incoming paths"]
     assert [(one["sessname"], one["hca_port"], one["src_addr"]) for one in paths] == [
@@ -44,20 +44,20 @@ def test_it_lists_sessions_paths_and_devices(rnbd):
         (f"web{n}", f"disk{n}", f"disk{n}", "rw") for n in (0, 1)]
 
 
-def test_its_tables_have_the_same(rnbd):
+def test_the_rnbd_tool_prints_tables(rnbd):
     for noun, words in (("session", ("web0", "web1", "ip:127.0.0.1@ip:127.0.0.1")), ("path", ("web0", "ip:127.0.0.1")),
                         ("device", ("web1", "disk1", "rw"))):
         printed = rnbd(noun, "list")
         assert all(word in printed for word in words), printed
 
 
-def test_it_shows_one(rnbd):
+def test_the_rnbd_tool_shows_one_object(rnbd):
     shown, = json.loads(rnbd("session", "show", "web0", "json"))
     assert (shown["sessname"], shown["path_cnt"], shown["direction"]) == ("web0", 1, "incoming")
     assert "disk1" in rnbd("device", "show", "disk1")
 
 
-def test_it_disconnects_a_session(rnbd, mounted):
+def test_the_rnbd_tool_disconnects_a_session(rnbd, mounted):
     before = (mounted / "class/rtrs-server/web1/paths/ip:127.0.0.1@ip:127.0.0.1/stats/rdma").read_text()
     rnbd("session", "disconnect", "web0")
     until("web0 has connected again", lambda: sessions(rnbd) == {"web0": 1, "web1": 1})
@@ -65,7 +65,7 @@ def test_it_disconnects_a_session(rnbd, mounted):
     assert after.split()[0] == before.split()[0]  # the other session is not affected
 
 
-def test_it_closes_a_device(rnbd):
+def test_the_rnbd_tool_closes_a_device(rnbd):
     rnbd("device", "close", "disk0", "web0")
     until("the device is closed", lambda: "disk0" not in rnbd("device", "list"))
     assert "disk1" in rnbd("device", "list")

@@ -20,8 +20,8 @@ def _system(mount, client, urtrsd, tmp_path):
     server.image = image
     client("web1", f"path=127.0.0.1:{server.port}", "device=disk0", "control=")
     mounted = mount()
-    until("the session is there", (mounted / "class/rtrs-server/web1").exists)
-    until("the device is there", lambda: list((mounted / "class/rnbd-server/ctl/devices").iterdir()))
+    until("the session is shown", (mounted / "class/rtrs-server/web1").exists)
+    until("the device is shown", lambda: list((mounted / "class/rnbd-server/ctl/devices").iterdir()))
     server.uri = f"nbd+unix:///?socket={tmp_path / 'web1.sock'}"
     return mounted, server
 
@@ -31,7 +31,7 @@ def path_folder(mounted):
     return path
 
 
-def test_files_are_where_linux_has_them(system):
+def test_files_are_in_the_layout_of_linux(system):
     mounted, server = system
     path = path_folder(mounted)
     assert path.name == "ip:127.0.0.1@ip:127.0.0.1"
@@ -49,7 +49,7 @@ def test_files_are_where_linux_has_them(system):
     assert (mounted / "module/rnbd_server/parameters/port_nr").read_text() == f"{server.port}\n"
 
 
-def test_counters_count_and_are_reset(system):
+def test_counters_can_be_reset(system):
     mounted, server = system
     rdma = path_folder(mounted) / "stats/rdma"
     subprocess.run(["nbdcopy", server.uri, "null:"], check=True, timeout=BOUND)
@@ -60,7 +60,7 @@ def test_counters_count_and_are_reset(system):
 
 
 @pytest.mark.parametrize("text", ["0", "", "2\n", "yes"])
-def test_what_is_not_one_is_refused(system, text):
+def test_values_other_than_one_are_rejected(system, text):
     mounted, _ = system
     for name in ("disconnect", "stats/rdma"):
         fd = os.open(path_folder(mounted) / name, os.O_WRONLY)
@@ -75,18 +75,18 @@ def test_what_is_not_one_is_refused(system, text):
             os.close(fd)
 
 
-def test_a_script_disconnects_a_path_and_takes_a_device_away(system):
+def test_a_shell_script_disconnects_a_path_and_closes_a_device(system):
     mounted, server = system
     subprocess.run(["sh", "-c", 'echo 1 > "$1"', "sh", path_folder(mounted) / "disconnect"], check=True, timeout=BOUND)
     server.logged("reason=requested")
-    until("the path is back", lambda: (mounted / "class/rtrs-server/web1").exists() and
+    until("the path is connected again", lambda: (mounted / "class/rtrs-server/web1").exists() and
           any((mounted / "class/rtrs-server/web1/paths").iterdir()))
-    device, = until("the device", lambda: list((mounted / "class/rnbd-server/ctl/devices").iterdir()))
+    device, = until("the device is shown", lambda: list((mounted / "class/rnbd-server/ctl/devices").iterdir()))
     (device / "sessions/web1/force_close").write_text("1")
     subprocess.run(["nbdcopy", server.uri, "null:"], check=True, timeout=BOUND)
 
 
-def test_without_a_daemon_it_says_so_and_with_the_next_it_goes_on(system):
+def test_access_without_a_daemon_fails_until_the_next_one_runs(system):
     mounted, server = system
     assert server.end() == 0
     with pytest.raises(OSError) as refused:
@@ -96,13 +96,13 @@ def test_without_a_daemon_it_says_so_and_with_the_next_it_goes_on(system):
     assert sorted(entry.name for entry in (mounted / "class").iterdir()) == ["rnbd-server", "rtrs-server"]
 
 
-def test_a_name_that_is_not_there(system):
+def test_unknown_names_do_not_exist(system):
     mounted, _ = system
     assert not (mounted / "class/rtrs-server/nobody").exists()
     assert not pathlib.Path(mounted / "x").exists()
 
 
-def test_a_signal_ends_it_in_order(system, tmp_path):
+def test_a_signal_unmounts_and_exits(system, tmp_path):
     """Uses `system`, because it skips the test if FUSE is not available, and starts a server."""
     folder = tmp_path / "second"
     folder.mkdir()
@@ -110,12 +110,12 @@ def test_a_signal_ends_it_in_order(system, tmp_path):
         # Background jobs of a shell ignore SIGINT, and the process would inherit that.
         process = subprocess.Popen([URTRS_FS, "-f", folder], stderr=subprocess.PIPE,
                                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-        until("it is mounted", folder.is_mount)
+        until("the file system is mounted", folder.is_mount)
         process.send_signal(number)
         assert (process.wait(BOUND), folder.is_mount(), process.stderr.read()) == (0, False, b"")
 
 
-def test_mistakes(tmp_path, monkeypatch):
+def test_usage_errors_and_missing_daemons_are_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "none"))
     asked = [([], 2, "name the folder"), ([tmp_path], 3, "no urtrsd or client has a control socket"),
              (["--socket=/nonexistent", tmp_path], 3, "cannot reach")]

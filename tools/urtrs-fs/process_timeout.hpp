@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace rtrs::admin {
+namespace rtrs::fs_tool {
 
 class Patience {
  public:
@@ -16,7 +16,7 @@ class Patience {
   static constexpr std::chrono::milliseconds kWhole{5000}, kLeast{300}, kMaxSilent{1200};
 
   bool asks(Time now) const { return now >= skipped_until_; }
-  // Time limit of the next request. `alone`: there is no other process.
+  // Time limit of the next request. `alone`: there is no other process that could be delayed.
   std::chrono::milliseconds time(bool alone) const { return alone ? kWhole : time_; }
   void answered() { time_ = kWhole; }
   void silent(Time now) {
@@ -29,4 +29,4 @@ class Patience {
   std::chrono::milliseconds time_ = kWhole;
 };
 
-}  // namespace rtrs::admin
+}  // namespace rtrs::fs_tool

@@ -2,20 +2,20 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::admin::process_timeout_test {
+namespace rtrs::fs_tool::process_timeout_test {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 constexpr Patience::Time kStart{seconds(1000)};
 
-TEST(Patience, WhoIsSilentHasLessUntilItAnswers) {
+TEST(Patience, UnresponsiveProcessGetsLessTimeUntilItAnswers) {
   Patience one;
   EXPECT_EQ(one.time(false), milliseconds(5000));
   for (const int next : {300, 600, 1200, 1200, 1200}) {
     one.silent(kStart);
     EXPECT_EQ(one.time(false), milliseconds(next));
-    EXPECT_EQ(one.time(true), milliseconds(5000)) << "who is alone holds up nobody";
+    EXPECT_EQ(one.time(true), milliseconds(5000)) << "a single process delays no other";
   }
   one.answered();
   EXPECT_EQ(one.time(false), milliseconds(5000));
@@ -23,7 +23,7 @@ TEST(Patience, WhoIsSilentHasLessUntilItAnswers) {
   EXPECT_EQ(one.time(false), milliseconds(300));
 }
 
-TEST(Patience, WhoIsSilentIsLeftOutForAWhile) {
+TEST(Patience, UnresponsiveProcessIsSkippedForAWhile) {
   Patience one;
   EXPECT_TRUE(one.asks(kStart));
   one.silent(kStart);
@@ -36,4 +36,4 @@ TEST(Patience, WhoIsSilentIsLeftOutForAWhile) {
 }
 
 }  // namespace
-}  // namespace rtrs::admin::process_timeout_test
+}  // namespace rtrs::fs_tool::process_timeout_test

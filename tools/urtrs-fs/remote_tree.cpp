@@ -11,7 +11,7 @@
 #include "tools/lib/control/attributes/server_tree.hpp"
 #include "tools/lib/control/rpc/socket_path.hpp"
 
-namespace rtrs::admin {
+namespace rtrs::fs_tool {
 
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
@@ -276,7 +276,7 @@ tl::expected<RemoteTree::Place, int> RemoteTree::client_for(const std::string& p
       return Place{one.source, path};
   }
   const int problem = attributes::new_session_problem(*request);
-  // A write does not open a new session.
+  // The session does not exist, and a write does not open a new one.
   return tl::unexpected(problem != 0 ? problem : ENODEV);
 }
 
@@ -326,4 +326,4 @@ int RemoteTree::write(const std::string& path, const std::string& text) {
   return answer.error().error != 0 ? answer.error().error : EIO;
 }
 
-}  // namespace rtrs::admin
+}  // namespace rtrs::fs_tool

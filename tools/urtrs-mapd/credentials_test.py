@@ -34,11 +34,11 @@ def of(server, fabric):
 
 
 @pytest.mark.parametrize("fabric, option", [("tcp", "tls"), ("libfabric", "auth")])
-def test_a_session_has_keys_of_its_own(mapd, safe, keys, urtrs, monkeypatch, fabric, option):
+def test_a_session_can_have_its_own_keys(mapd, safe, keys, urtrs, monkeypatch, fabric, option):
     server = safe[fabric]
     said = urtrs("map", *of(server, fabric), code=1)
     assert "takes --tls-keys, --auth-keys and the like" in said, said
-    monkeypatch.chdir(keys)  # the retry can use the name of the failed session
+    monkeypatch.chdir(keys)  # the key files below are relative to this folder
     urtrs("map", *of(server, fabric), f"--{option}-keys=alice")
     session, = mapd.sessions().values()
     assert session["credentials"] == {f"{option}_keys": str(keys / "alice")}
@@ -49,7 +49,7 @@ def test_a_session_has_keys_of_its_own(mapd, safe, keys, urtrs, monkeypatch, fab
     assert f"{option}_identity requires {option}_keys" in said, said
 
 
-def test_a_file_of_mapd_that_cannot_be_read_is_told_at_the_start(mapd, keys):
+def test_an_unreadable_key_file_is_reported_at_the_start(mapd, keys):
     mapd.end()
     mapd.arguments += f"tls_keys={keys / 'nobody'}", "tls_identity=alice"
     before = len(mapd.text())
@@ -58,7 +58,7 @@ def test_a_file_of_mapd_that_cannot_be_read_is_told_at_the_start(mapd, keys):
     assert f"tls_keys={keys / 'nobody'}: No such file or directory; no session" in said and "tls_identity" not in said
 
 
-def test_each_fabric_has_its_keys_of_mapd(mapd, safe, keys, urtrs):
+def test_each_fabric_uses_its_kind_of_keys(mapd, safe, keys, urtrs):
     mapd.end()
     mapd.arguments += f"tls_keys={keys / 'alice'}", f"auth_keys={keys / 'bob'}"
     mapd.start()
@@ -67,7 +67,7 @@ def test_each_fabric_has_its_keys_of_mapd(mapd, safe, keys, urtrs):
     assert {one["fabric"]: one["credentials"] for one in mapd.sessions().values()} == {"tcp": {}, "libfabric": {}}
 
 
-def test_a_session_that_the_parameters_do_not_fit_stops_the_start(mapd, safe, keys, urtrs):
+def test_parameters_that_conflict_with_a_session_fail_the_start(mapd, safe, keys, urtrs):
     urtrs("map", *of(safe["libfabric"], "libfabric"), f"--auth-keys={keys / 'bob'}")
     before = mapd.nbdkits()
     mapd.end()
@@ -77,24 +77,24 @@ def test_a_session_that_the_parameters_do_not_fit_stops_the_start(mapd, safe, ke
     mapd.arguments += f"tls_keys={keys / 'alice'}",
     assert mapd.start(ready=False).process.wait(BOUND) == 3
     assert "fabric libfabric: TLS is for the fabric tcp, not for libfabric" in mapd.text()
-    assert mapd.nbdkits() == before, "nothing is started or ended"
+    assert mapd.nbdkits() == before, "no process is started or ended"
 
 
-def test_run_without_mapd_has_them_too(safe, keys, urtrs, server):
+def test_map_run_without_mapd_accepts_credentials(safe, keys, urtrs, server):
     port = safe["tcp"].port
     run = "map", "disk0", "from", "127.0.0.1", f"--port={port}", "--run", "nbdinfo --size $uri"
     assert urtrs(*run, f"--tls-keys={keys / 'server'}", "--tls-identity=bob") == "1048576\n"
     assert "choose one with tls_identity" in urtrs(*run, f"--tls-keys={keys / 'server'}", code=1)
 
 
-def test_a_file_that_is_not_there_is_named_at_once(mapd, safe, keys, urtrs):
+def test_a_missing_key_file_is_reported_at_once(mapd, safe, keys, urtrs):
     said = urtrs("map", *of(safe["tcp"], "tcp"), "--tls-keys=/nope", code=1)
     assert "/nope: cannot be opened: No such file or directory (2)" in said and "log of urtrs-mapd" not in said, said
     urtrs("map", *of(safe["tcp"], "tcp"), f"--tls-keys={keys / 'alice'}")
-    assert "/nope: cannot be opened" in mapd.text(), "and it is in the log"
+    assert "/nope: cannot be opened" in mapd.text(), "the error is also in the log"
 
 
-def test_what_mapd_was_given_is_said_to_be_its_own(mapd, safe, keys, urtrs):
+def test_errors_caused_by_mapd_parameters_name_them(mapd, safe, keys, urtrs):
     wrong = "TLS is for the fabric tcp, not for libfabric"
     said = urtrs("map", *of(safe["libfabric"], "libfabric"), f"--tls-keys={keys / 'alice'}", code=2)
     assert wrong in said and "urtrs-mapd" not in said, said
@@ -107,9 +107,9 @@ def test_what_mapd_was_given_is_said_to_be_its_own(mapd, safe, keys, urtrs):
     assert f'{wrong}; urtrs-mapd was started with "tls_keys=/nope"' in said, said
 
 
-def test_a_kept_session_says_why_its_process_does_not_start(mapd, safe, keys, urtrs):
+def test_a_session_shows_why_its_process_does_not_start(mapd, safe, keys, urtrs):
     urtrs("map", *of(safe["tcp"], "tcp"), f"--tls-keys={keys / 'alice'}")
     before, = mapd.nbdkits()
     (keys / "alice").unlink()
     os.kill(before, signal.SIGKILL)
-    until("it is said", lambda: f"{keys / 'alice'}: cannot be opened" in mapd.devices()["disk0"]["sentence"])
+    until("the device shows the reason", lambda: f"{keys / 'alice'}: cannot be opened" in mapd.devices()["disk0"]["sentence"])

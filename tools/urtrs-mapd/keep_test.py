@@ -41,17 +41,17 @@ def _blocked(mapd):
     return mapd.folder / "state.json.new"
 
 
-def test_an_added_path_is_there_after_every_restart(mapd, server, mapped, session, urtrs):
+def test_an_added_path_survives_restarts(mapd, server, mapped, session, urtrs):
     there = [f"127.0.0.1:{server.port}", f"127.0.0.2@127.0.0.1:{server.port}"]
     assert json.loads(urtrs("client", "path", "add", session, SECOND, "--json")) == {"path": 1, "schema_version": 1}
     assert (paths(mapd), saved_paths(mapd)) == ((there, ["127.0.0.1", SECOND]), ["127.0.0.1", SECOND])
     pid, = mapd.nbdkits()
     os.kill(pid, signal.SIGKILL)
-    until("another process has the device", lambda: mapd.nbdkits() not in ([], [pid]) and mapd.devices()["disk0"]["state"] == "mapped")
+    until("another process serves the device", lambda: mapd.nbdkits() not in ([], [pid]) and mapd.devices()["disk0"]["state"] == "mapped")
     assert paths(mapd)[0] == there
     mapd.end(signal.SIGKILL)
     mapd.start()
-    until("the device is known", lambda: mapd.devices()["disk0"]["state"] == "mapped")
+    until("the device is shown as mapped", lambda: mapd.devices()["disk0"]["state"] == "mapped")
     assert paths(mapd) == (there, ["127.0.0.1", SECOND])
     until("both are connected", lambda: urtrs("client", "path", "list", session).count(" connected") == 2)
     assert json.loads(urtrs("client", "path", "remove", session, "127.0.0.1", "--json")) == {"schema_version": 1}
@@ -60,7 +60,7 @@ def test_an_added_path_is_there_after_every_restart(mapd, server, mapped, sessio
     assert size(mapped) == 16 << 20
 
 
-def test_a_map_with_one_more_path_is_refused_with_the_command_that_adds_it(mapd, mapped, session, urtrs):
+def test_map_with_an_additional_path_suggests_the_command_to_add_it(mapd, mapped, session, urtrs):
     said = urtrs("map", "disk1", "from", session, "127.0.0.1", SECOND, code=1)
     command = f"urtrs client path add {session} {SECOND}"
     assert f"\"{command}\" adds the path to this one" in said
@@ -69,7 +69,7 @@ def test_a_map_with_one_more_path_is_refused_with_the_command_that_adds_it(mapd,
     assert len(paths(mapd)[0]) == 2
 
 
-def test_paths_that_are_refused(mapd, mapped, session, urtrs):
+def test_invalid_paths_are_rejected(mapd, mapped, session, urtrs):
     before = paths(mapd)
     for words, code, said in ((("127.0.0.1",), 1, "File exists"), (("a@b@c",), 2, "more than one '@'"), ((SECOND, "0"), 2, "is not a valid port"),
                               (("192.0.2.1@127.0.0.1",), 1, "not one of this host")):
@@ -79,11 +79,11 @@ def test_paths_that_are_refused(mapd, mapped, session, urtrs):
     assert paths(mapd) == before
 
 
-def test_a_path_for_a_process_that_does_not_come_up(mapd, server, mapped, session, urtrs):
+def test_a_path_can_be_added_while_the_process_is_not_connected(mapd, server, mapped, session, urtrs):
     server.end(9)
     pid, = mapd.nbdkits()
     os.kill(pid, signal.SIGKILL)
-    until("it was tried again", lambda: mapd.sessions()[session]["restarts"] >= 2)
+    until("the process was restarted twice", lambda: mapd.sessions()[session]["restarts"] >= 2)
     assert mapd.ask("path.add", session=session, path=SECOND) == {"schema_version": 1}
     assert saved_paths(mapd) == ["127.0.0.1", SECOND]
     server.start().ready()
@@ -91,16 +91,16 @@ def test_a_path_for_a_process_that_does_not_come_up(mapd, server, mapped, sessio
     assert len(paths(mapd)[0]) == 2
 
 
-def test_without_urtrs_mapd_a_path_is_added_for_the_moment(mapd, mapped, session, urtrs):
+def test_without_urtrs_mapd_an_added_path_is_temporary(mapd, mapped, session, urtrs):
     mapd.end()
     done = subprocess.run([program("urtrs"), "client", "path", "add", session, SECOND], capture_output=True, text=True, timeout=BOUND, check=True)
     assert "this change is lost when the nbdkit of the session ends" in done.stderr
     mapd.state.write_text("{damaged")
     mapd.start()
-    until("it is taken from the process", lambda: mapd.state.exists() and len(saved_paths(mapd)) == 2)
+    until("the paths are read from the process", lambda: mapd.state.exists() and len(saved_paths(mapd)) == 2)
 
 
-def test_what_cannot_be_written_is_undone(mapd, mapped, session, urtrs, blocked):
+def test_changes_that_cannot_be_saved_are_undone(mapd, mapped, session, urtrs, blocked):
     before = (mapd.state.read_text(), paths(mapd))
     blocked.mkdir()
     for words in (("map", "disk1", "from", "127.0.0.1"), ("unmap", "disk0"), ("unmap", "disk0", "force"),
@@ -112,27 +112,27 @@ def test_what_cannot_be_written_is_undone(mapd, mapped, session, urtrs, blocked)
     assert size(mapped.replace("disk0", "disk1")) is None
     assert size(mapped) == 16 << 20
     blocked.rmdir()
-    until("it can be written again", lambda: f"\"{mapd.state}\" can be written again" in mapd.text())
+    until("the state file can be written again", lambda: f"\"{mapd.state}\" can be written again" in mapd.text())
     urtrs("map", "disk1", "from", "127.0.0.1")
     urtrs("unmap", "disk0")
     assert list(mapd.saved().values()) == [["disk1"]]
     mapd.end(signal.SIGKILL)
     mapd.start()
-    until("the device is known", lambda: mapd.devices()["disk1"]["state"] == "mapped")
+    until("the device is shown as mapped", lambda: mapd.devices()["disk1"]["state"] == "mapped")
     assert list(mapd.devices()) == ["disk1"]
 
 
-def test_a_new_session_that_cannot_be_written_leaves_no_process(mapd, server, urtrs, blocked):
+def test_a_new_session_that_cannot_be_saved_leaves_no_process(mapd, server, urtrs, blocked):
     blocked.mkdir()
     assert "cannot be written" in urtrs("map", "disk0", "from", "127.0.0.1", f"--port={server.port}", code=1)
-    until("nbdkit is gone", lambda: mapd.nbdkits() == [])
+    until("nbdkit has exited", lambda: mapd.nbdkits() == [])
     assert (mapd.devices(), mapd.state.exists()) == ({}, False)
 
 
-def test_who_waits_is_told_when_the_process_is_killed(mapd, server, mapped):
+def test_killing_the_process_fails_a_pending_map(mapd, server, mapped):
     server.process.send_signal(signal.SIGSTOP)
     asks = subprocess.Popen([program("urtrs"), "map", "disk1", "from", "127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    until("it is being mapped", lambda: mapd.devices().get("disk1", {}).get("state") == "mapping")
+    until("the device is being mapped", lambda: mapd.devices().get("disk1", {}).get("state") == "mapping")
     os.kill(mapd.nbdkits()[0], signal.SIGKILL)
     assert asks.wait(BOUND) == 1
     assert "mapping \"disk1\"" in asks.stderr.read()
@@ -140,7 +140,7 @@ def test_who_waits_is_told_when_the_process_is_killed(mapd, server, mapped):
     until("disk0 is mapped again, and nothing else", lambda: {name: one["state"] for name, one in mapd.devices().items()} == {"disk0": "mapped"})
 
 
-def test_who_waits_for_a_silent_process_is_told(mapd, mapped, ends):
+def test_requests_to_an_unresponsive_process_time_out(mapd, mapped, ends):
     pid, = mapd.nbdkits()
     os.kill(pid, signal.SIGSTOP)
     ends.callback(go_on, pid)
@@ -150,4 +150,4 @@ def test_who_waits_for_a_silent_process_is_told(mapd, mapped, ends):
         assert one.wait(BOUND) == 4
         assert f"its process {pid} does not answer" in one.stderr.read()
     go_on(pid)
-    until("what was asked for is taken back, or goes on", lambda: mapd.devices() == {})
+    until("both requests are cancelled or completed", lambda: mapd.devices() == {})

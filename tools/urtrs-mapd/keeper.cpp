@@ -159,7 +159,8 @@ std::vector<std::string> Keeper::command_of(const std::string& session) const {
 Process::Gone Keeper::gone(const std::string& session) {
   return [this, session] {
     Served& one = served(session);
-    // A process that has answered before reported its state itself.
+    // Uses the printed error only if the process never answered. A process that did answer has reported its
+    // state itself.
     if (const auto found = machine_.sessions().find(session);
         one.process && found != machine_.sessions().end() &&
         found->second.state == Supervisor::State::starting)
@@ -301,7 +302,7 @@ void Keeper::schedule_check(const std::string& session) {
 void Keeper::look_at(const std::string& session) {
   Served& one = served(session);
   if (!one.process) return;
-  if (one.link && one.link->is_over()) one.link.reset();  // pending calls have already failed
+  if (one.link && one.link->is_over()) one.link.reset();  // its pending calls have already failed
   if (!one.link) {
     auto link = rpc::AsyncClient::connect(context_, files_of(session).control);
     if (!link) return schedule_check(session);

@@ -20,7 +20,7 @@ def start(ends, folder, manager):
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_one_is_there_until_a_signal(tmp_path, ends, how):
+def test_kernel_devices_runs_until_a_signal(tmp_path, ends, how):
     manager = ends.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
     manager.bind(str(tmp_path / "notify"))
     manager.settimeout(BOUND)

@@ -246,7 +246,7 @@ int show_help(const std::string& topic) {
   const std::string whole = tools::wrapped(kHelp);
   const std::string found = topic.empty() ? whole
                                           : tools::help_entries_about(whole, topic) +
-                                                tools::help_entries_about(nbdkit::settings_help(), topic);
+                                                tools::help_entries_about(plugin::settings_help(), topic);
   std::fputs(found.c_str(), stdout);
   if (!found.empty()) return done;
   std::fprintf(stderr, "urtrs-mapd: unknown option or parameter \"%s\"; see urtrs-mapd --help\n",

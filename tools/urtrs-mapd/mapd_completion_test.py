@@ -30,7 +30,7 @@ def test_each_option_is_offered():
     assert offered("--st") == ["--state="]
 
 
-def test_values(tmp_path, monkeypatch):
+def test_values_of_options_are_offered(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my-state.json").touch()
     assert offered("--state", "=", "my") == ["my-state.json"]
@@ -39,12 +39,12 @@ def test_values(tmp_path, monkeypatch):
     assert "root" in offered("--control-group", "=", "roo")
 
 
-def test_bash_has_the_function_for_urtrs_mapd():
+def test_bash_registers_the_completion_function():
     done = subprocess.run(["bash", "-c", '. "$1"; complete -p urtrs-mapd', "bash", SCRIPT], capture_output=True, text=True, timeout=BOUND, check=True)
     assert done.stdout == "complete -F _urtrs_mapd urtrs-mapd\n"
 
 
-def test_zsh_and_fish_have_the_same_options():
+def test_zsh_and_fish_offer_the_same_options():
     """Compares the text of the files, so that neither shell is needed."""
     zsh = (FOLDER / "_urtrs-mapd").read_text()
     assert zsh.startswith("#compdef urtrs-mapd\n")
@@ -54,7 +54,7 @@ def test_zsh_and_fish_have_the_same_options():
 
 
 @pytest.mark.parametrize("shell, file", [("zsh", "_urtrs-mapd"), ("fish", "urtrs-mapd.fish")])
-def test_the_shell_can_read_it(shell, file):
+def test_completion_files_are_valid(shell, file):
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     subprocess.run([shell, "-n", FOLDER / file], check=True, timeout=BOUND)

@@ -25,26 +25,26 @@ def test_two_devices_share_a_session_and_its_process(mapd, server, mapped, urtrs
     assert mapd.state.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_is_not_mapped_cannot_be_opened(mapd, mapped, urtrs):
+def test_unmapped_devices_cannot_be_opened(mapd, mapped, urtrs):
     assert size(mapped.replace("disk0", "disk2")) is None
     urtrs("map", "disk2", "from", "127.0.0.1", "ro")
     assert subprocess.run(["nbdinfo", "--is", "read-only", mapped.replace("disk0", "disk2")], check=False, timeout=BOUND).returncode == 0
 
 
-def test_unmap_takes_away_and_the_last_one_ends_the_session(mapd, mapped, urtrs):
+def test_unmapping_the_last_device_ends_the_session(mapd, mapped, urtrs):
     urtrs("map", "disk1", "from", "127.0.0.1")
     urtrs("unmap", "disk1")
     assert list(mapd.devices()) == ["disk0"]
     assert size(mapped.replace("disk0", "disk1")) is None
     urtrs("unmap", "disk0")
     assert mapd.devices() == {}
-    until("nbdkit is gone", lambda: mapd.nbdkits() == [])
-    until("its files are gone", lambda: [name for name in os.listdir(mapd.run) if "127_0_0_1" in name] == [])
+    until("nbdkit has exited", lambda: mapd.nbdkits() == [])
+    until("the files of the session are removed", lambda: [name for name in os.listdir(mapd.run) if "127_0_0_1" in name] == [])
     assert mapd.saved() == {}
     assert "is mapped" in urtrs("unmap", "disk0", code=1)
 
 
-def test_a_device_in_use_is_unmapped_by_force_only(mapd, mapped, urtrs, ends):
+def test_unmapping_a_device_in_use_requires_force(mapd, mapped, urtrs, ends):
     use = subprocess.Popen(["/usr/bin/python3", "-m", "nbd", "-u", mapped, "-c", "import sys; print('open', flush=True); sys.stdin.readline()"],
                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     ends.callback(use.kill)
@@ -56,14 +56,14 @@ def test_a_device_in_use_is_unmapped_by_force_only(mapd, mapped, urtrs, ends):
 
 
 @pytest.mark.parametrize("fault", ["the server stands still", "there is no server"])
-def test_an_unmap_ends_a_map_that_waits(mapd, server, urtrs, fault):
+def test_unmap_cancels_a_pending_map(mapd, server, urtrs, fault):
     if fault == "the server stands still":
         urtrs("map", "disk0", "from", "127.0.0.1", f"--port={server.port}")
     server.process.send_signal(signal.SIGSTOP)
     port = server.port if fault == "the server stands still" else free_port()
     asks = subprocess.Popen([program("urtrs"), "map", "disk1", "from", "127.0.0.1", f"--port={port}"], stdout=subprocess.DEVNULL,
                             stderr=subprocess.PIPE, text=True)
-    until("it is being mapped", lambda: mapd.devices().get("disk1", {}).get("state") == "mapping")
+    until("the device is being mapped", lambda: mapd.devices().get("disk1", {}).get("state") == "mapping")
     urtrs("unmap", "disk1")
     assert asks.wait(BOUND) == 1
     assert "Operation canceled; it was unmapped meanwhile" in asks.stderr.read()
@@ -72,29 +72,29 @@ def test_an_unmap_ends_a_map_that_waits(mapd, server, urtrs, fault):
 
 
 @pytest.mark.parametrize("words", [(), ("--run", "true")])
-def test_a_signal_takes_back_a_map_that_waits(mapd, server, words):
+def test_a_signal_cancels_a_pending_map(mapd, server, words):
     asks = subprocess.Popen([program("urtrs"), "map", "disk1", "from", "127.0.0.1", f"--port={free_port()}", *words], stderr=subprocess.PIPE)
-    until("it is being mapped", lambda: mapd.devices().get("disk1", {}).get("state") == "mapping")
+    until("the device is being mapped", lambda: mapd.devices().get("disk1", {}).get("state") == "mapping")
     asks.send_signal(signal.SIGINT)
     assert asks.wait(BOUND) == 128 + signal.SIGINT
     assert asks.stderr.read() == b""
     assert mapd.devices() == {}
 
 
-def test_remap_opens_at_once_what_the_server_refused(mapd, server, mapped, urtrs):
+def test_remap_reopens_a_rejected_device_at_once(mapd, server, mapped, urtrs):
     assert "it is already open" in urtrs("remap", "disk0", code=1)
     urtrs("export", "remove", "disk0", "force")
     copy = subprocess.Popen(["nbdcopy", mapped, "null:"])
-    until("the server has refused it", lambda: mapd.ask_at(mapd.sessions().popitem()[1]["control"], "device.list")["devices"][0]["state"] == "closed")
+    until("the server has rejected the device", lambda: mapd.ask_at(mapd.sessions().popitem()[1]["control"], "device.list")["devices"][0]["state"] == "closed")
     urtrs("export", "add", "disk0=mem:16M")
-    until("it is open again", lambda: "already in progress" in subprocess.run([program("urtrs"), "remap", "disk0"], capture_output=True, text=True,
+    until("the device is open again", lambda: "already in progress" in subprocess.run([program("urtrs"), "remap", "disk0"], capture_output=True, text=True,
                                                                              check=False, timeout=BOUND).stderr)
     copy.wait(BOUND)  # may have failed, because requests were in flight when the export was removed
     subprocess.run(["nbdcopy", mapped, "null:"], check=True, timeout=BOUND)
     assert "no device \"disk7\" is mapped" in urtrs("remap", "disk7", code=1)
 
 
-def test_names_of_sessions(mapd, server, mapped, urtrs):
+def test_sessions_are_named_after_host_and_server(mapd, server, mapped, urtrs):
     uri = urtrs("map", "disk1", "from", "web1", "127.0.0.2@127.0.0.1", "rw", f"--port={server.port}").strip()
     assert size(uri) == 1 << 20
     host = os.uname().nodename.split(".")[0]
@@ -110,15 +110,15 @@ def test_names_of_sessions(mapd, server, mapped, urtrs):
     assert list(mapd.sessions()[f"{host}@127_0_0_1"]["paths"]) == ["127.0.0.1"]
 
 
-def test_refusals_keep_nothing(mapd, server, mapped, urtrs):
+def test_rejected_mappings_leave_no_state(mapd, server, mapped, urtrs):
     assert "the server exports no device named 'nothing'" in urtrs("map", "nothing", "from", "127.0.0.1", code=1)
     said = urtrs("map", "disk0", "from", "other", "127.0.0.2@127.0.0.1", f"--port={server.port}", code=1)
-    assert "the server refuses to open 'disk0' for writing" in said and "one writer at a time" in said, "in the words of the plugin"
+    assert "the server refuses to open 'disk0' for writing" in said and "one writer at a time" in said, "the message is that of the plugin"
     assert "write a path after a name for the server: \"urtrs map disk1 from NAME 127.0.0.2@127.0.0.1\"" in \
         urtrs("map", "disk1", "from", "127.0.0.2@127.0.0.1", code=2)
     assert "File exists" in urtrs("map", "disk0", "from", "127.0.0.1", code=1)
     assert urtrs("map", "disk0", "from", "127.0.0.1", "--idempotent").strip() == mapped
-    assert "File exists" in urtrs("map", "disk0", "from", "127.0.0.1", "ro", "--idempotent", code=1), "another mode"
+    assert "File exists" in urtrs("map", "disk0", "from", "127.0.0.1", "ro", "--idempotent", code=1), "mapped in another mode"
     answer = json.loads(urtrs("map", "disk1", "from", "127.0.0.9", "--port=1", "--json", code=1))
     assert answer["error"]["errno"] == 107 and "connection refused" in answer["error"]["message"]
     for wrong in ("../x", "a b@c", "h@" + 60 * "x"):
@@ -138,19 +138,19 @@ def test_refusals_keep_nothing(mapd, server, mapped, urtrs):
     until("only one nbdkit runs", lambda: len(mapd.nbdkits()) == 1)
 
 
-def test_a_killed_mapd_takes_over_what_runs_and_io_goes_on(mapd, mapped, load):
+def test_a_restarted_mapd_takes_over_processes_and_io_continues(mapd, mapped, load):
     before = mapd.nbdkits()
     fio = load(mapped)
     until("fio writes", lambda: mapd.devices()["disk0"]["users"] > 0)
     for _ in range(3):
         mapd.end(signal.SIGKILL)
         mapd.start()
-        until("the device is known", lambda: mapd.devices()["disk0"]["state"] == "mapped")
+        until("the device is shown as mapped", lambda: mapd.devices()["disk0"]["state"] == "mapped")
         assert mapd.nbdkits() == before
-    assert fio.poll() is None, "fio ended before"
+    assert fio.poll() is None, "fio ended too early"
     assert mapd.end() == 0
-    assert mapd.nbdkits() == before, "SIGTERM ends no device"
-    assert fio.poll() is None, "fio ended before"
+    assert mapd.nbdkits() == before, "SIGTERM stops no process"
+    assert fio.poll() is None, "fio ended too early"
     mapd.start()
     fio.ends_well()
     assert mapd.sessions().popitem()[1]["restarts"] == 0
@@ -163,19 +163,19 @@ def test_all_sessions_are_taken_over(mapd, server, mapped, urtrs):
     for how in (signal.SIGTERM, signal.SIGKILL):
         mapd.end(how)
         mapd.start()
-        until("each device is known", lambda: {one["state"] for one in mapd.devices().values()} == {"mapped"})
+        until("each device is shown as mapped", lambda: {one["state"] for one in mapd.devices().values()} == {"mapped"})
         assert sorted(one["pid"] for one in mapd.sessions().values()) == before == sorted(mapd.nbdkits())
     assert "runs already" not in mapd.text()
     for device in ("disk0", "disk1", "disk2"):
         urtrs("unmap", device)
-    until("nbdkit is gone", lambda: mapd.nbdkits() == [])
+    until("nbdkit has exited", lambda: mapd.nbdkits() == [])
 
 
-def test_a_killed_nbdkit_comes_again(mapd, mapped):
+def test_a_killed_nbdkit_is_restarted(mapd, mapped):
     for again in range(1, 4):
         pid, = mapd.nbdkits()
         os.kill(pid, signal.SIGKILL)
-        until("another one serves the session", lambda pid=pid: mapd.nbdkits() not in ([], [pid]))
+        until("another process serves the session", lambda pid=pid: mapd.nbdkits() not in ([], [pid]))
         until("the device is mapped", lambda: mapd.devices()["disk0"]["state"] == "mapped")
         assert size(mapped) == 16 << 20
         assert mapd.sessions().popitem()[1]["restarts"] == again
@@ -183,37 +183,37 @@ def test_a_killed_nbdkit_comes_again(mapd, mapped):
     assert pauses == [0.2, 0.4, 0.8]
 
 
-def test_a_killed_server_that_comes_again_costs_no_error(mapd, server, mapped, urtrs, load):
+def test_io_survives_a_killed_and_restarted_server(mapd, server, mapped, urtrs, load):
     fio = load(urtrs("map", "file", "from", "127.0.0.1").strip(), loops=20)
     until("fio writes", lambda: mapd.devices()["file"]["users"] > 0)
     for _ in range(2):
         server.end(9)
-        until("it is seen", lambda: "connection refused" in mapd.devices()["file"]["sentence"])
+        until("the device shows the lost connection", lambda: "connection refused" in mapd.devices()["file"]["sentence"])
         assert mapd.devices()["file"]["state"] == "waiting"
         server.start().ready()
-        until("it is connected again", lambda: mapd.devices()["file"]["sentence"] == "")
+        until("the session is connected again", lambda: mapd.devices()["file"]["sentence"] == "")
         assert mapd.devices()["file"]["state"] == "mapped"
-    assert fio.poll() is None, "fio ended before"
+    assert fio.poll() is None, "fio ended too early"
     fio.ends_well()
     assert size(mapped) == 16 << 20
     assert mapd.sessions().popitem()[1]["restarts"] == 0
 
 
-def test_a_server_that_is_away_at_the_start(mapd, server, mapped):
+def test_devices_are_mapped_once_the_server_starts(mapd, server, mapped):
     mapd.end(signal.SIGKILL)
     for pid in mapd.nbdkits():
         os.kill(pid, signal.SIGKILL)
-    until("nbdkit is gone", lambda: mapd.nbdkits() == [])
+    until("nbdkit has exited", lambda: mapd.nbdkits() == [])
     server.end(9)
     mapd.start()
-    until("it was tried again", lambda: mapd.sessions().popitem()[1]["restarts"] >= 1)
+    until("the process was restarted", lambda: mapd.sessions().popitem()[1]["restarts"] >= 1)
     assert mapd.devices()["disk0"]["state"] in ("waiting", "mapping")
     server.start().ready()
     until("the device is mapped", lambda: mapd.devices()["disk0"]["state"] == "mapped")
     assert size(mapped) == 16 << 20
 
 
-def test_a_limit_that_is_reached_is_named(mapd, mapped, urtrs):
+def test_the_error_names_the_limit_that_was_reached(mapd, mapped, urtrs):
     mapd.end()
     state = json.loads(mapd.state.read_text())
     session, = state["sessions"]
@@ -225,27 +225,27 @@ def test_a_limit_that_is_reached_is_named(mapd, mapped, urtrs):
     assert size(mapped) == 16 << 20
 
 
-def test_a_session_that_is_no_longer_wished_is_ended_at_the_start(mapd, mapped):
+def test_a_session_missing_in_the_state_file_is_ended_at_the_start(mapd, mapped):
     mapd.end()
     mapd.state.write_text('{"schema_version": 1, "sessions": []}')
     mapd.start()
-    until("nbdkit is gone", lambda: mapd.nbdkits() == [])
+    until("nbdkit has exited", lambda: mapd.nbdkits() == [])
     assert size(mapped) is None
 
 
-def test_a_device_that_the_server_refuses_later_waits(mapd, server, mapped, urtrs):
+def test_a_device_rejected_after_mapping_waits(mapd, server, mapped, urtrs):
     urtrs("export", "remove", "disk0", "force")
     copy = subprocess.Popen(["nbdcopy", mapped, "null:"])
-    until("it waits", lambda: mapd.devices()["disk0"]["state"] == "waiting")
+    until("the device waits for the server", lambda: mapd.devices()["disk0"]["state"] == "waiting")
     shown, = json.loads(urtrs("mapping", "list", "--json"))["mappings"]
     assert shown["errno"] == 2
     assert "the server refuses it: No such file" in shown["sentence"]
     urtrs("export", "add", "disk0=mem:16M")
-    until("it is mapped again", lambda: (mapd.devices()["disk0"]["state"], mapd.devices()["disk0"]["errno"]) == ("mapped", 0))
+    until("the device is mapped again", lambda: (mapd.devices()["disk0"]["state"], mapd.devices()["disk0"]["errno"]) == ("mapped", 0))
     copy.wait(BOUND)
 
 
-def test_two_of_one_folder_or_file_are_refused(mapd, mapped, tmp_path):
+def test_a_second_mapd_on_the_same_folder_or_file_is_rejected(mapd, mapped, tmp_path):
     for run, state in ((mapd.run, tmp_path / "other.json"), (tmp_path / "other", mapd.state)):
         done = subprocess.run([program("urtrs-mapd"), f"--state={state}"], capture_output=True, text=True, timeout=BOUND, check=False,
                               env={**os.environ, "URTRS_RUNTIME_DIR": str(run)})
@@ -253,24 +253,24 @@ def test_two_of_one_folder_or_file_are_refused(mapd, mapped, tmp_path):
     assert size(mapped) == 16 << 20
 
 
-def test_with_end_devices_they_end(server, mapd, mapped):
+def test_end_devices_stops_the_processes_at_exit(server, mapd, mapped):
     mapd.end()
     mapd.arguments = (*mapd.arguments, "--end-devices")
     mapd.start()
-    until("the device is known", lambda: mapd.devices()["disk0"]["state"] == "mapped")
+    until("the device is shown as mapped", lambda: mapd.devices()["disk0"]["state"] == "mapped")
     assert mapd.end() == 0
     assert mapd.nbdkits() == []
-    assert mapd.saved() != {}, "and come with the next one"
+    assert mapd.saved() != {}, "the next urtrs-mapd maps them again"
     mapd.start()
     until("the device is mapped", lambda: mapd.devices()["disk0"]["state"] == "mapped")
 
 
-def test_a_device_that_somebody_unmapped_by_hand_is_mapped_again(mapd, mapped, urtrs):
+def test_a_device_unmapped_in_the_client_is_mapped_again(mapd, mapped, urtrs):
     urtrs("client", "device", "unmap", "disk0")
-    until("it is back", lambda: size(mapped) == 16 << 20)
+    until("the device is served again", lambda: size(mapped) == 16 << 20)
 
 
-def test_a_hung_nbdkit_delays_nobody_else(mapd, server, mapped, urtrs, ends):
+def test_a_hanging_nbdkit_does_not_delay_other_sessions(mapd, server, mapped, urtrs, ends):
     pid, = mapd.nbdkits()
     os.kill(pid, signal.SIGSTOP)
     ends.callback(os.kill, pid, signal.SIGCONT)
@@ -279,7 +279,7 @@ def test_a_hung_nbdkit_delays_nobody_else(mapd, server, mapped, urtrs, ends):
     assert mapd.devices()["disk0"]["state"] == "mapped"
 
 
-def test_completion_offers_what_is_mapped(mapd, mapped, urtrs):
+def test_completion_offers_mapped_devices_and_sessions(mapd, mapped, urtrs):
     host = os.uname().nodename.split(".")[0]
     assert urtrs("complete", "unmap", "").split() == ["disk0"]
     assert urtrs("complete", "unmap", "disk0", "").split() == [f"{host}@127_0_0_1"]
@@ -287,7 +287,7 @@ def test_completion_offers_what_is_mapped(mapd, mapped, urtrs):
     assert urtrs("complete", "mapping", "show", "di").split() == ["disk0"]
 
 
-def test_strangers_may_look_and_not_change(mapd, mapped):
+def test_other_users_may_query_but_not_change(mapd, mapped):
     if os.geteuid() != 0:
         return
     path, = mapd.run.glob("urtrs-mapd-*.sock")
@@ -307,21 +307,21 @@ def test_strangers_may_look_and_not_change(mapd, mapped):
     assert list(mapd.devices()) == ["disk0"]
 
 
-def test_the_sockets_of_a_session_are_not_for_everybody(mapd, mapped):
+def test_the_sockets_of_a_session_are_not_accessible_to_other_users(mapd, mapped):
     session, = mapd.sessions().values()
     for path in (session["socket"], session["control"]):
         assert os.stat(path).st_mode & 0o002 == 0
     assert mapd.ask_at(session["control"], "client.show")["sessions"][0]["name"] == session["name"]
 
 
-def test_doctor_knows_what_is_mapped(mapd, mapped):
+def test_doctor_reports_mapped_devices(mapd, mapped):
     done = subprocess.run([program("urtrs"), "doctor", "--json"], capture_output=True, text=True, timeout=BOUND, check=False)
     found = {check["check"]: check for check in json.loads(done.stdout)["checks"]}
     assert (found["urtrs-mapd"]["grade"], found["urtrs-mapd"]["what"]) == ("ok", "1 device")
     assert "mapped devices" not in found
 
 
-def test_the_group_is_that_of_the_sockets_of_each_session_too(server, tmp_path, urtrs, ends):
+def test_the_control_group_owns_all_sockets(server, tmp_path, urtrs, ends):
     if os.geteuid() != 0:
         pytest.skip("needs to be root")
     group = next(one for one in grp.getgrall() if one.gr_gid not in (0, 65534))
@@ -332,22 +332,22 @@ def test_the_group_is_that_of_the_sockets_of_each_session_too(server, tmp_path, 
     assert [one.stat().st_gid for one in sockets] == [group.gr_gid] * 2, sockets
 
 
-def test_users_are_connections(mapd, mapped, ends):
+def test_users_counts_nbd_connections(mapd, mapped, ends):
     assert mapd.devices()["disk0"]["users"] == 0
     use = subprocess.Popen(["/usr/bin/python3", "-m", "nbd", "-u", mapped, "-c", "import sys; print('open', flush=True); sys.stdin.readline()"],
                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     ends.callback(use.kill)
     assert use.stdout.readline() == "open\n"
-    until("it has a user", lambda: (mapd.devices()["disk0"]["users"], mapd.devices()["disk0"]["size_bytes"]) == (1, 16 << 20))
+    until("the device has a user", lambda: (mapd.devices()["disk0"]["users"], mapd.devices()["disk0"]["size_bytes"]) == (1, 16 << 20))
     use.communicate("\n", timeout=BOUND)
-    until("it has none", lambda: mapd.devices()["disk0"]["users"] == 0)
+    until("the device has no user", lambda: mapd.devices()["disk0"]["users"] == 0)
 
 
-def test_what_a_session_left_that_nobody_wishes_is_cleared_away(mapd, mapped):
+def test_leftover_files_of_removed_sessions_are_deleted(mapd, mapped):
     mapd.end()
     for pid in mapd.nbdkits():
         os.kill(pid, signal.SIGKILL)
-    until("nbdkit is gone", lambda: mapd.nbdkits() == [])
+    until("nbdkit has exited", lambda: mapd.nbdkits() == [])
     left = {file.name for file in mapd.run.iterdir() if file.name.startswith(("map-", "nbd-", "client-map-"))}
     assert len(left) == 3, left
     mapd.state.write_text('{"schema_version": 1, "sessions": []}')
@@ -355,7 +355,7 @@ def test_what_a_session_left_that_nobody_wishes_is_cleared_away(mapd, mapped):
     assert not left & {file.name for file in mapd.run.iterdir()}
 
 
-def test_the_service_manager_is_told(server, tmp_path, monkeypatch):
+def test_readiness_is_reported_to_the_service_manager(server, tmp_path, monkeypatch):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
         manager.settimeout(BOUND)

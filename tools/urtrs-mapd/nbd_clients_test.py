@@ -30,7 +30,7 @@ def _qemu(mapped, tmp_path, ends):
                                     f"server.path={nbd_socket(mapped)},{option}", "--nbd-server", f"addr.type=unix,addr.path={vm}",
                                     "--export", "type=nbd,id=vm,node-name=disk,writable=on,name=vm"], stdin=subprocess.DEVNULL)
         ends.callback(process.kill)
-        until("QEMU serves it", vm.exists)
+        until("QEMU serves the device", vm.exists)
         return f"nbd+unix:///vm?socket={vm}"
     return start
 
@@ -39,22 +39,22 @@ def nbd_socket(uri):
     return uri.partition("socket=")[2].replace("%40", "@")
 
 
-def test_qemu_with_a_reconnect_delay_goes_on(mapd, qemu, load):
+def test_qemu_with_a_reconnect_delay_continues(mapd, qemu, load):
     writes = load(qemu("reconnect-delay=60"))
     for _ in range(3):
         kill(mapd)
-        assert writes.poll() is None, "it was to run longer"
+        assert writes.poll() is None, "the load must not end yet"
     writes.ends_well()
 
 
-def test_qemu_without_one_fails_what_was_under_way_and_connects_anew(mapd, qemu):
+def test_qemu_without_a_reconnect_delay_fails_requests_and_reconnects(mapd, qemu):
     client = nbd.NBD()
     client.connect_uri(qemu("reconnect-delay=0"))
     client.pwrite(b"x" * 4096, 0)
     before = mapd.nbdkits()[0]
     os.kill(before, signal.SIGSTOP)
     cookie = client.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(b"y" * 4096)), 4096)
-    until("it is sent", lambda: client.poll(0) == 0 or client.aio_get_direction() & client.AIO_DIRECTION_WRITE == 0)
+    until("the write is sent", lambda: client.poll(0) == 0 or client.aio_get_direction() & client.AIO_DIRECTION_WRITE == 0)
     os.kill(before, signal.SIGKILL)
     with pytest.raises(nbd.Error):
         while not client.aio_command_completed(cookie):
@@ -66,10 +66,10 @@ def test_qemu_without_one_fails_what_was_under_way_and_connects_anew(mapd, qemu)
             return client.pread(4096, 0) == b"x" * 4096
         except nbd.Error:
             return False
-    until("QEMU has connected anew", goes_on)
+    until("QEMU has reconnected", goes_on)
 
 
-def test_libnbd_does_not_connect_anew(mapd, mapped):
+def test_libnbd_does_not_reconnect(mapd, mapped):
     client = nbd.NBD()
     client.connect_uri(mapped)
     client.pwrite(b"x" * 4096, 0)
@@ -84,12 +84,12 @@ def test_libnbd_does_not_connect_anew(mapd, mapped):
     assert another.pread(4096, 0) == b"x" * 4096
 
 
-def test_a_copy_ends_with_an_error(mapd, mapped, tmp_path, ends):
+def test_nbdcopy_fails_with_an_error(mapd, mapped, tmp_path, ends):
     (tmp_path / "image").write_bytes(os.urandom(16 << 20))
     copy = subprocess.Popen(["nbdkit", "-U", "-", "--filter=rate", "file", str(tmp_path / "image"), "rate=32M", "--run",
                              f'nbdcopy "$uri" "{mapped}"'], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     ends.callback(copy.kill)
-    until("it copies", lambda: mapd.devices()["disk0"]["users"] > 0)
+    until("nbdcopy is copying", lambda: mapd.devices()["disk0"]["users"] > 0)
     kill(mapd)
     assert copy.wait(BOUND) != 0
     assert "nbd" in copy.stderr.read()

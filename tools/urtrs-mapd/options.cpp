@@ -61,7 +61,7 @@ tl::expected<void, std::string> take_parameter(const std::string& word, Options&
   if (std::find(kOurs.begin(), kOurs.end(), key) != kOurs.end())
     return tl::unexpected(
         fmt::format("{}= cannot be set for all sessions; set it for one session with \"urtrs map\"", key));
-  nbdkit::Settings plugin;
+  plugin::Settings plugin;
   if (const auto taken = plugin.set(key, std::string_view(word).substr(key.size() + 1)); !taken)
     return tl::unexpected(taken.error());
   options.parameters.push_back(word);

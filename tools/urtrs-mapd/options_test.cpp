@@ -16,7 +16,7 @@ std::string why(const std::vector<std::string>& words) {
   return options ? "taken" : options.error();
 }
 
-TEST(MapdOptions, BothSpellingsOfAValue) {
+TEST(MapdOptions, ValuesMayFollowAnEqualsSignOrASpace) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"--state=/tmp/s", "--control-group=g", "--nbdkit=/bin/true", "--end-devices",
                                  "reconnect_max=1s"},
@@ -32,7 +32,7 @@ TEST(MapdOptions, BothSpellingsOfAValue) {
   }
 }
 
-TEST(MapdOptions, Mistakes) {
+TEST(MapdOptions, ErrorsAreExplained) {
   EXPECT_EQ(why({"--stat=x"}), "unknown option \"--stat=x\"; did you mean \"--state=FILE\"?");
   EXPECT_EQ(why({"--zzz"}), "unknown option \"--zzz\"; see urtrs-mapd --help");
   EXPECT_EQ(why({"--state"}), "--state needs a value");
@@ -44,7 +44,7 @@ TEST(MapdOptions, Mistakes) {
         std::string(key) + "= cannot be set for all sessions; set it for one session with \"urtrs map\"");
 }
 
-TEST(MapdOptions, ParametersAreThoseOfThePlugin) {
+TEST(MapdOptions, ParametersAreCheckedAsInThePlugin) {
   EXPECT_EQ(why({"tls_kesy=x"}),
             "unknown parameter 'tls_kesy'; did you mean tls_keys=? nbdkit-urtrs --help lists them all");
   EXPECT_EQ(why({"queue_depth=0"}), "queue_depth=0: expected a whole number from 1 to 1024");
@@ -53,7 +53,7 @@ TEST(MapdOptions, ParametersAreThoseOfThePlugin) {
   EXPECT_EQ(why({"auth_identity=web1", "fabric=verbs"}),
             "fabric= cannot be set for all sessions; set it for one session with \"urtrs map\"");
   EXPECT_EQ(why({"reconnect_min=5s", "reconnect_max=1s"}), "reconnect_min is longer than reconnect_max");
-  EXPECT_EQ(why({"rdma_retry_count=3"}), "taken") << "sessions of verbs have it";
+  EXPECT_EQ(why({"rdma_retry_count=3"}), "taken") << "for sessions over verbs";
   EXPECT_EQ(why({"tls_keys=/k", "auth_keys=/a"}), "taken");
 }
 
@@ -67,7 +67,7 @@ mapping::SessionWish wish_of(const char* fabric, mapping::Credentials credential
 
 using Parameters = std::vector<std::string>;
 
-TEST(MapdParameters, ASessionHasItsOwnCredentialsOrThoseOfItsFabric) {
+TEST(MapdParameters, SessionUsesItsOwnCredentialsOrThoseOfItsFabric) {
   const Parameters both{"tls_keys=/k", "policy=rr", "auth_keys=/a"};
   EXPECT_EQ(parameters_of(wish_of("tcp"), both),
             (Parameters{"path=10.0.0.2", "port=1234", "fabric=tcp", "tls_keys=/k", "policy=rr"}));
@@ -83,7 +83,7 @@ TEST(MapdParameters, ASessionHasItsOwnCredentialsOrThoseOfItsFabric) {
   EXPECT_EQ(wrong_parameters(wish_of("tcp"), {"rdma_device=rxe0"}), "rdma_device= requires fabric=verbs");
 }
 
-TEST(MapdParameters, WhatUrtrsMapdWasGivenIsItsOwn) {
+TEST(MapdParameters, ErrorsNameTheParametersOfUrtrsMapd) {
   const auto told = [](const mapping::SessionWish& wish, const Parameters& given) {
     return told_of(wish, given, wrong_parameters(wish, given));
   };
@@ -117,7 +117,7 @@ TEST(MapdParameters, WhatUrtrsMapdWasGivenIsItsOwn) {
       << "so short a word stands in others";
 }
 
-TEST(MapdParameters, ACommandSaysHowItsSessionWasMapped) {
+TEST(MapdParameters, SessionIsRecoveredFromItsCommandLine) {
   const auto again = [](const mapping::SessionWish& wish, const Parameters& then, const Parameters& now) {
     Parameters command{"nbdkit", "plugin.so", "-f", "--threads=64", "-U", "/run/a=b/nbd-s.sock"};
     for (std::string& one : parameters_of(wish, then)) command.push_back(std::move(one));
@@ -129,18 +129,18 @@ TEST(MapdParameters, ACommandSaysHowItsSessionWasMapped) {
   wish.port = 13403;
   wish.name = "s";
   EXPECT_EQ(again(wish, {}, {}), wish);
-  EXPECT_EQ(again(wish, {"tls_keys=/k"}, {"tls_keys=/k"}), wish) << "what all have is not its own";
+  EXPECT_EQ(again(wish, {"tls_keys=/k"}, {"tls_keys=/k"}), wish) << "credentials of all sessions";
   mapping::SessionWish own = wish;
   own.credentials = {{"tls_keys", "/k"}};
-  EXPECT_EQ(again(wish, {"tls_keys=/k"}, {}), own) << "what it has, and the next would not";
+  EXPECT_EQ(again(wish, {"tls_keys=/k"}, {}), own) << "credentials that are no longer given";
   EXPECT_EQ(again(own, {"tls_keys=/l"}, {"tls_keys=/l"}), own);
-  EXPECT_EQ(again(wish, {}, {"auth_keys=/a"}), std::nullopt) << "no session can be so";
-  EXPECT_EQ(wish_in({}, {}), std::nullopt) << "it has ended";
+  EXPECT_EQ(again(wish, {}, {"auth_keys=/a"}), std::nullopt) << "no valid session has these parameters";
+  EXPECT_EQ(wish_in({}, {}), std::nullopt) << "the process has ended";
   EXPECT_EQ(wish_in({"nbdkit", "path=10.0.0.2", "port=70000"}, {}), std::nullopt);
   EXPECT_EQ(wish_in({"nbdkit", "path=10.0.0.2", "port=1x"}, {}), std::nullopt);
 }
 
-TEST(MapdShown, ADeviceIsRefusedWhereItIsClosedWithAnError) {
+TEST(MapdShown, DeviceClosedWithAnErrorIsRejected) {
   const auto shown = [](const char* state, int error, bool kept = true) {
     return devices_in({{"devices",
                         {{{"mapping_path", "a"},
@@ -164,7 +164,7 @@ TEST(MapdShown, ADeviceIsRefusedWhereItIsClosedWithAnError) {
   EXPECT_TRUE(shown("open", 0, false).kept.empty());
 }
 
-TEST(MapdTrouble, TheHintIsThatOfThePathAndNamesTheOptions) {
+TEST(MapdTrouble, HintIsThatOfThePathAndNamesTheOptions) {
   const auto shown = [](const char* state, const char* reason) {
     return nlohmann::json{
         {"sessions",
@@ -178,14 +178,14 @@ TEST(MapdTrouble, TheHintIsThatOfThePathAndNamesTheOptions) {
   EXPECT_EQ(trouble_of(shown("connecting", "connect_refused")).hint, "look");
 }
 
-TEST(MapdUri, WhatAUriCannotHaveIsEscaped) {
+TEST(MapdUri, SpecialCharactersAreEscaped) {
   EXPECT_EQ(uri_of("disk0", "/run/urtrs/nbd-s.sock"), "nbd+unix:///disk0?socket=/run/urtrs/nbd-s.sock");
   EXPECT_EQ(uri_of("a b?c&d%e/f#", "/run/nbd-h@s.sock"),
             "nbd+unix:///a%20b%3Fc%26d%25e/f%23?socket=/run/nbd-h%40s.sock");
   EXPECT_EQ(uri_of("\xc3\xa4", "/s"), "nbd+unix:///%C3%A4?socket=/s");
 }
 
-TEST(MapdOptions, KernelDevicesStandAlone) {
+TEST(MapdOptions, KernelDevicesExcludesOtherOptions) {
   EXPECT_FALSE(parse({})->kernel_devices);
   EXPECT_TRUE(parse({"--kernel-devices"})->kernel_devices);
   for (const char* word : {"--help", "--version"}) {

@@ -110,7 +110,7 @@ struct Inheritance {
   ::dup2(has.said, STDOUT_FILENO);
   ::signal(SIGPIPE, SIG_DFL);
   write_number(has.lock, ::getpid());
-  ::fcntl(has.lock, F_SETFD, 0);  // inherited, and with it the lock
+  ::fcntl(has.lock, F_SETFD, 0);  // inherited by the command, which thereby keeps the lock
   ::fcntl(has.log, F_SETFD, 0);
   ::execvpe(command[0], command, has.environment.data());
   tell(report, errno);
@@ -125,7 +125,7 @@ int spawn(const std::vector<std::string>& command, int lock, int said) {
   Descriptor write_end(ends[1]);
   const Descriptor log(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   if (log.get() < 0) return errno;
-  std::string variable = fmt::format("{}={}", nbdkit::kLogVariable, log.get());
+  std::string variable = fmt::format("{}={}", plugin::kLogVariable, log.get());
   Inheritance has{lock, said, log.get(), {}};
   for (char** one = environ; *one != nullptr; ++one) has.environment.push_back(*one);
   has.environment.push_back(variable.data());
@@ -315,7 +315,8 @@ tl::expected<std::unique_ptr<Process>, std::string> Process::adopt(boost::asio::
     }
     const pid_t pid = number_in(lock.get());
     Descriptor pidfd(pid > 1 ? pidfd_of(pid) : -1);
-    // The lock is held before and after opening the pidfd, so this process holds it.
+    // The lock was held before and is held after the pidfd was opened, so `pid` is still the process that
+    // holds it.
     if (pidfd.get() >= 0 && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
       return std::unique_ptr<Process>(new Process(context, pid, pidfd.release(), std::move(gone)));
     ::flock(lock.get(), LOCK_UN);

@@ -48,7 +48,7 @@ class Process {
   // Last error line, or else last line, that the process printed during its start; may be empty.
   std::string last_error();
   void signal(int number) const;
-  // Its command line from /proc; empty if it has ended.
+  // Command line of the process, read from /proc; empty if the process has ended.
   std::vector<std::string> command() const;
   pid_t pid() const noexcept { return pid_; }
 

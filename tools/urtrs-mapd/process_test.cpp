@@ -45,7 +45,7 @@ class ProcessTest : public testing::Test {
     return {std::istreambuf_iterator<char>(stream), {}};
   }
 
-  trace::ScratchFolder folder_;
+  tools::ScratchFolder folder_;
   boost::asio::io_context context_;
   SessionFiles files_{folder_.path().string(), "web1@10_0_0_2"};
   bool gone_ = false;
@@ -60,7 +60,7 @@ TEST_F(ProcessTest, EndIsReported) {
   EXPECT_TRUE(gone());
 }
 
-TEST_F(ProcessTest, OneThatEndsAtOnceIsAMistakeOrIsTold) {
+TEST_F(ProcessTest, ProcessThatEndsAtOnceIsReported) {
   const auto started = start({"/bin/true"});
   if (started)
     EXPECT_TRUE(gone());
@@ -68,7 +68,7 @@ TEST_F(ProcessTest, OneThatEndsAtOnceIsAMistakeOrIsTold) {
     EXPECT_EQ(started.error(), "/bin/true has ended at once");
 }
 
-TEST_F(ProcessTest, WhyItDidNotStartIsKnownInItsOwnWords) {
+TEST_F(ProcessTest, LastErrorIsTheErrorLineOfTheProcess) {
   const std::string script =
       "sleep 0.2; echo first >&2; echo 'x: error: no such key' >&2; echo; echo later; exit 1";
   auto started = start({"/bin/sh", "-c", script});
@@ -109,12 +109,12 @@ TEST_F(ProcessTest, MayBeDestroyedInTheEndCallback) {
   }
 }
 
-TEST_F(ProcessTest, FilesOfOneThatRunsAreNotRemoved) {
+TEST_F(ProcessTest, FilesOfARunningProcessAreNotRemoved) {
   auto started = start({"/bin/sleep", "60"});
   ASSERT_TRUE(started) << started.error();
   EXPECT_EQ((*started)->command(), (std::vector<std::string>{"/bin/sleep", "60"}));
   files_.remove();
-  EXPECT_FALSE(start({"/bin/sleep", "60"})) << "never two";
+  EXPECT_FALSE(start({"/bin/sleep", "60"})) << "only one process per session";
   (*started)->signal(SIGKILL);
   EXPECT_TRUE(gone());
   EXPECT_TRUE((*started)->command().empty());
@@ -124,7 +124,7 @@ TEST_F(ProcessTest, FilesOfOneThatRunsAreNotRemoved) {
 }
 
 // The script switches to the log descriptor as the plugin does.
-TEST_F(ProcessTest, OneThatHasStartedWritesToOurLogItself) {
+TEST_F(ProcessTest, StartedProcessWritesToTheLogDirectly) {
   const std::string script =
       "eval \"exec 2>&$URTRS_MAPD_LOG_FD 1>&2\"; echo ours; echo 'error: ours too' >&2; exec sleep 0.2";
   testing::internal::CaptureStderr();
@@ -137,28 +137,28 @@ TEST_F(ProcessTest, OneThatHasStartedWritesToOurLogItself) {
 }
 
 // nbdkit -f ends when its parent ends.
-TEST_F(ProcessTest, AProgramThatEndsWithItsParentOutlivesUs) {
+TEST_F(ProcessTest, ProcessOutlivesItsStarter) {
   const std::string out = folder_ / "out";
   auto started = start({"/bin/sh", "-c", "ps -o ppid= -p $$ > \"$0\"; exec sleep 60", out});
   ASSERT_TRUE(started) << started.error();
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (lines(out).empty() && std::chrono::steady_clock::now() < until) ::usleep(1000);
   EXPECT_NE(std::stoi(lines(out)), ::getpid());
-  EXPECT_EQ(::waitpid((*started)->pid(), nullptr, WNOHANG), -1) << "it is no child of ours";
+  EXPECT_EQ(::waitpid((*started)->pid(), nullptr, WNOHANG), -1) << "the process is not a child of this one";
   (*started)->signal(SIGKILL);
   EXPECT_TRUE(gone());
 }
 
-TEST_F(ProcessTest, AProgramThatIsNotThere) {
+TEST_F(ProcessTest, MissingProgramIsReported) {
   const auto started = start({"/nowhere/nbdkit"});
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error(), "cannot run /nowhere/nbdkit: No such file or directory (errno 2)");
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (adopt().value() != nullptr && std::chrono::steady_clock::now() < until) ::usleep(1000);
-  EXPECT_EQ(adopt().value(), nullptr) << "the lock is free again, once its child is gone";
+  EXPECT_EQ(adopt().value(), nullptr) << "the lock is free once the child has exited";
 }
 
-TEST_F(ProcessTest, ASecondOneIsNotStartedButFound) {
+TEST_F(ProcessTest, SecondProcessIsNotStartedAndTheFirstIsAdopted) {
   auto started = start({"/bin/sleep", "60"});
   ASSERT_TRUE(started) << started.error();
   const auto second = start({"/bin/sleep", "60"});
@@ -177,7 +177,7 @@ TEST_F(ProcessTest, ASecondOneIsNotStartedButFound) {
   EXPECT_TRUE(sessions_with_locks(folder_.path().string()).empty());
 }
 
-TEST_F(ProcessTest, NothingOfThisProgramStaysOpenInItButTheLock) {
+TEST_F(ProcessTest, OnlyTheLockIsInherited) {
   const std::string out = folder_ / "out";
   const int ours = ::open("/dev/null", O_RDONLY);  // without O_CLOEXEC, like sockets of Asio
   ASSERT_GE(ours, 3);
@@ -193,7 +193,7 @@ TEST_F(ProcessTest, NothingOfThisProgramStaysOpenInItButTheLock) {
   EXPECT_EQ(std::count(open.begin(), open.end(), "/dev/null"), 1) << "standard input";
 }
 
-TEST_F(ProcessTest, ItHasNoTerminalAndNoInput) {
+TEST_F(ProcessTest, ProcessHasNoTerminalAndNoInput) {
   const std::string out = folder_ / "out";
   auto started = start({"/bin/sh", "-c", "cat; ps -o sid= -p $$ > \"$0\"; echo $$ >> \"$0\"; sleep 1", out});
   ASSERT_TRUE(started) << started.error();
@@ -203,11 +203,11 @@ TEST_F(ProcessTest, ItHasNoTerminalAndNoInput) {
   int pid = 0;
   file >> session >> pid;
   EXPECT_NE(session, 0);
-  EXPECT_NE(session, ::getsid(0)) << "it is in a session of its own";
+  EXPECT_NE(session, ::getsid(0)) << "the process is in its own session";
   EXPECT_NE(pid, ::getpid());
 }
 
-TEST_F(ProcessTest, ALockThatNamesNobodyIsAMistakeOfSomebody) {
+TEST_F(ProcessTest, LockWithoutAProcessIdIsAnError) {
   const int holder = ::open(files_.lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   ASSERT_EQ(::flock(holder, LOCK_EX | LOCK_NB), 0);
   for (const char* text : {"", "no number", "-1", "99999999999"}) {
@@ -221,7 +221,7 @@ TEST_F(ProcessTest, ALockThatNamesNobodyIsAMistakeOfSomebody) {
   EXPECT_EQ(adopt().value(), nullptr);
 }
 
-TEST_F(ProcessTest, NothingIsOpenedThroughALink) {
+TEST_F(ProcessTest, SymbolicLinksAreNotFollowed) {
   std::filesystem::create_symlink(folder_.path() / "target", files_.lock);
   EXPECT_FALSE(start({"/bin/true"}));
   EXPECT_FALSE(adopt());

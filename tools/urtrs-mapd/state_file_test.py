@@ -7,7 +7,7 @@ from conftest import size
 from programs import BOUND, until
 
 
-def test_a_damaged_state_file_is_kept_aside_and_nothing_is_ended(mapd, mapped):
+def test_a_damaged_state_file_is_kept_and_no_process_is_ended(mapd, mapped):
     before = mapd.nbdkits()
     whole = mapd.state.read_text()
     mapd.end()
@@ -22,17 +22,17 @@ def test_a_damaged_state_file_is_kept_aside_and_nothing_is_ended(mapd, mapped):
         mapd.end()
     mapd.state.write_text(whole)
     mapd.start()
-    until("the device is known", lambda: mapd.devices()["disk0"]["state"] == "mapped")
+    until("the device is shown as mapped", lambda: mapd.devices()["disk0"]["state"] == "mapped")
     assert mapd.nbdkits() == before
 
 
-def test_after_a_damaged_state_file_what_runs_is_wished(mapd, mapped, urtrs, ends):
+def test_after_a_damaged_state_file_running_sessions_are_kept(mapd, mapped, urtrs, ends):
     urtrs("map", "disk1", "from", "127.0.0.1", "ro")
     saved, before = mapd.saved(), mapd.nbdkits()
     mapd.end()
     mapd.state.write_text("{x")
     mapd.start()
-    until("the devices are known and saved", lambda: mapd.state.exists() and mapd.saved() == saved)
+    until("the devices are listed and saved", lambda: mapd.state.exists() and mapd.saved() == saved)
     assert {name: (one["state"], one["access_mode"]) for name, one in mapd.devices().items()} == {"disk0": ("mapped", "rw"), "disk1": ("mapped", "ro")}
     assert f"keeping what process {before[0]} has mapped: disk0, disk1" in mapd.text()
     use = subprocess.Popen(["/usr/bin/python3", "-m", "nbd", "-u", mapped, "-c", "import sys; print('open', flush=True); sys.stdin.readline(); h.pread(512, 0)"],
@@ -46,26 +46,26 @@ def test_after_a_damaged_state_file_what_runs_is_wished(mapd, mapped, urtrs, end
     mapd.start()
     assert mapd.nbdkits() == before
     use.communicate("\n", timeout=BOUND)
-    assert use.returncode == 0, "its IO goes on"
-    until("nbdkit has seen that its client is gone", lambda: mapd.devices()["disk0"]["users"] == 0)
+    assert use.returncode == 0, "its IO continues"
+    until("nbdkit has noticed that its client disconnected", lambda: mapd.devices()["disk0"]["users"] == 0)
     urtrs("unmap", "disk0")
     urtrs("unmap", "disk1")
-    until("nbdkit is gone", lambda: mapd.nbdkits() == [])
+    until("nbdkit has exited", lambda: mapd.nbdkits() == [])
 
 
-def test_a_process_that_could_not_be_started_so_now_is_left_alone(mapd, mapped):
+def test_a_process_that_does_not_fit_the_parameters_is_ignored(mapd, mapped):
     before, arguments = mapd.nbdkits(), mapd.arguments
     for now, known in ((("auth_keys=/none",), []), ((), ["disk0"])):
         mapd.end()
         mapd.state.write_text("{x")
         mapd.arguments = (*arguments, *now)
         mapd.start()
-        until("what is known is so", lambda known=known: list(mapd.devices()) == known)
+        until("the expected devices are listed", lambda known=known: list(mapd.devices()) == known)
         assert (mapd.nbdkits(), size(mapped)) == (before, 16 << 20)
     assert f"process {before[0]} is not managed" in mapd.text()
 
 
-def test_what_is_no_state_file_is_left_alone(mapd, mapped):
+def test_other_files_are_not_overwritten(mapd, mapped):
     mapd.end()
     before, kept = mapd.nbdkits(), mapd.state.read_bytes()
     mapd.state.unlink()
@@ -81,10 +81,10 @@ def test_what_is_no_state_file_is_left_alone(mapd, mapped):
     assert mapd.nbdkits() == before
     mapd.state.write_bytes(kept)
     mapd.start()
-    until("the device is known", lambda: mapd.devices()["disk0"]["state"] == "mapped")
+    until("the device is shown as mapped", lambda: mapd.devices()["disk0"]["state"] == "mapped")
 
 
-def test_a_hostile_state_file(mapd):
+def test_hostile_state_files_are_rejected(mapd):
     good = {"session": "s", "paths": ["127.0.0.1"], "port": 1, "fabric": "tcp", "devices": []}
     devices = [{"device": str(i), "access_mode": "rw"} for i in range(10_000)]
     for damage in ({"devices": devices}, {"session": "../../tmp/x"}, {"session": "a\nb"}, {"session": "--help"},
@@ -98,5 +98,5 @@ def test_a_hostile_state_file(mapd):
     mapd.state.write_text('{"schema_version": 4}')
     mapd.start(ready=False)
     assert mapd.process.wait(BOUND) == 3
-    assert mapd.state.exists(), "a later version is not damaged"
+    assert mapd.state.exists(), "a file of a later version is not treated as damaged"
     assert "written by a later urtrs-mapd" in mapd.text()

@@ -43,7 +43,7 @@ def _twin(mapd, tmp_path, monkeypatch, ends):
     return twin
 
 
-def test_two_hosts_of_one_name_have_a_session_each(mapd, server, mapped, twin):
+def test_two_hosts_with_the_same_name_have_different_sessions(mapd, server, mapped, twin):
     uri = twin.urtrs("map", "disk1", "from", "127.0.0.1", f"--port={server.port}").strip()
     assert (size(mapped), size(uri)) == (16 << 20, 1 << 20)
     (one, first), = mapd.sessions().items()
@@ -55,7 +55,7 @@ def test_two_hosts_of_one_name_have_a_session_each(mapd, server, mapped, twin):
     assert sorted(at_server(server)) == sorted([first["name"], second["name"]])
 
 
-def test_the_name_is_kept(mapd, server, mapped, urtrs):
+def test_the_session_name_survives_restarts(mapd, server, mapped, urtrs):
     (session, shown), = mapd.sessions().items()
     name = shown["name"]
     assert json.loads(mapd.state.read_text())["sessions"][0]["name"] == name
@@ -68,7 +68,7 @@ def test_the_name_is_kept(mapd, server, mapped, urtrs):
     mapd.end()
     mapd.state.write_text("{damaged")
     mapd.start()
-    until("it is taken from the process", lambda: mapd.devices().get("disk0", {}).get("state") == "mapped")
+    until("the device is read from the process", lambda: mapd.devices().get("disk0", {}).get("state") == "mapped")
     assert mapd.sessions()[session]["name"] == name
     listed, = json.loads(urtrs("mapping", "list", "--json", "--fields=+server_sessname"))["mappings"]
     assert (listed["sessname"], listed["server_sessname"]) == (session, name)
@@ -76,7 +76,7 @@ def test_the_name_is_kept(mapd, server, mapped, urtrs):
         assert name in urtrs(*words), "both names are known"
 
 
-def test_a_state_file_without_names_keeps_the_old_ones(mapd, server, mapped):
+def test_a_state_file_without_names_uses_the_former_names(mapd, server, mapped):
     mapd.end()
     for pid in mapd.nbdkits():
         os.kill(pid, signal.SIGKILL)
@@ -90,7 +90,7 @@ def test_a_state_file_without_names_keeps_the_old_ones(mapd, server, mapped):
     assert shown["name"] == session
 
 
-def test_a_chosen_name_is_the_one_that_the_server_hears(mapd, server, urtrs):
+def test_a_chosen_session_name_is_sent_to_the_server(mapd, server, urtrs):
     urtrs("map", "disk0", "from", "127.0.0.1", f"--port={server.port}", "--session=web1-data")
     assert {name: one["name"] for name, one in mapd.sessions().items()} == {"web1-data": "web1-data"}
     urtrs("map", "disk1", "from", "web1-data")
@@ -100,7 +100,7 @@ def test_a_chosen_name_is_the_one_that_the_server_hears(mapd, server, urtrs):
 
 
 @pytest.mark.parametrize("name", [(), ("session=web1",)])
-def test_two_nbdkit_at_once(server, tmp_path, ends, name):
+def test_two_nbdkit_have_different_names_or_report_the_conflict(server, tmp_path, ends, name):
     """Without session= the names differ. With the same name, the log of the second nbdkit reports it immediately."""
     logs = []
     for number in (1, 2):
@@ -110,16 +110,16 @@ def test_two_nbdkit_at_once(server, tmp_path, ends, name):
                                         "access_mode=ro", *name, "control="], stdin=subprocess.DEVNULL, stdout=sink, stderr=sink)
         ends.callback(process.kill)
         if number == 1 or not name:
-            until("it is up", lambda there=f"nbd+unix:///?socket={tmp_path}/{number}.sock": size(there) == 1 << 20)
+            until("nbdkit serves the device", lambda there=f"nbd+unix:///?socket={tmp_path}/{number}.sock": size(there) == 1 << 20)
     if not name:
         return
-    until("the second says why", lambda: "closed the connection after it received the session name [name_refused]" in logs[1].read_text())
+    until("the log of the second nbdkit has the reason", lambda: "closed the connection after it received the session name [name_refused]" in logs[1].read_text())
     told = r'asked_name="web1" reason=name_refused .*: session \d+ owns this name, client 127\.0\.0\.1:\d+;'
-    until("the log of the server says who has the name", lambda: re.search(told, server.text()))
+    until("the log of the server names the owner of the session name", lambda: re.search(told, server.text()))
 
 
 @pytest.mark.parametrize("identity", ["alice", "web1.example.org"])
-def test_the_default_names_fit_the_rule_that_the_page_recommends(urtrsd, tmp_path, mapd, urtrs, ends, identity):
+def test_default_names_match_the_documented_access_rule(urtrsd, tmp_path, mapd, urtrs, ends, identity):
     rule, = set(re.findall(r'`allow_sessions = "([^"]+)"` ties names to identities', SECURITY.read_text()))
     keys = tmp_path / "keys"
     subprocess.run([program("urtrs"), "key", "new", identity, keys], check=True, timeout=BOUND, stdout=subprocess.DEVNULL)
@@ -137,4 +137,4 @@ def test_the_default_names_fit_the_rule_that_the_page_recommends(urtrsd, tmp_pat
     other = subprocess.Popen([NBDKIT, "-f", "-U", tmp_path / "other.sock", "path=127.0.0.1", f"port={server.port}", "device=disk0", "access_mode=ro",
                               f"tls_keys={keys}", "session=bob-1", "control="], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     ends.callback(other.kill)
-    until("the rule keeps another name out", lambda: re.search('asked_name="bob-1".*reason=not_allowed', server.text()))
+    until("another name is rejected by the rule", lambda: re.search('asked_name="bob-1".*reason=not_allowed', server.text()))

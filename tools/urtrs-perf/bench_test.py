@@ -20,14 +20,14 @@ def bench(*arguments, code=0, **options):
 
 
 @pytest.mark.parametrize("other", ["raw", "libfabric", "tls", "floor"])
-def test_a_row_for_each_load_and_direction(other):
+def test_the_table_has_a_row_for_each_load_and_direction(other):
     rows = [line.split(" | ") for line in bench("--beside", other).splitlines()[2:]]
     assert [row[:3] for row in rows] == [[f"| {other}", "4k:4", "write"], [f"| {other}", "4k:4", "read"]]
     assert all(re.fullmatch(r"[\d.]+ \([\d.]+ to [\d.]+\)", row[4]) for row in rows)
 
 
 @pytest.mark.skipif(shutil.which("ucx_perftest") is None, reason="ucx_perftest is not installed; apt-get install ucx-utils")
-def test_beside_ucx():
+def test_ucx_is_measured_or_reported_as_hanging():
     """A hanging UCX run is reported and not counted."""
     done = subprocess.run([BENCH, "--build", BUILD, "--rounds", "1", "--seconds", "0.3", "--loads", "4k:32", "--beside", "ucx",
                            "--ucx-ios", "500"], capture_output=True, text=True, timeout=4 * BOUND, check=True)
@@ -35,7 +35,7 @@ def test_beside_ucx():
         assert f"| ucx | 4k:32 | {rw} | " in done.stdout or f"4k:32 {rw}: ucx did not end" in done.stderr
 
 
-def test_mistakes(tmp_path):
+def test_usage_errors_are_explained(tmp_path):
     assert "none of raw, libfabric, tls, floor, ucx" in bench("--beside", "pigeon", code=2)
     with_python_alone = tmp_path / "bin"
     with_python_alone.mkdir()

@@ -74,7 +74,7 @@ def test_fio_agrees_with_the_trace(tmp_path):
     plugin = subprocess.Popen(["nbdkit", "-f", "-U", tmp_path / "nbd", PLUGIN, f"path=127.0.0.1:{server.port}", "device=disk0",
                                f"trace={tmp_path}/trace"], stdin=subprocess.DEVNULL, env=environment)
     try:
-        until("nbdkit is there", lambda: (tmp_path / "nbd").exists() or plugin.poll() is not None)
+        until("nbdkit listens or has exited", lambda: (tmp_path / "nbd").exists() or plugin.poll() is not None)
         job = run_fio(f"nbd+unix:///?socket={tmp_path}/nbd", tmp_path / "fio.json")
         stats = json.loads(subprocess.run([URTRS, "stats", "--json"], capture_output=True, text=True, env=environment, check=True,
                                           timeout=BOUND).stdout)["stats"]
@@ -106,7 +106,7 @@ def test_urtrs_perf_agrees_with_the_trace(tmp_path, workload):
         server.terminate()
     said, = json.loads(done.stdout)["results"]
     seen = requests(tmp_path / "client")
-    # Without the requests of the warm-up.
+    # Leaves out the requests of the warm-up.
     measured = seen[len(seen) - COUNT:]
     assert said["iterations"] == COUNT and len(seen) == COUNT + COUNT // 10
     assert {(one.direction, one.length) for one in seen} == {(workload.removeprefix("rand"), BLOCK)}

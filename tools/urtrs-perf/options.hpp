@@ -41,7 +41,7 @@ struct Options : options::FabricOptions {
   unsigned iodepth = 1;
   std::optional<std::uint64_t> iterations;  // unset: run for `runtime`
   Nanos runtime = seconds(5);
-  std::uint64_t span = std::uint64_t{1} << 30;  // bytes; offsets are below this
+  std::uint64_t span = std::uint64_t{1} << 30;  // bytes; all offsets are below this value
   Wait wait = Wait::busy;
   bool verify = false;
   bool recorder = true;
@@ -56,7 +56,7 @@ struct Options : options::FabricOptions {
   bool csv = false;
   std::optional<Nanos> interval;  // interval of progress lines; unset: 1 s on a terminal
 
-  // For the server only.
+  // Options of the server only.
   std::string listen;  // empty: all addresses
   std::uint16_t queue_depth = 512;
   std::uint32_t chunk_size = 262144;

@@ -28,14 +28,14 @@ void expect_refused(const std::vector<std::string>& arguments, const std::string
 
 }  // namespace
 
-TEST(Options, NoArgumentsMakeTheServer) {
+TEST(Options, NoArgumentsRunTheServer) {
   const Options options = parsed({});
   EXPECT_TRUE(options.addresses.empty());
   EXPECT_EQ(options.port, 18515);
   EXPECT_EQ(options.provider, "tcp");
 }
 
-TEST(Options, AnAddressMakesALatencyRunByBusyPolling) {
+TEST(Options, AddressRunsABusyPollingLatencyTest) {
   const Options options = parsed({"10.0.0.2"});
   EXPECT_EQ(options.addresses, std::vector<std::string>{"10.0.0.2"});
   EXPECT_EQ(options.iodepth, 1u);
@@ -45,7 +45,7 @@ TEST(Options, AnAddressMakesALatencyRunByBusyPolling) {
   EXPECT_EQ(options.runtime, seconds(5));
 }
 
-TEST(Options, WhatIsSaidOfTlsReachesIt) {
+TEST(Options, TlsOptionsAreStored) {
   const Options options =
       parsed({"h", "--tls=require", "--tls-keys=k", "--tls-identity=i", "--tls-cert=c", "--tls-key=p",
               "--tls-ca=a", "--tls-crl=r", "--tls-server-name=s", "--tls-kernel=false"});
@@ -62,7 +62,7 @@ TEST(Options, WhatIsSaidOfTlsReachesIt) {
   EXPECT_TRUE(options.tls == wanted);
 }
 
-TEST(Options, LongAndShortNamesMeanTheSame) {
+TEST(Options, LongAndShortNamesAreEquivalent) {
   const Options longer =
       parsed({"h", "--rw=randread", "--bs=64k", "--iodepth=32", "--runtime=500ms", "--port=7"});
   const Options shorter = parsed({"h", "--rw", "randread", "-s", "64k", "-q", "32", "-D", "0.5", "-p", "7"});
@@ -76,34 +76,34 @@ TEST(Options, LongAndShortNamesMeanTheSame) {
   EXPECT_EQ(parsed({"h", "-t", "8"}).iodepth, 8u);
 }
 
-TEST(Options, PathsAreAllTheAddresses) {
+TEST(Options, EveryAddressIsAPath) {
   const std::vector<std::string> all{"a", "b", "c"};
   EXPECT_EQ(parsed({"a", "b", "c"}).addresses, all);
   EXPECT_EQ(parsed({"--paths=a,b,c"}).addresses, all);
   EXPECT_EQ(parsed({"a", "--paths", "b,c"}).addresses, all);
 }
 
-TEST(Options, JsonTakesAFileOrNone) {
+TEST(Options, JsonTakesAnOptionalFile) {
   EXPECT_TRUE(parsed({"h", "--json"}).json);
   EXPECT_EQ(parsed({"h", "--json"}).json_file, "");
   EXPECT_EQ(parsed({"h", "--json=out.json"}).json_file, "out.json");
   EXPECT_FALSE(parsed({"h"}).json);
 }
 
-TEST(Options, WaitingIsOneOfThree) {
+TEST(Options, WaitModesAreExclusive) {
   EXPECT_EQ(parsed({"h", "--events"}).wait, Wait::events);
   EXPECT_EQ(parsed({"h", "--busy-poll"}).wait, Wait::busy);
   EXPECT_EQ(parsed({"h", "--pump"}).wait, Wait::pump);
   EXPECT_EQ(parse_command_line({"h", "--events", "--busy-poll"}).exit_code, kUsage);
 }
 
-TEST(Options, ComparisonsAreShortUnlessToldOtherwise) {
+TEST(Options, ComparisonsAreShortByDefault) {
   EXPECT_EQ(parsed({"--compare-raw"}).runtime, milliseconds(500));
   EXPECT_EQ(parsed({"--compare-raw"}).rounds, 3u);
   EXPECT_EQ(parsed({"--compare-raw", "-D", "2"}).runtime, seconds(2));
 }
 
-TEST(Options, RdmaIsChosenAsForUrtrsd) {
+TEST(Options, RdmaOptionsAreThoseOfUrtrsd) {
   const Options options =
       parsed({"--fabric=verbs", "--rdma-device=mlx5_0", "--rdma-invalidation", "registration"});
   EXPECT_EQ(options.device, "mlx5_0");
@@ -124,7 +124,7 @@ TEST(Options, RdmaIsChosenAsForUrtrsd) {
                  "urtrs-perf: --fabric: expected verbs with --rdma-invalidation, got \"libfabric\"\n");
 }
 
-TEST(Options, MistakesAreNamed) {
+TEST(Options, ErrorsAreExplained) {
   expect_refused({"h", "--iodeph=4"},
                  "urtrs-perf: unknown option \"--iodeph=4\"; did you mean \"--iodepth\"?\n");
   expect_refused(
@@ -190,7 +190,7 @@ TEST(Options, HelpHasTheDefaultOfEveryOptionWithAValue) {
   }
 }
 
-TEST(Options, HelpAndVersionLeaveWell) {
+TEST(Options, HelpAndVersionExitWithZero) {
   EXPECT_EQ(parse_command_line({"--help"}).exit_code, kOk);
   EXPECT_NE(parse_command_line({"--help"}).output.find("--compare-raw"), std::string::npos);
   EXPECT_EQ(parse_command_line({"--version"}).exit_code, kOk);

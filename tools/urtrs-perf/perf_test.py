@@ -35,7 +35,7 @@ def client(port, *arguments):
     return subprocess.run([PERF, *arguments, "-p", port], capture_output=True, text=True, timeout=60)
 
 
-def test_verified_data(start):
+def test_data_is_verified(start):
     for wait in ("--busy-poll", "--events", "--pump"):
         server, port = start(wait)
         for workload in ("randread", "randwrite", "rw"):
@@ -51,7 +51,7 @@ def test_verified_data(start):
         assert server.wait(timeout=30) == 0, wait
 
 
-def test_two_paths_and_all_sizes(start, tmp_path):
+def test_two_paths_and_all_sizes_are_measured(start, tmp_path):
     server, port = start("--chunk-size", "8k")
     name = tmp_path / "result.json"
     done = client(port, "127.0.0.1", "127.0.0.2", "-a", "-n", "50", "--verify", f"--json={name}", "--policy", "round-robin")
@@ -66,7 +66,7 @@ def test_two_paths_and_all_sizes(start, tmp_path):
     assert server.wait(timeout=30) == 0
 
 
-def test_recorded(start, tmp_path):
+def test_a_run_can_be_recorded(start, tmp_path):
     """Traces of both sides are complete. A trace that cannot be written is reported at the start."""
     ours, theirs = tmp_path / "client.rtrc", tmp_path / "server.rtrc"
     server, port = start("--record", str(theirs))
@@ -80,7 +80,7 @@ def test_recorded(start, tmp_path):
     assert done.returncode == 3 and "cannot write the trace" in done.stderr, done
 
 
-def test_server_killed(start):
+def test_a_killed_server_fails_the_measurement(start):
     server, port = start()
     running = subprocess.Popen([PERF, "127.0.0.1", "-p", port, "-D", "60", "--queue-timeout", "0.5", "--interval",
                                 "0.1", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -94,7 +94,7 @@ def test_server_killed(start):
     assert report["exit_code"] == 4 and report["error"]["message"], report
 
 
-def test_interrupted(start):
+def test_an_interrupted_run_prints_its_results(start):
     server, port = start()
     running = subprocess.Popen([PERF, "127.0.0.1", "-p", port, "-D", "60", "--interval", "0.2"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -110,7 +110,7 @@ def test_interrupted(start):
     assert "results so far" in errors and "4096" in output, (output, errors)
 
 
-def test_bad_input(start):
+def test_invalid_input_has_specific_exit_codes(start):
     done = client("1", "127.0.0.1", "--connect-timeout", "0.3")
     assert done.returncode == 4 and "no connection within 0.3 s" in done.stderr, done
     assert client("1", "127.0.0.1", "--fabric", "libfabric", "--provider", "nonesuch").returncode == 3
@@ -122,7 +122,7 @@ def test_bad_input(start):
     assert second.returncode == 3 and "cannot listen" in second.stderr, second
 
 
-def test_bare(start):
+def test_the_bare_fabric_is_measured(start):
     server, port = start("--raw")
     done = client(port, "127.0.0.1", "--raw", "-q", "4", "-n", "1000", "--json")
     assert done.returncode == 0, done.stderr
@@ -132,7 +132,7 @@ def test_bare(start):
 
 
 def test_an_io_takes_two_messages(start, tmp_path):
-    """A request and its response; the response of a read is the write with the data. From the trace of the server."""
+    """One request and one response, as counted in the trace of the server. The response of a read carries the data."""
     for workload in ("read", "write"):
         trace = tmp_path / f"{workload}.rtrc"
         server, port = start("--events", "--record", str(trace), "--record-detail", "wire")
@@ -189,7 +189,7 @@ def test_an_io_takes_two_messages_in_a_capture(start, tmp_path, workload):
 
 
 def ended(capture):
-    """Number of TCP connections."""
+    """Number of TCP connections in the capture that were closed or reset."""
     shown = subprocess.run(["tshark", "-r", capture, "-Y", "tcp.flags.fin == 1 || tcp.flags.reset == 1", "-T", "fields", "-e", "tcp.stream"],
                            capture_output=True, text=True, timeout=120, check=False)
     return len(set(shown.stdout.split()))

@@ -141,7 +141,7 @@ bool is_special(const std::string& path) {
 
 // Target of a symbolic link, which need not exist.
 std::string target_of(const std::string& path) {
-  constexpr int kMaxLinks = 40;  // as in the kernel
+  constexpr int kMaxLinks = 40;  // same limit as in the kernel
   std::filesystem::path target = path;
   for (int i = 0; i < kMaxLinks; ++i) {
     std::error_code no_link;

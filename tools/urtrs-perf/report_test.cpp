@@ -29,7 +29,7 @@ std::string content_of(const std::string& path) {
 
 }  // namespace
 
-TEST(Compare, TheRatioIsAgainstTheMeanOfBothNeighbours) {
+TEST(Compare, RatioUsesTheMeanOfBothNeighbours) {
   EXPECT_DOUBLE_EQ((Round{10, 12, 14}.ratio()), 1.0);
   EXPECT_FALSE((Round{100, 1, 114}.noisy()));
   EXPECT_TRUE((Round{100, 1, 116}.noisy()));
@@ -45,7 +45,7 @@ TEST(Compare, NoisyRoundsDoNotCount) {
   EXPECT_EQ(judge({{10, 50, 20}}).valid, 0u);
 }
 
-TEST(Compare, AFigureWithoutARoundThatCountsIsNoSuccess) {
+TEST(Compare, MetricWithoutAValidRoundIsAFailure) {
   const Verdict good = judge({{10, 11, 10}});
   const Verdict none = judge({{10, 50, 20}});
   EXPECT_EQ(comparison_code({good, good}), kOk);
@@ -54,7 +54,7 @@ TEST(Compare, AFigureWithoutARoundThatCountsIsNoSuccess) {
   EXPECT_EQ(kNoVerdict, 3);
 }
 
-TEST(Pattern, AnyChangedByteIsFound) {
+TEST(Pattern, EveryChangedByteIsFound) {
   for (const std::size_t size : {1u, 7u, 8u, 9u, 64u, 100u}) {
     std::vector<std::byte> data(size);
     fill_pattern(data, 4096, 7);
@@ -69,7 +69,7 @@ TEST(Pattern, AnyChangedByteIsFound) {
   }
 }
 
-TEST(Pattern, HeadersComeBackAndOthersAreRefused) {
+TEST(Pattern, HeadersAreParsedBackAndInvalidOnesRejected) {
   std::array<std::byte, PerfHeader::kBytes> bytes;
   encode(PerfHeader{true, 1u << 20, 99}, bytes);
   const auto header = parse_header(bytes);
@@ -100,14 +100,14 @@ Result sample(unsigned iodepth) {
 
 }  // namespace
 
-TEST(Report, RatesAreOfTheWindows) {
+TEST(Report, RatesAreComputedFromTheWindows) {
   const Result result = sample(1);
   EXPECT_DOUBLE_EQ(result.iops(), 1000);
   EXPECT_DOUBLE_EQ(result.peak_iops(), 1200);
   EXPECT_DOUBLE_EQ(result.median_iops(), 1000);
 }
 
-TEST(Report, ColumnsArePerftests) {
+TEST(Report, ColumnsAreThoseOfPerftest) {
   Options options;
   EXPECT_NE(
       table_header(options).find("#bytes   #iterations  t_min[usec] t_max[usec] t_typical[usec] t_avg[usec] "
@@ -124,7 +124,7 @@ TEST(Report, ColumnsArePerftests) {
             " 4096     1000         4.69             3.91                0.001000      1000\n");
 }
 
-TEST(Report, JsonIsWrittenWholeOrNotAtAll) {
+TEST(Report, JsonIsWrittenCompletelyOrNotAtAll) {
   Options options;
   Report report;
   report.results.push_back(sample(1));
@@ -145,7 +145,7 @@ TEST(Report, JsonIsWrittenWholeOrNotAtAll) {
   EXPECT_EQ(check_writable("/"), EISDIR);
 }
 
-TEST(Report, EachPathSaysItsDeviceAndHowItPosts) {
+TEST(Report, EachPathShowsItsDeviceAndPosting) {
   Options options;
   Report report;
   report.paths = {{"192.0.2.1", "connected", 7, 0, 0, {"mlx5_0", 1, "wr"}},
@@ -176,10 +176,10 @@ TEST(Report, EachPathSaysItsDeviceAndHowItPosts) {
   EXPECT_EQ(told(2, "device") + ' ' + told(2, "posting"), "tcp ");
   options.json = false;
   report.paths.resize(1);
-  EXPECT_EQ(printed(), " path 192.0.2.1: over mlx5_0, posted by ibv_wr_*()\n") << "what it did is all";
+  EXPECT_EQ(printed(), " path 192.0.2.1: over mlx5_0, posted by ibv_wr_*()\n") << "only the used posting";
 }
 
-TEST(Report, TheProviderIsThatOfLibfabric) {
+TEST(Report, ProviderIsShownOnlyForLibfabric) {
   Options options;
   options.provider = "tcp;ofi_rxm";
   for (const auto& [fabric, provider] : {std::pair{"tcp", ""}, {"verbs", ""}, {"libfabric", "tcp;ofi_rxm"}}) {
@@ -188,7 +188,7 @@ TEST(Report, TheProviderIsThatOfLibfabric) {
   }
 }
 
-TEST(Report, ALinkStaysOneAndItsTargetIsReplaced) {
+TEST(Report, SymbolicLinkIsKeptAndItsTargetIsReplaced) {
   const std::string path = testing::TempDir() + "urtrs_perf_link_" + std::to_string(::getpid());
   ASSERT_EQ(::symlink((path + ".target").c_str(), path.c_str()), 0);
   std::ofstream(path + ".target") << "of before, and longer";
@@ -202,7 +202,7 @@ TEST(Report, ALinkStaysOneAndItsTargetIsReplaced) {
   ::unlink(path.c_str());
 }
 
-TEST(Report, WhereALinkLeadsAFileIsMade) {
+TEST(Report, MissingTargetOfALinkIsCreated) {
   const std::string path = testing::TempDir() + "urtrs_perf_first_" + std::to_string(::getpid());
   const std::string name = path.substr(path.rfind('/') + 1);
   ASSERT_EQ(::symlink((name + ".link").c_str(), path.c_str()), 0);
@@ -221,7 +221,7 @@ TEST(Report, WhereALinkLeadsAFileIsMade) {
   ::unlink(path.c_str());
 }
 
-TEST(Report, AFileInMemoryIsReplacedToo) {
+TEST(Report, FileInDevShmIsReplaced) {
   const std::string path = "/dev/shm/urtrs_perf_" + std::to_string(::getpid());
   if (::access("/dev/shm/.", W_OK) != 0) GTEST_SKIP() << "no /dev/shm";
   EXPECT_EQ(check_writable(path), 0);
@@ -233,7 +233,7 @@ TEST(Report, AFileInMemoryIsReplacedToo) {
 
 // A descriptor such as /dev/stdout that refers to a file, which other processes may write too: appends to the
 // file.
-TEST(Report, AnOpenFileByItsNumberIsWrittenTo) {
+TEST(Report, OpenDescriptorIsAppendedTo) {
   const std::string path = testing::TempDir() + "urtrs_perf_open_" + std::to_string(::getpid());
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   ASSERT_GE(fd, 0);
@@ -252,7 +252,7 @@ TEST(Report, AnOpenFileByItsNumberIsWrittenTo) {
   ::unlink(path.c_str());
 }
 
-TEST(Report, APipeGetsMoreThanItHolds) {
+TEST(Report, PipeReceivesMoreThanItsCapacity) {
   const std::string path = testing::TempDir() + "urtrs_perf_full_" + std::to_string(::getpid());
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   const int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -273,10 +273,10 @@ TEST(Report, APipeGetsMoreThanItHolds) {
   ::unlink(path.c_str());
 }
 
-TEST(Report, APipeStaysOneAndGetsTheText) {
+TEST(Report, PipeIsKeptAndReceivesTheText) {
   const std::string path = testing::TempDir() + "urtrs_perf_pipe_" + std::to_string(::getpid());
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  EXPECT_EQ(write_whole(path, "x"), ENXIO) << "nobody reads it";
+  EXPECT_EQ(write_whole(path, "x"), ENXIO) << "no process reads the pipe";
   const int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK);
   EXPECT_EQ(check_writable(path), 0);
   EXPECT_EQ(write_whole(path, "text"), 0);

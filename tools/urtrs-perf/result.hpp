@@ -23,8 +23,8 @@ struct Result {
   std::vector<std::uint64_t> windows;  // IOs completed in each complete window
 
   double iops() const noexcept;
-  double peak_iops() const noexcept;    // of the best window; iops() if there is none
-  double median_iops() const noexcept;  // median of the windows; iops() if there is none
+  double peak_iops() const noexcept;    // IOPS of the best window; iops() if there is none
+  double median_iops() const noexcept;  // median IOPS of the windows; iops() if there is none
 };
 
 struct PathLine {

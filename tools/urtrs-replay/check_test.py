@@ -21,7 +21,7 @@ def check(what, files, code, rule=None, *options):
     return verdict
 
 
-def test_both_sides():
+def test_traces_of_both_sides_conform():
     for server in sorted(TRACES.glob("*-server.rtrc")):
         stem = server.name[: -len("-server.rtrc")]
         verdict = check(stem, sorted(TRACES.glob(stem + "-*.rtrc")), 0)
@@ -29,7 +29,7 @@ def test_both_sides():
     assert verdict["laws"]["connections"] > 0, "no connection was matched between the two sides"
 
 
-def test_killed_processes(tmp_path):
+def test_traces_of_killed_processes_are_inconclusive(tmp_path):
     """The trace of a killed process may end anywhere, even within a step. Missing records are not violations."""
     text, cut, judged = tmp_path / "killed.jsonl", tmp_path / "killed.rtrc", 0
     random = Random(20261121)
@@ -46,7 +46,7 @@ def test_killed_processes(tmp_path):
 
 
 def tampered(folder, event, change, rule):
-    """Corpus trace with its first `event` modified."""
+    """Checks a trace of the corpus whose first `event` was modified: it must violate `rule`."""
     lines = run("cat", "--json", TRACES / "seed-420-client1.rtrc").stdout.splitlines()
     for at, line in enumerate(lines):
         record = json.loads(line)
@@ -63,7 +63,7 @@ def tampered(folder, event, change, rule):
     check(f"tampered {event}", [trace], 1, rule)
 
 
-def test_captures(tmp_path):
+def test_captures_have_the_expected_verdict(tmp_path):
     for name, code, rule in (("rnr_nak", 0, None), ("path_loss", 0, None), ("invalidation", 1, "io-req-header")):
         trace = tmp_path / f"{name}.rtrc"
         run("import", CAPTURES / f"{name}.pcapng", trace)
@@ -71,7 +71,7 @@ def test_captures(tmp_path):
 
 
 def without_frames(capture, dropped):
-    """A pcapng capture without the frames of these numbers (from 0)."""
+    """Returns the pcapng capture without the frames `dropped` (numbered from 0), and its number of frames."""
     kept, at, frame = [], 0, 0
     while at < len(capture):
         kind, size = struct.unpack_from("<II", capture, at)
@@ -83,7 +83,7 @@ def without_frames(capture, dropped):
     return b"".join(kept), frame
 
 
-def test_incomplete_captures(tmp_path):
+def test_missing_frames_are_no_violation(tmp_path):
     """Missing frames in a capture must not cause a violation."""
     random = Random(20261121)
     capture, trace = tmp_path / "gaps.pcapng", tmp_path / "gaps.rtrc"
@@ -101,11 +101,11 @@ def test_incomplete_captures(tmp_path):
             found = [finding for finding in verdict["traces"][0]["findings"] if finding["rule"] not in known]
             assert not found, (name, sorted(dropped), found[:3])
             doubted += verdict["verdict"] == "inconclusive"
-    assert doubted >= 50, "of the captures with gaps were doubted"
+    assert doubted >= 50, "captures with gaps are inconclusive"
 
 
 def strip(trace, folder, keeps):
-    """The trace with only the records that `keeps` selects, without a trailer."""
+    """Returns a copy of the trace with only the records that `keeps` selects, and without a trailer."""
     lines = run("cat", "--json", trace).stdout.splitlines()
     text, made = folder / "stripped.jsonl", folder / f"stripped-{trace.name}"
     kept = lines[:1] + [line for line in lines[1:] if "event" in json.loads(line) and keeps(json.loads(line))]
@@ -123,7 +123,7 @@ def says(what, verdict, words):
     assert any(words in doubt for doubt in doubts), (what, words, doubts)
 
 
-def test_not_judged(tmp_path):
+def test_unchecked_parts_are_not_conforming(tmp_path):
     """A part of a trace that cannot be checked is never reported as conforming."""
     client, server = TRACES / "seed-420-client1.rtrc", TRACES / "seed-420-server.rtrc"
     other = next(trace for trace in sorted(TRACES.glob("*-server.rtrc")) if trace != server)
@@ -133,8 +133,8 @@ def test_not_judged(tmp_path):
     says("one without notes", check("one side without wire notes", [silent, server], 3), "no wire notes")
 
 
-def test_machines_without_their_beginning_count_too(tmp_path):
-    """Recorded by `urtrs trace start` during a run: the reported counts match the judged machines."""
+def test_machines_without_a_beginning_are_counted(tmp_path):
+    """A trace that `urtrs trace start` began during a run: its reported counts match the judged machines."""
     begun = strip(TRACES / "seed-420-client1.rtrc", tmp_path, lambda record: not record["event"].startswith("Begin"))
     verdict = check("no beginning", [begun], 3)["traces"][0]
     says("no beginning", {"traces": [verdict], "laws": {"not_judged": []}}, "its beginning is missing")
@@ -143,7 +143,7 @@ def test_machines_without_their_beginning_count_too(tmp_path):
     assert ", 1 machines, " in run("check", begun).stdout
 
 
-def test_a_trace_without_messages_is_not_said_to_be_of_one_side(tmp_path):
+def test_trace_without_messages_is_not_called_one_sided(tmp_path):
     client = TRACES / "seed-420-client1.rtrc"
     attempts = strip(client, tmp_path, lambda record: record["event"] == "WireCm" or not record["event"].startswith("Wire"))
     said = run("check", attempts).stdout
@@ -151,7 +151,7 @@ def test_a_trace_without_messages_is_not_said_to_be_of_one_side(tmp_path):
     assert "because all traces are of one side" in run("check", client).stdout
 
 
-def test_corrupted(tmp_path):
+def test_changed_message_content_violates_the_laws(tmp_path):
     """A message received with different content than sent violates the laws."""
     client, server = TRACES / "seed-420-client1.rtrc", TRACES / "seed-420-server.rtrc"
     for field, change in (("digest", lambda value: value ^ 1),
@@ -190,7 +190,7 @@ class Frame:
 
 
 def rewritten(capture, folder, change):
-    """Trace of the capture after change(frames, unit) has modified its frames. `unit`: 1 ms of its clock."""
+    """Imports the capture with its frames modified by change(frames, unit). `unit`: 1 ms of its clock."""
     data, at, head, frames, unit = capture.read_bytes(), 0, b"", [], 1000
     while at < len(data):
         kind, size = struct.unpack_from("<II", data, at)
@@ -209,7 +209,7 @@ def rewritten(capture, folder, change):
     return trace, json.loads(done.stdout) if done.stdout else {}
 
 
-def test_partial_captures(tmp_path):
+def test_late_one_way_and_ackless_captures(tmp_path):
     """Captures that start late, contain one direction only, or no ACK frames."""
     heartbeat = ("--heartbeat-interval-ms", "5000")
     for name, code in (("rnr_nak", 0), ("path_loss", 0), ("invalidation", 1)):
@@ -226,7 +226,7 @@ def test_partial_captures(tmp_path):
                 servers.setdefault(frame.source, len(servers))
             return [frame.block for frame in frames]
         rewritten(capture, tmp_path, sources)
-        client = min(servers, key=servers.get)  # it sends the first connect request
+        client = min(servers, key=servers.get)  # the client sends the first connect request
         for side in (True, False):
             def one_direction(frames, _):
                 return [frame.block for frame in frames if (frame.source == client) == side]
@@ -243,11 +243,11 @@ def test_partial_captures(tmp_path):
     ("PostRequest", lambda fields: fields.update(imm=fields["imm"] + 1), "request-imm"),
     ("Complete", lambda fields: fields.update(permit=fields["permit"] + 1), "complete-once"),
     ("SendInfoReq", lambda fields: fields.update({"key.con": 1}), "info-full-set")])
-def test_tampered(tmp_path, event, change, rule):
+def test_modified_record_violates_a_rule(tmp_path, event, change, rule):
     tampered(tmp_path, event, change, rule)
 
 
-def test_a_cut_trace(tmp_path):
+def test_truncated_trace_is_inconclusive(tmp_path):
     cut = tmp_path / "cut.rtrc"
     whole = (TRACES / "seed-420-client1.rtrc").read_bytes()
     cut.write_bytes(whole[: len(whole) * 9 // 10])

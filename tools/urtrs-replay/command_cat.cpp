@@ -13,7 +13,7 @@
 #include "tools/lib/trace/reader/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct CatOptions {
@@ -27,13 +27,14 @@ struct CatOptions {
 // Maximum line length: on a terminal its width, or 120 if unknown; 0: unlimited.
 std::size_t columns_for(const CatOptions& options) {
   if (options.json || options.wide || ::isatty(STDOUT_FILENO) == 0) return 0;
-  const std::size_t columns = columns_of(stdout);
+  const std::size_t columns = tools::columns_of(stdout);
   return columns == 0 ? 120 : columns;
 }
 
 std::string cut_to(std::string line, std::size_t columns) {
   constexpr std::size_t kDots = 3;
-  return columns <= kDots || line.size() <= columns ? std::move(line) : shortened(line, columns - kDots);
+  return columns <= kDots || line.size() <= columns ? std::move(line)
+                                                    : tools::shortened(line, columns - kDots);
 }
 
 std::string header_text(const trace::Header& header) {
@@ -112,4 +113,4 @@ void add_cat(CLI::App& app, Runner& runner) {
                           bind, cat);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

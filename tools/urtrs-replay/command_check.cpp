@@ -10,7 +10,7 @@
 #include "tools/lib/trace/reader/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct CheckOptions {
@@ -23,7 +23,7 @@ struct CheckOptions {
 
 struct Checked {
   std::string file;
-  sim::TraceCheck result;
+  trace::TraceCheck result;
 };
 
 std::string machine_text(unsigned machine) {
@@ -41,13 +41,14 @@ void print_finding(Output& out, const spec::Finding& finding) {
   out.line("    source:  " + std::string(rule.source));
 }
 
-// Includes machines whose beginning is not in the trace; they are judged as far as their state is known.
-std::uint64_t machines_of(const sim::TraceCheck& result) {
+// Returns the number of machines, including those whose beginning is not in the trace: they are judged as far
+// as their state is known.
+std::uint64_t machines_of(const trace::TraceCheck& result) {
   return result.coverage.machines + result.coverage.without_beginning;
 }
 
 void print_file(Output& out, const Checked& checked, std::size_t show) {
-  const sim::TraceCheck& result = checked.result;
+  const trace::TraceCheck& result = checked.result;
   out.line(checked.file + ": " + to_string(result.verdict) + ", " + std::to_string(result.records) +
            " records, " + std::to_string(machines_of(result)) + " machines, " +
            std::to_string(result.coverage.wire) + " wire notes, at most " +
@@ -63,11 +64,11 @@ void print_file(Output& out, const Checked& checked, std::size_t show) {
 
 // Verdict from comparing both ends of connections, and reasons why it is incomplete.
 struct BothSides {
-  sim::LawCheck laws;
+  trace::LawCheck laws;
   std::vector<std::string> doubts;
 };
 
-BothSides both_sides(const std::vector<Checked>& all, sim::LawCheck laws) {
+BothSides both_sides(const std::vector<Checked>& all, trace::LawCheck laws) {
   BothSides both{std::move(laws), {}};
   for (const unsigned stranger : both.laws.strangers)
     both.doubts.push_back("no connection of " + all[stranger].file +
@@ -81,7 +82,7 @@ BothSides both_sides(const std::vector<Checked>& all, sim::LawCheck laws) {
 }
 
 void print_laws(Output& out, const BothSides& both, std::size_t show) {
-  const sim::LawCheck& laws = both.laws;
+  const trace::LawCheck& laws = both.laws;
   for (const std::string& doubt : both.doubts) out.line("both sides: not judged: " + doubt);
   if (laws.pairs == 0) {
     if (laws.silent)
@@ -106,7 +107,7 @@ nlohmann::json json_of(const spec::Finding& finding) {
 }
 
 nlohmann::json json_of(const Checked& checked) {
-  const sim::TraceCheck& result = checked.result;
+  const trace::TraceCheck& result = checked.result;
   nlohmann::json findings = nlohmann::json::array();
   for (const spec::Finding& finding : result.findings) findings.push_back(json_of(finding));
   return {{"file", checked.file},
@@ -124,9 +125,9 @@ nlohmann::json json_of(const Checked& checked) {
 }
 
 nlohmann::json json_of(const BothSides& both) {
-  const sim::LawCheck& laws = both.laws;
+  const trace::LawCheck& laws = both.laws;
   nlohmann::json findings = nlohmann::json::array();
-  for (const sim::LawFinding& finding : laws.findings)
+  for (const trace::LawFinding& finding : laws.findings)
     findings.push_back({{"law", "A" + std::to_string(finding.law)}, {"text", finding.text}});
   return {{"connections", laws.pairs},
           {"messages", laws.messages},
@@ -140,8 +141,8 @@ nlohmann::json json_of(const BothSides& both) {
 }
 
 // Worst verdict: violating, then inconclusive, then conforming.
-sim::CheckVerdict overall(const std::vector<Checked>& all, const BothSides& both) {
-  using Verdict = sim::CheckVerdict;
+trace::CheckVerdict overall(const std::vector<Checked>& all, const BothSides& both) {
+  using Verdict = trace::CheckVerdict;
   Verdict verdict = both.doubts.empty() ? Verdict::conforming : Verdict::inconclusive;
   for (const Checked& one : all) {
     if (one.result.verdict == Verdict::violating) return Verdict::violating;
@@ -150,13 +151,13 @@ sim::CheckVerdict overall(const std::vector<Checked>& all, const BothSides& both
   return both.laws.violations != 0 ? Verdict::violating : verdict;
 }
 
-int code_of(sim::CheckVerdict verdict) {
+int code_of(trace::CheckVerdict verdict) {
   switch (verdict) {
-    case sim::CheckVerdict::conforming:
+    case trace::CheckVerdict::conforming:
       return exit_ok;
-    case sim::CheckVerdict::violating:
+    case trace::CheckVerdict::violating:
       return exit_bad;
-    case sim::CheckVerdict::inconclusive:
+    case trace::CheckVerdict::inconclusive:
       break;
   }
   return exit_cannot_read;
@@ -176,18 +177,18 @@ int check(const CheckOptions& options) {
   }
   if (given_twice(options.files)) return exit_usage;
   std::vector<Checked> all;
-  sim::LawCollector collector;
+  trace::LawCollector collector;
   for (const std::string& name : options.files) {
     InputFile file(name);
     if (!file.is_open()) return exit_usage;
     trace::FdSource source(file.fd());
     Progress progress(file.size(), true);
-    all.push_back({name, sim::check_trace(
+    all.push_back({name, trace::check_trace(
                              source, &collector, [&](std::uint64_t bytes) { progress.at(bytes); },
                              options.heartbeat_ms * 1'000'000)});
   }
   const BothSides both = both_sides(all, collector.judge());
-  const sim::CheckVerdict verdict = overall(all, both);
+  const trace::CheckVerdict verdict = overall(all, both);
   Output out;
   if (options.json) {
     nlohmann::json traces = nlohmann::json::array();
@@ -237,4 +238,4 @@ void add_check(CLI::App& app, Runner& runner) {
       bind, check);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

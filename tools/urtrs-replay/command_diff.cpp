@@ -6,7 +6,7 @@
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/compare.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct DiffOptions {
@@ -48,7 +48,7 @@ int diff(const DiffOptions& options) {
   }
   const Difference difference = compare(a, b);
   const bool damaged = a.code != exit_ok || b.code != exit_ok;
-  // If a damaged trace just ends earlier, its missing part may be equal.
+  // A damaged trace that merely ends earlier is no difference, because the missing part may be equal.
   const bool unlike = difference.found && !(a.code != exit_ok && difference.a.empty()) &&
                       !(b.code != exit_ok && difference.b.empty());
   Output out;
@@ -83,7 +83,7 @@ void add_diff(CLI::App& app, Runner& runner) {
                     "exact: every byte of every record; canonical: inputs and actions of each machine, "
                     "without times, handles numbered by first use, RNBD messages as words; state: states of "
                     "paths, sessions and devices")
-        // CLI11 runs the transformation that was added last first.
+        // CLI11 runs transformations in reverse order: first the check, then the conversion.
         ->transform(CLI::Transformer(modes(), CLI::ignore_case))
         ->transform(CLI::Validator(known_mode, "MODE"))
         ->option_text("{canonical,exact,state}=canonical");
@@ -100,4 +100,4 @@ void add_diff(CLI::App& app, Runner& runner) {
       bind, diff);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -8,7 +8,7 @@
 #include "tools/lib/trace/reader/reader.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct FromJsonOptions {
@@ -77,4 +77,4 @@ void add_from_json(CLI::App& app, Runner& runner) {
                                bind, from_json);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

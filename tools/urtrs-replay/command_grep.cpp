@@ -8,7 +8,7 @@
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/record_filter.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct GrepOptions {
@@ -125,4 +125,4 @@ void add_grep(CLI::App& app, Runner& runner) {
       bind, grep);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

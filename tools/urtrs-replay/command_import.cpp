@@ -23,7 +23,7 @@
 #include "tools/lib/trace/roce/trace_import.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct ImportCommand {
@@ -70,9 +70,9 @@ class FileBytes final : public roce::ByteSource {
 // Frame counts of the capture.
 struct Frames {
   std::uint64_t all = 0;
-  std::uint64_t other = 0;       // not RoCEv2
-  std::uint64_t malformed = 0;   // invalid RoCEv2
-  std::uint64_t unreadable = 0;  // unknown link type
+  std::uint64_t other = 0;       // number of frames that are not RoCEv2
+  std::uint64_t malformed = 0;   // number of invalid RoCEv2 frames
+  std::uint64_t unreadable = 0;  // number of frames with an unknown link type
   std::uint64_t first = 0;       // time of the first frame
   std::uint64_t last = 0;
 };
@@ -348,4 +348,4 @@ void add_import(CLI::App& app, Runner& runner) {
       bind, import);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

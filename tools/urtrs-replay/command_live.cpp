@@ -13,7 +13,7 @@
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/live_run.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 constexpr std::size_t kMaxShown = 10;
@@ -35,8 +35,8 @@ bool belongs_to_plugin(const std::string& key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-tl::expected<nbdkit::Settings, std::string> settings_of(const LiveCommandOptions& options) {
-  nbdkit::Settings settings;
+tl::expected<plugin::Settings, std::string> settings_of(const LiveCommandOptions& options) {
+  plugin::Settings settings;
   for (const std::string& word : options.parameters) {
     const std::size_t equals = word.find('=');
     const std::string key = word.substr(0, equals);
@@ -151,17 +151,17 @@ void print_json(Output& out, const std::vector<Found>& all, const Counts& counts
   for (const auto& [name, part] : kParts)
     latency[name] = {{"recorded", percentile(counts.recorded, part)},
                      {"live", percentile(counts.live, part)}};
-  out.line(json_text(nlohmann::ordered_json{{"schema_version", 1},
-                                            {"asked", counts.asked},
-                                            {"left_out", counts.left_out},
-                                            {"without_device", counts.without_device},
-                                            {"unanswered", counts.unanswered},
-                                            {"differences", differences},
-                                            {"latency_ns", latency}}));
+  out.line(tools::json_text(nlohmann::ordered_json{{"schema_version", 1},
+                                                   {"asked", counts.asked},
+                                                   {"left_out", counts.left_out},
+                                                   {"without_device", counts.without_device},
+                                                   {"unanswered", counts.unanswered},
+                                                   {"differences", differences},
+                                                   {"latency_ns", latency}}));
 }
 
 int play(const LiveCommandOptions& options, const workload::Workload& work,
-         const nbdkit::Settings& settings) {
+         const plugin::Settings& settings) {
   LiveOptions how;
   how.changes = options.writes == "send";
   how.as_recorded = options.as_recorded;
@@ -204,7 +204,7 @@ int live(const LiveCommandOptions& options) {
   }
   const InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
-  BoundedSource source(file.fd(), options.max_size);
+  tools::BoundedSource source(file.fd(), options.max_size);
   trace::Reader reader(source);
   const auto status = reader.open();
   const auto work = status == trace::Reader::Status::ok
@@ -256,4 +256,4 @@ void add_live(CLI::App& app, Runner& runner) {
       live);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -12,8 +12,10 @@
 #include "tools/lib/trace/sequence/build.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
+
+namespace sequence = tools::sequence;
 
 struct MergeOptions {
   std::vector<std::string> files;
@@ -170,4 +172,4 @@ void add_merge(CLI::App& app, Runner& runner) {
       bind, merge);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

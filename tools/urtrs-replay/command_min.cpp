@@ -15,7 +15,7 @@
 #include "tools/lib/trace/minimize/minimize.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct MinOptions {
@@ -34,7 +34,7 @@ struct MinOptions {
 
 // Reads the whole file; prints errors on stderr. Returns the exit code.
 int read_all(const MinOptions& options, const InputFile& file, std::string& bytes) {
-  BoundedSource source(file.fd(), options.max_size);
+  tools::BoundedSource source(file.fd(), options.max_size);
   char part[1 << 16];
   std::ptrdiff_t got = 0;
   while ((got = source.read(part, sizeof part)) > 0) bytes.append(part, static_cast<std::size_t>(got));
@@ -46,12 +46,12 @@ int read_all(const MinOptions& options, const InputFile& file, std::string& byte
   return got == 0 ? exit_ok : exit_usage;
 }
 
-// The session machine of the trace. If there is none and the trace has one machine, as in a minimised trace
-// of block devices, that machine. Null if there are several.
-const MachineTrace* only_machine(const LoadedTrace& trace) {
-  const auto is_session = [](const MachineTrace& machine) {
-    return std::holds_alternative<ClientInputs>(machine.machine) ||
-           std::holds_alternative<ServerInputs>(machine.machine);
+// Returns the only session machine of the trace; without a session, the only machine, as in a minimised trace
+// of block devices. Returns null if there are several.
+const tools::MachineTrace* only_machine(const tools::LoadedTrace& trace) {
+  const auto is_session = [](const tools::MachineTrace& machine) {
+    return std::holds_alternative<tools::ClientInputs>(machine.machine) ||
+           std::holds_alternative<tools::ServerInputs>(machine.machine);
   };
   const auto sessions = std::count_if(trace.machines.begin(), trace.machines.end(), is_session);
   if (sessions == 1) return &*std::find_if(trace.machines.begin(), trace.machines.end(), is_session);
@@ -60,22 +60,22 @@ const MachineTrace* only_machine(const LoadedTrace& trace) {
 
 int rerun(const MinOptions& options, std::string_view bytes) {
   trace::MemorySource source(bytes);
-  const auto trace = load_machines(source);
+  const auto trace = tools::load_machines(source);
   if (!trace) {
     error(options.file + ": " + trace.error());
     return exit_cannot_read;
   }
   warn_of_damage(options.file, trace->damage, trace->records);
-  const MachineTrace* const machine = only_machine(*trace);
+  const tools::MachineTrace* const machine = only_machine(*trace);
   if (machine == nullptr) {
     error("--rerun takes a trace of one session");
     return exit_usage;
   }
-  Inputs all(machine->size());
+  tools::Inputs all(machine->size());
   std::iota(all.begin(), all.end(), 0U);
-  RunOptions how;
+  tools::RunOptions how;
   how.hashes = options.hashes;
-  const Written written = write_run(*machine, all, options.out, how);
+  const tools::Written written = tools::write_run(*machine, all, options.out, how);
   if (written.error == 0) return trace->damage.empty() ? exit_ok : exit_damaged;
   error("cannot write " + options.out + ": " + trace::file_error_text(written.error));
   return exit_usage;
@@ -85,7 +85,7 @@ int rerun(const MinOptions& options, std::string_view bytes) {
 // diverges.
 bool told_by_reference(const MinOptions& options, const std::string& from, const std::string& to) {
   const std::string command = options.reference + " min --rerun " + (options.hashes ? "--hashes " : "") +
-                              quoted(from) + " --out " + quoted(to);
+                              tools::quoted(from) + " --out " + tools::quoted(to);
   return std::system(command.c_str()) == 0;
 }
 
@@ -104,7 +104,7 @@ void print_sound(Output& out, const MinOptions& options) {
       "--predicate or --shows, what is to be kept");
 }
 
-void print(const MinOptions& options, const Minimized& result) {
+void print(const MinOptions& options, const tools::Minimized& result) {
   Output out;
   if (options.json) {
     const nlohmann::json json = {{"schema_version", 1},
@@ -131,8 +131,8 @@ void print(const MinOptions& options, const Minimized& result) {
     std::snprintf(took, sizeof took, "%.1f s", result.seconds);
     out.line(result.failure);
     if (!result.seen.empty()) out.line("  " + result.seen);
-    out.line(with_commas(result.records_before) + " records -> " + with_commas(result.records) + ", " +
-             with_commas(result.runs) + " attempts, " + took +
+    out.line(tools::with_commas(result.records_before) + " records -> " + tools::with_commas(result.records) +
+             ", " + tools::with_commas(result.runs) + " attempts, " + took +
              (result.complete ? "" : "; time ran out, more is possible with a longer --time"));
     if (result.recorded && result.inputs != 0)
       out.line("the last step is as it was recorded: this core does something else");
@@ -149,22 +149,22 @@ bool is_clear(const MinOptions& options) {
   return given <= 1;
 }
 
-MinimizeOptions how_to(const MinOptions& options, const std::string& directory) {
-  MinimizeOptions how;
+tools::MinimizeOptions how_to(const MinOptions& options, const std::string& directory) {
+  tools::MinimizeOptions how;
   how.directory = directory;
   how.seconds = options.seconds;
   how.hashes = options.hashes;
-  if (options.looks == "invariant") how.looks = MinimizeOptions::Looks::invariant;
-  if (options.looks == "check") how.looks = MinimizeOptions::Looks::check;
-  if (options.looks == "replay") how.looks = MinimizeOptions::Looks::replay;
-  if (!options.reference.empty()) how.judge = judge_by_reference(options.reference);
-  if (!options.predicate.empty()) how.judge = judge_by_command(options.predicate, options.seconds);
-  if (!options.shows.empty()) how.judge = judge_by_marks(options.shows);
+  if (options.looks == "invariant") how.looks = tools::MinimizeOptions::Looks::invariant;
+  if (options.looks == "check") how.looks = tools::MinimizeOptions::Looks::check;
+  if (options.looks == "replay") how.looks = tools::MinimizeOptions::Looks::replay;
+  if (!options.reference.empty()) how.judge = tools::judge_by_reference(options.reference);
+  if (!options.predicate.empty()) how.judge = tools::judge_by_command(options.predicate, options.seconds);
+  if (!options.shows.empty()) how.judge = tools::judge_by_marks(options.shows);
   return how;
 }
 
 // Copies the result to the output file.
-bool keep(const MinOptions& options, const Minimized& result) {
+bool keep(const MinOptions& options, const tools::Minimized& result) {
   std::string from = result.file;
   const std::string told = result.file + ".reference";
   if (!options.reference.empty() && told_by_reference(options, result.file, told)) from = told;
@@ -191,13 +191,13 @@ int minimize_file(const MinOptions& options) {
   std::string bytes;
   if (const int wrong = read_all(options, file, bytes); wrong != exit_ok) return wrong;
   if (options.rerun) return rerun(options, bytes);
-  const trace::ScratchFolder workplace;
-  MinimizeOptions how = how_to(options, workplace.path().string());
-  ProgressLine line;
+  const tools::ScratchFolder workplace;
+  tools::MinimizeOptions how = how_to(options, workplace.path().string());
+  tools::ProgressLine line;
   how.progress = [&line](std::size_t left, std::uint64_t runs) {
-    line.show(with_commas(runs) + " attempts, " + with_commas(left) + " records left");
+    line.show(tools::with_commas(runs) + " attempts, " + tools::with_commas(left) + " records left");
   };
-  Minimized result = minimize(bytes, how);
+  tools::Minimized result = tools::minimize(bytes, how);
   line.clear();
   if (!result.error.empty()) {
     error(options.file + ": " + result.error);
@@ -256,4 +256,4 @@ void add_min(CLI::App& app, Runner& runner) {
       minimize_file);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

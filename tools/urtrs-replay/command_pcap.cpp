@@ -14,7 +14,7 @@
 #include "tools/lib/trace/roce/synthesis.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct PcapOptions {
@@ -178,4 +178,4 @@ void add_pcap(CLI::App& app, Runner& runner) {
       bind, pcap);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

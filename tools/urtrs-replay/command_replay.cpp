@@ -17,7 +17,7 @@
 #include "tools/lib/trace/replay/replay_machines.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct ReplayCommandOptions {
@@ -271,4 +271,4 @@ void add_replay(CLI::App& app, Runner& runner) {
       bind, replay);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -17,9 +17,10 @@
 #include "tools/lib/trace/sequence/text_diagram.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
+namespace sequence = tools::sequence;
 using sequence::Story;
 using sequence::WantedMark;
 using sequence::Window;
@@ -63,7 +64,7 @@ bool add_findings(const std::vector<std::string>& files, std::vector<WantedMark>
     InputFile file(files[i]);
     if (!file.is_open()) return false;
     trace::FdSource source(file.fd());
-    for (const spec::Finding& finding : sim::check_trace(source).findings)
+    for (const spec::Finding& finding : trace::check_trace(source).findings)
       marks.push_back({i, finding.seq,
                        std::string(spec::info_of(finding.rule).id) + ": " + finding.seen +
                            "; allowed: " + finding.allowed});
@@ -131,7 +132,7 @@ Window choose_window(const Story& story, const SeqOptions& options, std::size_t 
 }
 
 bool is_colored(const std::string& choice) {
-  return choice == "auto" ? wants_color(stdout) : choice == "always";
+  return choice == "auto" ? tools::wants_color(stdout) : choice == "always";
 }
 
 int write_page(const std::string& path, const std::string& page) {
@@ -190,7 +191,7 @@ int seq(const SeqOptions& options) {
   style.color = color;
   style.ascii = options.ascii;
   style.by_path = options.by_path;
-  style.width = columns_of(stdout);
+  style.width = tools::columns_of(stdout);
   sequence::print_diagram(story, window, style, [&out](std::string_view line) { return out.line(line); });
   return out.finish(code);
 }
@@ -233,4 +234,4 @@ void add_seq(CLI::App& app, Runner& runner) {
                           bind, seq);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -11,7 +11,7 @@
 #include "tools/lib/trace/to_scenario/trace_to_scenario.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct SimulateOptions {
@@ -23,7 +23,7 @@ struct SimulateOptions {
   bool json = false;
 };
 
-void print(const SimulateOptions& options, const FoundScenario& found) {
+void print(const SimulateOptions& options, const tools::FoundScenario& found) {
   Output out;
   const sim::LogSize& before = found.run.shrunk.before;
   const sim::LogSize& after = found.run.shrunk.after;
@@ -62,8 +62,8 @@ int find_scenario(const SimulateOptions& options) {
   if (!may_write(options.out)) return exit_usage;
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
-  BoundedSource source(file.fd(), options.max_size);
-  const auto trace = load_machines(source);
+  tools::BoundedSource source(file.fd(), options.max_size);
+  const auto trace = tools::load_machines(source);
   if (source.exceeded()) {
     report_too_long(options.file, options.max_size);
     return exit_cannot_read;
@@ -73,12 +73,12 @@ int find_scenario(const SimulateOptions& options) {
     return exit_cannot_read;
   }
   warn_of_damage(options.file, trace->damage, trace->records);
-  ScenarioSearch how;
+  tools::ScenarioSearch how;
   how.seeds = options.seeds;
   how.seconds = options.seconds;
-  ProgressLine line;
+  tools::ProgressLine line;
   how.progress = [&line](const std::string& what) { line.show(what); };
-  const FoundScenario found = find_scenario(*trace, how);
+  const tools::FoundScenario found = tools::find_scenario(*trace, how);
   line.clear();
   if (!found.error.empty()) {
     error(options.file + ": " + found.error);
@@ -129,4 +129,4 @@ void add_simulate(CLI::App& app, Runner& runner) {
       ->alias("lift");
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -2,7 +2,7 @@
 
 #include "tools/lib/trace/command/files.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 
 // Defined in command_NAME.cpp.
 void add_cat(CLI::App&, Runner&);
@@ -44,4 +44,4 @@ void add_commands(CLI::App& app, Runner& runner) {
   add_import(app, runner);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -11,8 +11,21 @@
 
 #include "backends/options/quantity.hpp"
 #include "tools/lib/trace/command/exit_codes.hpp"
+#include "tools/lib/trace/command/files.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
+
+// Used by nearly every subcommand.
+using enum tools::ExitCode;
+using tools::create_output;
+using tools::error;
+using tools::given_twice;
+using tools::InputFile;
+using tools::may_write;
+using tools::Output;
+using tools::Progress;
+using tools::report_stop;
+using tools::warn_of_damage;
 
 // Holds the function of the chosen subcommand.
 struct Runner {
@@ -86,4 +99,4 @@ void report_too_long(const std::string& path, std::uint64_t max_size);
 // In commands.cpp: adds all subcommands.
 void add_commands(CLI::App& app, Runner& runner);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

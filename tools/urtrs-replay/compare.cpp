@@ -10,7 +10,7 @@
 #include "tools/lib/trace/reader/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 
 namespace {
 
@@ -209,4 +209,4 @@ Difference compare(const ComparedTrace& a, const ComparedTrace& b) {
   return first;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

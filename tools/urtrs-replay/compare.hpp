@@ -8,7 +8,7 @@
 #include "core/proto/ids.hpp"
 #include "tools/lib/trace/reader/reader.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 
 enum class CompareMode : std::uint8_t {
   exact,      // all records, with time and machine
@@ -19,8 +19,8 @@ enum class CompareMode : std::uint8_t {
 // One step of a machine, to compare with a step of the other trace.
 struct Step {
   std::uint64_t seq = 0;
-  std::string key;   // compared text
-  std::string text;  // printed text
+  std::string key;   // text that is compared
+  std::string text;  // text that is printed
 };
 
 // Steps of one machine, from its begin record to its end.
@@ -51,4 +51,4 @@ struct Difference {
 // traces.
 Difference compare(const ComparedTrace& a, const ComparedTrace& b);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -27,7 +27,7 @@ def everything(path, code=0):
 
 
 def change(trace, to, edit):
-    """Trace with each record modified by edit(); None removes the record. It has no trailer, so the exit code is 5."""
+    """Copies the trace; edit() modifies each record, or removes it by returning None. The copy has no trailer (exit code 5)."""
     out = []
     for one in lines("cat", trace):
         if "end" in one:
@@ -50,7 +50,7 @@ def runs(tmp_path_factory):
     return folder / "run.client1.rtrc", folder / "run.server.rtrc"
 
 
-def test_rerun_takes_the_session_of_a_client_with_devices(runs, tmp_path):
+def test_rerun_replays_the_session_of_a_client_with_devices(runs, tmp_path):
     out = tmp_path / "again.rtrc"
     run("min", runs[0], "--out", out, "--rerun")
     assert "identical" in run("replay", out)
@@ -87,7 +87,7 @@ def renamed(one, name):
     return one
 
 
-def test_diff_takes_ids_of_devices_as_handles(runs, tmp_path):
+def test_diff_compares_device_ids_as_handles(runs, tmp_path):
     for trace in runs:
         assert messages(everything(trace)), trace
         other = change(trace, tmp_path / f"other-{trace.name}", lambda one: renamed(one, lambda number: number + 4096))
@@ -105,7 +105,7 @@ def test_diff_takes_ids_of_devices_as_handles(runs, tmp_path):
         assert not lines("diff", trace, wrong, code=1)[0]["equal"]
 
 
-def test_diff_sees_what_a_message_says(runs, tmp_path):
+def test_diff_finds_changed_message_contents(runs, tmp_path):
     for trace, event, field, at in ((runs[0], "MessageDone", "response", 8), (runs[1], "DeviceRequest", "header", 8),
                                     (runs[1], "WriteBack", "response", 8)):
         changed = []
@@ -123,7 +123,7 @@ def test_diff_sees_what_a_message_says(runs, tmp_path):
         assert found["first"]["machine"].endswith("Devices 0"), found
 
 
-def test_diff_of_states_sees_devices(runs, tmp_path):
+def test_state_diff_includes_devices(runs, tmp_path):
     client, _ = runs
     states = [one for one in everything(client) if one["event"] == "DeviceChanged"]
     assert len(states) > 3
@@ -137,14 +137,14 @@ def test_diff_of_states_sees_devices(runs, tmp_path):
     assert lines("diff", "--mode", "state", client, client)[0]["equal"]
 
 
-def test_grep_knows_the_devices_of_a_session(runs):
+def test_grep_session_includes_its_devices(runs):
     _, server = runs
     found = lines("grep", server, "--session", 0)
     assert {one["instance"] for one in found} == {1, SERVER_DEVICES + 1}
     assert found == [one for one in everything(server) if one["instance"] in (1, SERVER_DEVICES + 1)]
 
 
-def test_grep_of_a_device(runs):
+def test_grep_device_matches_handles_and_ids(runs):
     client, server = runs
     # Filter by the handle of the client.
     found = lines("grep", client, "--device", 0, "--event", "DeviceChanged,IoBegun,IoDone")
@@ -169,7 +169,7 @@ def titles(*arguments):
     return [row.rsplit("  ", 1)[1].strip() for row in text.splitlines() if not row.startswith("#") and "  " in row]
 
 
-def test_seq_shows_the_messages_of_devices(runs):
+def test_seq_shows_device_messages(runs):
     client, server = runs
     said = "\n".join(titles(client, server))
     for words in (r"IO_REQ read [0-9]+ B, permit \d+: OPEN \"", r"to storage, chunk \d+: OPEN \"", r"^message \d+: SESS_INFO",
@@ -179,14 +179,14 @@ def test_seq_shows_the_messages_of_devices(runs):
         assert re.search(words, said, re.M), (words, said)
 
 
-def test_seq_says_each_request_of_a_device_once(runs):
+def test_seq_shows_each_device_request_once(runs):
     _, server = runs
     requests = [one for one in everything(server) if one["event"] in ("DeviceRequest", "LongDeviceRequest")]
     behind = [title for title in titles(server) if re.match(r"to storage, chunk \d+(, .*)?: [A-Z_]+ ", title)]
     assert len(requests) == len(behind) > 10
 
 
-def test_seq_of_a_merged_trace_knows_whose_devices_they_are(runs, tmp_path):
+def test_seq_of_a_merged_trace_assigns_devices_to_sessions(runs, tmp_path):
     client, server = runs
     both = tmp_path / "both.rtrc"
     run("merge", client, server, "--output", both)

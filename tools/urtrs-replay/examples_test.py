@@ -50,7 +50,7 @@ def run(line, folder):
 
 
 @pytest.mark.parametrize("command", commands())
-def test_examples(folder, command):
+def test_example_runs(folder, command):
     text = help_of(command)
     lines = re.findall(r"^  (urtrs-replay .*)$", text[text.index("Example"):].replace("\\\n", " "), re.MULTILINE)
     assert lines, "--help shows no example"

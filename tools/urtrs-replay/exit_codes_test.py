@@ -36,7 +36,7 @@ class TestExitCodes:
         with open(self.text, "w", encoding="utf-8") as file:
             file.write("no trace\n")
 
-    def test_help_has_those_of_the_table(self):
+    def test_help_lists_the_documented_codes(self):
         with open(os.path.join(ROOT, "docs/replay.md"), encoding="utf-8") as file:
             codes = set(re.findall(r"^\| (\d) \|", file.read(), re.MULTILINE))
         told = run("--help", code=0).split("Exit codes:")[1]
@@ -49,12 +49,12 @@ class TestExitCodes:
                 ("min", trace, "--out", out), ("min", trace, "--out", out + "2", "--rerun"),
                 ("simulate", trace, "--out", out, "--seeds", "1"))
 
-    def test_a_damaged_trace(self):
+    def test_damaged_trace(self):
         for command in self.verbs(self.cut):
             run(*command, code=5)
         run("check", self.cut, code=3)
 
-    def test_a_trace_that_is_given_twice_proves_nothing(self):
+    def test_trace_given_twice_is_refused(self):
         link = self.folder / "link"
         link.symlink_to(CLIENT)
         for verb in "check", "merge", "seq":
@@ -63,11 +63,11 @@ class TestExitCodes:
         assert "given twice; give each trace once" in subprocess.run([PROGRAM, "check", CLIENT, CLIENT], capture_output=True, text=True,
                                                                       timeout=120, check=False).stderr
 
-    def test_an_answer_that_is_bad_anyway(self):
+    def test_negative_result_of_a_damaged_trace(self):
         assert "first difference" in run("diff", self.cut, OTHER, code=1)
         run("min", self.cut, "--out", os.path.join(self.folder, "shown"), "--shows", "Complete", code=1)
 
-    def test_what_a_damaged_trace_lacks_is_no_difference(self):
+    def test_missing_end_of_a_damaged_trace_is_no_difference(self):
         with open(CLIENT, "rb") as file:
             whole = file.read()
         with open(self.cut, "wb") as file:
@@ -75,7 +75,7 @@ class TestExitCodes:
         for pair in ((self.cut, CLIENT), (CLIENT, self.cut)):
             assert "nothing more in " + self.cut in run("diff", *pair, code=5)
 
-    def test_a_trace_that_is_too_long(self):
+    def test_trace_above_max_size(self):
         size = os.path.getsize(CLIENT)
         for command in (("min", CLIENT, "--out", os.path.join(self.folder, "a")),
                         ("simulate", CLIENT, "--seeds", "1", "--out", os.path.join(self.folder, "b"))):
@@ -84,7 +84,7 @@ class TestExitCodes:
             run(*command, "--max-size", f"{size}B", code=0)
             run(*command, "--max-size", "much", code=2)
 
-    def test_no_trace_no_file_and_no_room(self):
+    def test_foreign_file_missing_file_and_full_output(self):
         for command in self.verbs(self.text):
             run(*command, code=3)
         for command in self.verbs(os.path.join(self.folder, "nothing")):
@@ -95,7 +95,7 @@ class TestExitCodes:
                 ran = subprocess.run([PROGRAM, *command], stdout=full, stderr=subprocess.DEVNULL, timeout=120, check=False)
             assert ran.returncode == 2, command
 
-    def test_a_full_disk_is_no_fault_of_the_lines(self):
+    def test_full_disk_is_reported_as_a_write_error(self):
         lines, trace = self.folder / "lines.json", self.folder / "again.rtrc"
         with open(lines, "w", encoding="utf-8") as file:
             subprocess.run([PROGRAM, "cat", "--json", CLIENT], stdout=file, timeout=120, check=True)
@@ -104,7 +104,7 @@ class TestExitCodes:
                              restore_signals=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
         assert (ran.returncode, ran.stderr) == (2, f"urtrs-replay: cannot write {trace}: File too large\n")
 
-    def test_a_capture_of_the_tcp_fabric_is_told_from_one_that_began_late(self):
+    def test_capture_of_the_tcp_fabric_is_recognized(self):
         def capture(name, payload):
             ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 40 + len(payload), 0, 0, 64, 6, 0, b"\x7f\0\0\1", b"\x7f\0\0\1")
             tcp = struct.pack(">HHIIBBHHH", 40000, 1234, 1, 0, 0x50, 0x18, 1000, 0, 0)

@@ -18,7 +18,7 @@ def records(trace):
 
 
 def without(head, rest, event, field):
-    """JSON lines of the trace without this field."""
+    """Returns the JSON lines of a trace whose `event` lacks `field`."""
     head = json.loads(json.dumps(head))
     for one in head["trace"]["events"]:
         if one["name"] == event:
@@ -32,7 +32,7 @@ def without(head, rest, event, field):
 
 
 @pytest.mark.parametrize("trace", ["seed-0-client1", "seed-767-server"])
-def test_no_missing_field_ends_a_diagram(trace, tmp_path):
+def test_missing_field_does_not_crash_seq_or_merge(trace, tmp_path):
     head, rest = records(TRACES / f"{trace}.rtrc")
     few = rest[:500]
     seen = {one.get("event") for one in few}

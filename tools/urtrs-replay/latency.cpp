@@ -5,7 +5,7 @@
 
 #include "core/proto/limits.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 
 namespace {
 
@@ -116,8 +116,8 @@ void LatencyMeter::add(const trace::Record& record) {
       open.path = key.path;
       break;
     case Role::arrived:
-      // Direction of the next request in this chunk. It must not overwrite that of a request still in
-      // service, because the new request may wait at the gate.
+      // Direction of the next request in this chunk. The direction of a request that is still in service is
+      // kept, because the new request may wait at the gate.
       if (!open.used) open.write = value(record, known.direction) != 0;
       break;
     case Role::completed:
@@ -134,4 +134,4 @@ void LatencyMeter::finish() {
   for (auto& [place, path] : paths_) std::sort(path.took.begin(), path.took.end());
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

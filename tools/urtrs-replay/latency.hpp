@@ -8,14 +8,14 @@
 #include "core/record/codec.hpp"
 #include "core/record/schema.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 
 // Latencies of one path of one machine. Client: from submission to completion, counted for the path that
 // answered. Server: from delivery to the application to its response.
 struct PathLatency {
   std::uint64_t reads = 0, writes = 0;
   std::uint64_t bytes = 0;   // data bytes; client only
-  std::uint64_t failed = 0;  // requests that failed
+  std::uint64_t failed = 0;  // number of failed requests
   // All latencies, sorted by finish(). Not a histogram, because a malicious trace may use a new path in every
   // record, and a histogram per path would need far more memory than the trace.
   std::vector<Nanos> took;
@@ -84,4 +84,4 @@ class LatencyMeter {
   std::vector<Gap> gaps_;
 };
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -17,7 +17,7 @@
 #include "backends/platform/system/identities.hpp"
 #include "core/proto/reasons.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 
 namespace {
 
@@ -203,7 +203,7 @@ class Player {
     if (number >= slots_.size() || !slots_[number] || number == given_up_) return;
     Slot& slot = *slots_[number];
     LiveAnswer& answer = run_.answers[number];
-    if (given_up_ && !slot.done) {  // the result is unknown
+    if (given_up_ && !slot.done) {  // the time limit was reached, so the result is unknown
       answer.asked = false;
       return;
     }
@@ -245,7 +245,7 @@ class Player {
   std::vector<std::optional<std::uint32_t>> ids_;  // device ids of the live server, by device
   std::vector<std::unique_ptr<Slot>> slots_;       // by request; null: not in flight
   std::vector<std::size_t> in_flight_;
-  Slot opening_;                         // for opening the session
+  Slot opening_;                         // memory of the request that opens the session
   std::optional<std::size_t> given_up_;  // request without a response; no more requests are sent
   boost::asio::io_context context_{1};
   asio::Session session_;  // destroyed before the slots
@@ -253,13 +253,13 @@ class Player {
 
 }  // namespace
 
-tl::expected<LiveRun, std::string> run_live(const workload::Workload& work, const nbdkit::Settings& settings,
+tl::expected<LiveRun, std::string> run_live(const workload::Workload& work, const plugin::Settings& settings,
                                             const LiveOptions& options) {
-  FabricChoice choice = settings.fabric;
+  tools::FabricChoice choice = settings.fabric;
   choice.client = true;
   choice.undelivered_timeout = dead_peer_time(settings.protocol.heartbeat);
-  auto fabric = open_tcp_or_verbs(choice);
-  if (!fabric) return tl::unexpected(with_underscores(std::move(fabric.error())));
+  auto fabric = tools::open_tcp_or_verbs(choice);
+  if (!fabric) return tl::unexpected(tools::with_underscores(std::move(fabric.error())));
   asio::SessionSettings how;
   how.client.protocol = settings.protocol;
   how.client.session_name = settings.session;
@@ -274,4 +274,4 @@ tl::expected<LiveRun, std::string> run_live(const workload::Workload& work, cons
   return run;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -9,12 +9,12 @@
 #include "tools/lib/control/plugin/settings.hpp"
 #include "tools/lib/trace/workload/compare.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 
 struct LiveOptions {
   bool changes = false;  // also send requests that change blocks
   bool as_recorded =
-      false;  // keep the recorded times; otherwise send a request when all earlier answered ones are answered
+      false;  // keep the recorded times; otherwise send a request after the same responses as in the trace
   Nanos patience = seconds(60);  // time limit for each response
   std::string device;            // replaces the name of the only device; empty: as in the trace
   std::function<void(std::size_t asked)> progress;
@@ -34,7 +34,7 @@ struct LiveRun {
 };
 
 // All waits are limited. The error is a sentence that says why there is no session.
-tl::expected<LiveRun, std::string> run_live(const workload::Workload&, const nbdkit::Settings&,
+tl::expected<LiveRun, std::string> run_live(const workload::Workload&, const plugin::Settings&,
                                             const LiveOptions&);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -63,7 +63,7 @@ def answer(trace, *words, code=0):
     return json.loads(done.stdout)
 
 
-def test_an_equal_server_answers_alike_and_gets_the_same_blocks(record, traced, urtrsd, tmp_path):
+def test_equal_server_has_no_differences_and_the_same_blocks(record, traced, urtrsd, tmp_path):
     trace = record("payload")
     other = image(tmp_path / "other.img", b"other")
     server = urtrsd(f"--export=disk={other}")
@@ -79,27 +79,27 @@ def test_an_equal_server_answers_alike_and_gets_the_same_blocks(record, traced, 
     assert "0 differences" in live(trace, *at, "--writes=send")
 
 
-def test_without_payload_zeroes_are_written(record, urtrsd, tmp_path):
+def test_writes_without_recorded_payload_are_zeroes(record, urtrsd, tmp_path):
     other = image(tmp_path / "other.img", b"x" * 16384)
     server = urtrsd(f"--export=disk={other}")
     answer(record("wire"), "path=127.0.0.1", f"port={server.port}", "--writes", "send")
-    assert other.read_bytes() == bytes(8192) + b"x" * 8192 + bytes(SIZE - 16384), "where the trace wrote, and nowhere else"
+    assert other.read_bytes() == bytes(8192) + b"x" * 8192 + bytes(SIZE - 16384), "only the blocks that the trace wrote"
 
 
-def test_the_first_difference_has_its_field_and_place(record, urtrsd):
+def test_first_difference_has_field_and_position(record, urtrsd):
     server = urtrsd("--export=disk=mem:512k", "--export=elsewhere=mem:1M")
     at = ("path=127.0.0.1", f"port={server.port}", "--writes", "skip")
     first = answer(record("wire"), *at, code=1)["differences"][0]
     assert {**first, "record": 0} == {"request": "OPEN \"disk\" rw", "field": "nsectors", "record": 0, "offset": 8, "recorded": "2048",
                                       "live": "1024"}
     assert "nsectors (bytes 8 to 15 of the answer): recorded 2048, live 1024" in live(record("wire"), *at, code=1)
-    assert "nsectors" not in live(record("wire"), *at, "device=elsewhere", code=1), "but caches differ between a file and memory"
+    assert "nsectors" not in live(record("wire"), *at, "device=elsewhere", code=1), "only the cache policy differs"
     refused = answer(record("wire"), *at, "device=nothing", code=1)
     assert [(one["field"], one["live"]) for one in refused["differences"]] == [("errno", "2 (No such file or directory)")]
     assert refused["asked"] == 1 and refused["without_device"] > 0
 
 
-def test_what_the_server_grants_is_compared(record, urtrsd, tmp_path):
+def test_granted_limits_are_compared(record, urtrsd, tmp_path):
     server = urtrsd(f"--export=disk={image(tmp_path / 'd')}", "--max-chunk-size=8192", "--sess-queue-depth=4")
     found = answer(record("wire"), "path=127.0.0.1", f"port={server.port}", "--writes", "send", code=1)["differences"]
     assert [(one["request"], one["field"], one["live"]) for one in found[:2]] == [("the session", "max_io_size", "4096"),
@@ -107,10 +107,10 @@ def test_what_the_server_grants_is_compared(record, urtrsd, tmp_path):
     assert any(one["live"] == "8192 bytes exceed the maximum of 4096 of an IO" for one in found)
 
 
-def test_a_server_that_stands_still_is_given_up(record, urtrsd, tmp_path):
+def test_silent_server_times_out(record, urtrsd, tmp_path):
     server = urtrsd(f"--export=disk={image(tmp_path / 'd')},delay_ms=60000")
     found = answer(record("wire"), "path=127.0.0.1", f"port={server.port}", "--writes", "skip", "--patience=1s", code=1)
-    assert [one["live"] for one in found["differences"]] == ["no answer"], "the others are not waited for, and count as left out"
+    assert [one["live"] for one in found["differences"]] == ["no answer"], "no request is sent after the timeout"
     server.process.kill()
     server.process.wait()
 
@@ -121,25 +121,25 @@ def test_a_server_that_stands_still_is_given_up(record, urtrsd, tmp_path):
     (["path=127.0.0.1", "device=a", "device=b", "--writes=skip"], 2, "device= requires a trace with one device"),
     (["path=127.0.0.1", "port=FREE", "connect_timeout=1s", "--writes=skip"], 3, "connection refused"),
     (["path=127.0.0.1", "--max-size=1k"], 3, "longer than 1024 bytes")])
-def test_mistakes(record, words, code, said):
+def test_invalid_arguments(record, words, code, said):
     words = [word.replace("FREE", str(free_port())) for word in words]
     assert said in live(record("wire"), *words, code=code)
 
 
-def test_traces_that_cannot_be_asked_again(record, tmp_path):
+def test_unusable_traces_are_refused(record, tmp_path):
     at = ("path=127.0.0.1", f"port={free_port()}", "connect_timeout=1s", "--writes=skip")
     assert "record it with trace_detail=wire" in live(record("machines"), *at, code=3)
     assert "cannot" in live(tmp_path / "none", *at, code=2)
     cut = tmp_path / "cut.rtrc"
     cut.write_bytes(record("wire").read_bytes()[:-20])
-    assert "connection refused" in live(cut, *at, code=3), "what stands before the damage is asked for"
+    assert "connection refused" in live(cut, *at, code=3), "the requests before the damage are sent"
     os.truncate(cut, cut.stat().st_size - 200)
     assert "the trace is damaged" in live(cut, *at, code=3)
     os.truncate(cut, 40)
     live(cut, *at, code=5)
 
 
-def test_the_examples_of_its_help(record, urtrsd, tmp_path):
+def test_help_examples(record, urtrsd, tmp_path):
     shutil.copy(record("payload"), tmp_path / "client.rtrc")
     server = urtrsd(f"--export=disk={image(tmp_path / 'disk')}", f"--export=test={image(tmp_path / 'test')}")
     text = subprocess.run([REPLAY, "live", "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout

@@ -17,13 +17,14 @@
 
 namespace {
 
+using namespace rtrs::replay_tool;
 using namespace rtrs::tools;
 
 // Reports an unknown subcommand.
 int check_subcommand(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return exit_ok;
   const std::string word = argv[1];
-  if (word == "help") return exit_ok;  // words_to_parse() handles it
+  if (word == "help") return exit_ok;  // handled by words_to_parse()
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->check_name(word)) return exit_ok;  // also matches aliases
@@ -63,7 +64,7 @@ int run(int argc, char** argv) {
 int answer(int argc, char** argv) {
   try {
     return run(argc, argv);
-  } catch (const std::system_error& failure) {  // a file error
+  } catch (const std::system_error& failure) {  // an error of reading or writing a file
     error(failure.what());
     return exit_usage;
   } catch (const std::exception& failure) {

@@ -41,12 +41,12 @@ class TestOutputs:
                 ("pcap", trace, "--output", out), ("seq", trace, "--html", out), ("simulate", trace, "--out", out),
                 ("merge", trace, CLIENT, "--output", out), ("import", self.capture, out), ("from-json", self.json, out))
 
-    def test_a_capture_that_grows_too_long_is_given_up(self, tmp_path):
+    def test_capture_above_max_size_is_refused(self, tmp_path):
         told = run("pcap", CLIENT, "--output", str(tmp_path / "long"), "--max-size", "1K", code=2)
         assert "longer than 1024 bytes; allow more with --max-size" in told
         assert not (tmp_path / "long").exists()
 
-    def test_what_is_there_stays(self):
+    def test_existing_files_are_not_replaced(self):
         with tempfile.TemporaryDirectory() as folder:
             trace, other, link = (os.path.join(folder, name) for name in ("a.rtrc", "other", "link"))
             with open(CLIENT, "rb") as whole, open(trace, "wb") as copy:
@@ -63,7 +63,7 @@ class TestOutputs:
             with open(other, encoding="utf-8") as file:
                 assert file.read() == "mine"
 
-    def test_an_empty_file_and_a_dangling_link_are_written(self):
+    def test_empty_file_and_dangling_link_are_written(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in ("page", "trace"):
                 os.symlink(name, os.path.join(folder, name + ".link"))
@@ -76,7 +76,7 @@ class TestOutputs:
             assert everything(short)
             assert os.stat(short).st_mode & 0o777 == 0o600
 
-    def test_standard_output_is_refused_where_it_is_not_documented(self):
+    def test_undocumented_standard_output_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             for command in (("min", CLIENT, "--out", "-"), ("seq", CLIENT, "--html", "-"), ("simulate", CLIENT, "--out", "-")):
                 ran = subprocess.run([PROGRAM, *command], cwd=folder, capture_output=True, text=True, timeout=120,
@@ -101,7 +101,7 @@ def on_a_terminal(columns, *arguments):
     return text.decode().replace("\r\n", "\n").splitlines()
 
 
-def test_cat_cuts_lines_at_the_width_of_a_terminal_alone():
+def test_cat_cuts_lines_only_on_a_terminal():
     whole = run("cat", CLIENT).splitlines()
     assert max(map(len, whole)) > 120
     for columns, width in ((100, 100), (0, 120)):

@@ -9,9 +9,9 @@
 #include "tools/lib/trace/reader/text.hpp"
 #include "tools/lib/trace/sequence/fields.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 
-using sequence::Fields;
+using tools::sequence::Fields;
 
 namespace {
 
@@ -215,4 +215,4 @@ bool RecordFilter::matches_fields(const trace::Record& record) const {
   });
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -12,7 +12,7 @@
 #include "core/record/codec.hpp"
 #include "core/record/schema.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 
 struct FilterOptions {
   std::vector<std::string> events;   // names; "Path*" matches all names that start with "Path"
@@ -20,7 +20,7 @@ struct FilterOptions {
   std::vector<std::uint16_t> instances;
   std::vector<std::uint16_t> sessions;   // sessions of a server
   std::vector<std::uint16_t> paths;      // path index in the session
-  std::vector<std::string> connections;  // CON or PATH:CON
+  std::vector<std::string> connections;  // connections as CON or PATH:CON
   std::vector<std::uint32_t> permits;    // permits or chunks
   std::vector<std::uint32_t> devices;    // client handles, or device ids of the server
   std::vector<std::string> fields;       // NAME=VALUE, as printed by `cat`
@@ -58,4 +58,4 @@ class RecordFilter {
   std::map<InstanceId, std::uint32_t> depth_;
 };
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -39,7 +39,7 @@ def lines(text):
 
 
 def changed(file, event, change):
-    """Trace of the client with the first such record modified, or removed if change() returns None."""
+    """Copies the client's trace with the first `event` replaced by the result of change(); None removes it."""
     header, *records = (json.loads(line) for line in run("cat", CLIENT).splitlines()[:-1])
     at = next(number for number, record in enumerate(records) if record["event"] == event)
     records[at:at + 1] = filter(None, [change(records[at])])
@@ -48,7 +48,7 @@ def changed(file, event, change):
     return file
 
 
-def test_each_command_has_a_part():
+def test_each_command_has_a_schema_part():
     is_schema("urtrs-replay")
     text = subprocess.run([REPLAY, "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
     commands = re.findall(r"^  ([a-z-]+)[ ,]", text.partition("Subcommands:\n")[2].partition("\n\n")[0], re.MULTILINE)
@@ -59,14 +59,14 @@ def test_each_command_has_a_part():
         assert "  --json " in help_text, command
 
 
-def test_records():
+def test_output_of_cat_grep_and_merge():
     assert lines(run("cat", CLIENT)) == {"header": 1, "record": 1622, "end": 1}
     assert lines(run("grep", CLIENT, "--event", "Complete")) == {"record": 69}
     merged = [fits(line, "urtrs-replay", "merged") for line in run("merge", CLIENT, SERVER).splitlines()]
     assert {one["file"] for one in merged} == {0, 1}
 
 
-def test_judgements(tmp_path):
+def test_output_of_check_replay_and_diff(tmp_path):
     assert replay("check", "check", CLIENT, SERVER)["laws"]["messages"] > 0
     wrong = changed(tmp_path / "wrong", "Complete", lambda one: {**one, "fields": {**one["fields"], "result": "invalid"}})
     assert replay("replay", "replay", wrong, code=1)["divergence"]["recorded"]
@@ -80,7 +80,7 @@ def test_judgements(tmp_path):
     assert replay("diff", "diff", CLIENT, wrong, code=1)["first"]["before"]
 
 
-def test_a_violation_and_what_is_made_of_it(tmp_path):
+def test_output_of_check_min_and_simulate_for_a_violation(tmp_path):
     lost = changed(tmp_path / "lost", "WireSent", lambda _: None)
     answer = replay("check", "check", lost, code=1)
     assert answer["verdict"] == "violating" and answer["traces"][0]["findings"]
@@ -90,7 +90,7 @@ def test_a_violation_and_what_is_made_of_it(tmp_path):
     assert not fits(json.dumps(found), "urtrs-replay", "simulate")["fails"] and found["why"]
 
 
-def test_numbers_and_other_forms(tmp_path):
+def test_output_of_stat_seq_and_conversions(tmp_path):
     assert replay("stat", "stat", CLIENT)["seed"] == 420
     assert replay("seq", "seq", CLIENT, SERVER)["steps"]["strings"]
     assert replay("pcap", "pcap", CLIENT, SERVER, "-o", tmp_path / "both.pcapng")["both_ends"] == 10
@@ -101,6 +101,6 @@ def test_numbers_and_other_forms(tmp_path):
 
 @pytest.mark.parametrize("words", [["frob"], ["check"], ["check", "/nonexistent"], ["cat", CLIENT, "--last", "x"], ["diff", CLIENT],
                                    ["replay", CLIENT, "--nosuch"], ["pcap", CLIENT, "-o", "/nonexistent/x"]])
-def test_mistakes(words):
+def test_usage_errors(words):
     error = replay("error", *words, code=2)["error"]
     assert error["code"] == "usage" and "urtrs-replay:" not in error["message"]

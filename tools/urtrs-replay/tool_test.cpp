@@ -13,7 +13,7 @@
 #include "core/record/recorder.hpp"
 #include "tools/lib/files/scratch_folder.hpp"
 
-namespace rtrs::tools::tool_test {
+namespace rtrs::replay_tool::tool_test {
 namespace {
 
 struct Outcome {
@@ -71,14 +71,14 @@ class ToolTest : public ::testing::Test {
     ASSERT_EQ(recorder.close_file(), 0);
     ASSERT_EQ(recorder.dump_ring(path("ring.rtrc").c_str(), {}), 0);
   }
-  const trace::ScratchFolder folder_;
+  const tools::ScratchFolder folder_;
 };
 
 bool has(const Outcome& outcome, const std::string& text) {
   return outcome.text.find(text) != std::string::npos;
 }
 
-TEST_F(ToolTest, ReplayIdentical) {
+TEST_F(ToolTest, ReplayOfAGoodTraceIsIdentical) {
   const Outcome outcome = run("replay good.rtrc");
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_TRUE(has(outcome, "identical: ")) << outcome.text;
@@ -96,7 +96,7 @@ TEST_F(ToolTest, CatShowsEvents) {
   EXPECT_EQ(shell(std::string(URTRS_REPLAY) + " cat good.rtrc --instance 2 --json | wc -l").text, "0\n");
 }
 
-TEST_F(ToolTest, JsonAndBack) {
+TEST_F(ToolTest, JsonRoundTrip) {
   EXPECT_EQ(run("cat good.rtrc --json > good.jsonl").code, 0);
   const Outcome outcome = run("from-json good.jsonl again.rtrc");
   EXPECT_EQ(outcome.code, 0) << outcome.text;
@@ -116,7 +116,7 @@ TEST_F(ToolTest, DivergenceIsShown) {
   EXPECT_TRUE(has(outcome, "before it:\n  0 "));
 }
 
-TEST_F(ToolTest, DamagedTraces) {
+TEST_F(ToolTest, DamagedTracesExitWithFive) {
   ASSERT_EQ(shell("head -c -7 good.rtrc > cut.rtrc").code, 0);
   for (const char* command : {"cat", "stat", "replay"}) {
     const Outcome outcome = run(std::string(command) + " cut.rtrc");
@@ -126,7 +126,7 @@ TEST_F(ToolTest, DamagedTraces) {
   }
 }
 
-TEST_F(ToolTest, WhatCannotBeReplayed) {
+TEST_F(ToolTest, UnreplayableTracesExitWithThree) {
   const Outcome ring = run("replay ring.rtrc");
   EXPECT_EQ(ring.code, 3);
   EXPECT_TRUE(has(ring, "begins in the middle of a run")) << ring.text;
@@ -143,7 +143,7 @@ TEST_F(ToolTest, WhatCannotBeReplayed) {
   EXPECT_TRUE(has(later, "the format is version 9.2, this program reads version 1")) << later.text;
 }
 
-TEST_F(ToolTest, StatCounts) {
+TEST_F(ToolTest, StatCountsEvents) {
   const Outcome outcome = run("stat good.rtrc");
   EXPECT_EQ(outcome.code, 0);
   EXPECT_TRUE(has(outcome, "end             complete\n")) << outcome.text;
@@ -152,7 +152,7 @@ TEST_F(ToolTest, StatCounts) {
   EXPECT_TRUE(has(run("stat ring.rtrc"), "beginning       missing\n"));
 }
 
-TEST_F(ToolTest, WrongUsage) {
+TEST_F(ToolTest, UsageErrorsExitWithTwo) {
   const Outcome typo = run("replai good.rtrc");
   EXPECT_EQ(typo.code, 2);
   EXPECT_TRUE(has(typo, "unknown command 'replai'; did you mean 'replay'?")) << typo.text;
@@ -166,7 +166,7 @@ TEST_F(ToolTest, WrongUsage) {
   EXPECT_TRUE(has(missing, "cannot open missing.rtrc: No such file or directory")) << missing.text;
 }
 
-TEST_F(ToolTest, Help) {
+TEST_F(ToolTest, HelpOfEachCommandHasExamples) {
   for (const char* command : {"", "cat ", "replay ", "stat ", "from-json "}) {
     const Outcome outcome = run(std::string(command) + "--help");
     EXPECT_EQ(outcome.code, 0);
@@ -175,18 +175,18 @@ TEST_F(ToolTest, Help) {
   }
 }
 
-TEST_F(ToolTest, ReaderThatGoesAway) {
+TEST_F(ToolTest, ReaderThatExitsIsNoError) {
   // Enough output to fill the pipe of a reader that exits after one line.
   const Outcome outcome = shell("for i in 1 2 3 4 5 6 7 8 9; do " + std::string(URTRS_REPLAY) +
                                 " cat good.rtrc --json || echo failed; done | head -n 1 | cut -c 1-9");
   EXPECT_EQ(outcome.text, "{\"trace\":\n");
 }
 
-TEST_F(ToolTest, FullOutput) {
+TEST_F(ToolTest, FullOutputIsAnError) {
   const Outcome outcome = run("cat good.rtrc > /dev/full");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_TRUE(has(outcome, "cannot write to standard output: No space left on device")) << outcome.text;
 }
 
 }  // namespace
-}  // namespace rtrs::tools::tool_test
+}  // namespace rtrs::replay_tool::tool_test

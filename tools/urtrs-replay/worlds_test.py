@@ -73,7 +73,7 @@ def corrupted(seed, traces, folder, random):
     assert verdict["verdict"] != "conforming", ("a changed message", seed, done[1], verdict["laws"])
 
 
-def test_a_late_copy_is_nobody_s_fault(tmp_path):
+def test_late_copy_is_no_violation(tmp_path):
     late = check(*traces_of(LATE_COPY, tmp_path))
     assert late["verdict"] != "violating", first(late)
 
@@ -84,14 +84,14 @@ def judge(seed, traces, folder):
     verdicts["innocent, " + verdict["verdict"]] += 1
     assert verdict["verdict"] != "violating", (seed, first(verdict))
     assert verdict["verdict"] == "conforming" or verdict["laws"]["contents_unproven"] > 0, \
-        (seed, "doubted for no reason in its content", [trace["not_judged"] for trace in verdict["traces"]], verdict["laws"])
+        (seed, "inconclusive although all contents match", [trace["not_judged"] for trace in verdict["traces"]], verdict["laws"])
     for side in ("client", "server"):
         one = check(*[trace for trace in traces if f".{side}" in trace.name])
         assert one["verdict"] == "conforming", (seed, side, first(one))
     corrupted(seed, traces, folder, Random(seed))
 
 
-def test_worlds(tmp_path):
+def test_simulated_worlds_have_the_expected_verdict(tmp_path):
     former = None
     for seed in range(FIRST, LAST):
         traces = traces_of(seed, tmp_path)

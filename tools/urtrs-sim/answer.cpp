@@ -8,7 +8,7 @@
 #include "tools/urtrs-sim/held_output.hpp"
 #include "tools/urtrs-sim/report.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 using nlohmann::ordered_json;
 
@@ -30,7 +30,7 @@ const char* verdict_of(int code) {
     case kNondeterministic:
       return "nondeterministic";
     default:
-      return "stopped";  // stopped by a signal
+      return "stopped";  // a signal stopped the program
   }
 }
 
@@ -57,15 +57,15 @@ int run_and_answer(bool json, const std::function<int()>& command) {
   if (code == kOk && answer().empty()) return code;  // help and version remain text
   held.take();
   if (code == kUsage || answer().empty()) {
-    std::fputs(json_error(code, complaint()).c_str(), stdout);
+    std::fputs(tools::json_error(code, complaint()).c_str(), stdout);
     return code;
   }
   ordered_json whole{{"schema_version", 1},
-                     {"version", first_line(version_text("urtrs-sim"))},
+                     {"version", first_line(tools::version_text("urtrs-sim"))},
                      {"verdict", verdict_of(code)}};
   whole.update(answer());
   std::printf("%s\n", tools::json_text(whole).c_str());
   return code;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 // Result of the command in this process so far. Empty: the command has no JSON result, or has not started.
 nlohmann::ordered_json& answer();
@@ -16,4 +16,4 @@ void complain(const std::string& text);
 // Returns the exit code of the command.
 int run_and_answer(bool json, const std::function<int()>& command);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

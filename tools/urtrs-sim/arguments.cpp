@@ -9,7 +9,7 @@
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/verbs_mock.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
@@ -19,7 +19,7 @@ std::string suggest_fault(const std::string& why) {
   std::vector<std::string> names{"operator", "storage_slow", "storage_error", "block_device", "keys"};
   for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
     names.emplace_back(to_string(static_cast<sim::FaultClass>(fault)));
-  const std::string near = nearest_word(why.substr(begin, why.find('\'', begin) - begin), names);
+  const std::string near = tools::nearest_word(why.substr(begin, why.find('\'', begin) - begin), names);
   return near.empty() ? "" : " (did you mean '" + near + "'?)";
 }
 
@@ -173,9 +173,10 @@ CLI::App* sweep_options(CLI::App& app, Arguments& given) {
   filter_options(*many, given);
   many->add_flag("--no-specification", given.no_specification,
                  "oracles only: do not judge every run by the specification");
-  many->add_flag("--no-block-devices", given.no_block_devices,
-                 "leave out the world BD24 that each seed plays besides its own; --without and --only-faults "
-                 "leave it out too");
+  many->add_flag(
+      "--no-block-devices", given.no_block_devices,
+      "leave out the world BD24 that one seed in eight plays besides its own; --without and --only-faults "
+      "leave it out too");
   many->add_flag("--replay-check", given.replay, "replay the traces of those seeds and compare every state");
   many->add_option("--state", given.state,
                    "save the progress in this file, and continue from it if it exists")
@@ -218,4 +219,4 @@ CLI::App* list_options(CLI::App& app, bool& steps) {
   return list;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

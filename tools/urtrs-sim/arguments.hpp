@@ -8,7 +8,7 @@
 
 #include "sim/world/world.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 struct Arguments {
   std::string seed;
@@ -61,4 +61,4 @@ CLI::App* scenarios_options(CLI::App& app, Arguments& given);
 CLI::App* coverage_options(CLI::App& app, Arguments& given);
 CLI::App* list_options(CLI::App& app, bool& steps);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

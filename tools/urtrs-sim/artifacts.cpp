@@ -21,7 +21,7 @@
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/held_output.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
@@ -77,7 +77,7 @@ std::string judgement(const std::vector<std::string>& traces, std::vector<sequen
   std::string text;
   for (std::size_t at = 0; at < traces.size(); ++at) {
     OpenTrace opened(traces[at]);
-    const sim::TraceCheck check = sim::check_trace(opened.source());
+    const trace::TraceCheck check = trace::check_trace(opened.source());
     text += traces[at] + ": " + std::to_string(check.records) + " records, " +
             std::to_string(check.violations) + " violations of the protocol\n";
     for (const spec::Finding& finding : check.findings) {
@@ -105,7 +105,7 @@ void write_page(const std::vector<std::string>& traces, const std::vector<sequen
 }  // namespace
 
 void write_artifacts(const std::string& prefix, const std::string& said) {
-  const std::vector<std::string> traces = traces_of(prefix);
+  const std::vector<std::string> traces = tools::traces_of(prefix);
   std::vector<std::string> files = traces;
   std::vector<sequence::WantedMark> marks;
   const auto make = [&](const char* ending, const std::function<void(const std::string&)>& how) {
@@ -143,8 +143,8 @@ int run_with_artifacts(const ReportOptions& given, const std::string& folder, co
   if (code == kViolated || code == kNoProgress)
     write_artifacts(options.trace, said);
   else
-    for (const std::string& trace : traces_of(options.trace)) ::unlink(trace.c_str());
+    for (const std::string& trace : tools::traces_of(options.trace)) ::unlink(trace.c_str());
   return code;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -5,7 +5,7 @@
 
 #include "tools/urtrs-sim/report.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 // Runs with traces at FOLDER/NAME.*. After a failure, writes the other files and prints their names. Returns
 // the exit code.
@@ -16,4 +16,4 @@ int run_with_artifacts(const ReportOptions& options, const std::string& folder, 
 // stderr.
 void write_artifacts(const std::string& prefix, const std::string& said);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -41,28 +41,28 @@ def check(folder, name, files):
 
 @pytest.fixture(name="folder")
 def _folder(tmp_path):
-    return tmp_path / "of/runs"  # is created
+    return tmp_path / "of/runs"  # created by urtrs-sim
 
 
-def test_a_failing_run_leaves_all(folder):
+def test_failing_run_writes_all_files(folder):
     said = sim("run", *LOST, "--artifacts", folder, code=1).stdout
     assert re.search(r"^FAIL seed=3 oracle=", said, re.MULTILINE)
     check(folder, "urtrs-sim-L01e-3", named(said))
 
 
-def test_a_run_that_holds_leaves_nothing(folder):
+def test_passing_run_writes_no_files(folder):
     said = sim("run", "--seed", "3", "--artifacts", folder, code=0).stdout
     assert said.startswith("ok seed=3 ") and "traces" not in said
     assert os.listdir(folder) == []
 
 
-def test_a_choice_log_gives_its_name(folder, tmp_path):
+def test_files_are_named_after_the_choice_log(folder, tmp_path):
     sim("shrink", *LOST, "--time", "2s", "--out", tmp_path / "small.choices", code=1)
     said = sim("run", "--choices", tmp_path / "small.choices", "--artifacts", folder, code=1).stdout
     assert {os.path.basename(file) for file in named(said)} >= {"small.txt", "small.pcapng", "small.html"}
 
 
-def test_the_process_of_a_seed_of_a_sweep_dies(folder):
+def test_crashed_worker_of_a_sweep_keeps_its_files(folder):
     """The seed succeeds when run again alone, but its files are kept."""
     command = [SIM, "sweep", "--seeds", "0..100000000", "--jobs", "1", "--no-block-devices", "--artifacts", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
@@ -80,6 +80,6 @@ def test_the_process_of_a_seed_of_a_sweep_dies(folder):
     assert sorted(os.listdir(folder)) == sorted(os.path.basename(file) for file in files)
 
 
-def test_a_folder_that_cannot_be_made(tmp_path):
+def test_folder_that_cannot_be_created_is_an_error(tmp_path):
     (tmp_path / "file").write_text("mine")
     assert "cannot make" in sim("run", "--seed", "3", "--artifacts", tmp_path / "file/below", code=2).stderr

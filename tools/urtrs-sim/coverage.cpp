@@ -10,16 +10,16 @@
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
-using Rare = std::map<std::string, std::string>;  // scenario by mark
+using Rare = std::map<std::string, std::string>;  // mark -> scenario
 
 bool read_rare(const std::string& path, Rare& rare) {
   if (path.empty()) return true;
   constexpr std::size_t kMost = 1;  // MiB
-  const auto text = read_bounded(path, kMost);
+  const auto text = tools::read_bounded(path, kMost);
   if (!text) {
     complain("cannot read " + path + ": " + text.error());
     return false;
@@ -80,7 +80,7 @@ unsigned print_marks(const SweepTotals& totals, const Rare& rare) {
   return missing;
 }
 
-// Chances are counted by marks; only faults at drawn times are here.
+// Prints only faults that strike at drawn times; faults that strike messages by chance are counted as marks.
 unsigned print_faults(const SweepTotals& totals) {
   unsigned missing = 0;
   auto& faults = answer()["faults"] = nlohmann::ordered_json::object();
@@ -152,4 +152,4 @@ int coverage(const SweepOptions& given, const std::string& rare_file) {
   return missing == 0 ? kOk : kViolated;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

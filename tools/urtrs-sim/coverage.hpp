@@ -4,7 +4,7 @@
 
 #include "tools/urtrs-sim/sweep.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 // Runs the seeds. Prints the number of seeds that reached each mark, the number for each pair of client and
 // server path states, and how often each timed fault struck. `rare`: file of marks that the sweep need not
@@ -12,4 +12,4 @@ namespace rtrs::tools {
 // if a mark was not reached or a fault never struck.
 int coverage(const SweepOptions&, const std::string& rare);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

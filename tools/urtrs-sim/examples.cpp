@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
@@ -55,4 +55,4 @@ void set_footers(CLI::App& app) {
   app.footer(footer_of(all));
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -2,9 +2,9 @@
 #pragma once
 #include <CLI/CLI.hpp>
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 // Call it after all commands were added.
 void set_footers(CLI::App&);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -20,7 +20,7 @@
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/stop_signals.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
@@ -28,8 +28,8 @@ using explore::Configuration;
 using explore::Finding;
 using explore::SearchResult;
 
-// This rule and kLostUpdate detect that an older write undid a newer one, after or before the newer one was
-// acknowledged.
+// kLostUpdate and this rule find an older write that undid a newer one: kLostUpdate if the newer one was
+// acknowledged before that, this rule if it is acknowledged afterwards.
 constexpr const char* kUndone = "an acknowledged write is on the disk";
 
 struct Row {
@@ -108,28 +108,29 @@ void print_markdown(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     const SearchResult& result = row.result;
     std::printf("| %s | %s | %s | %s | %s | %u | %s | %s | %s | %s |\n", row.configuration->name.c_str(),
-                row.configuration->text.c_str(), fence_word(row), with_commas(result.states).c_str(),
-                with_commas(result.transitions).c_str(), result.depth,
+                row.configuration->text.c_str(), fence_word(row), tools::with_commas(result.states).c_str(),
+                tools::with_commas(result.transitions).c_str(), result.depth,
                 cell(result.finding(sim::kChunkRace)).c_str(), cell(lost_update(result)).c_str(),
                 cell(result.finding(explore::kStuck)).c_str(), other_rules(result).c_str());
     states += result.states;
     transitions += result.transitions;
   }
-  std::printf("| all | | | %s | %s | | | | | |\n", with_commas(states).c_str(),
-              with_commas(transitions).c_str());
+  std::printf("| all | | | %s | %s | | | | | |\n", tools::with_commas(states).c_str(),
+              tools::with_commas(transitions).c_str());
 }
 
 void print_row(const Row& row, const char* wrong) {
   const SearchResult& result = row.result;
   std::printf("%-14s fence %-3s %10s states %11s transitions  depth %3u  %6.1f s %5zu MB  %s\n",
-              row.configuration->name.c_str(), fence_word(row), with_commas(result.states).c_str(),
-              with_commas(result.transitions).c_str(), result.depth, result.seconds, result.bytes >> 20,
+              row.configuration->name.c_str(), fence_word(row), tools::with_commas(result.states).c_str(),
+              tools::with_commas(result.transitions).c_str(), result.depth, result.seconds,
+              result.bytes >> 20,
               !result.exhausted() ? result.stopped_by.c_str()
               : wrong == nullptr  ? "as expected"
                                   : wrong);
   for (const Finding& finding : result.findings)
     std::printf("    %s, in %s states, first after %zu steps\n", broken_rule(finding.rule).c_str(),
-                with_commas(finding.states).c_str(), finding.way.size());
+                tools::with_commas(finding.states).c_str(), finding.way.size());
   std::fflush(stdout);
 }
 
@@ -156,11 +157,11 @@ Row explore_one(const Configuration& one, bool fence, const ExploreCommand& comm
   options.most_bytes = command.most_bytes;
   options.stopped = [] { return stopped_by != 0; };
   const std::uint64_t about = one.fence_off ? one.states / 2 : one.states;
-  ProgressLine line;
+  tools::ProgressLine line;
   options.progress = [&](const explore::Progress& now) {
     line.show(one.name + " fence " + (fence ? "on" : "off") + ": " +
-              (now.states <= about ? progress_text(now.states, about, "states", now.seconds)
-                                   : with_commas(now.states) + " states, more than expected") +
+              (now.states <= about ? tools::progress_text(now.states, about, "states", now.seconds)
+                                   : tools::with_commas(now.states) + " states, more than expected") +
               ", " + std::to_string(now.bytes >> 20) + " MiB, depth " + std::to_string(now.depth));
   };
   return {&one, fence, explore::search(explore::root_of(one, fence), options)};
@@ -177,7 +178,7 @@ bool write_example(const Row& row, const Finding& finding, const std::string& pa
 
 int replay_file(const std::string& path) {
   constexpr std::size_t kMost = 1;  // MiB
-  const auto text = read_bounded(path, kMost);
+  const auto text = tools::read_bounded(path, kMost);
   if (!text) {
     complain("cannot read " + path + ": " + text.error());
     return kUsage;
@@ -257,7 +258,7 @@ int explore(const ExploreCommand& command) {
   if (command.configuration != "all" && explore::configuration(command.configuration) == nullptr) {
     std::vector<std::string> names{"all"};
     for (const Configuration& one : explore::configurations()) names.push_back(one.name);
-    const std::string near = nearest_word(command.configuration, names);
+    const std::string near = tools::nearest_word(command.configuration, names);
     std::string all;
     for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
     complain("unknown world '" + command.configuration + "'; " +
@@ -296,11 +297,11 @@ int explore(const ExploreCommand& command) {
     for (const Row& row : rows) seconds += row.result.seconds;
     const double processor = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
     std::printf("%s states of %zu searches in %.1f s, %.1f s of processor time\n",
-                with_commas(states).c_str(), rows.size(), seconds, processor);
+                tools::with_commas(states).c_str(), rows.size(), seconds, processor);
   }
   if (stopped_by == 0) return code;
   const int stopped = report_stopped("in search " + std::to_string(rows.size()));
   return code == kViolated ? code : stopped;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 struct ExploreCommand {
   std::string configuration = "all";  // name of a configuration, or "all"
@@ -22,4 +22,4 @@ CLI::App* explore_options(CLI::App&, ExploreCommand& command);
 // bug must break their rule.
 int explore(const ExploreCommand&);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -20,11 +20,11 @@ def digest(*words):
     return ran.stdout.strip()
 
 
-def test_one_seed_is_one_run_and_another_than_without():
+def test_seed_is_deterministic_and_differs_from_sim():
     assert digest("--fabric", "tcp") == digest("--fabric", "tcp") != digest("--fabric", "sim") == digest()
 
 
-def test_a_sweep_plays_each_seed_twice_the_same_way():
+def test_sweep_runs_each_seed_twice_identically():
     ran = run("sweep", "--fabric", "tcp", "--seeds", "0..60", "--check-determinism", "100", "--replay-check",
               "--jobs", "2")
     assert ran.returncode == 0, ran.stdout
@@ -32,18 +32,18 @@ def test_a_sweep_plays_each_seed_twice_the_same_way():
     assert " 180 run twice" in ran.stdout, ran.stdout
 
 
-def test_the_world_is_named():
+def test_verbose_names_the_network():
     assert "network tcp," in run("run", "--fabric", "tcp", "--seed", "3", "--verbose").stdout
     assert "network tcp," not in run("run", "--seed", "3", "--verbose").stdout
 
 
-def test_an_unknown_fabric_is_refused():
+def test_unknown_fabric_is_refused():
     ran = run("run", "--fabric", "rdma", "--seed", "3")
     assert ran.returncode == 2
     assert "rdma" in ran.stderr
 
 
-def test_a_failure_is_repeated_and_made_small_over_the_same_fabric(tmp_path):
+def test_failure_is_reproduced_and_shrunk_on_the_same_fabric(tmp_path):
     planted = os.path.join(os.environ["URTRS_BUILD_DIR"], "conformance/mutants/planted-urtrs-sim")
     if not os.path.exists(planted):
         pytest.skip("this build has no planted bugs")

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 // A file in memory, shared with child processes that are forked during its lifetime.
 class MemoryFile {
@@ -34,4 +34,4 @@ class HeldOutput {
   int stdout_ = -1;
 };
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

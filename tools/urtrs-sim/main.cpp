@@ -32,6 +32,7 @@
 
 namespace {
 
+using namespace rtrs::sim_tool;
 using namespace rtrs::tools;
 
 int report_wrong_usage(const CLI::App& app, const CLI::ParseError& error) {
@@ -209,7 +210,7 @@ int many_seeds(const Arguments& given, Many what) {
 // Reports an unknown command, which CLI11 would report as missing.
 int check_subcommand(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return kOk;
-  if (std::string_view(argv[1]) == "help") return kOk;  // words_to_parse() handles it
+  if (std::string_view(argv[1]) == "help") return kOk;  // handled by words_to_parse()
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_name() == argv[1]) return kOk;

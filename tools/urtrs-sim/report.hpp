@@ -5,7 +5,7 @@
 
 #include "sim/world/world.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 // Exit codes of urtrs-sim.
 inline constexpr int kOk = 0, kViolated = 1, kUsage = 2, kNoProgress = 4, kNondeterministic = 5;
@@ -27,4 +27,4 @@ int run_and_report(const ReportOptions&);
 // Prints all oracles, faults and marks, one per line.
 void print_catalogue();
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -27,7 +27,7 @@ def write(tmp_path):
     return writes
 
 
-def test_run_and_shrink_ask_which_of_several(write):
+def test_run_and_shrink_need_the_scenario_if_there_are_several(write):
     path = write(EXAMPLE + "scenario B\n  delivered number=1\n")
     for verb in ("run", "shrink"):
         assert "choose with --scenario one of A,B" in sim(verb, "--file", path, "--seed", "3", code=2)
@@ -35,7 +35,7 @@ def test_run_and_shrink_ask_which_of_several(write):
     assert "2 scenarios with 3 seeds each, 0 failed" in sim("scenarios", "--file", path, "--seeds", "0..3")
 
 
-def test_the_line_that_shrink_prints_plays_the_run(write, tmp_path):
+def test_command_printed_by_shrink_repeats_the_run(write, tmp_path):
     """The command for a block device scenario names the scenario file, which may contain other scenarios."""
     path = write("scenario A\n  disks a\n  open a\n  write a is=EIO\nscenario B\n  delivered number=1\n")
     said = sim("shrink", "--file", path, "--scenario", "A", "--seed", "3", "--out", str(tmp_path / "c"), code=1)
@@ -44,19 +44,19 @@ def test_the_line_that_shrink_prints_plays_the_run(write, tmp_path):
     assert "needs --file FILE too" in sim("run", "--choices", str(tmp_path / "c"), code=2)
 
 
-def test_the_end_of_an_io_is_told_by_one_errno(write):
+def test_io_result_is_shown_as_one_errno(write):
     path = write("scenario A\n  disks a\n  open a\n  write a is=ok\n  write a sector=64 is=EIO\n")
     told = re.findall(r"IO \d of a is over: (.*)", sim("run", "--file", path, "--seed", "3", "--verbose"))
     assert told == ["success", "EIO (errno 5), because: invalid argument"]
 
 
-def test_each_command_has_examples_of_its_own():
+def test_help_of_each_command_has_only_its_examples():
     for command in ("run", "shrink", "sweep", "hash", "scenarios", "coverage", "explore", "list"):
         assert set(re.findall(r"^  urtrs-sim (\w+)", sim(command, "--help"), re.MULTILINE)) == {command}
         assert f"  urtrs-sim {command}" in sim("--help")
 
 
-def test_an_expected_failure_has_to_come_with_each_seed(write):
+def test_expected_failure_must_occur_with_each_seed(write):
     path = write(UNMET)
     said = sim("scenarios", "--file", path, "--seeds", "0..2", code=1)
     assert "every rule holds, and O9 should fail" in said
@@ -65,12 +65,12 @@ def test_an_expected_failure_has_to_come_with_each_seed(write):
     assert again.endswith("  # " + sim("--version").splitlines()[0])
 
 
-def test_line_ends_and_the_last_line(write):
+def test_crlf_and_missing_final_newline_are_accepted(write):
     for text in (EXAMPLE.replace("\n", "\r\n"), EXAMPLE.rstrip("\n")):
         assert "1 scenario with 2 seeds, 0 failed" in sim("scenarios", "--file", write(text), "--seeds", "0..2")
 
 
-def test_a_second_setup_of_a_name_holds_from_there_on(write):
+def test_redefined_setup_applies_to_later_scenarios(write):
     twice = "".join(f"setup s\n set workload.requests={requests}\nscenario {name}: s\n  delivered number=20\n"
                     for name, requests in (("A", 40), ("B", 1)))
     said = sim("scenarios", "--file", write(twice), "--seeds", "0..1", code=1)
@@ -88,17 +88,17 @@ def test_a_second_setup_of_a_name_holds_from_there_on(write):
     ("# a\nscenario A\n  title t\n  set paths=129\n  cut path=5\n", 'line 4: A: "paths" of the scenario is out of range'),
     ("scenario A\n  set server.max_sessions=0\n", 'line 2: A: "max_sessions" of the scenario must be 1 or more'),
 ])
-def test_what_is_wrong_is_said_and_nothing_is_played(write, text, why):
+def test_invalid_file_is_refused_with_a_reason(write, text, why):
     assert why in sim("scenarios", "--file", write(text), code=2)
 
 
-def test_heartbeats_may_be_off(write):
+def test_heartbeats_can_be_off(write):
     sim("scenarios", "--file", write("scenario A\n  set client.heartbeat.interval=never server.heartbeat.interval=never\n"
                                      "  delivered number=5\n  cut path=0\n  pass time=1s\n  heal path=0\n  completed number=20\n"),
         "--seeds", "0..20", code=0)
 
 
-def test_a_range_of_seeds_leaves_its_end_out(write):
+def test_seed_range_excludes_its_end(write):
     path = write(EXAMPLE)
     assert "1 scenario with 1 seed, 0 failed" in sim("scenarios", "--file", path, "--seeds", "0..1")
     assert "1 scenario with 1 seed, 0 failed" in sim("scenarios", "--file", path, "--seeds", "7")
@@ -106,7 +106,7 @@ def test_a_range_of_seeds_leaves_its_end_out(write):
 
 
 @pytest.mark.parametrize("timeout", ["never", "0", "1us"])
-def test_a_fence_timeout_at_an_end_of_its_range_keeps_no_run_busy(write, timeout):
+def test_extreme_fence_timeout_does_not_hang_a_run(write, timeout):
     path = write(f"scenario A\n set client.fence_timeout={timeout}\n delivered number=2\n cut path=0\n"
                  " pass time=2s\n heal path=0\n")
     assert "1 scenario with 3 seeds, 0 failed" in sim("scenarios", "--file", path, "--seeds", "0..3")

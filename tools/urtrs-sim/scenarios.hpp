@@ -8,7 +8,7 @@
 #include "sim/scenarios/directed.hpp"
 #include "tools/urtrs-sim/seed_range.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 // Returns the scenario with the variations of this seed; nullopt after printing an error if there is none.
 std::optional<sim::Scenario> directed_world(const std::string& id, std::uint64_t seed);
@@ -29,4 +29,4 @@ struct ScenarioOptions {
 // Runs each scenario with each seed, in separate processes, until the first failure. Returns the exit code.
 int play_scenarios(const ScenarioOptions&);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -28,7 +28,7 @@ def sim(part, *arguments, code=0):
     return fits(done.stdout, part)
 
 
-def test_each_command_has_a_part():
+def test_each_command_has_a_schema_part():
     text = subprocess.run([SIM, "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
     commands = re.findall(r"^  ([a-z]+)  ", text.partition("Subcommands:\n")[2].partition("\n\n")[0], re.MULTILINE)
     assert len(commands) == 8
@@ -38,7 +38,7 @@ def test_each_command_has_a_part():
         assert "  --json " in help_text, command
 
 
-def test_run(tmp_path):
+def test_output_of_run(tmp_path):
     assert sim("run", "run", "--seed", "3")["verdict"] == "ok"
     traces = sim("run", "run", "--seed", "3", "--trace", tmp_path / "w")["traces"]
     assert traces and all(os.path.exists(trace) for trace in traces)
@@ -49,7 +49,7 @@ def test_run(tmp_path):
     assert len(sim("runs", "run", "--scenario", "L01", "--seed", "3")["runs"]) > 5
 
 
-def test_sweep_and_hash(tmp_path):
+def test_output_of_sweep_and_hash(tmp_path):
     sweep = sim("sweep", "sweep", "--seeds", "0..20", "--check-determinism", "50", "--replay-check")
     assert sweep["seeds"] == 20 and sweep["run_twice"] > 0 and sweep["traces_replayed"] > 0
     assert sum(sweep["faults"].values()) > 0 and any(mark["seeds"] for mark in sweep["marks"])
@@ -59,7 +59,7 @@ def test_sweep_and_hash(tmp_path):
 
 
 @pytest.mark.parametrize("number, code, verdict", [(signal.SIGSEGV, 5, "nondeterministic"), (signal.SIGINT, 130, "stopped")])
-def test_a_sweep_that_ends_before(tmp_path, number, code, verdict):
+def test_output_of_an_interrupted_sweep(tmp_path, number, code, verdict):
     """A worker process is killed, or the whole sweep is stopped."""
     command = [SIM, "sweep", "--seeds", "0..100000000", "--jobs", "1", "--no-block-devices", "--traces", tmp_path, "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
@@ -76,7 +76,7 @@ def test_a_sweep_that_ends_before(tmp_path, number, code, verdict):
         assert answer["run"]["seed"] == int(answer["reproduce"].split("--seed ")[1])
 
 
-def test_other_commands(tmp_path):
+def test_output_of_other_commands(tmp_path):
     assert sim("scenarios", "scenarios", "--only", "L01", "--seeds", "0..2")["failed"] == []
     failed = sim("scenarios", "scenarios", "--only", "L01e", "--seeds", "0..30", "--no-fence", code=1)["failed"]
     assert failed[0]["id"] == "L01e" and "--no-fence" in failed[0]["reproduce"]
@@ -96,12 +96,12 @@ def test_other_commands(tmp_path):
                                    ["run", "--scenario", "nosuch", "--seed", "3"], ["scenarios", "--file", "/nonexistent"],
                                    ["run", "--seed", "3", "--trace", "/nonexistent/w"], ["explore", "--config", "nosuch"],
                                    ["coverage", "--rare", "/nonexistent"], ["sweep", "--state", "/nonexistent/s"]])
-def test_mistakes(words):
+def test_usage_errors(words):
     error = sim("error", *words, code=2)["error"]
     assert error["code"] == "usage" and "urtrs-sim:" not in error["message"]
 
 
-def test_help_and_version_stay_text():
+def test_help_and_version_are_text():
     for word in ("--help", "--version"):
         done = subprocess.run([SIM, "run", word, "--json"] if word == "--help" else [SIM, word, "--json"], capture_output=True, text=True,
                               timeout=BOUND, check=True)

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 struct SeedRange {
   std::uint64_t first = 0;
@@ -14,4 +14,4 @@ struct SeedRange {
 };
 std::optional<SeedRange> parse_seed_range(const std::string& text);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

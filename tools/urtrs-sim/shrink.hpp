@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <string>
 
-namespace rtrs::tools {
+#include "sim/net/basic/net.hpp"
+
+namespace rtrs::sim_tool {
 
 struct ShrinkCommand {
   std::uint64_t seed = 0;
@@ -19,4 +21,4 @@ struct ShrinkCommand {
 // Returns the exit code of the run; 0 if there is nothing to shrink.
 int shrink_and_report(const ShrinkCommand&);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 // Signal that requested the end of the program; 0: none. A second signal of the same number ends the program
 // at once.
@@ -69,4 +69,4 @@ class BlockedStops {
   sigset_t before_;
 };
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -32,7 +32,7 @@
 #include "tools/urtrs-sim/sweep_worker.hpp"
 #include "tools/urtrs-sim/version_comment.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
@@ -66,7 +66,7 @@ class Sweep {
       const double time = elapsed();
       if (options_.time_limit > 0 && time > options_.time_limit) shared_.stop = true;
       if (!options_.quiet && line_.is_due())
-        line_.show(progress_text(total(&Worker::seeds), options_.seeds.size(), "seeds", time));
+        line_.show(tools::progress_text(total(&Worker::seeds), options_.seeds.size(), "seeds", time));
       if (Clock::now() - saved_ > kSaved) save();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
@@ -226,7 +226,7 @@ class Sweep {
         (artifacts ? options_.artifacts : options_.traces) + "/urtrs-sim-" + std::to_string(seed);
     std::optional<HeldOutput> held;
     if (artifacts) held.emplace();
-    const MemoryFile found;  // answer() of the process
+    const MemoryFile found;  // answer() of the child process
     const pid_t pid = fork();
     if (pid == 0) {
       std::setvbuf(stdout, nullptr, _IOLBF, 0);
@@ -316,7 +316,8 @@ class Sweep {
                 static_cast<double>(events) / time / 1e6, u(total(&Worker::requests)),
                 static_cast<double>(total(&Worker::virtual_ms)) / 3.6e6);
     if (options_.block_devices)
-      std::printf("block devices: %llu worlds, %llu requests\n", u(seeds), u(total(&Worker::block_ios)));
+      std::printf("block devices: %llu worlds, %llu requests\n", u(total(&Worker::block_worlds)),
+                  u(total(&Worker::block_ios)));
     if (options_.replay)
       std::printf("%llu traces replayed, %llu states compared\n%llu records, %.2f M/s a core\n",
                   u(total(&Worker::traces)), u(total(&Worker::state_hashes)), u(total(&Worker::records)),
@@ -341,7 +342,7 @@ class Sweep {
   Clock::time_point began_;
   Clock::time_point saved_ = began_;
   std::string state_error_;
-  ProgressLine line_;
+  tools::ProgressLine line_;
   unsigned alive_ = 0;
   std::vector<pid_t> pids_;
 };
@@ -363,4 +364,4 @@ int sweep(const SweepOptions& given, SweepTotals* totals) {
   return code;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

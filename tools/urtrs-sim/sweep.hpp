@@ -10,7 +10,7 @@
 #include "tools/urtrs-sim/seed_range.hpp"
 #include "tools/urtrs-sim/sweep_state.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 struct SweepOptions {
   SeedRange seeds;
@@ -18,7 +18,7 @@ struct SweepOptions {
   double time_limit = 0;                     // seconds; 0: none
   unsigned determinism_percent = 1;          // percentage of seeds that are run twice
   bool specification = false;                // check the specification in every run
-  bool block_devices = false;                // run a world with block devices for each seed too
+  bool block_devices = false;                // run a world with block devices for one seed in eight too
   bool over_tcp = false;                     // see sim::Scenario
   sim::MakeNet make_net = nullptr;           // see sim::WorldOptions
   bool replay = false;                       // also replay the traces of seeds that are run twice
@@ -36,7 +36,7 @@ struct SweepOptions {
 // Coverage of a sweep.
 struct SweepTotals {
   std::uint64_t seeds = 0;
-  std::array<std::uint64_t, sim::kMarks> marks{};          // number of seeds
+  std::array<std::uint64_t, sim::kMarks> marks{};          // number of seeds that reached each mark
   std::array<std::uint64_t, sim::kFaultClasses> faults{};  // number of strikes of timed faults
   // Number of seeds by path states: [client state][server state].
   std::array<std::array<std::uint64_t, sim::kPathStates>, sim::kPathStates> pairs{};
@@ -44,4 +44,4 @@ struct SweepTotals {
 // Returns the exit code. `totals` may be null.
 int sweep(const SweepOptions&, SweepTotals* totals = nullptr);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -12,7 +12,7 @@
 #include "tools/lib/files/read_bounded.hpp"
 #include "tools/lib/text/version/version.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
@@ -26,7 +26,7 @@ std::string text_of(const SeedRange& seeds) {
 
 // Includes the commit, because a seed gives the same run only with the same commit.
 std::string this_version() {
-  const std::string text = version_text("urtrs-sim");
+  const std::string text = tools::version_text("urtrs-sim");
   return text.substr(0, text.find('\n'));
 }
 
@@ -50,7 +50,7 @@ tl::expected<SweepState, std::string> SweepState::open(const std::string& file,
   const auto wrong = [&file](const std::string& what) { return tl::make_unexpected(file + ": " + what); };
   if (::access(file.c_str(), F_OK) != 0 && errno == ENOENT)
     return SweepState(file, identity, identity.seeds.first);
-  const auto read = read_bounded(file, 1);
+  const auto read = tools::read_bounded(file, 1);
   if (!read) return wrong(read.error());
   const json found = json::parse(*read, nullptr, false);
   if (!found.is_object() || text(found, "kind") != kKind || !found.contains("next") ||
@@ -92,4 +92,4 @@ bool SweepState::save(std::uint64_t next) {
   return true;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -6,7 +6,7 @@
 
 #include "tools/urtrs-sim/seed_range.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 // Properties that must be equal for a sweep to continue an earlier one.
 struct SweepIdentity {
@@ -32,4 +32,4 @@ class SweepState {
   std::uint64_t next_;
 };
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

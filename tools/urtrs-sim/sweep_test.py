@@ -46,7 +46,7 @@ def sweep():
     (signal.SIGTERM, os.kill),
     (signal.SIGTERM, os.killpg),  # as sent by timeout and systemd
 ])
-def test_a_signal_ends_it_with_its_summary(sweep, number, send):
+def test_signal_ends_the_sweep_with_a_summary(sweep, number, send):
     process, _ = sweep
     send(process.pid, number)
     out, err = process.communicate(timeout=BOUND)
@@ -56,7 +56,7 @@ def test_a_signal_ends_it_with_its_summary(sweep, number, send):
     assert re.search(r"stopped by a signal \(.*\) after [0-9]+ of 100000000 seeds", err), err
 
 
-def test_its_workers_end_with_it(sweep):
+def test_workers_end_with_the_sweep(sweep):
     process, workers = sweep
     process.kill()
     process.wait(BOUND)
@@ -71,7 +71,7 @@ def test_its_workers_end_with_it(sweep):
     (["shrink", "--scenario", "L01e", "--seed", "3", "--no-fence", "--time", "1h", "--out", "small.choices"],
      r"after [0-9]+ runs"),
 ])
-def test_a_signal_ends_other_commands_in_good_order(command, done, send, tmp_path):
+def test_signal_ends_other_commands_cleanly(command, done, send, tmp_path):
     with subprocess.Popen([program("urtrs-sim"), *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           start_new_session=True, cwd=tmp_path) as process:
         if command[0] == "explore":
@@ -85,7 +85,7 @@ def test_a_signal_ends_other_commands_in_good_order(command, done, send, tmp_pat
     assert (tmp_path / "small.choices").exists() == (command[0] == "shrink")
 
 
-def test_the_last_seeds_are_played_once():
+def test_largest_seeds_are_run_once():
     seeds = ["--seeds", "18446744073709551610..18446744073709551615"]
     done = subprocess.run([*SWEEP[:2], *seeds, "--jobs", "2", "--no-block-devices"], stdout=subprocess.PIPE, text=True,
                           timeout=BOUND, check=True)
@@ -102,8 +102,8 @@ def sweep_of(*arguments, code=0):
     return done.stdout + done.stderr
 
 
-def test_of_a_few_seeds_one_is_run_twice():
-    """Because a percentage of few seeds may be none."""
+def test_at_least_one_of_a_few_seeds_is_run_twice():
+    """A small percentage of a few seeds can select no seed at all."""
     for seeds, percent, twice in ("6..8", "1", "1"), ("6..8", "0", "0"), ("7..8", "1", "1"):
         said = sweep_of("--seeds", seeds, "--no-block-devices", "--check-determinism", percent)
         assert f" {twice} run twice" in said, said
@@ -113,7 +113,7 @@ def played(said):
     return int(re.search(r"^([0-9]+) seeds in ", said, re.M)[1])
 
 
-def test_a_sweep_goes_on_where_it_was_stopped(tmp_path):
+def test_stopped_sweep_continues_from_its_state(tmp_path):
     state = tmp_path / "state"
     whole = 100000
     command = ["--seeds", f"0..{whole}", "--no-block-devices", "--check-determinism", "0", "--state", str(state)]
@@ -134,7 +134,7 @@ def test_a_sweep_goes_on_where_it_was_stopped(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["state"]
 
 
-def test_the_state_of_another_sweep_is_refused_and_left(tmp_path):
+def test_state_of_another_sweep_is_refused_unchanged(tmp_path):
     state = tmp_path / "state"
     sweep_of("--seeds", "0..5", "--state", state)
     before = state.read_bytes()
@@ -152,9 +152,9 @@ def test_the_state_of_another_sweep_is_refused_and_left(tmp_path):
     assert "cannot write" in sweep_of("--seeds", "0..5", "--state", tmp_path / "missing/state", code=2)
 
 
-def test_without_a_state_the_rest_is_told(tmp_path):
+def test_remaining_seeds_are_printed_without_a_state(tmp_path):
     out = sweep_of("--seeds", "0..100000000", "--time", "1s", "--without", "crash")
     rest = re.search(r"^continue with: urtrs-sim sweep --without crash .*--seeds ([0-9]+)\.\.100000000$", out, re.M)
     assert 0 < int(rest[1]) <= played(out)
-    assert "go on" not in sweep_of("--seeds", "0..3")
-    assert "go on" not in sweep_of("--seeds", "18446744073709551612..18446744073709551615")
+    assert "continue with" not in sweep_of("--seeds", "0..3")
+    assert "continue with" not in sweep_of("--seeds", "18446744073709551612..18446744073709551615")

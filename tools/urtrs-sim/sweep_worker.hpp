@@ -6,11 +6,14 @@
 #include "sim/world/world.hpp"
 #include "tools/urtrs-sim/sweep.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 using Counter = std::atomic<std::uint64_t>;
 inline constexpr std::uint64_t kNoSeed = ~std::uint64_t{0};
 inline constexpr unsigned kMaxJobs = 256;
+
+// A seed that is a multiple of this also plays a world of block devices, which costs half as much as its own.
+inline constexpr std::uint64_t kBlockWorldEvery = 8;
 
 // Additional world of a seed.
 enum class ExtraWorld : std::uint8_t { nothing, blocks, streams };
@@ -25,8 +28,8 @@ struct Worker {
   std::atomic<ExtraWorld> at{ExtraWorld::nothing};  // additional world that is running
   Counter differs{kNoSeed};                         // seed whose traces differ when replayed
   Counter seeds{0}, events{0}, requests{0}, virtual_ms{0}, rerun{0}, hash{0};
-  Counter block_ios{0};
-  Counter traces{0}, records{0}, state_hashes{0}, replay_ns{0};  // counts of replayed traces
+  Counter block_worlds{0}, block_ios{0};
+  Counter traces{0}, records{0}, state_hashes{0}, replay_ns{0};  // totals of replayed traces
   Counter faults[sim::kFaultClasses]{};
   Counter marks[sim::kMarks]{};
   Counter pairs[sim::kPathStates][sim::kPathStates]{};
@@ -44,4 +47,4 @@ Counter& failed_of(Worker& worker);
 // Runs seeds until none is left, one fails, or the parent sets `stop`.
 void work(Shared& shared, Worker& worker, const SweepOptions& options);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -21,31 +21,31 @@ def digest(*words):
     return ran.stdout.strip()
 
 
-def test_one_seed_is_one_run_and_another_than_over_other_fabrics():
+def test_seed_is_deterministic_and_differs_from_other_fabrics():
     assert digest(*OVER) == digest(*OVER)
     assert len({digest(*OVER), digest(), digest("--fabric", "tcp")}) == 3
 
 
-def test_a_sweep_plays_each_seed_twice_the_same_way():
+def test_sweep_runs_each_seed_twice_identically():
     ran = run("sweep", *OVER, "--seeds", "0..60", "--check-determinism", "100", "--replay-check", "--jobs", "2")
     assert ran.returncode == 0, ran.stdout
     # Two worlds per seed: its own, and block devices.
     assert " 120 run twice" in ran.stdout, ran.stdout
 
 
-def test_the_world_is_named():
+def test_verbose_names_the_network_and_adapters():
     told = run("run", *OVER, "--seed", "3", "--verbose").stdout
     assert "network verbs-mock," in told
     assert re.search(r"; adapters: n0 \w+ \((auto|windows|registration) (send|auto)\), n1 \w+ \(", told), told
 
 
-def test_the_program_needs_no_library_of_rdma():
+def test_program_links_no_rdma_library():
     needed = subprocess.run(["readelf", "-d", SIM], capture_output=True, text=True, check=True).stdout
     assert "libc.so" in needed
     assert "libibverbs" not in needed and "librdmacm" not in needed
 
 
-def test_a_failure_is_repeated_and_made_small_over_the_same_fabric(tmp_path):
+def test_failure_is_reproduced_and_shrunk_on_the_same_fabric(tmp_path):
     planted = os.path.join(os.environ["URTRS_BUILD_DIR"], "conformance/mutants/planted-urtrs-sim")
     if not os.path.exists(planted):
         pytest.skip("this build has no planted bugs")

@@ -5,11 +5,11 @@
 
 #include "tools/lib/text/version/version.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 inline std::string version_comment() {
-  const std::string text = version_text("urtrs-sim");
+  const std::string text = tools::version_text("urtrs-sim");
   return "# " + text.substr(0, text.find('\n'));
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

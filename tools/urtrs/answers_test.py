@@ -62,13 +62,13 @@ def urtrs(played, *arguments, code=0):
     return done.stdout if code == 0 or "--json" in arguments else done.stderr
 
 
-def test_an_answer_in_order(daemon):
+def test_a_valid_reply_is_shown(daemon):
     assert "web1" in urtrs(daemon(session()), "session", "list")
 
 
 @pytest.mark.parametrize("answer", [{}, [], 7, "text", {"schema_version": 2}, {"schema_version": "1"}], ids=str)
 @pytest.mark.parametrize("command", ["session list", "stats", "reload", "log debug", "top --count=1 --interval=0.1"])
-def test_what_is_no_answer_of_this_version_is_no_success(daemon, answer, command):
+def test_invalid_replies_are_errors(daemon, answer, command):
     played = daemon(answer)
     said = urtrs(played, *command.split(), code=1)
     assert "the reply is not from an urtrsd of this version" in said and said.count("\n") == 1
@@ -76,7 +76,7 @@ def test_what_is_no_answer_of_this_version_is_no_success(daemon, answer, command
 
 
 @pytest.mark.parametrize("count", [-1, 1.5, 1e300, "7", True, [], 2**64], ids=str)
-def test_a_count_that_is_none_is_no_zero(daemon, count):
+def test_an_invalid_count_is_an_error(daemon, count):
     for key in ("read_bytes", "reads", "inflight", "path", "connections"):
         assert f'"{key}" is' in urtrs(daemon(session(**{key: count})), "path", "list", code=1)
 
@@ -88,31 +88,31 @@ def test_the_largest_count_is_shown_and_a_sum_does_not_wrap(daemon):
     assert str(most) in urtrs(played, "path", "list", "+reads")
 
 
-def test_top_counts_each_interval_from_the_one_before(daemon):
+def test_top_shows_rates_per_interval(daemon):
     played = daemon(session(), session(reads=1000), session(reads=1000))
     looks = urtrs(played, "top", "--count=2", "--interval=0.1", "--csv", "--fields=read_iops", "--no-headers").split()
     assert int(looks[0]) > 0 and looks[1] == "0"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_a_wait_without_a_word(daemon, number):
+def test_a_signal_ends_a_wait_silently(daemon, number):
     played = daemon(None)
     waiting = subprocess.Popen([URTRS, f"--socket={played.path}", "stats"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    until("it asks", lambda: played.asked)
+    until("urtrs has sent its request", lambda: played.asked)
     waiting.send_signal(number)
     assert (*waiting.communicate(timeout=BOUND), waiting.returncode) == (b"", b"", 128 + number)
 
 
 @pytest.mark.parametrize("command", ["top", "monitor"])
-def test_a_signal_is_how_top_and_monitor_end(daemon, command):
+def test_a_signal_ends_top_and_monitor_with_success(daemon, command):
     played = daemon(session())
     watching = subprocess.Popen([URTRS, f"--socket={played.path}", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    until("it asks", lambda: played.asked)
+    until("urtrs has sent its request", lambda: played.asked)
     watching.send_signal(signal.SIGINT)
     assert (watching.communicate(timeout=BOUND)[1], watching.returncode) == (b"", 0)
 
 
-def test_events_as_rows(daemon):
+def test_events_are_printed_as_rows(daemon):
     played = daemon({"schema_version": 1})
     played.events = [{"what": "path", "serial": 4, "unix_ms": 5, "session": "a,b", "path": 0, "state": "connected"},
                      {"what": "link_up", "serial": 5, "unix_ms": 6, "peer": "p\n"}]
@@ -121,7 +121,7 @@ def test_events_as_rows(daemon):
                     "5,6,link_up,,,p\\x0a,,,"]
 
 
-def test_a_dump_of_several_pages_is_one(daemon):
+def test_pages_of_a_dump_are_merged(daemon):
     """Each page starts at the position given by the previous page."""
     first, second = {"schema_version": 1, "sessions": [], "requests": [{"permit": 1}], "next": "0:7"}, \
         {"schema_version": 1, "requests": [{"permit": 7}, {"permit": 9}], "next": ""}
@@ -131,7 +131,7 @@ def test_a_dump_of_several_pages_is_one(daemon):
     assert played.asked == ["debug.dump"] * 2 and [one.get("from") for one in played.params] == ["", "0:7"]
 
 
-def test_a_daemon_that_does_not_answer_is_on_the_list_and_ends_a_check(daemon, tmp_path, monkeypatch):
+def test_an_unresponsive_daemon_is_listed_and_fails_the_doctor(daemon, tmp_path, monkeypatch):
     monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path))
     hangs, answers = daemon(None, name="urtrsd-1.sock"), daemon(session(), name="urtrsd-2.sock")
     listed = subprocess.run([URTRS, "daemons", "--json"], capture_output=True, text=True, timeout=BOUND, check=True).stdout
@@ -142,7 +142,7 @@ def test_a_daemon_that_does_not_answer_is_on_the_list_and_ends_a_check(daemon, t
     assert done.returncode == 1 and any(f"{hangs.path} cannot be queried" in what for what in graded), done.stdout
 
 
-def test_the_doctor_sees_the_limit_that_a_daemon_may_raise_to_and_only_programs_that_can_be_run(tmp_path, monkeypatch):
+def test_the_doctor_uses_the_hard_limit_and_ignores_non_executable_files(tmp_path, monkeypatch):
     (tmp_path / "nbdkit-urtrs").write_text("no program")
     (tmp_path / "nbdkit").write_text("no program")
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -62,14 +62,14 @@ def _web1(start):
     start("web1")
 
 
-def test_without_a_client(tmp_path, monkeypatch):
+def test_without_a_client_the_error_suggests_a_fix(tmp_path, monkeypatch):
     monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path))
     assert "no client has a control socket" in urtrs("client", "session", "list", code=3)
     assert client("path list", "error", code=3)["error"]["code"] == "no_daemon"
     assert "cannot reach" in urtrs("client", "stats", "--socket=/nonexistent", code=3)
 
 
-def test_sessions_and_paths_as_a_tree(web1):
+def test_sessions_and_paths_are_shown_as_a_tree(web1):
     tree = urtrs("client", "session", "list").splitlines()
     assert tree[0].split() == ["Session", "name", "State", "PS", "MP", "TX", "RX", "Reconnects"]
     assert tree[1].split()[:4] == ["web1", "connected", "U", "MI"]
@@ -82,42 +82,42 @@ def test_sessions_and_paths_as_a_tree(web1):
     assert row.split()[:3] == ["web1", "0", "ip:127.0.0.1@ip:127.0.0.1"]
 
 
-def test_paths_come_and_go(web1):
+def test_paths_are_added_disconnected_and_removed(web1):
     client("path add web1 127.0.0.2@127.0.0.1", "added")
-    until("both are up", lambda: paths() == ["connected", "connected"])
+    until("both paths are connected", lambda: paths() == ["connected", "connected"])
     client("path disconnect web1 ip:127.0.0.2@ip:127.0.0.1", "done")
-    until("one is closed", lambda: paths() == ["connected", "closed"])
+    until("the disconnected path is closed", lambda: paths() == ["connected", "closed"])
     assert "U_" in urtrs("client", "session", "list")
     client("path reconnect web1 1", "done")
-    until("both are up", lambda: paths() == ["connected", "connected"])
+    until("both paths are connected", lambda: paths() == ["connected", "connected"])
     client("path delete web1 1", "done")
-    until("one is gone", lambda: paths() == ["connected"])
+    until("the path is removed", lambda: paths() == ["connected"])
     assert "already" in urtrs("client", "path", "add", "web1", "127.0.0.1", code=1)
 
 
-def test_a_path_that_cannot_be_is_not_added(web1):
+def test_an_impossible_path_is_not_added(web1):
     assert "the source address does not belong to this host" in urtrs("client", "path", "add", "web1", "203.0.113.9@127.0.0.1", code=1)
     assert paths() == ["connected"]
 
 
-def test_the_last_path_needs_force(web1):
+def test_removing_the_last_path_requires_force(web1):
     assert "IO would stop" in urtrs("client", "path", "remove", "web1", "0", code=1)
     assert "unknown argument \"now\" of remove" in urtrs("client", "path", "remove", "web1", "0", "now", code=2)
     assert paths() == ["connected"]
     client("path remove web1 0 force", "done")
-    until("it is gone", lambda: paths() == [])
+    until("the last path is removed", lambda: paths() == [])
 
 
-def test_a_dead_path_says_when_it_is_tried_again(web1, server):
+def test_a_dead_path_shows_the_next_attempt(web1, server):
     server.end(9)
-    line = until("it waits", lambda: next((one for one in urtrs("client", "session", "list").splitlines() if "next in" in one), None))
+    line = until("the path waits for the next attempt", lambda: next((one for one in urtrs("client", "session", "list").splitlines() if "next in" in one), None))
     assert "waiting  attempt" in line and "of inf, next in" in line and "refused" in line
     server.start().ready()
     client("session recover web1", "recovered")
-    until("it is back", lambda: paths() == ["connected"])
+    until("the path is connected again", lambda: paths() == ["connected"])
 
 
-def test_policy_statistics_and_the_dump(web1):
+def test_policy_statistics_and_dump_commands(web1):
     client("session policy web1 ml", "done")
     assert client("session show web1", "client_session_show")["policy"] == "min-latency"
     assert "unknown policy" in urtrs("client", "session", "policy", "web1", "best", code=2)
@@ -128,7 +128,7 @@ def test_policy_statistics_and_the_dump(web1):
     assert "session web1: 0 requests in flight" in urtrs("client", "debug", "dump")
 
 
-def test_timers_are_shown_where_they_act(web1):
+def test_timers_are_shown_with_the_path(web1):
     shown = client("path show web1 0", "client_path_show")
     assert shown["dead_s"] == pytest.approx((shown["missed_max"] + 2) * shown["heartbeat_s"])
     assert 0 < shown["reconnect_min_s"] <= shown["reconnect_max_s"]
@@ -137,7 +137,7 @@ def test_timers_are_shown_where_they_act(web1):
     assert (of_server["heartbeat_s"], of_server["missed_max"], of_server["dead_s"]) == (5, 5, 35)
 
 
-def test_each_timer_says_who_chose_it(start):
+def test_timers_show_their_origin(start):
     start("web1", options=["heartbeat_interval=250ms", "queue_timeout=never"])
     timers = {one["name"]: (one["seconds"], one["origin"]) for one in client("timers web1", "client_timers")["timers"]}
     assert timers["heartbeat_interval"] == (0.25, "option")
@@ -149,7 +149,7 @@ def test_each_timer_says_who_chose_it(start):
     assert "did you mean \"web1\"" in urtrs("client", "timers", "web2", code=1)
 
 
-def test_metrics_of_all_clients(start):
+def test_metrics_cover_all_clients(start):
     start("web1")
     start("web2")
     text = client("metrics", "client_metrics")["text"]
@@ -164,7 +164,7 @@ def test_metrics_of_all_clients(start):
     assert all(re.fullmatch(r'[a-z_]+\{([a-z_]+="[^"\\]*"(,(?!\})|(?=\})))+\} [0-9.e+-]+', line) for line in samples), text
 
 
-def test_devices(web1):
+def test_devices_are_mapped_resized_and_unmapped(web1):
     client("device map disk1 web1 ro", "mapped")
     assert client("device show disk1", "client_device_show")["access_mode"] == "ro"
     assert client("device list", "client_devices")["devices"][0]["state"] == "open"
@@ -176,13 +176,13 @@ def test_devices(web1):
     assert "'x' is not a size" in urtrs("client", "device", "resize", "disk1", "x", code=2)
     assert "no client has a device" in urtrs("client", "device", "resize", "disk7", "1M", code=1)
     client("device unmap disk1", "done")
-    until("it is gone", lambda: client("device list", "client_devices")["devices"] == [])
+    until("the device is no longer listed", lambda: client("device list", "client_devices")["devices"] == [])
     assert "no client has a device" in urtrs("client", "device", "unmap", "disk1", code=1)
     unknown = urtrs("client", "device", "map", "nothing", "web1", code=1)
     assert "No such" in unknown and "Check the name" in unknown
 
 
-def test_events(web1):
+def test_monitor_prints_events_that_fit_the_schema(web1):
     watch = subprocess.Popen([URTRS, "client", "monitor", "--json", "--count=3"], stdout=subprocess.PIPE, text=True)
 
     def cut():
@@ -194,7 +194,7 @@ def test_events(web1):
         jsonschema.Draft202012Validator({**SCHEMA, "$ref": "#/$defs/event"}).validate(json.loads(line))
 
 
-def test_two_clients_are_one_list(web1, start):
+def test_two_clients_are_merged_into_one_list(web1, start):
     start("web2")
     assert sorted(one["sessname"] for one in client("session list", "client_sessions")["sessions"]) == ["web1", "web2"]
     assert "name one" in urtrs("client", "monitor", code=2)
@@ -202,7 +202,7 @@ def test_two_clients_are_one_list(web1, start):
     assert [client(f"session show {name}", "client_session_show")["mp_short"] for name in ("web1", "web2")] == ["MI", "RR"]
 
 
-def test_clients_that_do_not_answer_are_told(web1, start, ends):
+def test_unresponsive_clients_are_reported(web1, start, ends):
     stopped = [start(f"hangs{n}") for n in range(2)]
     for process in stopped:
         ends.callback(process.send_signal, signal.SIGCONT)
@@ -213,7 +213,7 @@ def test_clients_that_do_not_answer_are_told(web1, start, ends):
         f"urtrs: skipped, because it does not answer: {os.environ['URTRS_RUNTIME_DIR']}/client-{one.pid}.sock" for one in stopped)
 
 
-def test_those_whose_queue_is_full_hold_up_the_others_once(web1, start, ends):
+def test_the_time_limit_for_unresponsive_clients_is_shared(web1, start, ends):
     """The time limit of 3 s is for all clients together. A client that is called last still has enough time."""
     full, hang = [], [subprocess.Popen(["sleep", "1000"]) for _ in range(25)]
     for process in hang:
@@ -242,7 +242,7 @@ def test_completion_offers_live_names(web1):
     assert os.environ["URTRS_RUNTIME_DIR"] in offered("client", "stats", "--socket=")[0]
 
 
-def test_two_clients_of_one_session_name_have_to_be_told_apart(web1, start, urtrsd, tmp_path):
+def test_two_clients_with_the_same_session_name_are_ambiguous(web1, start, urtrsd, tmp_path):
     """Two sessions of the same name at different servers: a command for one must not reach the other."""
     other = urtrsd("--export=disk0=mem:1M")
     start("web1", other, "again")
@@ -253,16 +253,16 @@ def test_two_clients_of_one_session_name_have_to_be_told_apart(web1, start, urtr
     assert sorted(one["mp_short"] for one in sessions()) == ["MI", "RR"]
 
 
-def test_a_device_is_the_one_that_is_mapped_and_not_the_one_that_is_only_known(start):
+def test_unmap_selects_the_mapped_device_and_not_an_idle_one(start):
     start("web1")
     start("web2", options=("device=disk0", "device=disk1"))
     assert "idle" in {one["state"] for one in client("device list web2", "client_devices")["devices"]}
     client("device map disk0 web1 ro", "mapped")
     client("device unmap disk0", "done")
-    until("it is gone", lambda: client("device list web1", "client_devices")["devices"] == [])
+    until("the device is no longer listed", lambda: client("device list web1", "client_devices")["devices"] == [])
 
 
-def test_what_was_read_is_received(web1, tmp_path):
+def test_read_bytes_are_counted_as_received(web1, tmp_path):
     subprocess.run(["nbdcopy", f"nbd+unix:///disk0?socket={tmp_path / 'web1'}", "null:"], check=True, timeout=BOUND)
     session = client("session show web1", "client_session_show")
     path = client("path show web1 0", "client_path_show")

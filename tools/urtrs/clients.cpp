@@ -29,8 +29,8 @@ using nlohmann::json;
 
 namespace {
 
-// Clients that do not answer must not delay the others for long: kPatience is the time limit for all clients
-// together; after that, each remaining client gets kMinPatience.
+// kPatience is the time limit for all clients together, so that clients that do not answer delay the others
+// only for a short time. After it has passed, each remaining client gets kMinPatience.
 constexpr std::chrono::milliseconds kPatience{3000};
 constexpr std::chrono::milliseconds kMinPatience{300};
 
@@ -42,7 +42,8 @@ struct One {
 };
 using All = std::vector<One>;
 
-// Clients that answer; an error if none does. With `tells`, reports the others on standard error.
+// Returns the clients that answer; an error if none does. With `tells`, reports the other clients on standard
+// error.
 tl::expected<All, rpc::Error> clients(const Options& options, bool tells = false) {
   const std::vector<std::string> sockets =
       options.socket.empty() ? rpc::live_sockets("client") : std::vector<std::string>{options.socket};
@@ -193,7 +194,7 @@ int call(One& one, const std::string& method, const json& parameters, const Opti
   auto answer = one.client.call(method, parameters);
   if (!answer) return fail(answer.error(), options.format == Format::json);
   expected_answer(*answer);
-  answer->erase("address");  // used by urtrs-mapd only
+  answer->erase("address");  // only for urtrs-mapd
   if (options.format == Format::json) print(*answer);
   return done;
 }
@@ -343,7 +344,7 @@ std::optional<int> change_kept_path(const Command& command, All& all) {
   const std::string last = command.arguments.size() == 3 ? command.arguments[2] : "";
   if (command.verb == "add" && !last.empty()) parameters["port"] = last;
   if (command.verb != "add" && !last.empty() && last != "force")
-    return std::nullopt;  // the client reports the wrong argument
+    return std::nullopt;  // sent to the client instead, which reports the wrong argument
   if (command.verb != "add" && !last.empty()) parameters["force"] = "true";
   auto answer = mapd->call(method, parameters, kKeepPatience);
   if (!answer) return fail(answer.error(), command.options.format == Format::json);
@@ -366,8 +367,8 @@ int run_client(const Command& given) {
   auto all = clients(command.options, true);
   if (!all) return say_no_daemon(all.error(), as_json);
   auto& words = command.arguments;
-  // Both names of a session are accepted. Except for "list", the first argument of "client device" is a
-  // device.
+  // Accepts the name of urtrs-mapd for a session too. The session is the first argument, except for "client
+  // device", whose first argument is a device unless the verb is "list".
   const std::size_t at = command.noun == "client device" && command.verb != "list" ? 1 : 0;
   if (at < words.size() && !words[at].empty())
     for (const One& one : *all)

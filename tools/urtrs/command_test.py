@@ -41,7 +41,7 @@ def _clients(server, tmp_path, ends):
                                     "device=disk0", *options], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         ends.callback(process.wait, BOUND)
         ends.callback(process.terminate)
-        until("nbdkit is there", lambda: nbd.exists() or process.poll() is not None)
+        until("nbdkit listens or has exited", lambda: nbd.exists() or process.poll() is not None)
         assert process.poll() is None, process.stderr.read()
         until("the device is open", lambda: any(one["sessname"] == name for one in shown("device")))
         return f"nbd+unix:///?socket={nbd}"
@@ -68,7 +68,7 @@ def read_all(uri):
     subprocess.run(["nbdcopy", uri, "null:"], check=True, timeout=BOUND)
 
 
-def test_sessions_paths_devices_and_exports(server, client):
+def test_sessions_paths_devices_and_exports_are_listed(server, client):
     read_all(client)
     session, = shown("session")
     assert (session["sessname"], session["state"], session["path_uu"]) == ("web1", "connected", "U")
@@ -93,7 +93,7 @@ def test_sessions_paths_devices_and_exports(server, client):
         assert "no session" in urtrs(noun, "list", "nobody", code=1)
 
 
-def test_counters_are_set_to_zero(server, client):
+def test_reset_sets_counters_to_zero(server, client):
     read_all(client)
     urtrs("reset", "web1", "ip:127.0.0.1@ip:127.0.0.1")
     path, = shown("path")
@@ -101,7 +101,7 @@ def test_counters_are_set_to_zero(server, client):
     assert path["inflights"] == 0 and path["connections"] > 1
 
 
-def test_counters_of_one_session_are_reset_alone(server, client, clients):
+def test_reset_can_be_limited_to_one_session(server, client, clients):
     other = clients("web2", "access_mode=ro")
     read_all(client)
     read_all(other)
@@ -114,7 +114,7 @@ def test_counters_of_one_session_are_reset_alone(server, client, clients):
     assert {path["reads"] for path in shown("path")} == {0}
 
 
-def test_counters_begin_at_zero_when_the_path_is_back(server, client):
+def test_counters_start_at_zero_after_a_reconnect(server, client):
     read_all(client)
     before = shown("path")[0]
     urtrs("path", "disconnect", "web1", "0")
@@ -124,7 +124,7 @@ def test_counters_begin_at_zero_when_the_path_is_back(server, client):
     assert path["reads"] < before["reads"]
 
 
-def test_a_path_that_is_disconnected_comes_back(server, client):
+def test_a_disconnected_path_reconnects(server, client):
     before, = shown("path")
     urtrs("path", "disconnect", "web1", before["pathname"])
     server.logged(r'name="web1" path=ip:127\.0\.0\.1@ip:127\.0\.0\.1 index=0 peer=\S+ state=closing reason=requested '
@@ -133,21 +133,21 @@ def test_a_path_that_is_disconnected_comes_back(server, client):
     read_all(client)
 
 
-def test_a_name_that_means_two_paths_disconnects_none(server, clients):
+def test_an_ambiguous_path_name_disconnects_no_path(server, clients):
     clients("web1", f"path=127.0.0.2@127.0.0.1:{server.port}")
-    until("both are up", lambda: [one["state"] for one in shown("path")] == ["connected"] * 2)
+    until("both paths are connected", lambda: [one["state"] for one in shown("path")] == ["connected"] * 2)
     assert '"tcp" means 2 paths of session "web1"; say SRC@DST' in urtrs("path", "disconnect", "web1", "tcp", code=1)
     assert "reason=requested" not in server.text()
 
 
-def test_a_session_that_is_disconnected_comes_back(server, client):
+def test_a_disconnected_session_reconnects(server, client):
     urtrs("session", "disconnect", "web1")
     server.logged('name="web1" .* closed')
     until("the session is back", lambda: any(one["state"] == "connected" for one in shown("session")))
     read_all(client)
 
 
-def test_a_device_that_is_taken_away_is_opened_again(server, client):
+def test_a_closed_device_is_reopened_by_the_client(server, client):
     first, = shown("device")
     urtrs("device", "close", "disk0", "web1")
     read_all(client)
@@ -155,7 +155,7 @@ def test_a_device_that_is_taken_away_is_opened_again(server, client):
     assert again["handle"] != first["handle"]
 
 
-def test_a_device_of_a_client_without_extensions_needs_force(server, clients):
+def test_closing_a_device_of_a_client_without_extensions_requires_force(server, clients):
     client = clients("web1", "extensions=off")
     first, = shown("device")
     for words in (["disk0"], ["disk0", "web1"]):
@@ -176,7 +176,7 @@ def names():
     return sorted(one["name"] for one in shown("export"))
 
 
-def test_exports_come_and_go(server, tmp_path, monkeypatch):
+def test_exports_are_added_and_removed(server, tmp_path, monkeypatch):
     more = tmp_path / "more.img"
     more.write_bytes(bytes(1 << 20))
     urtrs("export", "add", f"more={more},ro")
@@ -193,18 +193,18 @@ def test_exports_come_and_go(server, tmp_path, monkeypatch):
     assert names() == ["disk0", "ram"]
 
 
-def test_an_export_in_use_is_taken_away_only_by_force(server, client):
+def test_removing_an_export_in_use_requires_force(server, client):
     assert 'is open in session "web1"' in urtrs("export", "remove", "disk0", code=1)
     read_all(client)
     urtrs("export", "remove", "disk0", "force")
-    until("the device is gone", lambda: not shown("device"))
+    until("the device is closed", lambda: not shown("device"))
     urtrs("export", "add", f"disk0={server.image}")
     # The next request of the client fails, and the client reopens the device automatically.
     read_all(client)
     assert shown("device")
 
 
-def test_a_reload_changes_exports_and_names_what_it_cannot_change(urtrsd, run_folder, tmp_path):
+def test_a_reload_changes_exports_and_reports_settings_that_need_a_restart(urtrsd, run_folder, tmp_path):
     config = tmp_path / "urtrsd.toml"
 
     def write(exports, rest=""):
@@ -223,11 +223,11 @@ def test_a_reload_changes_exports_and_names_what_it_cannot_change(urtrsd, run_fo
     assert names() == ["b", "c"]
     write({"d": "1M"})
     server.process.send_signal(signal.SIGHUP)
-    until("the reload", lambda: names() == ["d"])
+    until("the reload has removed the export", lambda: names() == ["d"])
     server.logged("reload: export")
 
 
-def test_events(server, client):
+def test_monitor_prints_events(server, client):
     watch = subprocess.Popen([URTRS, "monitor", "--json", "--count=4"], stdout=subprocess.PIPE, text=True)
 
     def cut():
@@ -250,13 +250,13 @@ def test_reasons_are_explained_without_a_daemon(run_folder):
     all_of_them = json.loads(urtrs("reason", "list", "--json", "all"))["reasons"]
     assert {"requested", "heartbeat_lost", "too_many_sessions"} <= {one["code"] for one in all_of_them}
     assert all(one["sentence"] and one["hint"] for one in all_of_them)
-    assert {one["code"] for one in all_of_them if not one["errno"]} == {"device_grown"}, "nothing failed"
+    assert {one["code"] for one in all_of_them if not one["errno"]} == {"device_grown"}, "only this reason is not an error"
     assert "no device with this name" in urtrs("reason", "show", "device_absent")
     assert "dead-peer time" in urtrs("reason", "show", "heartbeat_lost")
     assert 'no reason named "nonsense"' in urtrs("reason", "show", "nonsense", code=1)
 
 
-def test_limits_are_shown_with_a_server_and_without(run_folder, urtrsd):
+def test_limits_are_shown_with_and_without_a_server(run_folder, urtrsd):
     alone = urtrs("limits")
     assert "max_sessions" in alone and "Used" in alone
     urtrsd("--export=ram=mem:1M", "--max-sessions=77")
@@ -279,7 +279,7 @@ def test_top_shows_rates(server, client):
     assert rates[0]["read_p50_us"] > 0 and rates[0]["write_p99_us"] == 0
 
 
-def test_a_dump_says_what_requests_wait_for(urtrsd, run_folder, tmp_path):
+def test_a_dump_shows_what_requests_wait_for(urtrsd, run_folder, tmp_path):
     """Each operation of the export takes one minute, and one is in flight."""
     server = urtrsd("--export=slow=mem:1M,delay_ms=60000")
     if not PLUGIN.exists():
@@ -290,7 +290,7 @@ def test_a_dump_says_what_requests_wait_for(urtrsd, run_folder, tmp_path):
     try:
         def dump():
             return json.loads(urtrs("debug", "dump", "--json"))
-        until("a read is in storage", lambda: any(one.get("opcode") == "read" for one in dump()["requests"]))
+        until("a read waits for the storage", lambda: any(one.get("opcode") == "read" for one in dump()["requests"]))
         one = next(one for one in dump()["requests"] if one.get("opcode") == "read")
         assert (one["session"], one["device"], one["sector"], one["sectors"]) == ("web1", "slow", 0, 128)
         assert (one["state"], one["path"]) == ("storage", "ip:127.0.0.1@ip:127.0.0.1")
@@ -307,7 +307,7 @@ def test_a_dump_says_what_requests_wait_for(urtrsd, run_folder, tmp_path):
             process.wait(BOUND)
 
 
-def test_a_relative_file_is_in_the_folder_of_who_asks(server, tmp_path, monkeypatch):
+def test_relative_file_names_refer_to_the_folder_of_the_user(server, tmp_path, monkeypatch):
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -328,7 +328,7 @@ def test_a_trace_is_recorded(server, client, tmp_path):
     assert trace.stat().st_size > 0 and (tmp_path / "ring.rtrc").stat().st_size > 0
 
 
-def test_mistakes_say_what_to_do(server):
+def test_errors_suggest_a_fix(server):
     assert "no session named" in urtrs("session", "disconnect", "nobody", code=1)
     assert "did you mean" in urtrs("sesion", "list", code=2)
     error = json.loads(urtrs("session", "disconnect", "nobody", "--json", code=1))["error"]
@@ -338,14 +338,14 @@ def test_mistakes_say_what_to_do(server):
     assert "did you mean \"debug\"" in urtrs("log", "debg", code=2)
 
 
-def test_without_a_daemon(run_folder):
+def test_without_a_daemon_the_error_says_so(run_folder):
     assert "no urtrsd has a control socket" in urtrs("session", "list", code=3)
     assert json.loads(urtrs("session", "list", "--json", code=3))["error"]["code"] == "no_daemon"
     assert "cannot reach" in urtrs("session", "list", "--socket=/nonexistent", code=3)
     assert json.loads(urtrs("daemons", "--json"))["daemons"] == []
 
 
-def test_two_daemons_have_to_be_named(server, urtrsd):
+def test_two_daemons_require_the_socket_option(server, urtrsd):
     urtrsd("--export=a=mem:1M")
     assert "choose one with --socket" in urtrs("session", "list", code=3)
     both = json.loads(urtrs("daemons", "--json"))["daemons"]
@@ -353,7 +353,7 @@ def test_two_daemons_have_to_be_named(server, urtrsd):
     urtrs("session", "list", f"--socket={both[0]['socket']}")
 
 
-def test_a_killed_daemon_leaves_no_socket_for_long(server, urtrsd, run_folder):
+def test_the_socket_of_a_killed_daemon_is_replaced(server, urtrsd, run_folder):
     server.process.kill()
     server.process.wait(BOUND)
     assert len(list(run_folder.iterdir())) == 1
@@ -363,7 +363,7 @@ def test_a_killed_daemon_leaves_no_socket_for_long(server, urtrsd, run_folder):
     assert len(list(run_folder.iterdir())) == 1
 
 
-def test_strangers_may_look_and_not_change(server, run_folder):
+def test_other_users_may_query_but_not_change(server, run_folder):
     """A user who can open the socket, because its mode was changed, but is no member of its group."""
     if os.geteuid() != 0:
         pytest.skip("needs another user")

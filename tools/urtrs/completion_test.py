@@ -39,17 +39,17 @@ def test_bash_offers_commands_and_options(tmp_path, monkeypatch):
     assert offered("urtrs session ") == ["list", "show", "disconnect"]
     assert offered("urtrs session list --js") == ["--json"]
     assert offered("urtrs log w") == ["warn"]
-    assert offered("urtrs path list --unit=K") == ["K"], "bash has cut the word behind the equals sign"
-    assert offered("urtrs session show ") == [], "no daemon runs"
+    assert offered("urtrs path list --unit=K") == ["K"], "bash splits words after an equals sign"
+    assert offered("urtrs session show ") == [], "no daemon is running"
 
 
-def test_bash_offers_names_of_what_runs(daemon):
-    assert sorted(offered("urtrs export remove ")) == ["di:sk", "disk0", "x@y"], "a name with a blank cannot be offered"
-    assert offered("urtrs export remove di:s") == ["sk"], "bash has cut the word behind the colon"
+def test_bash_offers_names_of_existing_objects(daemon):
+    assert sorted(offered("urtrs export remove ")) == ["di:sk", "disk0", "x@y"], "names with a space cannot be offered"
+    assert offered("urtrs export remove di:s") == ["sk"], "bash splits words after a colon"
     assert offered(f"urtrs --socket={os.environ['URTRS_RUNTIME_DIR']}/urtrsd") != []
 
 
-def test_bash_cuts_a_word_at_an_at_sign_and_keeps_it(daemon):
+def test_bash_completes_words_with_an_at_sign(daemon):
     assert offered("urtrs export remove x@") == ["@y"]
 
 
@@ -59,14 +59,14 @@ def test_bash_offers_files(tmp_path, monkeypatch):
     assert offered("urtrs trace start no") == ["now.rtrc"]
 
 
-def test_bash_has_the_function_for_urtrs():
+def test_bash_registers_the_completion_function():
     done = subprocess.run(["bash", "-c", '. "$1"; complete -p urtrs', "bash", FOLDER / "urtrs.bash"], capture_output=True,
                           text=True, timeout=BOUND, check=True)
     assert done.stdout == "complete -F _urtrs urtrs\n"
 
 
 @pytest.mark.parametrize("shell, script", [("zsh", "_urtrs"), ("fish", "urtrs.fish")])
-def test_other_shells_can_read_theirs(shell, script):
+def test_completion_files_of_other_shells_are_valid(shell, script):
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     subprocess.run([shell, "-n", FOLDER / script], check=True, timeout=BOUND)

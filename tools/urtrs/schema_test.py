@@ -56,19 +56,19 @@ def _client(urtrsd, tmp_path, monkeypatch):
     nbd = tmp_path / "nbd.sock"
     process = subprocess.Popen(["nbdkit", "-f", "-U", nbd, PLUGIN, f"path=127.0.0.1:{server.port}", "session=web1",
                                 "device=disk0"], stdin=subprocess.DEVNULL)
-    until("nbdkit is there", lambda: nbd.exists() or process.poll() is not None)
+    until("nbdkit listens or has exited", lambda: nbd.exists() or process.poll() is not None)
     until("the device is open", lambda: json.loads(urtrs("device", "list"))["devices"])
     yield f"nbd+unix:///disk0?socket={nbd}"
     process.terminate()
     process.wait(BOUND)
 
 
-def test_each_command_has_a_part():
+def test_each_command_has_a_schema_part():
     assert sorted(commands()) == sorted(PARTS)
     assert set(PARTS.values()) | {"error", "doctor_rdma"} <= set(SCHEMA["$defs"])
 
 
-def test_each_part_is_in_the_documentation():
+def test_each_schema_part_is_documented():
     docs = (ROOT / "docs/management.md").read_text()
     assert [part for part in {*PARTS.values(), "error", "doctor_rdma"} if f"`{part}`" not in docs] == []
     helps = "".join(subprocess.run([URTRS, *command.split(), "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
@@ -78,14 +78,14 @@ def test_each_part_is_in_the_documentation():
     assert [field for field in fields if field not in explained and f"`{field}`" not in docs] == []
 
 
-def test_what_is_shown(client):
+def test_output_of_queries_fits_the_schema(client):
     for command in ("session list", "path list", "device list", "export list", "stats", "daemons", "version", "reason list", "debug dump", "limits"):
         fits(urtrs(*command.split()), PARTS[command])
     for command in ("session show web1", "path show web1 0", "device show disk0", "reason show heartbeat_lost", "top --count=1 --interval=0.1"):
         fits(urtrs(*command.split()), PARTS[re.sub(r" (web1|disk0|heartbeat_lost|--).*", "", command)])
 
 
-def test_nothing_to_show(urtrsd, tmp_path, monkeypatch):
+def test_output_without_objects_fits_the_schema(urtrsd, tmp_path, monkeypatch):
     monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "run"))
     assert fits(urtrs("daemons"), "daemons")["daemons"] == []
     assert {one["set"] for one in fits(urtrs("limits"), "limits")["limits"]} == {None}
@@ -94,7 +94,7 @@ def test_nothing_to_show(urtrsd, tmp_path, monkeypatch):
         assert fits(urtrs(noun, "list"), noun + "s")[noun + "s"] == []
 
 
-def test_what_changes(client, tmp_path):
+def test_output_of_changes_fits_the_schema(client, tmp_path):
     fits(urtrs("export", "add", "more=mem:1M"), "done")
     fits(urtrs("export", "remove", "more"), "done")
     fits(urtrs("log", "info"), "done")
@@ -109,7 +109,7 @@ def test_what_changes(client, tmp_path):
     fits(urtrs("session", "disconnect", "web1"), "done")
 
 
-def test_what_is_mapped(urtrsd, tmp_path, monkeypatch, ends):
+def test_output_of_mappings_fits_the_schema(urtrsd, tmp_path, monkeypatch, ends):
     if not PLUGIN.exists():
         pytest.skip("without the nbdkit plugin")
     monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "run"))
@@ -119,7 +119,7 @@ def test_what_is_mapped(urtrsd, tmp_path, monkeypatch, ends):
                             stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     ends.callback(mapd.wait, BOUND)
     ends.callback(mapd.terminate)
-    until("urtrs-mapd is there", lambda: subprocess.run([URTRS, "mapping", "list"], capture_output=True, check=False, timeout=BOUND).returncode == 0)
+    until("urtrs-mapd answers", lambda: subprocess.run([URTRS, "mapping", "list"], capture_output=True, check=False, timeout=BOUND).returncode == 0)
     assert fits(urtrs("mapping", "list"), "mappings")["mappings"] == []
     assert fits(urtrs("map", "disk0", "from", "127.0.0.1", f"--port={server.port}"), "map")["mapped"]
     assert not fits(urtrs("map", "disk0", "from", "127.0.0.1", "--idempotent"), "map")["mapped"]
@@ -131,7 +131,7 @@ def test_what_is_mapped(urtrsd, tmp_path, monkeypatch, ends):
     fits(urtrs("unmap", "disk0"), "done")
 
 
-def test_events(client):
+def test_output_of_events_fits_the_schema(client):
     watch = subprocess.Popen([URTRS, "monitor", "--json", "--count=3"], stdout=subprocess.PIPE, text=True)
 
     def cut():
@@ -145,7 +145,7 @@ def test_events(client):
         fits(line, "event")
 
 
-def test_mistakes(client):
+def test_error_output_fits_the_schema(client):
     fits(urtrs("sesion", code=2), "error")
     fits(urtrs("log", "loud", code=2), "error")
     fits(urtrs("session", "show", "nobody", code=1), "error")
@@ -153,7 +153,7 @@ def test_mistakes(client):
     fits(urtrs("stats", "--socket=/nonexistent", code=3), "error")
 
 
-def test_doctor_of_rdma():
+def test_output_of_doctor_rdma_fits_the_schema():
     """With or without RDMA devices. An unreachable peer is a failed check, not a usage error."""
     for words in ((), ("--rdma-device=nosuch0",), ("0.0.0.1", "--rounds=1")):
         done = subprocess.run([URTRS, "doctor", "--rdma", *words, "--json"], capture_output=True, text=True, timeout=BOUND,
@@ -165,7 +165,7 @@ def test_doctor_of_rdma():
         assert all(check.get("remedy") for check in checks if check["grade"] != "ok")
 
 
-def test_doctor(tmp_path):
+def test_output_of_doctor_fits_the_schema(tmp_path):
     """Runs on any host; the findings are not checked."""
     done = subprocess.run([URTRS, "doctor", "--json"], capture_output=True, text=True, timeout=BOUND, check=False,
                           env={**os.environ, "URTRS_RUNTIME_DIR": str(tmp_path)})

@@ -41,7 +41,7 @@ def read_the_device(tmp_path):
 
 
 @pytest.mark.parametrize("words", [["top"], ["client", "top"]])
-def test_top_is_one_table_that_is_drawn_again_in_place(client, screen, tmp_path, words):
+def test_top_redraws_its_table_in_place(client, screen, tmp_path, words):
     shown = screen(URTRS, *words, "--interval=0.2")
     shown.until(lambda lines: any(line.startswith("web1 ") for line in lines))
 
@@ -58,14 +58,14 @@ def test_top_is_one_table_that_is_drawn_again_in_place(client, screen, tmp_path,
 
 
 @pytest.mark.parametrize("words", [["top"], ["client", "top"]])
-def test_top_in_a_pipe_is_plain(client, words):
+def test_top_in_a_pipe_has_no_escape_sequences(client, words):
     done = subprocess.run([URTRS, *words, "--interval=0.1", "--count=2"], capture_output=True, text=True, check=True, timeout=BOUND)
     assert "\x1b" not in done.stdout and "\r" not in done.stdout
     assert done.stdout.count("Session ") == 2
 
 
 @pytest.mark.parametrize("columns", [80, 132])
-def test_a_wide_terminal_is_used(client, screen, columns):
+def test_wide_terminals_show_more_columns(client, screen, columns):
     """On 80 columns, columns that do not fit are omitted and not wrapped."""
     shown = screen(URTRS, "client", "top", "--interval=0.2", columns=columns)
     lines = shown.until(lambda lines: any(line.startswith("web1 ") for line in lines))
@@ -73,7 +73,7 @@ def test_a_wide_terminal_is_used(client, screen, columns):
     assert ("Inflight" in lines[0]) == (columns == 132)
 
 
-def test_monitor_tells_what_happens_while_it_happens(client, screen):
+def test_monitor_prints_events_as_they_happen(client, screen):
     shown = screen(URTRS, "monitor", columns=200)
 
     def cut(lines):
@@ -88,7 +88,7 @@ def test_monitor_tells_what_happens_while_it_happens(client, screen):
 
 
 @pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}])
-def test_progress_is_one_line_in_place_and_ctrl_c_sums_up(screen, environment):
+def test_progress_is_one_line_and_ctrl_c_prints_a_summary(screen, environment):
     shown = screen(SIM, "sweep", "--seeds", "0..100000000", "--jobs", "1", "--no-block-devices", environment=environment)
     lines = shown.until(lambda lines: re.search(r"of 100,000,000 seeds, [\d,]+/s", lines[0]))
     assert len(lines) == 1 and len(lines[0]) <= 80
@@ -101,7 +101,7 @@ def test_progress_is_one_line_in_place_and_ctrl_c_sums_up(screen, environment):
     assert any(line.startswith("continue with: urtrs-sim sweep") for line in shown.lines())
 
 
-def test_progress_in_a_pipe_has_no_line_in_place():
+def test_progress_in_a_pipe_is_not_redrawn():
     done = subprocess.run([SIM, "sweep", "--seeds", "0..50"], capture_output=True, check=True, timeout=2 * BOUND)
     assert b"\r" not in done.stdout + done.stderr and b"\x1b" not in done.stdout + done.stderr
 

@@ -61,7 +61,7 @@ class Beside:
     def end(self):
         self.done.set()
         self.thread.join(70)
-        assert self.error is None and not self.thread.is_alive(), "the session beside it died"
+        assert self.error is None and not self.thread.is_alive(), "the good session failed"
         self.session.close()
 
 
@@ -74,7 +74,7 @@ def resident_mib(server):
         return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1)) // 1024
 
 
-def test_silent_sockets(start):
+def test_silent_sockets_do_not_block_other_clients(start):
     server = start(descriptors=256)
     beside = Beside(server)
     held, end = [], time.monotonic() + 9
@@ -93,7 +93,7 @@ def test_silent_sockets(start):
     beside.end()
 
 
-def test_descriptors_used_up(start):
+def test_exhausted_descriptors_reject_clients_with_an_error(start):
     server = start(descriptors=200)
     beside = Beside(server)
     held, errors = [], []
@@ -113,7 +113,7 @@ def test_descriptors_used_up(start):
     beside.end()
 
 
-def test_memory_used_up(start):
+def test_the_server_survives_exhausted_memory(start):
     server = start(descriptors=4096, address_space=900 << 20, depth=512)
     beside = Beside(server)
     held, errors = [], []
@@ -131,7 +131,7 @@ def test_memory_used_up(start):
     beside.end()
 
 
-def test_half_open_sessions(start):
+def test_half_open_sessions_do_not_block_new_clients(start):
     server = start("--max-sessions", "32", descriptors=1024)
     beside = Beside(server)
     before, held = resident_mib(server), []
@@ -142,7 +142,7 @@ def test_half_open_sessions(start):
             held.append(error)
     begun = time.monotonic()
     Client(server.port, timeout=5).close()
-    assert time.monotonic() - begun < 5, "until a newcomer is in"
+    assert time.monotonic() - begun < 5, "seconds until a new client is connected"
     assert resident_mib(server) - before < 32, "MiB of memory for 120 connect requests"
     beside.end()
     for one in held:
@@ -150,7 +150,7 @@ def test_half_open_sessions(start):
             one.close()
 
 
-def test_sessions_of_one_address(start):
+def test_sessions_of_one_address_are_limited(start):
     server = start("--max-sessions", "8", "--max-host-sessions", "3", descriptors=1024)
     held = [Client(server.port, timeout=5) for _ in range(3)]
     with pytest.raises(Refused) as refused:
@@ -159,13 +159,13 @@ def test_sessions_of_one_address(start):
     server.logged(r'refused a connect request: peer=127\.0\.0\.1:\d+ reason=too_many_sessions errno=12: max_sessions or '
                   r'max_host_sessions is reached: 3 sessions are open \(max_sessions = 8, max_host_sessions = 3\); close unused sessions, or raise ')
     server.logged(r'session=2 name="[^"]+" peer=127\.0\.0\.1:\d+ opened')
-    assert "peer= " not in server.text(), "a line of a path does not name its peer"
+    assert "peer= " not in server.text(), "a log line about a path has no peer"
     for one in held:
         one.beat()
         one.close()
 
 
-def test_half_requests(start):
+def test_incomplete_connect_requests_do_not_block_new_clients(start):
     server = start(descriptors=1024)
     beside = Beside(server)
     stop = threading.Event()
@@ -194,12 +194,12 @@ def test_half_requests(start):
         time.sleep(0.1)
     stop.set()
     attacker.join()
-    assert slowest < 5, "s until a newcomer is in, beside 100 half connect requests a second"
+    assert slowest < 5, "seconds until a new client is connected, beside 100 half connect requests a second"
     beside.end()
 
 
 @pytest.mark.parametrize("offset", [64, 1 << 16, 1 << 18])
-def test_key_of_nothing(start, offset):
+def test_the_rkey_of_empty_writes_gives_no_access_to_memory(start, offset):
     """An RDMA write to the rkey of empty writes, with bounds that wrap around, must not change memory. If the provider
     copies the data in user space, the write crashes the process."""
     server = start()
@@ -213,8 +213,9 @@ def test_key_of_nothing(start, offset):
             pass
     sock.close()
     time.sleep(0.3)
-    # One copy is allowed: the provider's receive buffer holds the bytes before the rkey is checked. A second copy
-    # would mean that the write reached memory. A provider that copies in user space crashes at these offsets.
+    # One copy of the mark is allowed: the provider's receive buffer holds the bytes before the rkey is
+    # checked. A second copy would mean that the write reached memory. A crash is accepted: a provider that
+    # copies in user space crashes at these offsets.
     assert not lives(server) or copies_in(server.process.pid, mark) <= 1
 
 
@@ -232,6 +233,6 @@ def copies_in(pid, mark):
     return found
 
 
-def test_untrusted_network(start):
+def test_listening_on_all_addresses_causes_a_warning(start):
     assert "trusted" not in start().text(), "a warning on loopback"
     start("--listen=0.0.0.0").logged(r"warning .*0\.0\.0\.0.*trusted")

@@ -47,7 +47,7 @@ def _wrong(keys):
     return keys / "wrong"
 
 
-def test_a_client_with_the_right_key_is_let_in(server, keys):
+def test_a_client_with_the_right_key_is_accepted(server, keys):
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
     accepted(plugin(server, f"auth_keys={keys / 'server'}", "auth_identity=bob"))
     refused(plugin(server, f"auth_keys={keys / 'server'}"), "choose one with auth_identity")
@@ -55,7 +55,7 @@ def test_a_client_with_the_right_key_is_let_in(server, keys):
     assert "key_refused" not in server.text()
 
 
-def test_two_paths_of_several_connections_have_io(keys, tmp_path):
+def test_io_works_over_two_paths_with_several_connections(keys, tmp_path):
     port = free_port()
     with (tmp_path / "perf.log").open("w") as log, \
             subprocess.Popen([program("urtrs-perf"), f"--port={port}", LIBFABRIC, f"--auth-keys={keys / 'server'}", "--events"],
@@ -72,25 +72,25 @@ def test_two_paths_of_several_connections_have_io(keys, tmp_path):
             server.kill()
 
 
-def test_a_wrong_key_is_refused(server, keys, wrong):
+def test_a_wrong_key_is_rejected(server, keys, wrong):
     refused(plugin(server, f"auth_keys={wrong}"), "key_refused", "see the server's log for the key that it refused")
     server.logged(r"peer=127\.0\.0\.1:\d+ reason=key_refused errno=13: .*: its key of alice differs from the one here; give both ends")
-    assert "log of the server" not in server.text(), "it is that log"
+    assert "log of the server" not in server.text(), "the text is the log of the server itself"
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
 
 
-def test_an_unknown_identity_is_refused(server, keys):
+def test_an_unknown_identity_is_rejected(server, keys):
     assert run(program("urtrs"), "key", "new", "mallory", keys / "mallory").returncode == 0
     refused(plugin(server, f"auth_keys={keys / 'mallory'}"), "key_refused")
     server.logged("reason=key_refused errno=13: .*: no key for the identity that the peer sent; give both ends")
 
 
-def test_a_client_without_a_key_is_refused(server):
+def test_a_client_without_a_key_is_rejected(server):
     refused(plugin(server), "rejected", "the server requires a shared key", "auth_keys or --auth-keys")
     server.logged("reason=key_refused errno=13: .*: it offers no key; give both ends .*--auth-keys")
 
 
-def test_a_client_without_a_key_is_let_in_where_that_is_allowed(start, keys, wrong):
+def test_auth_allow_accepts_a_client_without_a_key(start, keys, wrong):
     server = start(f"--auth-keys={keys / 'server'}", "--auth=allow")
     accepted(plugin(server))
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
@@ -98,7 +98,7 @@ def test_a_client_without_a_key_is_let_in_where_that_is_allowed(start, keys, wro
 
 
 @pytest.mark.parametrize("arguments", [[], ["other"]])
-def test_a_client_with_a_key_takes_no_server_without_it(start, keys, wrong, arguments):
+def test_a_client_with_a_key_rejects_a_server_without_it(start, keys, wrong, arguments):
     server = start(*[f"--auth-keys={wrong}" for _ in arguments])
     refused(plugin(server, f"auth_keys={keys / 'alice'}"), "key_refused")
 
@@ -112,7 +112,7 @@ def test_a_session_shows_its_identity(start, keys, tmp_path):
     assert {one["sessname"]: one["identity"] for one in listed} == {"mine": "alice"}
 
 
-def test_only_identities_that_are_listed_come_in(start, keys):
+def test_only_listed_identities_are_accepted(start, keys):
     server = start(f"--auth-keys={keys / 'server'}", "--allow-identities=alice")
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
     refused(plugin(server, f"auth_keys={keys / 'bob'}"), "rejected")
@@ -134,7 +134,7 @@ def test_a_reload_reads_keys_again(server, keys):
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
 
 
-def test_a_reload_takes_all_or_nothing_and_says_who_is_asked(urtrsd, keys, wrong, tmp_path):
+def test_reloads_change_keys_and_auth_mode_or_nothing(urtrsd, keys, wrong, tmp_path):
     config = tmp_path / "urtrsd.toml"
     head, exported = 'fabric = "libfabric"\nsess_queue_depth = 64\n', '[[export]]\nname = "d"\nmem = "16M"\n'
     by_key = f'auth_keys = "{keys / "server"}"\n'
@@ -161,7 +161,7 @@ def test_a_reload_takes_all_or_nothing_and_says_who_is_asked(urtrsd, keys, wrong
     assert done.returncode == 0 and "clients connect without authentication" in done.stdout, done.stdout + done.stderr
     accepted(plugin(server))
     refused(plugin(server, f"auth_keys={keys / 'alice'}"), "key_refused")
-    assert run(program("urtrs"), control, "reload").stdout == "", "they are off already"
+    assert run(program("urtrs"), control, "reload").stdout == "", "shared keys are already off"
     config.write_text(head + by_key + exported)
     assert run(program("urtrs"), control, "reload").returncode == 0
     refused(plugin(server), "rejected")
@@ -169,7 +169,7 @@ def test_a_reload_takes_all_or_nothing_and_says_who_is_asked(urtrsd, keys, wrong
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o604, 0o620])
-def test_a_file_of_keys_that_others_may_read_is_refused(start, keys, mode):
+def test_a_key_file_readable_by_others_is_rejected(start, keys, mode):
     (keys / "server").chmod(mode)
     server = start(f"--auth-keys={keys / 'server'}", ready=False)
     assert server.process.wait(BOUND) == 3
@@ -178,7 +178,7 @@ def test_a_file_of_keys_that_others_may_read_is_refused(start, keys, mode):
     assert done.returncode == 3 and "chmod 600" in done.stderr and "is valid" not in done.stdout, done
 
 
-def test_root_checks_the_keys_of_the_service(keys, tmp_path):
+def test_root_can_check_the_key_file_of_the_service(keys, tmp_path):
     if os.geteuid() != 0 or run("unshare", "-m", "true").returncode != 0:
         pytest.skip("needs root that may have a mount namespace")
     users = tmp_path / "passwd"
@@ -201,14 +201,14 @@ def test_root_checks_the_keys_of_the_service(keys, tmp_path):
     remedy = f"chgrp urtrs {keys / 'server'} && chmod 640 {keys / 'server'}"
     assert done.returncode == 0 and f"cannot read it; {remedy}" in done.stderr, done
     done = check(0, 0o600, group=4242)
-    assert done.returncode == 0 and f"cannot read it; {remedy}" in done.stderr, "the group may not read it"
+    assert done.returncode == 0 and f"cannot read it; {remedy}" in done.stderr, "the group has no read access"
     done = check(0, 0o640, group=4242)
     assert (done.returncode, done.stderr) == (0, ""), done
     done = check(0, 0o640, group=4243)
     assert done.returncode == 3 and "not in the group 4243" in done.stderr, done
 
 
-def test_keys_of_root_that_a_group_of_the_process_may_read(start, keys, tmp_path):
+def test_a_key_file_of_root_readable_by_the_group_is_accepted(start, keys, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("only root can give files to a group")
     shared = pathlib.Path(tempfile.mkdtemp(dir="/tmp"))
@@ -234,7 +234,7 @@ def test_keys_of_root_that_a_group_of_the_process_may_read(start, keys, tmp_path
         shutil.rmtree(shared)
 
 
-def test_over_tcp_there_is_tls(urtrsd, keys):
+def test_keys_over_tcp_are_rejected_in_favour_of_tls(urtrsd, keys):
     server = urtrsd("--export=d=mem:16M", f"--auth-keys={keys / 'server'}", ready=False)
     assert server.process.wait(BOUND) == 2
     assert "use tls_keys instead" in server.text()
@@ -242,7 +242,7 @@ def test_over_tcp_there_is_tls(urtrsd, keys):
     assert done.returncode != 0 and "on tcp use tls_keys" in done.stderr, done.stderr
 
 
-def test_no_key_is_in_a_trace_or_log(start, keys, tmp_path):
+def test_traces_and_logs_contain_no_key(start, keys, tmp_path):
     server = start(f"--auth-keys={keys / 'server'}", f"--trace={tmp_path / 'server.rtrc'}", "--trace-detail=payload",
                    "--log-level=debug")
     accepted(plugin(server, f"auth_keys={keys / 'alice'}", f"trace={tmp_path / 'client.rtrc'}", "trace_detail=payload"))

@@ -30,7 +30,7 @@ def limited(which, value):
     return {"preexec_fn": lambda: resource.setrlimit(which, (value, value))}
 
 
-def test_files_leave_half_of_them_to_connections(urtrsd, client, tmp_path):
+def test_open_files_leave_half_of_the_descriptors_to_connections(urtrsd, client, tmp_path):
     for number in range(LIMIT):
         (tmp_path / f"f{number}").write_bytes(bytes(4096))
     server = urtrsd("--export=m=mem:1M", f"--dev-search-path={tmp_path}", **limited(resource.RLIMIT_NOFILE, LIMIT))
@@ -44,11 +44,11 @@ def test_files_leave_half_of_them_to_connections(urtrsd, client, tmp_path):
     assert newcomer.open("m")[0] == 0
     greedy.beat()
     greedy.close()
-    until("what the greedy one had is given back", lambda: newcomer.open("f0")[0] == 0)
+    until("the files of the greedy client are closed", lambda: newcomer.open("f0")[0] == 0)
 
 
-def test_a_long_operation_on_memory_goes_on_by_itself(urtrsd, client):
-    """It is done in many parts, and nothing that comes from outside calls for the next one."""
+def test_a_long_memory_operation_completes_without_other_events(urtrsd, client):
+    """The server executes it in many slices, and no event from outside starts the next slice."""
     server = urtrsd("--export=m=mem:2G", "--heartbeat-interval=60s")
     session = client(server, "one")
     error, device = session.open("m")
@@ -57,7 +57,7 @@ def test_a_long_operation_on_memory_goes_on_by_itself(urtrsd, client):
     session.close()
 
 
-def test_a_new_size_and_the_end_of_a_device_name_the_device(urtrsd, client, tmp_path):
+def test_resize_and_close_are_logged_with_the_device_name(urtrsd, client, tmp_path):
     disk = tmp_path / "disk"
     disk.write_bytes(bytes(1 << 20))
     server = urtrsd(f"--export=d={disk}")
@@ -72,7 +72,7 @@ def test_a_new_size_and_the_end_of_a_device_name_the_device(urtrsd, client, tmp_
     server.logged(r'closed "d"')
 
 
-def test_each_failed_io_is_a_line_until_there_are_many(urtrsd, client, tmp_path):
+def test_log_lines_of_failed_io_are_rate_limited(urtrsd, client, tmp_path):
     disk = tmp_path / "disk"
     disk.write_bytes(b"")
     os.truncate(disk, 8 << 20)
@@ -92,7 +92,7 @@ def test_each_failed_io_is_a_line_until_there_are_many(urtrsd, client, tmp_path)
     assert len(lines) < 30
 
 
-def test_files_that_cannot_be_opened_leave_their_descriptors(urtrsd, client, tmp_path):
+def test_failed_opens_release_their_descriptors(urtrsd, client, tmp_path):
     (tmp_path / "good").write_bytes(bytes(4096))
     server = urtrsd(f"--dev-search-path={tmp_path}", **limited(resource.RLIMIT_NOFILE, LIMIT))
     session = client(server, "one")
@@ -100,7 +100,7 @@ def test_files_that_cannot_be_opened_leave_their_descriptors(urtrsd, client, tmp
     assert session.open("good")[0] == 0
 
 
-def test_a_server_that_wants_checksums_takes_no_frame_without(urtrsd, client):
+def test_a_server_with_crc_rejects_clients_without(urtrsd, client):
     server = urtrsd("--export=m=mem:1M", "--crc")
     with pytest.raises(OSError):
         client(server, "without")

@@ -64,7 +64,7 @@ def _session(server, ends):
     return session
 
 
-def test_strange_parameters_are_refused(line):
+def test_invalid_parameters_are_rejected(line):
     for method, params, why in (("server.show", {"bucket": "true"}, 'no parameter "bucket"'), ("log.level", {"level": 7}, "must be a string"),
                                 ("log.level", {"level": "info\0x"}, "has a zero byte"), ("log.level", {"level": "off"}, 'unknown log level "off"'),
                                 ("log.level", {}, "unknown log level"), ("trace.start", {"file": "x.rtrc"}, "\"x.rtrc\" is a relative path"),
@@ -72,7 +72,7 @@ def test_strange_parameters_are_refused(line):
         assert why in line.ask(method, **params)["message"], method
 
 
-def test_a_device_is_closed_in_the_session_that_is_named_alone(line, session):
+def test_device_close_affects_only_the_named_session(line, session):
     session("one", "a"), session("two", "a")
     assert line.ask("device.close", device="a", session="nobody")["data"]["errno"] == errno.ENOENT
     assert line.ask("device.close", device="a", session="one", force="true")["closed"] == 1
@@ -81,7 +81,7 @@ def test_a_device_is_closed_in_the_session_that_is_named_alone(line, session):
     assert line.ask("server.show")["devices"] == []
 
 
-def test_a_device_of_a_client_without_extensions_is_closed_by_force_alone(line, session):
+def test_closing_a_device_of_a_client_without_extensions_requires_force(line, session):
     """A kernel client offers no extensions, and does not reopen a device that the server closed."""
     session("one", "a", "b"), session("two", "a")
     for more in ({"session": "one"}, {}):
@@ -94,14 +94,14 @@ def test_a_device_of_a_client_without_extensions_is_closed_by_force_alone(line, 
     assert [one["mapping_path"] for one in line.ask("server.show")["devices"]] == ["b"]
 
 
-def test_a_change_is_a_line_of_the_log_and_a_look_is_none(server, line):
+def test_changes_are_logged_but_queries_are_not(server, line):
     line.ask("server.show")
     line.ask("stats.reset", session="no\nbody")
     server.logged(rf'control: stats.reset {{"session":"no\\nbody"}} requested by process {os.getpid()} of user {os.geteuid()}\n')
     assert "server.show" not in server.text()
 
 
-def test_whoever_watches_is_told_of_those_who_are_refused(server, line, session):
+def test_watchers_receive_events_about_rejected_clients(server, line, session):
     begun = time.time()
     assert line.ask("events.watch")["schema_version"] == 1
     session("one")
@@ -116,7 +116,7 @@ def test_whoever_watches_is_told_of_those_who_are_refused(server, line, session)
     assert all(begun - 1 <= one["unix_ms"] / 1000 <= time.time() + 1 for one in events)
 
 
-def test_a_connect_request_that_is_refused_is_an_event(urtrsd, control):
+def test_a_rejected_connect_request_is_an_event(urtrsd, control):
     server = urtrsd("--export=a=mem:1M", f"--control={control}", "--allow-addresses=10.0.0.0/8")
     line = Line(control)
     line.ask("events.watch")
@@ -143,10 +143,10 @@ def test_members_of_the_group_may_change(urtrsd, control, tmp_path):
         return json.loads(done.stdout) if done.returncode == 0 else None
     assert "result" in asked_by(group=group.gr_gid, extra_groups=[])
     assert "result" in asked_by(group=65534, extra_groups=[12345, group.gr_gid])
-    assert asked_by(group=65534, extra_groups=[12345]) is None, "it cannot even open the socket"
+    assert asked_by(group=65534, extra_groups=[12345]) is None, "the process cannot open the socket"
 
 
-def test_exports_in_use_stay_as_they_are_and_are_named_once(urtrsd, control, tmp_path):
+def test_a_reload_keeps_exports_in_use_and_reports_each_once(urtrsd, control, tmp_path):
     config = tmp_path / "urtrsd.toml"
     config.write_text('[[export]]\nname = "a"\nmem = "1M"\n')
     server = urtrsd(f"--config={config}", f"--control={control}")
@@ -157,11 +157,11 @@ def test_exports_in_use_stay_as_they_are_and_are_named_once(urtrsd, control, tmp
     assert answer["changed"] == [] and len(answer["kept"]) == 1, answer
     assert 'export "a" is open in session "one"' in answer["kept"][0]
     one.close()
-    until("the session is gone", lambda: not Line(control).ask("server.show")["devices"])
+    until("the session has ended", lambda: not Line(control).ask("server.show")["devices"])
     assert sorted(Line(control).ask("config.reload")["changed"]) == ['export "a" is added', 'export "a" is removed']
 
 
-def test_each_mistake_of_a_configuration_is_in_the_log(urtrsd, control, tmp_path):
+def test_every_configuration_error_is_logged(urtrsd, control, tmp_path):
     config = tmp_path / "urtrsd.toml"
     config.write_text('[[export]]\nname = "a"\nmem = "1M"\n')
     server = urtrsd(f"--config={config}", f"--control={control}")
@@ -171,7 +171,7 @@ def test_each_mistake_of_a_configuration_is_in_the_log(urtrsd, control, tmp_path
     assert "max_sesions" in text and "port: expected integer 0..65535" in text, text
 
 
-def test_half_open_sessions_are_told_apart_and_bounded(urtrsd, control):
+def test_half_open_sessions_are_shown_and_limited(urtrsd, control):
     """Half-open sessions of one address; above the limit the oldest is closed."""
     server = urtrsd("--export=a=mem:1M", f"--control={control}", "--max-half-open=2", "--max-sessions=64")
     line = Line(control)
@@ -182,21 +182,21 @@ def test_half_open_sessions_are_told_apart_and_bounded(urtrsd, control):
         sock.close()
 
 
-def test_a_path_that_is_heard_of_is_not_silent_and_an_export_shows_its_delay(urtrsd, control):
+def test_show_omits_the_silence_of_an_active_path_and_includes_export_delays(urtrsd, control):
     server = urtrsd("--export=a=mem:1M,delay_ms=5", "--export=b=mem:1M,ro", f"--control={control}")
     one = IwarpClient(server.port, "one")
     one.beat()
     shown = Line(control).ask("server.show")
     path, = shown["sessions"][0]["paths"]
     assert path["state"] == "connected" and "silent_s" not in path, path
-    assert (path["hca_name"], path["posting"]) == ("tcp", ""), "it posts by neither of the ways of verbs"
+    assert (path["hca_name"], path["posting"]) == ("tcp", ""), "posting is only set for verbs"
     memory = {"source": "mem:1048576", "memory_bytes": 1 << 20, "state": "served", "why": ""}
     assert shown["exports"] == [{"name": "a", "access": "rw", "read_only": False, "delay_ms": 5, **memory},
                                 {"name": "b", "access": "ro", "read_only": True, "delay_ms": 0, **memory}]
     one.close()
 
 
-def test_the_errno_of_an_event_is_the_one_that_the_client_was_told(urtrsd, control):
+def test_an_event_has_the_errno_that_the_client_received(urtrsd, control):
     """EBUSY, because a half-open session can be closed for a newer one; without half-open sessions it is ENOMEM."""
     server = urtrsd("--export=a=mem:1M", f"--control={control}", "--max-sessions=1")
     line = Line(control)
@@ -211,7 +211,7 @@ def test_the_errno_of_an_event_is_the_one_that_the_client_was_told(urtrsd, contr
     held.close()
 
 
-def test_a_dump_of_many_requests_has_each_once(urtrsd, control):
+def test_a_dump_in_pages_lists_each_request_once(urtrsd, control):
     """More requests than fit on one page."""
     server = urtrsd("--export=slow=mem:16M,delay_ms=600000", "--sess-queue-depth=512", f"--control={control}")
     session = IwarpClient(server.port, "many")
@@ -231,7 +231,7 @@ def test_a_dump_of_many_requests_has_each_once(urtrsd, control):
     server.end(9)
 
 
-def test_a_file_that_another_program_has_locked_is_not_added(urtrsd, control, tmp_path):
+def test_a_file_locked_by_another_program_is_not_added(urtrsd, control, tmp_path):
     urtrsd("--export=a=mem:1M", f"--control={control}")
     image = tmp_path / "disk.img"
     image.write_bytes(bytes(1 << 20))
@@ -241,18 +241,18 @@ def test_a_file_that_another_program_has_locked_is_not_added(urtrsd, control, tm
     assert "message" not in Line(control).ask("export.add", export=f"b={image}")
 
 
-def test_who_adds_an_export_is_told_what_of_it_is_not_exported(urtrsd, control, tmp_path):
+def test_adding_an_export_warns_about_an_incomplete_last_sector(urtrsd, control, tmp_path):
     server = urtrsd("--export=a=mem:1M", f"--control={control}")
     (tmp_path / "odd.img").write_bytes(bytes(1000))
     line = Line(control)
     for source in f"{tmp_path}/odd.img", "mem:1000":
         warning = line.ask("export.add", export=f"odd-{len(source)}={source}")["warning"]
         assert "has 1000 bytes, not a multiple of 512: the last 488 bytes are not exported" in warning
-        until("the log has it", lambda: warning in server.text())
+        until("the warning is in the log", lambda: warning in server.text())
     assert "warning" not in line.ask("export.add", export="even=mem:1024")
 
 
-def test_a_warning_of_a_device_names_who_opens_it(urtrsd, tmp_path):
+def test_a_warning_about_a_device_names_the_session(urtrsd, tmp_path):
     (tmp_path / "odd.img").write_bytes(bytes(1000))
     server = urtrsd(f"--export=odd={tmp_path}/odd.img")
     session = IwarpClient(server.port, "one")
@@ -262,14 +262,14 @@ def test_a_warning_of_a_device_names_who_opens_it(urtrsd, tmp_path):
     assert server.end() == 0 and len(re.findall(r"warn\w* session=0 ", server.text())) == 1, server.text()
 
 
-def test_a_client_may_be_silent_for_as_long_as_the_server_says(urtrsd, control):
-    """Here 20 s, with a heartbeat every 20 ms; by the default it would be 140 ms."""
+def test_a_client_may_be_silent_for_the_time_configured_on_the_server(urtrsd, control):
+    """The configuration allows 20 s (1000 heartbeats of 20 ms); with the default number it would be 140 ms."""
     server = urtrsd("--export=m=mem:1M", f"--control={control}", "--heartbeat-interval=20ms", "--heartbeat-missed=1000")
     session, line = IwarpClient(server.port, "silent"), Line(control)
 
     def silent():
         path, = line.ask("server.show")["sessions"][0]["paths"]
         return path["state"] == "connected" and path.get("silent_s", 0) > 0.5
-    until("it is silent", silent)
+    until("the client counts as silent", silent)
     session.beat()
     session.close()

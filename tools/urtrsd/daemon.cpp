@@ -31,7 +31,7 @@ constexpr BlockingJobs::Lane kMemory = ~BlockingJobs::Lane{1};
 
 ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fabric) {
   ServerConfig protocol = config.protocol;
-  protocol.max_host_sessions = static_cast<std::uint16_t>(host_sessions_of(protocol));
+  protocol.max_host_sessions = static_cast<std::uint16_t>(tools::host_sessions_of(protocol));
   protocol.always_invalidate = config.always_invalidate.value_or(fresh_keys_protect(fabric));
   protocol.send_invalidate = !config.assume_kernel_6_12_clients;
   if (fabric.send_invalidate_is_slow && protocol.extensions != wire::Extensions::none)
@@ -105,7 +105,7 @@ Daemon::~Daemon() {
 }
 
 int Daemon::start() {
-  wait_for_signals();  // before it listens, so that a client or script can signal it from then on
+  wait_for_signals();  // before listening, so that clients and scripts can send signals as soon as it listens
   if (const auto why = missing_invalidation(config_, fabric_->capabilities())) {
     spdlog::error("{}", *why);
     return 3;
@@ -180,7 +180,7 @@ void Daemon::wait_for_storage() {
                             [this](const boost::system::error_code& error) {
                               if (error) return;
                               run_storage();
-                              pump_.step_soon();  // to send the responses and continue with pending work
+                              pump_.step_soon();  // sends the responses and continues with pending work
                               wait_for_storage();
                             });
 }

@@ -58,7 +58,7 @@ class Daemon : private Controlled {
   };
   struct Device {
     OpenedDevice opened;
-    std::uint64_t export_id = 0;  // as block::ExportOpened::export_id
+    std::uint64_t export_id = 0;  // see block::ExportOpened::export_id
   };
 
   bool step(Nanos now);
@@ -176,7 +176,7 @@ class Daemon : private Controlled {
   std::vector<std::string> listens_on_;  // numeric addresses
   Recorder recorder_;
   std::unique_ptr<Catalog> catalog_;
-  std::map<std::uint64_t, Device> devices_;  // by export handle
+  std::map<std::uint64_t, Device> devices_;  // keyed by export handle
   std::unique_ptr<StorageEngine> engine_;    // destroyed before the devices that it uses
   std::unique_ptr<Fabric> fabric_;           // owns the memory that the engine reads and writes
   BlockServer server_;

@@ -37,8 +37,8 @@ void Daemon::perform(const block::OpenExport& action) {
   jobs_.run(asker.serial, [this, action, mode, asker = asker.name, host = asker.host, name, counted] {
     auto found = std::make_shared<tl::expected<OpenedDevice, OpenError>>(catalog_->find(asker, name, mode));
     return [this, action, mode, name, host, found, counted] {
-      // Decides by `counted`, because the export may have been replaced by another one of the same name
-      // meanwhile.
+      // Uses `counted`, the state when the open started: meanwhile, the export may have been replaced by
+      // another one of the same name.
       const bool takes = *found && (*found)->device->kind() != ExportKind::memory;
       if (counted && !takes) descriptors_.give_back(host);
       opened(action, name, mode, std::move(*found));
@@ -92,7 +92,7 @@ void Daemon::opened(const block::OpenExport& asked, const std::string& name, Acc
   }
   const bool kept = server_.export_opened(*fabric_, asio::steady_now(), asked.id, answer);
   if (kept || answer.error != 0) return;
-  // The server had no memory for the device.
+  // The server had no memory for the device: close it.
   const auto lost = devices_.find(answer.handle);
   close(asker, std::move(lost->second.opened));
   devices_.erase(lost);

@@ -27,8 +27,8 @@ struct Daemon::Reread {
 std::vector<std::string> Daemon::log_export(const ExportSpec& spec) {
   spdlog::info("exporting {} from {}{}", in_quotes(spec.name),
                spec.path.empty() ? "memory" : in_quotes(spec.path), spec.read_only ? ", read-only" : "");
-  // Only for memory. For a file, this warning is logged when the file is checked and when it is opened,
-  // because its size may change.
+  // Warns only about memory exports. For a file, this warning is logged when the file is checked and when it
+  // is opened, because its size may change.
   const std::uint64_t excess = spec.is_memory() ? spec.memory_bytes % wire::rnbd::kSectorBytes : 0;
   if (excess == 0) return {};
   std::string warning =
@@ -148,7 +148,7 @@ bool Daemon::uses_tls_of(const DaemonConfig& wanted) const {
          !(wanted.tls == tools::TlsChoice{} && config_.tls == wanted.tls);
 }
 
-// As uses_tls_of(), for shared keys.
+// Like uses_tls_of(), for shared keys.
 bool Daemon::uses_auth_of(const DaemonConfig& wanted) const {
   return config_.fabric != "tcp" && wanted.fabric != "tcp" &&
          !(wanted.auth == tools::AuthChoice{} && config_.auth == wanted.auth);
@@ -216,7 +216,7 @@ void Daemon::reload_tls(const Reread& read, Reloaded& done) {
   warn_of_plain_listeners();
 }
 
-// As reload_tls(), for shared keys.
+// Like reload_tls(), for shared keys.
 void Daemon::reload_auth(Reread& read, Reloaded& done) {
   const DaemonConfig& wanted = *read.line.run;
   if (!uses_auth_of(wanted)) return;
@@ -295,7 +295,7 @@ void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_p
     return std::any_of(staying.begin(), staying.end(),
                        [&name](const std::string& one) { return same_export(one, name); });
   };
-  const auto later = std::make_shared<Reloaded>();  // its `kept` lines were already logged
+  const auto later = std::make_shared<Reloaded>();  // of added exports; its `kept` lines are logged already
   const auto finished = [this, done, later, tell = std::move(tell)] {
     done->changed.insert(done->changed.end(), later->changed.begin(), later->changed.end());
     for (const std::string& one : done->changed) spdlog::info("reload: {}", one);

@@ -45,7 +45,7 @@ class Case:
 
 
 class TestDaemon(Case):
-    def test_a_log_in_json_is_an_object_a_line(self):
+    def test_a_json_log_has_one_object_per_line(self):
         server = self.start("--export=a=mem:1M", "--log-format=json").logged('"message":"ready"')
         client = iwarp_client.IwarpClient(server.port, 'we"b')
         assert client.open("nothing")[0] == errno.ENOENT
@@ -59,7 +59,7 @@ class TestDaemon(Case):
         lost = next(line for line in lines if line.get("reason") == "peer_closed")
         assert (lost["session"], lost["path"], lost["errno"]) == ('we"b', "ip:127.0.0.1@ip:127.0.0.1", errno.ECONNRESET)
 
-    def test_the_journal_gets_priorities(self):
+    def test_log_lines_for_the_journal_have_priorities(self):
         log = self.folder / "journal"
         with log.open("wb") as sink:
             numbers = os.fstat(sink.fileno())
@@ -67,27 +67,27 @@ class TestDaemon(Case):
             process = subprocess.Popen([URTRSD, "--export=a=mem:1M", f"--port={free_port()}", "--fabric=libfabric", "--listen=0.0.0.0"],
                                        stderr=sink, env=environment)
         self.ends.callback(process.kill)
-        until("it is ready", lambda: b" ready\n" in log.read_bytes() or process.poll() is not None)
+        until("urtrsd is ready or has exited", lambda: b" ready\n" in log.read_bytes() or process.poll() is not None)
         process.terminate()
         assert process.wait(BOUND) == 0
         lines = log.read_text().splitlines()
         assert all(re.match("<[0-7]>", line) for line in lines), lines
         assert any(line.startswith("<4>") and "0.0.0.0" in line for line in lines)
 
-    def test_keys_live_on_where_a_fresh_one_protects_nothing(self):
+    def test_always_invalidate_is_off_by_default_where_it_does_not_protect(self):
         # On libfabric, a write in progress can still change memory after its rkey was invalidated.
         self.start("--export=a=mem:1M").ready().logged("always_invalidate is on")
         self.start("--fabric=libfabric", "--export=a=mem:1M").ready().logged("always_invalidate is off")
         asked = self.start("--fabric=libfabric", "--export=a=mem:1M", "--always-invalidate=yes")
         asked.ready().logged("always_invalidate is on")
 
-    def test_a_hangup_ends_nothing(self):
+    def test_sighup_does_not_end_the_server(self):
         server = self.start("--export=a=mem:1M").ready()
         server.process.send_signal(signal.SIGHUP)
         server.logged("reload: nothing has changed")
         assert server.end() == 0
 
-    def test_an_image_has_one_server(self):
+    def test_an_image_locked_by_another_process_is_not_exported(self):
         image = self.file("disk.img", 1 << 20)
         first = self.start(f"--export=a={image}")
         first.ready()
@@ -99,7 +99,7 @@ class TestDaemon(Case):
             assert re.search(rf'export "b" .* is in use by process {os.getpid()} \(', second.text())
         self.start(f"--export=b={image}").ready()
 
-    def test_a_file_that_cannot_be_written_is_exported_read_only_or_not_at_all(self):
+    def test_a_read_only_file_requires_a_read_only_export(self):
         image = self.file("disk.img", 1 << 20)
         os.chmod(image, 0o444)
         user = {}
@@ -113,7 +113,7 @@ class TestDaemon(Case):
         assert "cannot be opened for writing: Permission denied (13); to export it read-only" in server.text()
         self.start(f"--export=a={image},ro", **user).ready()
 
-    def test_a_log_that_nobody_reads_stops_nothing(self):
+    def test_an_unread_log_does_not_block_the_server(self):
         reader, writer = os.pipe()
         self.ends.callback(os.close, reader)
         fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
@@ -131,7 +131,7 @@ class TestDaemon(Case):
             process.kill()
             process.wait()
 
-    def test_lines_that_the_log_dropped_are_counted_once(self):
+    def test_dropped_log_lines_are_counted_once(self):
         reader, writer = os.pipe()
         self.ends.callback(os.close, reader)
         fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
@@ -177,7 +177,7 @@ class TestDaemon(Case):
         until("the log ends", lambda: read() == "")
         assert text.count("control: stats.reset") + sum(told()) == sent
 
-    def test_what_is_missing_ends_it_with_3_and_a_reason(self):
+    def test_a_failed_start_exits_with_3_and_a_reason(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
@@ -192,7 +192,7 @@ class TestDaemon(Case):
                 assert server.process.wait(BOUND) == 3, server.text()
                 assert words in server.text()
 
-    def test_a_trace_replaces_nothing_else(self):
+    def test_a_trace_does_not_overwrite_other_files(self):
         image, notes, pipe = self.file("disk.img", 1 << 20), self.file("notes", 100), self.file("pipe")
         os.mkfifo(pipe)
         export = f"--export=a={image}"
@@ -208,7 +208,7 @@ class TestDaemon(Case):
         assert same.process.wait(BOUND) == 2
         assert "are the same file" in same.text()
 
-    def test_a_trace_needs_its_folder(self):
+    def test_a_trace_requires_an_existing_folder(self):
         link = self.file("link")
         link.symlink_to("missing/trace")
         notes = self.file("notes", 100)
@@ -222,7 +222,7 @@ class TestDaemon(Case):
         good = self.start("--export=a=mem:1M", f"--trace={self.folder}/new", "--trace-dump=new.dump", "--check-config")
         assert good.process.wait(BOUND) == 0, good.text()
 
-    def test_an_export_that_looks_like_a_trace_is_kept(self):
+    def test_a_trace_does_not_overwrite_an_export_that_looks_like_a_trace(self):
         image = self.file("disk.img", 1 << 20)
         with open(image, "r+b") as disk:
             disk.write(b"\x89RTRC\r\n\x1a")
@@ -231,7 +231,7 @@ class TestDaemon(Case):
         assert 'it is the file of export "a"' in server.text()
         assert image.stat().st_size == 1 << 20
 
-    def test_traces_that_signals_ask_for_replace_nothing_else(self):
+    def test_traces_started_by_signals_do_not_overwrite_files(self):
         dump = self.file("dump")
         server = self.start("--export=a=mem:1M", f"--trace-dump={dump}", cwd=self.folder).ready()
         trace = self.file(f"urtrsd-{server.process.pid}-1.rtrc", 100)
@@ -268,7 +268,7 @@ class TestHungDisk(Case):
                                      stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.ends.callback(self.end_fuse)
         try:
-            until("the file system is there", lambda: self.slow.stat().st_size == self.SIZE, 10)
+            until("the file system is mounted", lambda: self.slow.stat().st_size == self.SIZE, 10)
         except AssertionError as error:
             pytest.skip(str(error))
 
@@ -288,7 +288,7 @@ class TestHungDisk(Case):
         self.ends.callback(client.kill)
         return client
 
-    def test_other_exports_go_on(self):
+    def test_other_exports_continue(self):
         good = self.file("good.img", 4 << 20)
         data = self.file("data", 4 << 20)
         copy = self.file("copy")
@@ -302,7 +302,7 @@ class TestHungDisk(Case):
         stand_still(self.fuse)
         begin.write_text("go")
         opens = self.client(server, "slow", "true")
-        until("the dump names a read that hangs", lambda: any(
+        until("the dump shows the hanging read", lambda: any(
             one.get("opcode") == "read" and one["state"] == "storage" and one["device"] == "slow" and
             one["storage"] == "in progress in the kernel" for one in self.dump()["requests"]))
         writes = self.client(server, "good", f"nbdcopy --flush {data} $uri && nbdcopy $uri {copy}")
@@ -319,7 +319,7 @@ class TestHungDisk(Case):
         good = self.file("good.img", 1 << 20)
         slow = [f"slow{number}" for number in range(8)]
         server = self.start(f"--export=good={good}", *(f"--export={name}={self.slow},ro" for name in slow))
-        self.ends.callback(self.fuse.send_signal, signal.SIGCONT)  # because the server waits for its files at exit
+        self.ends.callback(self.fuse.send_signal, signal.SIGCONT)  # at exit the server waits for its files
         server.ready()
         first, second = iwarp_client.IwarpClient(server.port, "first"), iwarp_client.IwarpClient(server.port, "second")
         self.ends.callback(first.close)
@@ -332,16 +332,16 @@ class TestHungDisk(Case):
 
         held = opened()
         assert second.open("good")[0] == errno.EPERM
-        until("what the refused open had opened is closed", lambda: opened() == held, BOUND)
+        until("the files of the rejected open are closed", lambda: opened() == held, BOUND)
         stand_still(self.fuse)
         # All job threads of the session wait for the slow file, so the close of the good file is delayed.
         for chunk, name in enumerate(slow, 1):
             first.send_open(name, False, chunk)
         assert first.close_device(device) == 0
         assert second.open("good")[0] == 0
-        assert opened() > held, "the first one is closed already"
+        assert opened() > held, "the first open is already closed"
 
-    def test_the_end_does_not_wait_for_it(self):
+    def test_shutdown_does_not_wait_for_it(self):
         opened, begin = self.file("opened"), self.file("begin")
         os.mkfifo(begin)
         server = self.start(f"--export=slow={self.slow}", "--shutdown-timeout=1s", f"--control={self.folder}/control").ready()
@@ -368,7 +368,7 @@ class TestHungDisk(Case):
         assert waits.wait(BOUND) == 0
         assert server.end() == 0
 
-    def test_a_configuration_on_it_is_given_up(self):
+    def test_reading_a_configuration_on_it_times_out(self):
         config, data = self.file("urtrsd.toml"), self.file("data", 4 << 20)
         config.write_text('[[export]]\nname = "good"\nmem = "4M"\n')
         server = self.start(f"--config={config}", f"--control={self.folder}/control").ready()
@@ -384,7 +384,7 @@ class TestHungDisk(Case):
         assert start.process.wait(BOUND) == 2 and f"{config}: was not read within 10 s" in start.text()
         assert server.end() == 0
 
-    def test_a_start_tells_what_is_wrong_beside_it(self):
+    def test_a_start_reports_other_errors_beside_it(self):
         stand_still(self.fuse)
         server = self.start(f"--export=slow={self.slow},ro", "--export=gone=/nowhere/disk.img", "--strict")
         assert server.process.wait(BOUND) == 3

@@ -82,7 +82,7 @@ def test_a_mounted_device_is_opened_for_reading_only(disk, start, tmp_path):
     until("a client may write", lambda: writer.open("d")[0] == 0)
 
 
-def test_it_is_refused_however_it_is_opened(disk, start, tmp_path):
+def test_a_mounted_device_is_rejected_for_writing_in_every_way(disk, start, tmp_path):
     strict = start(f"--export=d={disk.device}", "--strict", ready=False)
     assert strict.process.wait(BOUND) == 3 and holder(disk) in strict.text()
     config = tmp_path / "urtrsd.toml"
@@ -99,7 +99,7 @@ def test_it_is_refused_however_it_is_opened(disk, start, tmp_path):
     assert added.returncode == 1 and holder(disk) in added.stderr
 
 
-def test_who_knows_may_force_it(disk, start):
+def test_force_allows_writing_to_a_mounted_device(disk, start):
     run(URTRSD, f"--export=d={disk.device},force", "--check-config").check_returncode()
     server = start(f"--export=d={disk.device},force", f"--export=safe={disk.device}")
     assert IwarpClient(server.port).open("d")[0] == 0
@@ -107,7 +107,7 @@ def test_who_knows_may_force_it(disk, start):
     assert IwarpClient(server.port, "other").open("safe")[0] == errno.EBUSY, "the other export was not forced"
 
 
-def test_the_host_does_not_get_a_device_that_a_client_may_write_to(disk, start):
+def test_the_host_cannot_mount_a_device_opened_for_writing(disk, start):
     disk.unmount()
     server = start(f"--export=d={disk.device}", f"--export=also={disk.device}")
     writer, reader = IwarpClient(server.port, "writer"), IwarpClient(server.port, "reader")
@@ -116,13 +116,13 @@ def test_the_host_does_not_get_a_device_that_a_client_may_write_to(disk, start):
     assert reader.open("also", writable=False)[0] == 0, "sessions of one server share the claim"
     assert disk.mount().returncode != 0
     assert writer.close_device(device) == 0
-    until("it can be mounted beside a reader", lambda: disk.mount().returncode == 0)
+    until("the device can be mounted while a reader has it open", lambda: disk.mount().returncode == 0)
     assert writer.open("d")[0] == errno.EBUSY
     disk.unmount()
     assert writer.open("d")[0] == 0
 
 
-def test_an_image_below_a_mounted_loop_device_is_in_use_too(disk, start):
+def test_an_image_of_a_mounted_loop_device_is_in_use(disk, start):
     said = f'in use by this host: {disk.device} is a loop device on it, mounted at "{disk.point}"'
     check = run(URTRSD, f"--export=d={disk.image}", "--check-config")
     assert check.returncode == 3 and said in check.stderr, check

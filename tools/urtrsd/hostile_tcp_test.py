@@ -52,10 +52,10 @@ class Beside:
 
     def end(self):
         count = self.count
-        until("IO goes on", lambda: self.count > count + 2 or self.error, GOOD_TIME)
+        until("IO of the good session continues", lambda: self.count > count + 2 or self.error, GOOD_TIME)
         self.done.set()
         self.thread.join(GOOD_TIME)
-        assert self.error is None and not self.thread.is_alive(), f"the session beside it died: {self.error!r}"
+        assert self.error is None and not self.thread.is_alive(), f"the good session failed: {self.error!r}"
         print(f"longest IO beside strangers: {1000 * self.longest:.1f} ms")
         # On a busy machine any IO may be slow, so the limit applies only if URTRS_LONGEST_IO_MS is set.
         assert 1000 * self.longest <= float(os.environ.get("URTRS_LONGEST_IO_MS", "inf"))
@@ -96,7 +96,7 @@ def scene(start):
     before, descriptors = resident_mib(server), server.descriptors()
     yield server
     assert server.process.poll() is None, "the server died"
-    until("the strangers' sockets are closed", lambda: server.descriptors() <= descriptors, DEADLINE)
+    until("the sockets of the hostile clients are closed", lambda: server.descriptors() <= descriptors, DEADLINE)
     assert resident_mib(server) - before < 24, "MiB of memory"
     beside.end()
     IwarpClient(server.port, timeout=GOOD_TIME).close()
@@ -110,7 +110,7 @@ def test_a_session_takes_little_memory_before_its_first_io(urtrsd):
     each = (resident_kib(server) - before) / 80
     for one in held:
         one.close()
-    assert each <= 200, f"{each:.0f} KiB a session"
+    assert each <= 200, f"{each:.0f} KiB per session"
 
 
 def is_closed_by(sock, seconds=DEADLINE):
@@ -161,7 +161,7 @@ BEFORE_ANY_REQUEST = {
 
 
 @pytest.mark.parametrize("what", BEFORE_ANY_REQUEST)
-def test_before_the_handshake(scene, what):
+def test_invalid_bytes_before_the_handshake_close_the_socket(scene, what):
     sockets = [raw(scene, BEFORE_ANY_REQUEST[what]) for _ in range(16)]
     for sock in sockets:
         is_closed_by(sock)
@@ -190,14 +190,14 @@ ONCE_ACCEPTED = {
 
 
 @pytest.mark.parametrize("what", ONCE_ACCEPTED)
-def test_once_accepted(scene, what):
+def test_invalid_messages_after_the_handshake_are_terminated(scene, what):
     sock = stranger(scene)
     sock.sendall(ONCE_ACCEPTED[what])
     terminates(sock)
     scene.logged(r"protocol_violation: ")
 
 
-def test_a_terminate_message(scene):
+def test_a_terminate_message_closes_the_connection(scene):
     sock = stranger(scene)
     sock.sendall(untagged(TERMINATE, 1, bytes(4), queue=2))
     assert is_closed_by(sock) == b""
@@ -205,7 +205,7 @@ def test_a_terminate_message(scene):
 
 
 @pytest.mark.parametrize("bits", range(48, 64))
-def test_writes_that_wrap(scene, bits):
+def test_writes_with_a_wrapping_range_are_terminated(scene, bits):
     session = IwarpClient(scene.port, timeout=GOOD_TIME)
     key = session.chunks[0][1]
     session.sockets[1].sendall(tagged(key, (1 << 64) - (1 << (63 - bits)) * 2, os.urandom(1 << 15)))
@@ -213,7 +213,7 @@ def test_writes_that_wrap(scene, bits):
     session.close()
 
 
-def test_keys_that_are_guessed(scene):
+def test_writes_with_a_guessed_key_are_terminated(scene):
     session = IwarpClient(scene.port, timeout=GOOD_TIME)
     keys = {key for _, key in session.chunks}
     session.close()
@@ -223,7 +223,7 @@ def test_keys_that_are_guessed(scene):
         terminates(sock)
 
 
-def test_keys_of_another_session(start):
+def test_writes_with_a_key_of_another_session_are_terminated(start):
     server = start("--always-invalidate")
     beside = Beside(server)
     owner = IwarpClient(server.port, timeout=GOOD_TIME)
@@ -236,7 +236,7 @@ def test_keys_of_another_session(start):
     beside.end()
 
 
-def test_empty_writes(scene):
+def test_a_flood_of_empty_writes_does_not_delay_others(scene):
     """A flood of empty writes must not delay other clients."""
     sock = stranger(scene)
     end, flood = time.monotonic() + 3, tagged(0, 0, b"") * 4096
@@ -246,7 +246,7 @@ def test_empty_writes(scene):
     sock.close()
 
 
-def test_half_headers(scene):
+def test_incomplete_headers_do_not_block_new_clients(scene):
     """Twenty incomplete headers per second, for longer than the handshake timeout; new clients must still get in."""
     held, end = [], time.monotonic() + HANDSHAKE + 2
     while time.monotonic() < end:
@@ -259,7 +259,7 @@ def test_half_headers(scene):
 
 
 @pytest.mark.parametrize("descriptors", [256, 1024])
-def test_silent_sockets(start, descriptors):
+def test_silent_sockets_do_not_block_new_clients(start, descriptors):
     server = start(descriptors=descriptors)
     beside = Beside(server)
     held = []
@@ -272,7 +272,7 @@ def test_silent_sockets(start, descriptors):
     beside.end()
 
 
-def test_half_sessions(scene):
+def test_half_open_sessions_do_not_prevent_new_ones(scene):
     held = []
     for _ in range(60):
         with contextlib.suppress(OSError):
@@ -282,12 +282,12 @@ def test_half_sessions(scene):
         sock.close()
 
 
-def test_no_first_message(scene):
+def test_a_client_without_a_first_message_is_disconnected(scene):
     sock = raw(scene, request_frame(connect_request(0, 2, os.urandom(16), os.urandom(16))))
     assert is_closed_by(sock, 2 * DEADLINE)[:16] == b"MPA ID Rep Frame"
 
 
-def test_answers_that_are_not_read(start):
+def test_a_client_that_reads_no_responses_is_disconnected(start):
     server = start("--always-invalidate=false", "--heartbeat-interval=500ms", "--heartbeat-missed=3")
     beside = Beside(server)
     before = resident_mib(server)
@@ -306,7 +306,7 @@ def test_answers_that_are_not_read(start):
     assert server.process.poll() is None
 
 
-def test_messages_without_a_receive(scene):
+def test_messages_without_a_receive_do_not_affect_others(scene):
     """More messages than posted receives before the session exists: only this connection may be delayed or closed."""
     sock = stranger(scene)
     with contextlib.suppress(OSError):
@@ -316,7 +316,7 @@ def test_messages_without_a_receive(scene):
 
 
 @pytest.mark.parametrize("what", ["memory", "descriptors"])
-def test_one_address_takes_all_it_can(start, what):
+def test_one_address_leaves_resources_to_others(start, what):
     """The limit per address leaves resources for other addresses, which can connect and reconnect."""
     server = start("--max-sessions=64", "--connection-memory-mb=64") if what == "memory" else start(descriptors=128)
     beside = Beside(server)
@@ -336,7 +336,7 @@ def test_one_address_takes_all_it_can(start, what):
     beside.end()
     for session in held:
         session.close()
-    until("its share is free again", lambda: comes_in(server, 40, "127.0.0.2"), DEADLINE)
+    until("the share of the address is free again", lambda: comes_in(server, 40, "127.0.0.2"), DEADLINE)
 
 
 def comes_in(server, connections, source):
@@ -347,7 +347,7 @@ def comes_in(server, connections, source):
     return True
 
 
-def test_a_server_that_lies():
+def test_a_client_survives_invalid_replies_of_a_server():
     """A client that receives invalid replies reports the error and exits."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         answers = [os.urandom(600), b"MPA ID Rep Frame" + bytes(600), request_frame(b"x" * 20),

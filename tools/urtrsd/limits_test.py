@@ -57,8 +57,8 @@ def close(clients):
 
 
 @pytest.mark.parametrize(("paths", "connections"), [(1, 513), (16, 5)])
-def test_a_wide_session_takes_memory_for_what_it_uses(server, paths, connections):
-    close(session(server, 1, 2))  # allocations that happen only once, for the first session
+def test_session_memory_is_proportional_to_its_connections(server, paths, connections):
+    close(session(server, 1, 2))  # causes the allocations that happen only for the first session
     before, begun = resident_kib(server), time.monotonic()
     clients = session(server, paths, connections)
     taken, spent = resident_kib(server) - before, time.monotonic() - begun
@@ -73,7 +73,7 @@ def test_a_wide_session_takes_memory_for_what_it_uses(server, paths, connections
     close(clients)
 
 
-def test_a_session_has_128_paths_and_the_next_is_refused_by_name(server):
+def test_the_129th_path_is_rejected_with_the_limit(server):
     clients = session(server, 128, 2)
     clients[-1].beat()
     shown = limits(server)
@@ -86,7 +86,7 @@ def test_a_session_has_128_paths_and_the_next_is_refused_by_name(server):
     close(clients)
 
 
-def test_the_server_says_what_is_set_and_used(server):
+def test_limits_show_configured_and_used_values(server):
     client = IwarpClient(server.port, "one", connections=3)
     shown = limits(server)
     assert (shown["sessions"]["set"], shown["sessions"]["used"]) == (70, 1)
@@ -96,11 +96,11 @@ def test_the_server_says_what_is_set_and_used(server):
     assert shown["connections"]["used"] == 3
     assert shown["connection_memory"]["set"] == shown["connection_memory"]["value"]
     assert shown["files"]["set"] * 2 == shown["server_connections"]["set"]
-    assert shown["keys"]["set"] is None, "urtrsd does not say more of a limit that nothing changes"
+    assert shown["keys"]["set"] is None, "urtrsd reports no value for a limit that cannot be configured"
     client.close()
 
 
-def test_a_refusal_for_memory_names_the_setting(urtrsd):
+def test_a_rejection_for_lack_of_memory_names_the_setting(urtrsd):
     server = urtrsd("--export=d=mem:16M", "--connection-memory-mb=16")
     clients = []
     with pytest.raises(OSError) as refused:

@@ -36,7 +36,7 @@ class LimitedLog {
     if (spdlog::should_log(level) && allow(kind))
       spdlog::log(level, format, std::forward<Arguments>(arguments)...);
   }
-  // As above, with fields for programs that parse the log.
+  // Like the function above, with fields for programs that parse the log.
   template <class... Arguments>
   void write(LogKind kind, spdlog::level::level_enum level, const LogFields& fields,
              spdlog::format_string_t<Arguments...> format, Arguments&&... arguments) {

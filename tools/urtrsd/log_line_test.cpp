@@ -19,7 +19,7 @@ std::string line_of(std::string_view payload) {
   return json_line(Clock::time_point(milliseconds(1'700'000'000'042)), "warning", payload);
 }
 
-TEST(LogLine, FieldsAreMembersAndTheTextStaysAsItIs) {
+TEST(LogLine, FieldsBecomeMembersAndTheTextIsUnchanged) {
   const std::string payload =
       with_fields("a path is lost", {"web1", "ip:10.0.0.1@ip:10.0.0.2", "heartbeat_lost", 110});
   EXPECT_EQ(parts_of(payload).text, "a path is lost");
@@ -28,13 +28,13 @@ TEST(LogLine, FieldsAreMembersAndTheTextStaysAsItIs) {
             R"("session":"web1","path":"ip:10.0.0.1@ip:10.0.0.2","reason":"heartbeat_lost","errno":110})");
 }
 
-TEST(LogLine, FieldsThatThereAreNotAreLeftOut) {
+TEST(LogLine, UnsetFieldsAreOmitted) {
   EXPECT_EQ(with_fields("ready", {}), "ready");
   EXPECT_EQ(line_of("ready"), R"({"time":"2023-11-14T22:13:20.042Z","level":"warning","message":"ready"})");
   EXPECT_EQ(nlohmann::json::parse(line_of(with_fields("x", {.error = 5}))).size(), 4U);
 }
 
-TEST(LogLine, WhatAPeerNamesStaysInItsMember) {
+TEST(LogLine, PeerNamesCannotAddMembers) {
   for (const std::string& name : {std::string("\"},\n{"), std::string("a\0b", 3), std::string("\xff\xfe")}) {
     const std::string line = line_of(with_fields("session " + name, {.session = name}));
     EXPECT_EQ(line.find('\n'), std::string::npos);
@@ -44,7 +44,7 @@ TEST(LogLine, WhatAPeerNamesStaysInItsMember) {
   }
 }
 
-TEST(LogLine, ATextThatHasAZeroByteWithoutFieldsIsNoBrokenLine) {
+TEST(LogLine, TextWithANulByteIsStillValidJson) {
   const nlohmann::json read = nlohmann::json::parse(line_of(std::string_view("a\0{", 3)));
   EXPECT_EQ(read["message"], "a");
   EXPECT_EQ(read.size(), 3U);
@@ -65,7 +65,7 @@ void allow_no_more_threads() {
   if (pthread_setattr_default_np(&attributes) != 0) std::abort();
 }
 
-TEST(LogDeathTest, ItIsWrittenAtTheEndWithoutAnotherThread) {
+TEST(LogDeathTest, FinishWritesTheLogIfNoThreadCanBeStarted) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto ends = [] {
     set_up_log("info", LogFormat::as_text);
@@ -77,7 +77,7 @@ TEST(LogDeathTest, ItIsWrittenAtTheEndWithoutAnotherThread) {
   EXPECT_EXIT(ends(), testing::ExitedWithCode(7), "the last words");
 }
 
-TEST(LogDeathTest, WithoutItsThreadThereIsAnErrorToCatch) {
+TEST(LogDeathTest, SetUpThrowsIfTheLogThreadCannotBeStarted) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto begins = [] {
     allow_no_more_threads();

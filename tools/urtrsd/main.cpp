@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
   // process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  std::signal(SIGHUP, SIG_IGN);  // until the daemon installs its handler
+  std::signal(SIGHUP, SIG_IGN);  // ignored until the daemon installs its handler
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const CommandLine line = parse_command_line(arguments, std::getenv, try_start);
   std::fputs(line.output.c_str(), stdout);

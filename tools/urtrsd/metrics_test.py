@@ -13,7 +13,7 @@ def page(address):
         return answer.read().decode()
 
 
-def test_a_scrape(urtrsd):
+def test_a_scrape_returns_valid_samples(urtrsd):
     address = f"127.0.0.1:{free_port()}"
     server = urtrsd("--export=a=mem:1M", f"--metrics={address}")
     server.logged(f"metrics at {address}")
@@ -26,18 +26,18 @@ def test_a_scrape(urtrsd):
     assert {line.split("{")[0].split()[0] for line in values} == described
 
 
-def test_an_address_that_cannot_be_used_ends_the_start(urtrsd):
+def test_an_unusable_address_fails_the_start(urtrsd):
     server = urtrsd("--export=a=mem:1M", "--metrics=nowhere:1", ready=False)
     assert server.process.wait(BOUND) == 2
     assert "is not an IP address" in server.text()
 
 
-def test_other_addresses_than_loopback_are_warned_of(urtrsd):
+def test_a_non_loopback_address_causes_a_warning(urtrsd):
     server = urtrsd("--export=a=mem:1M", f"--metrics=0.0.0.0:{free_port()}")
     until("a warning", lambda: "can read the names of sessions" in server.text())
 
 
-def test_the_board_asks_for_what_there_is():
+def test_the_dashboard_uses_only_documented_metrics():
     """Compares with the documentation, because the page has no metrics of paths while there are no sessions."""
     known = set(re.findall(r"`(urtrs_\w+)`", (ROOT / "docs/management.md").read_text()))
     board = json.loads((ROOT / "tools/urtrsd/grafana/urtrsd.json").read_text())
@@ -54,7 +54,7 @@ def test_the_uptime_is_in_seconds(urtrsd):
     assert 0 < uptime <= time.monotonic() - begun
 
 
-def test_the_page_on_a_unix_socket_is_that_of_one_daemon(urtrsd, tmp_path):
+def test_a_unix_socket_is_used_by_one_daemon_only(urtrsd, tmp_path):
     metrics = tmp_path / "metrics.sock"
     first = urtrsd("--export=a=mem:1M", f"--metrics={metrics}")
     second = urtrsd("--export=a=mem:1M", f"--metrics={metrics}", ready=False)

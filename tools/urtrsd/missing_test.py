@@ -35,7 +35,7 @@ def states(urtrs):
     return {row["name"]: row["state"] for row in rows}, {row["name"]: row["why"] for row in rows}
 
 
-def test_missing_exports_take_no_others_away(server, urtrs, tmp_path):
+def test_missing_exports_do_not_affect_others(server, urtrs, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "good").write_bytes(bytes(4096))
     started = server(f"--export=good={tmp_path}/good", f"--export=file={tmp_path}/later", f"--export=folder={tmp_path}",
@@ -51,12 +51,12 @@ def test_missing_exports_take_no_others_away(server, urtrs, tmp_path):
     started.logged(r'warning export "file" \(.*\) cannot be opened: No such file or directory \(2\); retrying in 1 s')
     assert 'exporting "file"' not in started.text()
     (tmp_path / "later").write_bytes(bytes(4096))
-    assert peer.open("file")[0] == 0, "a client need not wait for the next attempt"
+    assert peer.open("file")[0] == 0, "an open by a client does not wait for the next attempt"
     started.logged(r'export "file" is available after \d+ s').logged('exporting "file"')
-    until("the list says so", lambda: states(urtrs)[0]["file"] == "served")
+    until("the export is served", lambda: states(urtrs)[0]["file"] == "served")
 
 
-def test_an_export_that_goes_is_missing_until_it_is_back(server, urtrs, tmp_path):
+def test_an_export_without_its_file_is_missing_until_the_file_returns(server, urtrs, tmp_path):
     image = tmp_path / "image"
     image.write_bytes(bytes(4096))
     started = server(f"--export=a={image}")
@@ -77,7 +77,7 @@ def test_strict_ends_with_3(urtrsd, tmp_path, arguments):
     assert " error " in server.text() and "ready" not in server.text()
 
 
-def test_a_search_path_may_come_later_and_be_replaced(server, urtrs, tmp_path):
+def test_a_search_path_may_appear_later_and_be_replaced(server, urtrs, tmp_path):
     folder = tmp_path / "disks"
     started = server(f"--dev-search-path={folder}")
     peer = IwarpClient(started.port)
@@ -95,7 +95,7 @@ def test_a_search_path_may_come_later_and_be_replaced(server, urtrs, tmp_path):
     assert other.open("one")[0] == errno.ENOENT and other.open("two")[0] == 0
 
 
-def test_a_reload_adds_what_is_missing_too_and_tries_it_again(server, urtrs, tmp_path):
+def test_a_reload_adds_and_retries_missing_exports(server, urtrs, tmp_path):
     config = tmp_path / "urtrsd.toml"
     config.write_text('[[export]]\nname = "a"\nmem = "1M"\n')
     started = server(f"--config={config}")
@@ -105,7 +105,7 @@ def test_a_reload_adds_what_is_missing_too_and_tries_it_again(server, urtrs, tmp
     assert states(urtrs)[0] == {"a": "served", "h": "served", "m": "missing"}
     (tmp_path / "later").write_bytes(bytes(4096))
     urtrs("reload")
-    until("it is there", lambda: states(urtrs)[0] == {"a": "served", "h": "served", "m": "served"})
+    until("the missing export is served", lambda: states(urtrs)[0] == {"a": "served", "h": "served", "m": "served"})
     config.write_text(config.read_text() + '[[export]]\nname = "gone"\npath = "/nowhere"\n')
     urtrs("reload")
     urtrs("export", "remove", "gone")
@@ -129,7 +129,7 @@ def test_a_command_adds_no_missing_export(server, urtrs):
     assert states(urtrs)[0] == {"a": "served"}
 
 
-def test_an_address_is_listened_on_when_the_host_has_it(server, urtrs, tmp_path):
+def test_listens_on_an_address_once_the_host_has_it(server, urtrs, tmp_path):
     """Runs in its own network namespace. 192.0.2.0/24 is reserved for documentation."""
     if os.geteuid() != 0 or shutil.which("nsenter") is None or shutil.which("ip") is None:
         pytest.skip("needs root, nsenter and ip")
@@ -143,7 +143,7 @@ def test_an_address_is_listened_on_when_the_host_has_it(server, urtrs, tmp_path)
     address, metrics = "192.0.2.9", free_port()
     started = server("--export=a=mem:1M", "--listen=127.0.0.1", f"--listen={address}", f"--metrics={address}:{metrics}", ready=False,
                      preexec_fn=alone)
-    until("it runs", lambda: " ready\n" in started.text() or started.process.poll() is not None)
+    until("urtrsd is ready or has exited", lambda: " ready\n" in started.text() or started.process.poll() is not None)
     if started.process.poll() == 99:
         pytest.skip("this user may have no network namespace")
     warnings = urtrs("export", "list").stderr
@@ -177,13 +177,13 @@ def with_hosts(folder, text):
 
 def start_with_hosts(server, folder, text, *arguments):
     started = server("--export=a=mem:1M", *arguments, ready=False, preexec_fn=with_hosts(folder, text))
-    until("it runs", lambda: " ready\n" in started.text() or started.process.poll() is not None)
+    until("urtrsd is ready or has exited", lambda: " ready\n" in started.text() or started.process.poll() is not None)
     if started.process.poll() == 99:
         pytest.skip("this user may have no mount namespace")
     return started
 
 
-def test_a_host_name_is_listened_on_when_it_has_an_address(server, urtrs, tmp_path):
+def test_listens_on_a_host_name_once_it_has_an_address(server, urtrs, tmp_path):
     started = start_with_hosts(server, tmp_path, "127.0.0.1 localhost\n", "--listen=127.0.0.1", "--listen=later.example")
     why = f'cannot listen on later.example port {started.port}: no host has the name "later.example"'
     assert started.process.poll() is None and why in urtrs("export", "list").stderr, started.text()
@@ -194,12 +194,12 @@ def test_a_host_name_is_listened_on_when_it_has_an_address(server, urtrs, tmp_pa
     IwarpClient(started.port)
 
 
-def test_a_strict_start_ends_without_the_address_of_a_name(server, tmp_path):
+def test_a_strict_start_fails_if_a_host_name_has_no_address(server, tmp_path):
     started = start_with_hosts(server, tmp_path, "127.0.0.1 localhost\n", "--strict", "--listen=later.example")
     assert started.process.poll() == 3 and 'no host has the name "later.example"' in started.text()
 
 
-def test_a_name_and_an_address_may_mean_the_same(server, tmp_path):
+def test_an_address_given_twice_by_name_and_number_is_used_once(server, tmp_path):
     started = start_with_hosts(server, tmp_path, "127.0.0.1 both.example\n127.0.0.6 both.example\n",
                                "--listen=127.0.0.1", "--listen=both.example")
     assert started.process.poll() is None, started.text()
@@ -207,12 +207,12 @@ def test_a_name_and_an_address_may_mean_the_same(server, tmp_path):
     assert started.text().count(f"listening on 127.0.0.6:{started.port}") == 1
 
 
-def test_a_scope_that_is_no_interface_is_one_line_an_attempt(urtrsd):
+def test_an_unknown_interface_causes_no_error_per_attempt(urtrsd):
     server = urtrsd("--export=a=mem:1M", "--listen=127.0.0.1", "--listen=fe80::1%nosuch").logged("retrying in 2 s")
     assert " error " not in server.text(), server.text()
 
 
-def test_the_control_socket_is_made_when_its_folder_is_there(urtrsd, tmp_path):
+def test_the_control_socket_is_created_once_its_folder_exists(urtrsd, tmp_path):
     server = urtrsd("--export=a=mem:1M", f"--control={tmp_path}/run/control")
     (tmp_path / "run").mkdir()
     server.logged("control is available")
@@ -220,6 +220,6 @@ def test_the_control_socket_is_made_when_its_folder_is_there(urtrsd, tmp_path):
     assert done.returncode == 0, done
 
 
-def test_the_end_does_not_wait_for_the_next_attempt(urtrsd, tmp_path):
+def test_shutdown_does_not_wait_for_the_next_attempt(urtrsd, tmp_path):
     server = urtrsd(f"--export=a={tmp_path}/missing").logged("retrying in 2 s")
     assert server.end() == 0

@@ -32,7 +32,7 @@ class Nbdkit:
     def start(self):
         self.socket.unlink(missing_ok=True)
         self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL)
-        until("the NBD server is there", self.socket.exists)
+        until("the NBD server listens", self.socket.exists)
 
     def kill(self):
         self.process.kill()
@@ -71,7 +71,7 @@ def _client(tmp_path, ends):
                                    stdin=subprocess.DEVNULL, stderr=log)
         ends.callback(log.close)
         ends.callback(end, process)
-        until("the client is there", lambda: nbd.exists() or process.poll() is not None)
+        until("the client is ready or has exited", lambda: nbd.exists() or process.poll() is not None)
         return f"nbd+unix:///?socket={nbd}"
     return start
 
@@ -97,7 +97,7 @@ def error_of(call, *arguments):
     return None
 
 
-def test_data_goes_there_and_back(nbdkit, client, urtrsd, tmp_path):
+def test_written_data_is_read_back(nbdkit, client, urtrsd, tmp_path):
     held = nbdkit("memory", SIZE)
     uri = client(urtrsd(f"--export=disk={held.uri}"))
     data = tmp_path / "data"
@@ -118,7 +118,7 @@ def test_data_goes_there_and_back(nbdkit, client, urtrsd, tmp_path):
         assert disk.pread(65536, 131072) == data.read_bytes()[131072:196608]
 
 
-def test_a_format_of_qemu(client, urtrsd, tmp_path, ends):
+def test_a_qemu_image_format_can_be_exported(client, urtrsd, tmp_path, ends):
     if shutil.which("qemu-nbd") is None:
         pytest.skip("without qemu-utils")
     image, sock = tmp_path / "disk.qcow2", tmp_path / "qemu.sock"
@@ -126,7 +126,7 @@ def test_a_format_of_qemu(client, urtrsd, tmp_path, ends):
     process = subprocess.Popen(["qemu-nbd", "-t", "-f", "qcow2", "-k", sock, image], stdin=subprocess.DEVNULL)
     ends.callback(process.wait)
     ends.callback(process.kill)
-    until("qemu-nbd is there", sock.exists)
+    until("qemu-nbd listens", sock.exists)
     uri = client(urtrsd(f"--export=disk=nbd+unix:///?socket={sock}"))
     device = connected(uri)
     device.pwrite(b"q" * 4096, 8192)
@@ -136,7 +136,7 @@ def test_a_format_of_qemu(client, urtrsd, tmp_path, ends):
     assert "4096/4096" in run("qemu-io", "-f", "qcow2", "-c", "read -P 0x71 8192 4096", image)
 
 
-def test_a_server_that_dies_and_comes_back(nbdkit, client, urtrsd, tmp_path):
+def test_io_fails_while_the_server_is_lost_and_resumes(nbdkit, client, urtrsd, tmp_path):
     image = tmp_path / "image"
     image.write_bytes(bytes(SIZE))
     held = nbdkit("file", image)
@@ -148,14 +148,14 @@ def test_a_server_that_dies_and_comes_back(nbdkit, client, urtrsd, tmp_path):
     until("IO fails", lambda: error_of(device.pread, 512, 0) == "EIO")
     server.logged("its NBD server is lost: .*; IO fails until it is back")
     held.start()
-    until("IO goes on", lambda: error_of(device.pread, 512, 0) is None)
+    until("IO resumes", lambda: error_of(device.pread, 512, 0) is None)
     server.logged("its NBD server is back")
     # Unflushed writes may be lost with the server, so one flush fails.
     assert error_of(device.flush) == "EIO"
-    assert error_of(device.flush) is None, "once for each loss"
+    assert error_of(device.flush) is None, "only one flush fails per loss"
     held.kill()
     held.start()
-    until("IO goes on", lambda: error_of(device.pread, 512, 0) is None)
+    until("IO resumes", lambda: error_of(device.pread, 512, 0) is None)
     assert error_of(device.flush) is None, "nothing was lost this time"
 
 
@@ -190,12 +190,12 @@ def test_io_waits_for_a_server_that_restarts(nbdkit, client, urtrsd, tmp_path):
     writer = Writer(client(server))
     for losses in range(1, 3):
         begin = writer.done
-        until("it writes", lambda: writer.done > begin + 100 or writer.errors)
+        until("the writer is writing", lambda: writer.done > begin + 100 or writer.errors)
         held.kill()
         until("the loss is seen", lambda: server.text().count("IO waits for up to 30 s (nbd_wait)") == losses)
         done = writer.done
         held.start()
-        until("it goes on", lambda: writer.done > done + 100 or writer.errors)
+        until("the writer continues", lambda: writer.done > done + 100 or writer.errors)
     writer.end()
     assert writer.errors == []
     server.logged("its NBD server is back; it may have lost writes that were not flushed, so the next flush of each open device fails once")
@@ -212,7 +212,7 @@ def exports(control):
     return {row["name"]: (row["state"], row["why"]) for row in rows}
 
 
-def test_io_does_not_wait_longer_than_it_may(nbdkit, client, urtrsd, tmp_path):
+def test_io_waits_at_most_nbd_wait(nbdkit, client, urtrsd, tmp_path):
     held = nbdkit("memory", SIZE)
     control = tmp_path / "control"
     server = urtrsd(f"--export=disk={held.uri}", "--nbd-wait=1s", f"--control={control}")
@@ -226,12 +226,12 @@ def test_io_does_not_wait_longer_than_it_may(nbdkit, client, urtrsd, tmp_path):
     state, why = exports(control)["disk"]
     assert state == "lost" and "its NBD server is lost" in why
     held.start()
-    until("the list says so", lambda: exports(control)["disk"] == ("served", ""))
+    until("the export is served", lambda: exports(control)["disk"] == ("served", ""))
     assert server.logged("its NBD server is back").text().count("may have lost writes") == 0, "nothing was written"
-    until("IO goes on", lambda: error_of(device.pread, 512, 0) is None)
+    until("IO resumes", lambda: error_of(device.pread, 512, 0) is None)
 
 
-def test_the_end_does_not_wait_for_a_lost_server(nbdkit, urtrsd):
+def test_shutdown_does_not_wait_for_a_lost_server(nbdkit, urtrsd):
     held = nbdkit("memory", SIZE)
     server = urtrsd(f"--export=disk={held.uri}", "--nbd-wait=86400s", "--shutdown-timeout=never")
     peer = Client(server.port)
@@ -244,7 +244,7 @@ def test_the_end_does_not_wait_for_a_lost_server(nbdkit, urtrsd):
     assert server.end() == 0
 
 
-def test_what_a_failed_flush_lost_is_told_to_whoever_opens_the_device_again(nbdkit, client, urtrsd, tmp_path):
+def test_the_next_open_detects_data_lost_by_a_failed_flush(nbdkit, client, urtrsd, tmp_path):
     """From the second failure on, because the cache of an NBD server has no identity before its first failure."""
     image, control = tmp_path / "image", tmp_path / "control"
     image.write_bytes(bytes(SIZE))
@@ -259,15 +259,15 @@ def test_what_a_failed_flush_lost_is_told_to_whoever_opens_the_device_again(nbdk
         held.kill()
         until("IO fails", lambda: error_of(device.pread, 512, 0) == "EIO")
         held.start()
-        until("IO goes on", lambda: error_of(device.pread, 512, 0) is None)
+        until("IO resumes", lambda: error_of(device.pread, 512, 0) is None)
         assert error_of(device.flush) == "EIO", failures
         run(program("urtrs"), f"--socket={control}", "device", "close", "disk")
         until("the device is open again", lambda: error_of(device.pread, 512, 0) is None)
-    until("it is told", lambda: told() == 1)
+    until("the client reports the loss", lambda: told() == 1)
 
 
 @pytest.mark.parametrize("closed_first", [False, True])
-def test_what_a_server_lost_is_told_after_the_device_was_closed(nbdkit, client, urtrsd, tmp_path, closed_first):
+def test_a_loss_is_reported_after_the_device_was_closed(nbdkit, client, urtrsd, tmp_path, closed_first):
     """The loss of unflushed changes is reported although the device was closed in between."""
     image, control = tmp_path / "image", tmp_path / "control"
     image.write_bytes(bytes(SIZE))
@@ -282,13 +282,13 @@ def test_what_a_server_lost_is_told_after_the_device_was_closed(nbdkit, client, 
     held.kill()
     held.start()
     if not closed_first:
-        until("IO goes on", lambda: error_of(device.pread, 512, 0) is None)
+        until("IO resumes", lambda: error_of(device.pread, 512, 0) is None)
         close()
     until("the device is open again", lambda: error_of(device.pread, 512, 0) is None)
     assert error_of(device.flush) == "EIO"
 
 
-def test_a_closed_device_leaves_its_server(nbdkit, urtrsd, tmp_path):
+def test_closing_the_last_device_disconnects_from_the_server(nbdkit, urtrsd, tmp_path):
     """urtrsd disconnects from the NBD server when the last device is closed and all writes are flushed."""
     held = nbdkit("memory", SIZE)
     server = urtrsd(f"--export=disk={held.uri}")
@@ -297,13 +297,13 @@ def test_a_closed_device_leaves_its_server(nbdkit, urtrsd, tmp_path):
     def connections():
         return len(os.listdir(f"/proc/{held.process.pid}/task"))
     alone = 1
-    until("the check at the start of urtrsd has left", lambda: connections() == alone)
+    until("the startup check of urtrsd has disconnected", lambda: connections() == alone)
     opened, device = peer.open("disk")
     assert opened == 0 and peer.write_device(device, 0, b"a" * 512) == 0
-    until("it is connected", lambda: connections() > alone)
+    until("urtrsd is connected to the NBD server", lambda: connections() > alone)
     assert peer.flush_device(device) == 0
     assert peer.close_device(device) == 0
-    until("it has left", lambda: connections() == alone)
+    until("urtrsd has disconnected from the NBD server", lambda: connections() == alone)
 
 
 def test_a_loss_fails_one_flush_of_every_session(nbdkit, urtrsd, tmp_path):
@@ -320,7 +320,7 @@ def test_a_loss_fails_one_flush_of_every_session(nbdkit, urtrsd, tmp_path):
     held.kill()
     until("IO fails", lambda: (writer.read_device(written, 0, 512)[0], reader.read_device(read, 0, 512)[0]) == (errno.EIO, errno.EIO))
     held.start()
-    until("IO goes on", lambda: (writer.read_device(written, 0, 512)[0], reader.read_device(read, 0, 512)[0]) == (0, 0))
+    until("IO resumes", lambda: (writer.read_device(written, 0, 512)[0], reader.read_device(read, 0, 512)[0]) == (0, 0))
     for flush in (lambda: writer.flush_device(written)), (lambda: reader.flush_device(read)):
         assert (flush(), flush()) == (errno.EIO, 0)
     assert reader.close_device(read) == 0
@@ -328,7 +328,7 @@ def test_a_loss_fails_one_flush_of_every_session(nbdkit, urtrsd, tmp_path):
     assert reader.flush_device(read) == 0
 
 
-def test_a_server_that_answers_nothing(nbdkit, client, urtrsd):
+def test_an_unresponsive_server_is_declared_lost(nbdkit, client, urtrsd):
     """The server counts as lost after 60 s, although the TCP stack of its host still acknowledges data."""
     held = nbdkit("memory", SIZE)
     server = urtrsd(f"--export=disk={held.uri}", "--export=other=mem:1M", "--nbd-wait=0")
@@ -340,10 +340,10 @@ def test_a_server_that_answers_nothing(nbdkit, client, urtrsd):
     assert error_of(device.pread, 512, 0) == "EIO"
     held.process.send_signal(signal.SIGCONT)
     server.logged("its NBD server is back")
-    until("IO goes on", lambda: error_of(device.pread, 512, 0) is None)
+    until("IO resumes", lambda: error_of(device.pread, 512, 0) is None)
 
 
-def test_another_disk_behind_the_name_is_not_used(nbdkit, client, urtrsd):
+def test_a_replaced_disk_of_another_size_is_not_used(nbdkit, client, urtrsd):
     held = nbdkit("memory", SIZE)
     server = urtrsd(f"--export=disk={held.uri}")
     uri = client(server)
@@ -354,7 +354,7 @@ def test_another_disk_behind_the_name_is_not_used(nbdkit, client, urtrsd):
     server.logged("its server now has a different or smaller disk; to use it, close the export in all sessions")
 
 
-def test_mistakes(tmp_path, urtrsd, nbdkit):
+def test_unusable_servers_are_reported_by_check_config(tmp_path, urtrsd, nbdkit):
     def refused(uri):
         return run(URTRSD, "--listen=127.0.0.1", f"--export=disk={uri}", "--check-config", code=3)
     assert 'export "disk" ("nbd+unix:///?socket=/nowhere") cannot be used: ' in refused("nbd+unix:///?socket=/nowhere")
@@ -383,7 +383,7 @@ def serve_a_size(listener, size):
                 return
 
 
-def test_a_size_that_no_file_has(tmp_path):
+def test_a_size_of_2_to_the_63_is_rejected(tmp_path):
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "nbd"))
         listener.listen()

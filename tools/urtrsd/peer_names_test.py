@@ -19,7 +19,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("octets, shown", NAMES)
-def test_a_name_is_shown_alike_everywhere(urtrsd, ends, tmp_path, octets, shown):
+def test_a_name_is_escaped_the_same_way_everywhere(urtrsd, ends, tmp_path, octets, shown):
     metrics, control = f"127.0.0.1:{free_port()}", tmp_path / "control"
     server = urtrsd("--export=a=mem:1M", f"--control={control}", "--log-format=json", f"--metrics={metrics}", ready=False)
     server.logged('"message":"ready"')

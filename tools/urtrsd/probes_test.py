@@ -34,6 +34,6 @@ def test_the_plugin_has_its_probes():
     assert CLIENT <= probes(PLUGIN)
 
 
-def test_each_is_documented():
+def test_each_probe_is_documented():
     documented = set(re.findall(r"`((?:rtrs_clt|rtrs_srv|rnbd_srv):\w+)`", (ROOT / "docs/management.md").read_text()))
     assert documented == SERVER | CLIENT

@@ -39,7 +39,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_regular_file_is_refused(folder, server, kind):
+def test_a_configuration_must_be_a_regular_file(folder, server, kind):
     beside = Beside(server)
     config = folder / "urtrsd.toml"
     config.unlink()
@@ -47,13 +47,13 @@ def test_what_is_no_regular_file_is_refused(folder, server, kind):
     done = urtrs(folder, "reload")
     assert done.returncode == 1 and f"is {kind}, and a configuration is a regular file" in done.stderr, done
     server.process.send_signal(signal.SIGHUP)
-    until("the signal is answered", lambda: server.text().count("reload: nothing was changed") == 2)
+    until("the reload by signal has ended", lambda: server.text().count("reload: nothing was changed") == 2)
     beside.end()
     start = subprocess.run([URTRSD, f"--config={config}"], capture_output=True, text=True, timeout=BOUND, check=False)
     assert start.returncode == 2 and f"{config}: is {kind}" in start.stderr, start
 
 
-def test_many_ask_at_once(folder, server):
+def test_concurrent_reloads_apply_a_change_once(folder, server):
     config = folder / "urtrsd.toml"
     config.write_text(CONFIG + '[[export]]\nname = "e"\nmem = "1M"\n')
     asked = [subprocess.Popen([URTRS, f"--socket={folder / 'control'}", "reload"], stdout=subprocess.PIPE, text=True) for _ in range(8)]
@@ -63,14 +63,14 @@ def test_many_ask_at_once(folder, server):
     assert server.text().count('exporting "e"') == 1
 
 
-def test_what_of_a_new_export_is_not_exported_is_told_once(folder, server):
+def test_a_warning_about_a_new_export_is_logged_once(folder, server):
     (folder / "urtrsd.toml").write_text(CONFIG + '[[export]]\nname = "e"\nmem = "1000"\n')
     done = urtrs(folder, "reload")
     assert done.returncode == 0 and 'export "e" has 1000 bytes, not a multiple of 512' in done.stdout, done
     assert server.end() == 0 and server.text().count("has 1000 bytes") == 1
 
 
-def test_reloads_do_not_hold_up_io(folder, server):
+def test_reloads_do_not_delay_io(folder, server):
     """Each of 100 reloads adds an export, removes one and changes a list. URTRS_LONGEST_IO_MS limits the longest IO
     meanwhile."""
     beside = Beside(server)

@@ -104,7 +104,7 @@ FABRICS = {"tcp": ("tls", "keys and certificates were reloaded"), "libfabric": (
 
 
 @pytest.mark.parametrize("fabric", FABRICS)
-def test_a_key_that_was_rotated_at_both_ends(start, client, keys, fabric):
+def test_a_key_rotated_on_both_sides_is_used_without_a_restart(start, client, keys, fabric):
     option, said = FABRICS[fabric]
     server = start(f"--fabric={fabric}", f"--{option}-keys={keys / 'server'}")
     mine = client(server, f"fabric={fabric}", f"{option}_keys={keys / 'alice'}")
@@ -121,7 +121,7 @@ def test_a_key_that_was_rotated_at_both_ends(start, client, keys, fabric):
 
 
 @pytest.mark.parametrize("fabric", FABRICS)
-def test_a_file_that_cannot_be_used_leaves_the_key_of_before_with_one_warning(start, client, keys, fabric):
+def test_an_invalid_key_file_keeps_the_previous_key_with_one_warning(start, client, keys, fabric):
     option, _ = FABRICS[fabric]
     server = start(f"--fabric={fabric}", f"--{option}-keys={keys / 'server'}")
     mine = client(server, f"fabric={fabric}", f"{option}_keys={keys / 'alice'}")
@@ -142,7 +142,7 @@ def test_a_file_that_cannot_be_used_leaves_the_key_of_before_with_one_warning(st
     mine.works_again()
 
 
-def test_a_certificate_that_was_renewed_by_another_ca(start, client, pki, tmp_path):
+def test_a_certificate_renewed_by_another_ca_is_used_without_a_restart(start, client, pki, tmp_path):
     certificate, key = pki.issue("server")
     head = f"--tls-cert={certificate}", f"--tls-key={key}", f"--tls-ca={pki.ca}"
     server = start(*head)
@@ -162,7 +162,7 @@ def test_a_certificate_that_was_renewed_by_another_ca(start, client, pki, tmp_pa
     assert [one["identity"] for one in listed["sessions"]] == ["dora"]
 
 
-def test_the_end_of_a_certificate_is_told_before_it_comes(start, client, pki):
+def test_warnings_precede_the_expiry_of_a_certificate(start, client, pki):
     certificate, key = pki.issue("late", 9)
     files = tuple(zip(("cert", "key", "ca"), (certificate, key, pki.ca)))
     address = f"127.0.0.1:{free_port()}"

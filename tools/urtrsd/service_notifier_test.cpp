@@ -45,7 +45,7 @@ class ServiceNotifierTest : public testing::TestWithParam<bool> {
     return GetParam() ? folder_ / "notify" : "@urtrs-notify-test-" + std::to_string(::getpid());
   }
 
-  trace::ScratchFolder folder_;
+  tools::ScratchFolder folder_;
   boost::asio::io_context context_{1};
 };
 
@@ -62,14 +62,14 @@ TEST_P(ServiceNotifierTest, EachMessageIsOneDatagram) {
   EXPECT_EQ(manager.next(), "");
 }
 
-TEST_P(ServiceNotifierTest, WithoutAWatchdogTheLoopHasNothingToDo) {
+TEST_P(ServiceNotifierTest, WithoutAWatchdogNoWorkIsScheduled) {
   Manager manager(name());
   ServiceNotifier notifier(context_, {name(), {}});
   notifier.ready("");
   EXPECT_EQ(context_.run(), 0U);
 }
 
-TEST_P(ServiceNotifierTest, TheWatchdogIsAnsweredFromTheLoop) {
+TEST_P(ServiceNotifierTest, WatchdogMessagesAreSentByTheEventLoop) {
   Manager manager(name());
   ServiceNotifier notifier(context_, {name(), std::chrono::milliseconds(2)});
   notifier.ready("");
@@ -82,7 +82,7 @@ TEST_P(ServiceNotifierTest, TheWatchdogIsAnsweredFromTheLoop) {
   }
 }
 
-TEST_P(ServiceNotifierTest, AManagerThatDoesNotReadStopsNothing) {
+TEST_P(ServiceNotifierTest, AManagerThatDoesNotReadBlocksNothing) {
   Manager manager(name());
   ServiceNotifier notifier(context_, {name(), {}});
   for (int i = 0; i < 10000; ++i) notifier.status(std::string(200, 's'));
@@ -102,7 +102,7 @@ TEST(ServiceNotifier, WithoutASocketNothingIsSent) {
   EXPECT_EQ(context.run(), 0U);
 }
 
-TEST(ServiceNotifier, TheEnvironmentIsTakenOnce) {
+TEST(ServiceNotifier, TheEnvironmentIsReadAndRemoved) {
   ::setenv("NOTIFY_SOCKET", "@there", 1);
   ::setenv("WATCHDOG_USEC", "3000000", 1);
   ::setenv("WATCHDOG_PID", std::to_string(::getpid()).c_str(), 1);
@@ -114,7 +114,7 @@ TEST(ServiceNotifier, TheEnvironmentIsTakenOnce) {
   EXPECT_EQ(take_service_environment().socket, "");
 }
 
-TEST(ServiceNotifier, AWatchdogOfAnotherProcessOrWithoutAPeriodIsNone) {
+TEST(ServiceNotifier, InvalidAndForeignWatchdogsAreIgnored) {
   for (const auto& [period, process] : {std::pair{"3000000", "1"}, {"-1", ""}, {"soon", ""}, {"0", ""}}) {
     ::setenv("WATCHDOG_USEC", period, 1);
     if (*process != '\0') ::setenv("WATCHDOG_PID", process, 1);

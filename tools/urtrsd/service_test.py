@@ -31,7 +31,7 @@ def next_but_watchdog(manager):
     return message
 
 
-def test_ready_sessions_and_stopping(urtrsd, manager):
+def test_readiness_session_count_and_shutdown_are_reported(urtrsd, manager):
     server = start(urtrsd, manager)
     assert next_but_watchdog(manager) == "READY=1\nSTATUS=1 exports, 0 sessions\n"
     server.ready()
@@ -43,7 +43,7 @@ def test_ready_sessions_and_stopping(urtrsd, manager):
     assert server.end() == 0
 
 
-def test_the_watchdog_is_answered_again_and_again(urtrsd, manager):
+def test_watchdog_messages_are_sent_repeatedly(urtrsd, manager):
     server = start(urtrsd, manager, WATCHDOG_USEC="20000")
     assert manager.recv(4096).startswith(b"READY=1\n")
     assert [manager.recv(4096) for _ in range(3)] == [b"WATCHDOG=1\n"] * 3
@@ -59,14 +59,14 @@ def test_the_watchdog_is_answered_again_and_again(urtrsd, manager):
     assert manager.recv(4096) == b"WATCHDOG=1\n"
 
 
-def test_a_busy_loop_answers_too(urtrsd, manager):
+def test_a_busy_polling_server_sends_watchdog_messages(urtrsd, manager):
     urtrsd("--export=a=mem:1M", "--busy-poll", ready=False,
            env=dict(os.environ, NOTIFY_SOCKET=manager.getsockname(), WATCHDOG_USEC="20000"))
     assert manager.recv(4096).startswith(b"READY=1\n")
     assert [manager.recv(4096) for _ in range(3)] == [b"WATCHDOG=1\n"] * 3
 
 
-def test_a_start_that_fails_is_not_ready(urtrsd, manager, tmp_path):
+def test_a_failed_start_does_not_report_ready(urtrsd, manager, tmp_path):
     server = urtrsd(f"--export=a={tmp_path}/missing", "--strict", ready=False,
                     env=dict(os.environ, NOTIFY_SOCKET=manager.getsockname()))
     assert server.process.wait(BOUND) == 3
@@ -75,7 +75,7 @@ def test_a_start_that_fails_is_not_ready(urtrsd, manager, tmp_path):
         manager.recv(4096)
 
 
-def test_a_start_with_something_missing_is_ready(urtrsd, manager, tmp_path):
+def test_a_start_with_missing_exports_reports_ready(urtrsd, manager, tmp_path):
     server = urtrsd(f"--export=a={tmp_path}/later", "--export=b=mem:1M", ready=False,
                     env=dict(os.environ, NOTIFY_SOCKET=manager.getsockname()))
     told = manager.recv(4096).decode()
@@ -84,10 +84,10 @@ def test_a_start_with_something_missing_is_ready(urtrsd, manager, tmp_path):
     assert "STATUS=2 exports, 0 sessions, 1 missing" in told
     (tmp_path / "later").write_bytes(bytes(4096))
     server.logged('export "a" is available')
-    until("the status says so", lambda: "STATUS=2 exports, 0 sessions\n" in manager.recv(4096).decode() + "\n")
+    until("the status shows both exports", lambda: "STATUS=2 exports, 0 sessions\n" in manager.recv(4096).decode() + "\n")
 
 
-def test_the_watchdog_is_answered_before_its_time_is_over(urtrsd, manager):
+def test_watchdog_messages_arrive_within_the_period(urtrsd, manager):
     """Checks the shortest of several intervals, because a busy machine delays some."""
     start(urtrsd, manager, WATCHDOG_USEC="1000000")
     assert manager.recv(4096).startswith(b"READY=1\n")
@@ -98,7 +98,7 @@ def test_the_watchdog_is_answered_before_its_time_is_over(urtrsd, manager):
     assert min(later - before for before, later in zip(times, times[1:])) < 0.9
 
 
-def test_without_a_bound_the_end_waits_for_storage(urtrsd):
+def test_shutdown_without_a_time_limit_waits_for_storage(urtrsd):
     server = urtrsd("--export=slow=mem:1M,delay_ms=1500", "--shutdown-timeout=never")
     session = iwarp_client.IwarpClient(server.port, "one")
     error, device = session.open("slow")
@@ -108,14 +108,14 @@ def test_without_a_bound_the_end_waits_for_storage(urtrsd):
     assert server.end() == 0, server.text()
 
 
-def test_a_trace_is_whole_when_urtrsd_is_told_twice_to_end(urtrsd, tmp_path):
+def test_a_trace_is_complete_after_a_second_signal(urtrsd, tmp_path):
     """After the second signal it exits immediately, and all records are in the file."""
     trace = tmp_path / "t.rtrc"
     server = urtrsd("--export=slow=mem:1M,delay_ms=600000", "--shutdown-timeout=never", f"--trace={trace}", "--trace-detail=payload")
     session = iwarp_client.IwarpClient(server.port, "one")
     error, device = session.open("slow")
     assert error == 0
-    until("the start is in the file", lambda: trace.stat().st_size > 0)
+    until("the first records are in the file", lambda: trace.stat().st_size > 0)
     before = trace.stat().st_size
     for chunk in 1, 2:
         session.send_write(device, 0, bytes(32768), chunk)
@@ -129,7 +129,7 @@ def test_a_trace_is_whole_when_urtrsd_is_told_twice_to_end(urtrsd, tmp_path):
     assert done.returncode == 0 and done.stdout.startswith("identical"), done
 
 
-def test_a_standard_error_that_does_not_block_loses_no_line(urtrsd, tmp_path):
+def test_a_non_blocking_standard_error_loses_no_line(urtrsd, tmp_path):
     """Another process that shares standard error may have set O_NONBLOCK."""
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
@@ -140,7 +140,7 @@ def test_a_standard_error_that_does_not_block_loses_no_line(urtrsd, tmp_path):
                                stdout=subprocess.DEVNULL, stderr=writer)
     try:
         os.close(writer)
-        until("it runs", lambda: subprocess.run([program("urtrs"), "stats", f"--socket={control}"], capture_output=True, timeout=BOUND,
+        until("the control socket answers", lambda: subprocess.run([program("urtrs"), "stats", f"--socket={control}"], capture_output=True, timeout=BOUND,
                                                 check=False).returncode == 0)
         process.terminate()
         with os.fdopen(reader, "rb") as log:

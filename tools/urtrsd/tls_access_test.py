@@ -24,7 +24,7 @@ class TestAccess:
     def session(self, server, identity, name=None):
         return IwarpClient(server.port, name, GOOD_TIME, wrap=wrap_with(self.pki.ca, self.pki.issue(identity)))
 
-    def test_identities_are_let_in(self):
+    def test_only_allowed_identities_are_accepted(self):
         server = self.serve('allow_identities = "alice, bob"\n')
         self.session(server, "alice").close()
         with pytest.raises(Refused) as stranger:
@@ -48,7 +48,7 @@ class TestAccess:
         for one in sessions:
             one.close()
 
-    def test_addresses_are_let_in(self):
+    def test_only_allowed_addresses_are_accepted(self):
         server = self.serve('allow_addresses = "10.0.0.0/8"\n')
         with pytest.raises(Refused) as stranger:
             self.session(server, "alice")
@@ -58,7 +58,7 @@ class TestAccess:
         server.logged("allow_addresses has changed")
         self.session(server, "alice").close()
 
-    def test_session_names_are_let_in(self):
+    def test_only_allowed_session_names_are_accepted(self):
         server = self.serve('allow_sessions = "web1"\n')
         self.session(server, "alice", "web1").close()
         with pytest.raises(OSError):
@@ -72,14 +72,14 @@ class TestAccess:
         with pytest.raises(OSError):
             self.session(server, "alice", "web1")
 
-    def test_a_session_name_may_have_to_be_the_clients_own(self):
+    def test_session_names_can_be_restricted_to_the_identity(self):
         server = self.serve('allow_sessions = "%IDENTITY%, %IDENTITY%-*"\n')
         for name in ("alice", "alice-disk0"):
             self.session(server, "alice", name).close()
             with pytest.raises(OSError):
                 self.session(server, "bob", name)
 
-    def test_exports_are_opened_by_those_who_may(self):
+    def test_exports_are_opened_only_by_allowed_clients(self):
         server = self.serve('[[export]]\nname = "a"\nmem = "1M"\nallow_identities = "alice"\n'
                             '[[export]]\nname = "w"\nmem = "1M"\nallow_sessions = "web1"\n'
                             '[[export]]\nname = "f"\nmem = "1M"\nallow_addresses = "10.0.0.0/8"\n')
@@ -91,7 +91,7 @@ class TestAccess:
         alice.close()
         bob.close()
 
-    def test_the_rules_of_an_export_in_use_change(self):
+    def test_access_rules_change_while_the_export_is_in_use(self):
         text = '[[export]]\nname = "a"\nmem = "1M"\n'
         server = self.serve(text + 'allow_identities = "alice"\n')
         alice = self.session(server, "alice")
@@ -106,7 +106,7 @@ class TestAccess:
         again.close()
         alice.close()
 
-    def test_a_folder_of_a_session_is_of_the_identity_with_its_name(self, tmp_path):
+    def test_a_session_folder_belongs_to_the_identity_of_that_name(self, tmp_path):
         server = self.serve(self.folders(tmp_path))
         mine = self.session(server, "alice", "alice")
         assert mine.open("disk")[0] == 0
@@ -122,7 +122,7 @@ class TestAccess:
             (tmp_path / "srv" / name / "disk").write_bytes(bytes(1 << 20))
         return f'dev_search_path = "{tmp_path}/srv/%SESSNAME%"\n'
 
-    def test_who_comes_without_tls_beside_others_has_no_folder(self, tmp_path):
+    def test_clients_without_tls_have_no_session_folder(self, tmp_path):
         server = self.serve('tls = "allow"\n' + self.folders(tmp_path))
         mine, thief = self.session(server, "alice", "alice"), IwarpClient(server.port, "bob", GOOD_TIME)
         assert mine.open("disk")[0] == 0 and thief.open("disk")[0] == 13
@@ -159,10 +159,10 @@ class TestAccess:
         assert server.text().count(warning) == 1
         self.file.write_text(plain)
         server.process.send_signal(signal.SIGHUP)
-        until("the warning comes again", lambda: server.text().count(warning) == 2)
+        until("the warning is logged again", lambda: server.text().count(warning) == 2)
         IwarpClient(server.port, "bob", GOOD_TIME).close()
 
-    def test_a_reload_that_requires_tls_ends_the_warning_and_opens_no_folder(self, tmp_path):
+    def test_requiring_tls_by_reload_ends_the_warning_and_protects_folders(self, tmp_path):
         folders = self.folders(tmp_path) + 'listen = ["0.0.0.0"]\n'
         self.file.write_text('tls = "off"\n' + folders)
         server = self.start(f"--config={self.file}")
@@ -176,11 +176,11 @@ class TestAccess:
         assert thief.open("disk")[0] == 13
         thief.close()
 
-    def test_a_mapped_loopback_address_is_one(self):
+    def test_a_mapped_loopback_address_counts_as_loopback(self):
         server = self.start("--export=a=mem:1M", "--listen=::ffff:127.0.0.1")
         assert "is not a loopback address" not in server.text()
 
-    def test_a_certificate_that_was_taken_back_is_refused_from_the_reload_on(self):
+    def test_a_revoked_certificate_is_rejected_after_the_reload(self):
         lost, kept = self.pki.issue("lost"), self.pki.issue("kept")
         server = self.serve(f'tls_crl = "{self.pki.take_back()}"\n')
         for pair in lost, kept:
@@ -193,7 +193,7 @@ class TestAccess:
             IwarpClient(server.port, timeout=GOOD_TIME, wrap=wrap_with(self.pki.ca, lost))
         server.logged("its certificate is not accepted: certificate revoked")
 
-    def test_clients_do_not_believe_a_server_whose_certificate_was_taken_back(self):
+    def test_clients_reject_a_revoked_server_certificate(self):
         server = self.serve("")
         certificate, key = self.pki.issue("carl")
         revoked = self.pki.take_back(self.pki.folder / "server99.pem")
@@ -209,7 +209,7 @@ class TestAccess:
             done = run(*command, f"{crl}={revoked}", *end)
             assert done.returncode != 0 and "certificate revoked" in done.stderr, done.stderr
 
-    def test_lists_that_cannot_be_are_refused(self):
+    def test_invalid_access_lists_are_rejected(self):
         for text, why in (('allow_addresses = "10.0.0.0/33"\n', "nor a range like 10.0.0.0/8"),
                           ('allow_sessions = " , "\n', "the list is empty"),
                           ('allow_identities = "alice bob"\n', 'invalid identity "alice bob"'),
@@ -223,7 +223,7 @@ class TestAccess:
             assert done.returncode == 2 and "rejects all clients without TLS" in done.stderr, done.stderr
 
 
-    def test_a_reload_that_takes_tls_away_says_so(self):
+    def test_switching_tls_off_by_reload_is_logged(self):
         server = self.serve("")
         server.logged("TLS is required of every client: certificates signed by")
         self.head = ""
@@ -232,7 +232,7 @@ class TestAccess:
         server.logged("reload: TLS is off: new clients connect without TLS")
         IwarpClient(server.port, None, GOOD_TIME).close()
 
-    def test_a_certificate_that_has_expired_is_told_of(self):
+    def test_an_expired_certificate_causes_a_warning(self):
         certificate, key = self.pki.issue("server", -1)
         self.head = f'tls_cert = "{certificate}"\ntls_key = "{key}"\ntls_ca = "{self.pki.ca}"\n'
         server = self.serve("")
@@ -242,7 +242,7 @@ class TestAccess:
         done = run(program("urtrsd"), f"--config={self.file}", "--export=b=mem:1M", "--port=0", "--check-config")
         assert done.returncode == 0 and "warning: " in done.stderr and "has expired" in done.stderr, done.stderr
 
-    def test_a_mistake_in_a_file_of_tls_changes_nothing(self, tmp_path):
+    def test_a_reload_with_an_invalid_tls_file_changes_nothing(self, tmp_path):
         self.head += f'control = "{tmp_path}/control"\n'
         server = self.serve("")
         self.file.write_text(self.head.replace(str(self.pki.ca), "/dev/null") + 'allow_identities = "carl"\n')
@@ -252,7 +252,7 @@ class TestAccess:
         self.session(server, "alice").close()
 
 
-def test_keys_are_made_and_listed(tmp_path):
+def test_keys_can_be_created_and_listed(tmp_path):
     file = tmp_path / "keys"
     line = run(program("urtrs"), "key", "new", "alice").stdout
     assert re.fullmatch("alice:[0-9a-f]{64}\n", line)

@@ -43,13 +43,13 @@ def refused(done, *words):
         assert word in done.stderr, done.stderr
 
 
-def test_a_client_with_the_right_key_is_let_in(server, keys):
+def test_a_client_with_the_right_key_is_accepted(server, keys):
     accepted(plugin(server, f"tls_keys={keys / 'alice'}"))
     accepted(plugin(server, f"tls_keys={keys / 'server'}", "tls_identity=bob"))
     refused(plugin(server, f"tls_keys={keys / 'server'}"), "choose one with tls_identity")
 
 
-def test_who_names_an_identity_does_not_go_on_without_tls(start):
+def test_tls_options_without_keys_are_rejected(start):
     server = start()
     accepted(plugin(server))
     refused(plugin(server, "tls_identity=alice"), "tls_identity requires tls_keys")
@@ -58,28 +58,28 @@ def test_who_names_an_identity_does_not_go_on_without_tls(start):
     assert done.returncode != 0 and "tls-identity requires" in done.stderr, done.stderr
 
 
-def test_a_client_with_a_certificate_is_let_in(server, pki):
+def test_a_client_with_a_certificate_is_accepted(server, pki):
     certificate, key = pki.issue("carl")
     accepted(plugin(server, f"tls_cert={certificate}", f"tls_key={key}", f"tls_ca={pki.ca}"))
     refused(plugin(server, f"tls_cert={certificate}", f"tls_key={key}", f"tls_ca={pki.ca}", "tls_server_name=other.example.org"),
             "certificate is not accepted", "mismatch", "tls_failed")
 
 
-def test_a_wrong_key_is_refused(server, keys):
+def test_a_wrong_key_is_rejected(server, keys):
     wrong = keys / "wrong"
     assert run(program("urtrs"), "key", "new", "alice", wrong).returncode == 0
     refused(plugin(server, f"tls_keys={wrong}"), "does it have the same key of alice?")
     server.logged("its key of alice differs from the one here")
 
 
-def test_an_unknown_identity_is_refused(server, keys):
+def test_an_unknown_identity_is_rejected(server, keys):
     wrong = keys / "wrong"
     assert run(program("urtrs"), "key", "new", "mallory", wrong).returncode == 0
     refused(plugin(server, f"tls_keys={wrong}"), "the server does not accept the key of mallory", "tls_failed")
     server.logged("no key of mallory")
 
 
-def test_an_expired_certificate_is_refused(server, pki):
+def test_an_expired_certificate_is_rejected(server, pki):
     certificate, key = pki.issue("late", -1)
     refused(plugin(server, f"tls_cert={certificate}", f"tls_key={key}", f"tls_ca={pki.ca}"), "certificate expired",
             f"{certificate}: the certificate has expired, and peers reject it")
@@ -89,26 +89,26 @@ def test_an_expired_certificate_is_refused(server, pki):
     assert done.stderr.count(f"urtrs-perf: {certificate}: the certificate has expired, and peers reject it; replace it\n") == 1, done.stderr
 
 
-def test_a_certificate_of_another_ca_is_refused(server, pki, tmp_path):
+def test_a_certificate_of_another_ca_is_rejected(server, pki, tmp_path):
     certificate, key = Pki(tmp_path / "other").issue("mallory")
     refused(plugin(server, f"tls_cert={certificate}", f"tls_key={key}", f"tls_ca={pki.ca}"), "it sent the alert")
     server.logged("its certificate is not accepted")
 
 
-def test_no_certificate_is_refused(server, pki):
+def test_a_client_without_a_certificate_is_rejected(server, pki):
     with pytest.raises(OSError):
         IwarpClient(server.port, timeout=GOOD_TIME, wrap=wrap_with(pki.ca, None))
     server.logged("it presents neither a certificate nor a key")
 
 
-def test_a_client_does_not_believe_a_server_of_another_ca(server, pki, tmp_path):
+def test_a_client_rejects_a_server_of_another_ca(server, pki, tmp_path):
     other = Pki(tmp_path / "other")
     certificate, key = pki.issue("carl")
     refused(plugin(server, f"tls_cert={certificate}", f"tls_key={key}", f"tls_ca={other.ca}"), "its certificate is not accepted")
     server.logged("it sent the alert")
 
 
-def test_plain_clients_are_refused(server):
+def test_clients_without_tls_are_rejected(server):
     done = run(program("urtrs-perf"), "127.0.0.1", "--port", server.port, "--connect-timeout", "1s", "--runtime", "1s")
     assert done.returncode != 0 and "does it require TLS?" in done.stderr, done.stderr
     server.logged("it does not speak TLS, which is required")
@@ -116,21 +116,21 @@ def test_plain_clients_are_refused(server):
         IwarpClient(server.port, timeout=GOOD_TIME)
 
 
-def test_clients_do_not_go_on_without_tls(start, keys):
+def test_clients_with_keys_reject_a_server_without_tls(start, keys):
     server = start("--tls=off")
     refused(plugin(server, f"tls_keys={keys / 'alice'}"), "does it accept TLS?")
     server.logged("it speaks TLS, which is off here")
     accepted(plugin(server))
 
 
-def test_a_server_may_take_both(start, keys):
+def test_tls_allow_accepts_clients_with_and_without_tls(start, keys):
     server = start("--tls=allow", f"--tls-keys={keys / 'server'}")
     accepted(plugin(server))
     accepted(plugin(server, f"tls_keys={keys / 'alice'}"))
     refused(plugin(server, "tls=allow"), "it is for servers")
 
 
-def test_other_protocols_are_refused(server, pki):
+def test_other_protocols_are_rejected(server, pki):
     with pytest.raises(OSError):
         IwarpClient(server.port, timeout=GOOD_TIME, wrap=wrap_with(pki.ca, pki.issue("good"), ssl.TLSVersion.TLSv1_2))
     server.logged("it does not speak TLS 1.3")
@@ -141,7 +141,7 @@ def test_other_protocols_are_refused(server, pki):
     assert "Protocol version: TLSv1.3" in done.stderr, done.stderr
 
 
-def test_a_hello_that_is_played_again_does_nothing(server, pki):
+def test_a_replayed_hello_has_no_effect(server, pki):
     """An attacker records the bytes of a valid client and replays them."""
     with socket.create_server(("127.0.0.1", 0)) as relay:
         relay.settimeout(GOOD_TIME)
@@ -194,12 +194,12 @@ def test_half_open_handshakes_are_limited(server, pki):
     IwarpClient(server.port, timeout=GOOD_TIME, wrap=wrap_with(pki.ca, pki.issue("late"))).close()
     until("all are closed in time", lambda: closed() == 300, 12)
     pattern = "closed ([0-9]+) connections without a valid connect request"
-    until("all are told of", lambda: sum(map(int, re.findall(pattern, server.text()))) >= 300, GOOD_TIME)
+    until("all are logged", lambda: sum(map(int, re.findall(pattern, server.text()))) >= 300, GOOD_TIME)
     assert sum(map(int, re.findall(pattern, server.text()))) <= 300 + 4
     assert re.search(pattern + r", the last one from 127[^\n]* \(max_handshakes_per_host = 128\)", server.text())
 
 
-def test_a_session_is_of_the_identity_that_made_it(server, pki):
+def test_a_session_belongs_to_the_identity_that_created_it(server, pki):
     alice, bob = (wrap_with(pki.ca, pki.issue(name)) for name in ("alice", "bob"))
     mine = IwarpClient(server.port, "mine", GOOD_TIME, wrap=alice)
     error, device = mine.open("e")
@@ -217,14 +217,14 @@ def test_a_session_is_of_the_identity_that_made_it(server, pki):
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o604, 0o620])
-def test_a_file_of_keys_that_others_may_read_is_refused(start, keys, mode):
+def test_a_key_file_readable_by_others_is_rejected(start, keys, mode):
     (keys / "server").chmod(mode)
     server = start(f"--tls-keys={keys / 'server'}", ready=False)
     assert server.process.wait(BOUND) == 3
     assert f"chmod 600 {keys / 'server'}" in server.text()
 
 
-def test_a_private_key_that_others_may_read_is_refused(start, pki):
+def test_a_private_key_readable_by_others_is_rejected(start, pki):
     certificate, key = pki.issue("server")
     key.chmod(0o604)
     server = start(f"--tls-cert={certificate}", f"--tls-key={key}", f"--tls-ca={pki.ca}", ready=False)
@@ -249,7 +249,7 @@ def test_a_reload_reads_keys_again(start, keys):
     accepted(plugin(server, f"tls_keys={keys / 'alice'}"))
 
 
-def test_a_listener_without_tls_warns_where_strangers_come(start, keys):
+def test_a_non_loopback_listener_without_tls_causes_a_warning(start, keys):
     assert "TLS" not in start().text()
     warning = "is not a loopback address, and clients connect without TLS"
     start("--listen=0.0.0.0").logged(re.escape("0.0.0.0 " + warning))
@@ -257,7 +257,7 @@ def test_a_listener_without_tls_warns_where_strangers_come(start, keys):
     assert warning not in start("--listen=0.0.0.0", f"--tls-keys={keys / 'server'}").text()
 
 
-def test_an_idle_client_costs_the_others_nothing(server, pki):
+def test_an_idle_client_does_not_delay_others(server, pki):
     """A client that stops in the middle of a record does not affect others."""
     good = wrap_with(pki.ca, pki.issue("slow"))
     with good(socket.create_connection(("127.0.0.1", server.port), GOOD_TIME)) as sock:

@@ -13,7 +13,7 @@ def replays(path):
     return result.returncode == 0 and result.stdout.startswith("identical")
 
 
-def test_traces_that_signals_ask_for(urtrsd, tmp_path):
+def test_signals_start_and_stop_traces(urtrsd, tmp_path):
     server = urtrsd("--export=a=mem:1M", "--trace=whole.rtrc", "--trace-detail=wire", "--trace-size=1M", cwd=tmp_path)
     pid = server.process.pid
     server.process.send_signal(signal.SIGUSR1)
@@ -31,7 +31,7 @@ def test_traces_that_signals_ask_for(urtrsd, tmp_path):
     assert replays(tmp_path / f"urtrsd-{pid}-1.rtrc")
 
 
-def test_a_reload_does_not_take_a_recording_for_a_setting(urtrsd, tmp_path):
+def test_a_recording_is_not_a_configuration_change(urtrsd, tmp_path):
     """A recording started or stopped by an operator is not a change of the setting `trace`."""
     config, control = tmp_path / "urtrsd.toml", tmp_path / "control"
     text = f'trace = "{tmp_path}/whole.rtrc"\n[[export]]\nname = "a"\nmem = "1M"\n'
@@ -55,7 +55,7 @@ def test_a_reload_does_not_take_a_recording_for_a_setting(urtrsd, tmp_path):
     assert replays(tmp_path / "live.rtrc") and replays(tmp_path / f"urtrsd-{server.process.pid}-1.rtrc")
 
 
-def test_each_recording_of_a_run_has_a_file_of_its_own(urtrsd, tmp_path):
+def test_each_recording_has_its_own_file(urtrsd, tmp_path):
     server = urtrsd("--export=a=mem:1M", cwd=tmp_path)
     for number in 1, 2:
         server.process.send_signal(signal.SIGUSR2)
@@ -65,7 +65,7 @@ def test_each_recording_of_a_run_has_a_file_of_its_own(urtrsd, tmp_path):
         assert replays(tmp_path / f"urtrsd-{server.process.pid}-{number}.rtrc")
 
 
-def test_a_recording_that_cannot_go_on_is_told_once_and_stopping_it_fails(urtrsd, tmp_path):
+def test_a_failed_recording_is_logged_once_and_cannot_be_stopped(urtrsd, tmp_path):
     """RLIMIT_FSIZE limits the file to 64 KiB."""
     control, trace = tmp_path / "control", tmp_path / "live.rtrc"
     server = urtrsd("--export=a=mem:1M", f"--control={control}",
@@ -86,7 +86,7 @@ def test_a_recording_that_cannot_go_on_is_told_once_and_stopping_it_fails(urtrsd
     assert server.text().count(told) == 1
 
 
-def test_whoever_stops_a_recording_hears_that_it_is_not_whole(urtrsd, tmp_path):
+def test_stopping_an_incomplete_recording_fails(urtrsd, tmp_path):
     """The file cannot grow any more when the recording is stopped."""
     control, trace = tmp_path / "control", tmp_path / "live.rtrc"
     server = urtrsd("--export=a=mem:1M", f"--control={control}")
@@ -99,7 +99,7 @@ def test_whoever_stops_a_recording_hears_that_it_is_not_whole(urtrsd, tmp_path):
     assert done.returncode == 1 and "could not be completed: File too large" in done.stderr, done
 
 
-def test_a_trace_is_readable_while_it_is_recorded_and_rotated_at_its_size(urtrsd, tmp_path):
+def test_a_trace_is_readable_while_recorded_and_rotates_at_its_size(urtrsd, tmp_path):
     trace = tmp_path / "t.rtrc"
     server = urtrsd("--export=a=mem:1M", f"--trace={trace}", "--trace-detail=payload", "--trace-size=1M", "--trace-files=6")
     session = IwarpClient(server.port, "busy")
@@ -110,7 +110,7 @@ def test_a_trace_is_readable_while_it_is_recorded_and_rotated_at_its_size(urtrsd
     until("the record is in the file", lambda: trace.stat().st_size >= begun + 4096)
     for _ in range(100):
         assert session.write_device(device, 0, bytes(4096)) == 0
-    assert [file.name for file in tmp_path.glob("t.rtrc*")] == ["t.rtrc"], "400 KiB are no reason for the next file"
+    assert [file.name for file in tmp_path.glob("t.rtrc*")] == ["t.rtrc"], "400 KiB do not start the next file"
     for _ in range(20 * 256):
         assert session.write_device(device, 0, bytes(4096)) == 0
     session.close()
@@ -121,7 +121,7 @@ def test_a_trace_is_readable_while_it_is_recorded_and_rotated_at_its_size(urtrsd
     assert all(replays(file) for file in files)
 
 
-def test_paths_that_are_lost_one_after_the_other_are_one_dump(urtrsd, tmp_path):
+def test_several_lost_paths_cause_one_dump(urtrsd, tmp_path):
     server = urtrsd("--export=a=mem:1M", f"--trace-dump={tmp_path / 'dump'}")
     for number in range(3):
         session = IwarpClient(server.port, f"bad{number}")

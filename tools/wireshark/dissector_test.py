@@ -88,7 +88,7 @@ def decoded(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_decodes_as_it_did(name):
+def test_output_matches_the_golden_files(name):
     expected, lines = golden(name).read_text(encoding="utf-8").splitlines(keepends=True), decoded(name)
     for number, (want, got) in enumerate(zip(expected, lines), 1):
         assert want == got, f"{golden(name)}:{number}"
@@ -103,7 +103,7 @@ def count(path, display_filter, *more):
     return len(tshark("-r", path, "-Y", display_filter, *more).splitlines())
 
 
-def test_filters_work():
+def test_display_filters_match():
     loss = capture("path_loss")
     assert count(loss, 'rtrs.type == "HB"') > 0
     assert count(loss, "rtrs.recon_cnt == 2") == 3
@@ -120,7 +120,7 @@ def times(name, display_filter):
     return [float(one) for one in text.split()]
 
 
-def test_readme_tells_the_truth():
+def test_captures_contain_the_events_of_the_readme():
     """Each capture contains the events that README.md lists for it."""
     for psn in (4121688, 4823524):
         unheard = times("path_loss", f"infiniband.bth.psn == {psn}")
@@ -136,12 +136,12 @@ def test_readme_tells_the_truth():
     assert len(refused) == 5, refused
 
 
-def test_nothing_is_malformed():
+def test_no_frame_is_malformed():
     for name in NAMES:
         assert count(capture(name), "_ws.malformed || rtrs.malformed") == 0, name
 
 
-def test_links_go_both_ways():
+def test_requests_and_responses_are_linked():
     """With two passes, as in the GUI of Wireshark, every request has a link to its response."""
     frames = {frame["frame"]: frame["rtrs"] for frame in decode(capture("rnr_nak"), "-2")}
     answered = 0
@@ -156,7 +156,7 @@ def test_links_go_both_ways():
     assert answered == len(requests) > 8, (answered, len(requests))
 
 
-def test_out_of_order(tmp_path):
+def test_reordered_packets_are_reassembled(tmp_path):
     """INFO_RSP is reassembled even if its packets (frames 9 to 17) are reordered."""
     pieces = []
     for number, frames in enumerate(["1-10", "17", "12-16", "11", "18-98"]):
@@ -170,7 +170,7 @@ def test_out_of_order(tmp_path):
     assert count(swapped, "rnbd.op") == count(capture("rnr_nak"), "rnbd.op") > 4
 
 
-def test_without_setup(tmp_path):
+def test_connections_without_a_captured_setup_are_decoded(tmp_path):
     """A capture that begins in the middle is decoded on request."""
     late = tmp_path / "late.pcapng"
     subprocess.run(["editcap", "-r", capture("rnr_nak"), late, "31-98"], check=True, capture_output=True)
@@ -179,7 +179,7 @@ def test_without_setup(tmp_path):
     assert count(late, "rtrs.response_to && rtrs.type == IO_RSP", "-o", "rtrs.unknown:TRUE") > 4
 
 
-def test_cut_frames(tmp_path):
+def test_truncated_frames_are_decoded_as_far_as_possible(tmp_path):
     """Truncated frames: the available part is shown, without errors."""
     for size in (58, 70, 100, 200, 1000):
         short = tmp_path / "short.pcapng"
@@ -188,7 +188,7 @@ def test_cut_frames(tmp_path):
         assert size < 100 or count(short, 'rtrs.type == "INVAL"', "-o", "rtrs.unknown:TRUE") == 4, size
 
 
-def test_a_request_that_came_without_a_write(tmp_path):
+def test_requests_sent_as_a_send_are_decoded(tmp_path):
     """Each RDMA_WRITE_ONLY_WITH_IMMEDIATE (opcode 11) becomes a SEND_ONLY_WITH_IMMEDIATE (5) with the same immediate."""
     octets = bytearray(pathlib.Path(capture("rnr_nak")).read_bytes())
     port, changed = bytes((0x12, 0xb7)), 0  # UDP port 4791 of RoCEv2
@@ -219,7 +219,7 @@ def kinds(path, *more):
             for cid, types in (one.split("\t") for one in text.splitlines())]
 
 
-def test_a_session_of_the_tcp_fabric():
+def test_a_session_over_iwarp_is_decoded():
     both = kinds(TCP_SESSION)
     assert both[:7] == [("0", ["CON_REQ"]), ("0", ["CON_RSP"]), ("1", ["CON_REQ"]), ("1", ["CON_RSP"]), ("0", ["INFO_REQ"]),
                         ("0", ["INFO_RSP"]), ("0", ["IO_REQ"])]
@@ -233,7 +233,7 @@ def test_a_session_of_the_tcp_fabric():
     assert count(TCP_SESSION, "_ws.malformed || rtrs.malformed || rtrs.orphan || rtrs.missing") == 0
 
 
-def test_segments_of_tcp_out_of_order_and_twice(tmp_path):
+def test_reordered_and_repeated_tcp_segments_are_decoded(tmp_path):
     """The two segments of the write (frames 24 and 26) are reordered, and the first one is retransmitted."""
     pieces = []
     for number, frames in enumerate(["1-23", "26", "24", "24", "27-48"]):
@@ -246,7 +246,7 @@ def test_segments_of_tcp_out_of_order_and_twice(tmp_path):
     assert count(swapped, "rtrs.retransmission") == 1
 
 
-def test_a_tcp_capture_that_is_cut_or_begins_late_breaks_nothing(tmp_path):
+def test_truncated_and_partial_tcp_captures_cause_no_error(tmp_path):
     short, late = tmp_path / "short.pcap", tmp_path / "late.pcap"
     for size in (50, 60, 70, 90, 150, 1000):
         subprocess.run(["editcap", "-s", str(size), TCP_SESSION, short], check=True, capture_output=True)

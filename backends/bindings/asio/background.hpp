@@ -13,7 +13,7 @@ template <class Start, class Handler>
 void wait_in_background(boost::asio::io_context& context, Start start, Handler handler) {
   const auto executor = context.get_executor();
   start([executor, handler = std::move(handler)](const auto&... result) mutable {
-    executor.on_work_started();  // the context subtracts one when this handler has returned
+    executor.on_work_started();  // the context takes this work off again when the handler has returned
     handler(result...);
   });
   executor.on_work_finished();

@@ -8,8 +8,8 @@ namespace rtrs::asio {
 
 namespace {
 
-// Boost declares the destructor of its base protected only on some compilers. No category is deleted through
-// the base.
+// On some compilers Boost does not declare the destructor of error_category protected, so a warning about the
+// non-virtual destructor follows. The warning is wrong: no category is deleted through its base.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wnon-virtual-dtor"
 class Category final : public boost::system::error_category {

@@ -10,8 +10,8 @@ namespace rtrs::asio {
 
 const boost::system::error_category& category() noexcept;
 boost::system::error_code to_error_code(Errc, std::uint16_t peer_errno = 0) noexcept;
-// For interfaces that only support errno values: the errno of the server unchanged, EIO if no path was
-// available in time.
+// Returns an errno, for interfaces that only support errno values: the errno of the server unchanged, or EIO
+// if no path was available in time.
 int to_errno(const boost::system::error_code&) noexcept;
 // An errno as a code of the generic category; 0 means success.
 inline boost::system::error_code of_errno(int error) noexcept {

@@ -24,13 +24,13 @@ enum class WaitMode : std::uint8_t {
 };
 
 // Clock for the `now` of a driver that runs on a pump.
-using rtrs::steady_now;
+using platform::steady_now;
 
 class FabricPump {
  public:
   struct Hooks {
     std::function<bool(Nanos now)> step;   // polls the driver; true: call again at once
-    std::function<Nanos()> next_deadline;  // of the driver
+    std::function<Nanos()> next_deadline;  // next deadline of the driver
     // Returns true if no operation is pending: WaitMode::busy_poll then sleeps. Empty: never idle.
     std::function<bool()> idle = {};
   };
@@ -44,7 +44,8 @@ class FabricPump {
 
   void start();
   void stop();
-  // Call after anything outside of a step that may have made a deadline earlier or a result ready.
+  // Call after a change outside of a step that may have made the next deadline earlier or a result ready.
+  // Schedules a step if the deadline is earlier than the one that the pump waits for.
   void step_if_due();
   // Schedules a step soon, regardless of deadlines. Call after any other change that creates work.
   void step_soon();

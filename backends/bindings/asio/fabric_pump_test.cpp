@@ -1,5 +1,5 @@
-// When a driver runs its steps, with a fabric that consists of a descriptor. No time is measured: the absence
-// of an event is checked up to a bound that even a busy machine does not reach.
+// When a driver runs its steps. The fabric is a fake that has only a descriptor. No time is measured: the
+// absence of an event is checked up to a bound that even a busy machine does not reach.
 #include "backends/bindings/asio/fabric_pump.hpp"
 
 #include <gtest/gtest.h>
@@ -107,14 +107,14 @@ class FabricPumpTest : public ::testing::Test {
   bool idle = false;
 };
 
-TEST_F(FabricPumpTest, AStepThatWantsAnotherGetsItBeforeSleep) {
+TEST_F(FabricPumpTest, StepThatReturnsTrueIsRepeatedBeforeSleep) {
   again.assign(50, true);
   start();
   until_asleep(1);
   EXPECT_EQ(steps, 51);
 }
 
-TEST_F(FabricPumpTest, NewsOfTheFabricIsAStep) {
+TEST_F(FabricPumpTest, FabricEventTriggersAStep) {
   start();
   for (int time = 1; time <= 3; ++time) {
     until_asleep(time);
@@ -124,7 +124,7 @@ TEST_F(FabricPumpTest, NewsOfTheFabricIsAStep) {
   until_asleep(4);
 }
 
-TEST_F(FabricPumpTest, ADeadlineIsAStepUntilItIsServed) {
+TEST_F(FabricPumpTest, DueDeadlineTriggersStepsUntilItIsCleared) {
   deadline = steady_now() + milliseconds(1);
   serves_at = 3;
   start();
@@ -137,13 +137,13 @@ TEST_F(FabricPumpTest, EarlierDeadlineIsNoticed) {
   until_asleep(1);
   pump->step_if_due();
   context.poll();
-  EXPECT_EQ(steps, 1) << "it is not earlier";
+  EXPECT_EQ(steps, 1) << "the deadline did not change";
   deadline = steady_now();
   pump->step_if_due();
   until([&] { return due == 1; });
 }
 
-TEST_F(FabricPumpTest, AStepThatIsAskedForIsTaken) {
+TEST_F(FabricPumpTest, StepSoonTriggersOneStep) {
   start();
   until_asleep(1);
   pump->step_soon();
@@ -179,16 +179,16 @@ TEST_F(FabricPumpTest, StopDuringPollingEndsThePolling) {
   EXPECT_EQ(fabric.waits, 0);
 }
 
-TEST_F(FabricPumpTest, WithoutADescriptorItStepsNowAndThenWhileNobodyWaits) {
+TEST_F(FabricPumpTest, WithoutDescriptorAnIdlePumpStepsWithPauses) {
   fabric.has_descriptor = false;
   idle = true;
   start();
   until([&] { return steps == 5; });
-  EXPECT_EQ(deadlines_asked, 5) << "each waits for a pause";
+  EXPECT_EQ(deadlines_asked, 5) << "each step is followed by a pause";
   EXPECT_EQ(fabric.waits, 0);
 }
 
-TEST_F(FabricPumpTest, BusyPollSleepsOnlyWhileNobodyWaits) {
+TEST_F(FabricPumpTest, BusyPollSleepsOnlyWhileIdle) {
   start(WaitMode::busy_poll);
   until([&] { return steps > 100; });
   EXPECT_EQ(fabric.waits, 0);

@@ -36,7 +36,8 @@ auto initiate(Object& object, Token&& token, Start start, Arguments&&... argumen
       Initiation<Object, Start>(object, std::move(start)), token, std::forward<Arguments>(arguments)...);
 }
 
-// For operations whose effects persist after cancellation: the cancellation type `total` alone is ignored.
+// True if an operation whose effects persist may be cancelled. The type `total` alone asks for a cancellation
+// without effects, so it is ignored.
 inline bool allows_effects(boost::asio::cancellation_type_t type) noexcept {
   using boost::asio::cancellation_type;
   return (type & (cancellation_type::terminal | cancellation_type::partial)) != cancellation_type::none;

@@ -58,9 +58,9 @@ class Operation {
 
   bool empty() const noexcept { return end_ == nullptr; }
 
-  // Starts the operation. `pending`: of the execution context of `executor`. `on_cancel(type)` is called if
-  // the handler's cancellation slot is signalled while the operation is pending; it may end the operation
-  // with abort().
+  // Starts the operation. `pending` must be the service of the execution context of `executor`.
+  // `on_cancel(type)` is called if the handler's cancellation slot is signalled while the operation is
+  // pending; it may end the operation with abort().
   template <class Handler, class OnCancel>
   void begin(PendingOperations& pending, const IoExecutor& executor, Handler&& handler, OnCancel on_cancel) {
     using Item = Kept<std::decay_t<Handler>>;
@@ -184,7 +184,8 @@ class Operation {
   }
 
   void (*end_)(Operation&, End, const Error&) = nullptr;
-  // Links of the execution context's list: the pointer to this operation, and the next operation.
+  // Links in the list of the execution context: the pointer that points to this operation, and the next
+  // operation.
   Operation** previous_ = nullptr;
   Operation* next_ = nullptr;
   union {
@@ -193,7 +194,7 @@ class Operation {
   };
 };
 
-// Operations of one kind, by index.
+// Table of operations of one kind, addressed by index.
 class OperationTable {
  public:
   // Returns an unused operation; it stays unused until take() returns its index.

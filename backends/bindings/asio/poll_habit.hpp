@@ -1,8 +1,8 @@
 // Decides whether polling for a moment before sleeping pays. Pure decision logic without a clock.
 //
-// Polling saves the sleep and the wake-up if an event arrives soon, and is wasted otherwise. So it is done
-// while at least half of the recent attempts found something. Otherwise an occasional trial checks whether it
-// pays again.
+// Polling saves the sleep and the wake-up if an event arrives soon, and wastes processor time otherwise.
+// pays() returns true while at least half of the recent attempts found something. After that, an occasional
+// trial checks whether polling pays again.
 #pragma once
 #include <algorithm>
 
@@ -26,7 +26,7 @@ class PollHabit {
 
  private:
   unsigned credit_ = kMost;
-  unsigned sleeps_ = 0;  // without polling, since the last trial
+  unsigned sleeps_ = 0;  // sleeps without polling since the last trial
 };
 
 }  // namespace rtrs::asio

@@ -27,26 +27,26 @@ bool always(unsigned) {
   return true;
 }
 
-TEST(PollHabit, AsksWhileItFindsNews) {
+TEST(PollHabit, PollsWhileAttemptsSucceed) {
   PollHabit habit;
   EXPECT_EQ(asked(habit, 1000, always), 1000U);
 }
 
-TEST(PollHabit, AsksSeldomWhereItFindsNothing) {
+TEST(PollHabit, PollsRarelyAfterFailedAttempts) {
   PollHabit habit;
   EXPECT_EQ(asked(habit, PollHabit::kMost, never), PollHabit::kMost);
   EXPECT_EQ(asked(habit, PollHabit::kTrial - 1, never), 0U);
   EXPECT_EQ(asked(habit, 10 * PollHabit::kTrial, never), 10U);
 }
 
-TEST(PollHabit, AsksAgainWhenNewsComesSoonAgain) {
+TEST(PollHabit, PollsAgainWhenATrialSucceeds) {
   PollHabit habit;
   asked(habit, 10 * PollHabit::kTrial, never);
   EXPECT_GE(asked(habit, PollHabit::kTrial + 100, always), 100U);
   EXPECT_EQ(asked(habit, 1000, always), 1000U);
 }
 
-TEST(PollHabit, OneNewsAmongManyTrialsIsNoHabit) {
+TEST(PollHabit, OneSuccessAllowsOneMoreAttempt) {
   PollHabit habit;
   asked(habit, 10 * PollHabit::kTrial, never);
   while (!habit.pays()) {
@@ -55,12 +55,12 @@ TEST(PollHabit, OneNewsAmongManyTrialsIsNoHabit) {
   EXPECT_EQ(asked(habit, PollHabit::kTrial - 1, never), 1U);
 }
 
-TEST(PollHabit, HalfOfTheTimesIsEnough) {
+TEST(PollHabit, KeepsPollingIfHalfOfTheAttemptsSucceed) {
   PollHabit habit;
   EXPECT_EQ(asked(habit, 1000, [](unsigned i) { return i % 2 == 0; }), 1000U);
 }
 
-TEST(PollHabit, AThirdOfTheTimesIsNot) {
+TEST(PollHabit, StopsPollingIfAThirdOfTheAttemptsSucceeds) {
   PollHabit habit;
   EXPECT_LT(asked(habit, 1000, [](unsigned i) { return i % 3 == 0; }), 150U);
 }

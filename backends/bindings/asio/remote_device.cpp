@@ -25,7 +25,7 @@ bool same_twice(const std::vector<PathAddress>& paths) {
   return false;
 }
 
-// Errors that have an errno, from here or from the server, become codes of the generic category.
+// Errors that have an errno, set by this side or by the server, become codes of the generic category.
 boost::system::error_code error_of(const BlockCompletion& done) {
   switch (done.result) {
     case Errc::ok:
@@ -68,7 +68,7 @@ int RemoteDevice::dump_trace(const std::string& file, const trace::Origin& origi
 void RemoteDevice::begin_map() {
   if (close_begun_ || (map_begun_ && !map_pending_))
     return mapping_.complete_later(to_error_code(close_begun_ ? Errc::session_closed : Errc::invalid));
-  if (map_begun_) return settle_later();  // the previous map was cancelled
+  if (map_begun_) return settle_later();  // its handler was cancelled; this call takes over the pending map
   map_begun_ = map_pending_ = true;
   const Nanos now = steady_now();
   const Errc opened = same_twice(options_.paths) ? Errc::invalid : client_.open(*fabric_, now);
@@ -101,7 +101,7 @@ void RemoteDevice::finish(std::uint32_t slot, const boost::system::error_code& e
 }
 
 void RemoteDevice::begin_close() {
-  if (std::exchange(close_begun_, true)) return settle_later();  // the previous close was cancelled
+  if (std::exchange(close_begun_, true)) return settle_later();  // the previous handler was cancelled
   client_.close(*fabric_, steady_now());
   if (map_begun_) pump_.step_soon();
   settle_later();
@@ -160,8 +160,8 @@ void RemoteDevice::settle_later() {
   });
 }
 
-// The only place where user code runs, so every event handler calls it last. Returns false if the user code
-// destroyed this object.
+// Calls the user's callbacks and handlers. No other function does, so every event handler calls it last.
+// Returns false if user code destroyed this object.
 bool RemoteDevice::settle() {
   take_events();
   const auto alive = alive_;

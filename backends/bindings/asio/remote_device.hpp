@@ -156,7 +156,7 @@ class RemoteDevice {
                     std::forward<Token>(token));
   }
 
-  // As BlockClient::resize(): sets the size of an open device in sectors of 512 bytes until it is reopened,
+  // Like BlockClient::resize(): sets the size of an open device in sectors of 512 bytes until it is reopened,
   // regardless of the server. geometry() changes at once, and on_device is called. Returns false if the
   // device is not mapped, or if the size is not a multiple of its logical blocks.
   bool resize(std::uint64_t sectors);
@@ -170,7 +170,8 @@ class RemoteDevice {
   std::span<const PathStatus> paths() const noexcept { return session().paths(); }
   // The session: link state, limits, statistics.
   const Client& session() const noexcept { return client_.session(); }
-  // Errors: as the functions of Client; path_exists also if the same addresses are spelled differently.
+  // Errors are those of the functions of Client. path_exists is also returned for other spellings of the same
+  // addresses.
   Errc add_path(const PathAddress&);
   Errc reconnect_path(unsigned path);
   Errc disconnect_path(unsigned path);
@@ -218,7 +219,7 @@ class RemoteDevice {
   std::array<BlockCompletion, 64> completions_;
   BlockEvent event_;
   std::deque<std::variant<PathEvent, DeviceNews>> news_;
-  std::vector<Finished> results_;  // by slot
+  std::vector<Finished> results_;  // indexed by slot
   IndexQueue finished_;            // slots whose handler is due
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   FabricPump pump_;

@@ -86,7 +86,7 @@ class Session {
     request.data = {const_cast<std::byte*>(data.data()), data.size()};
     return async_request(request, std::forward<Token>(token));
   }
-  // Fills `data`.
+  // Reads into `data`.
   template <class Token>
   auto async_read(std::span<const std::byte> header, std::span<std::byte> data, Token&& token) {
     IoRequest request;
@@ -111,7 +111,7 @@ class Session {
 
   Client& client() noexcept { return client_; }
   Fabric& fabric() noexcept { return *fabric_; }
-  // Errors: those of Client::add_path() etc.
+  // Errors are those of the Client functions with the same names.
   Errc add_path(const PathAddress&);
   Errc reconnect_path(unsigned path);
   Errc disconnect_path(unsigned path);

@@ -102,7 +102,7 @@ int carry_out(urtrs_device& device, BlockRequest request, int timeout_ms) {
       session.requests[slot].callback = nullptr;
     }
   }
-  // Clears the message of a callback that ran in between.
+  // Clears the message that a callback may have stored during the wait.
   session.message.clear();
   return error == 0 ? 0 : session.fail_with_words(error, what_of(device, request.opcode));
 }
@@ -170,7 +170,7 @@ int urtrs_device_close(urtrs_device* device, int timeout_ms) {
   return c::answered(session, [&] {
     if (const int refused = session.refuse_wait(); refused != 0) return refused;
     const std::string what = device->name + ": close";
-    session.client->unmap(*session.fabric, steady_now(), device->handle);
+    session.client->unmap(*session.fabric, platform::steady_now(), device->handle);
     const int waited = session.wait(timeout_ms, [&] {
       return session.client->closed() || session.client->state(device->handle) == rnbd::DeviceState::unmapped;
     });

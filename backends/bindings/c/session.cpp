@@ -26,7 +26,8 @@ unsigned count_forks() {
 }
 
 Nanos after_ms(int timeout_ms) {
-  return timeout_ms < 0 ? kNever : later(steady_now(), milliseconds(static_cast<std::uint64_t>(timeout_ms)));
+  return timeout_ms < 0 ? kNever
+                        : later(platform::steady_now(), milliseconds(static_cast<std::uint64_t>(timeout_ms)));
 }
 
 wire::rnbd::AccessMode mode_of(unsigned flags) {
@@ -35,7 +36,8 @@ wire::rnbd::AccessMode mode_of(unsigned flags) {
                                         : wire::rnbd::AccessMode::read_write;
 }
 
-// An open waits for a path as long as a request does; if requests never wait, as long as connecting may take.
+// Maximum time to open a device: the time that a request waits for a path. If requests never wait, the time
+// that connecting may take.
 Nanos longest_open(const ClientConfig& protocol) {
   return protocol.queue_timeout == 0 ? protocol.connect_timeout : protocol.queue_timeout;
 }
@@ -57,7 +59,7 @@ urtrs_session::urtrs_session() : forks(count_forks()) {}
 urtrs_session::~urtrs_session() {
   client.reset();
   fabric.reset();
-  // The memory of pending requests is no longer in use.
+  // The fabric is destroyed, so it no longer uses the memory of pending requests: their callbacks may run.
   in_callback = close_begun = true;
   call_due();
   for (const auto& device : devices)
@@ -110,14 +112,14 @@ int urtrs_session::open() {
       return fail(-EINVAL, net::to_text(path) + ": gid: is an address of the fabric verbs");
   BlockClientOptions fitted = options;
   fitted.session.protocol = settings.protocol;
-  draw_identities(fitted.session);
+  platform::draw_identities(fitted.session);
   fitted.session = clamp_to(fitted.session, (*opened)->capabilities());
   client.emplace(fitted, nullptr);
   Errc begun = Errc::no_memory;
   try {
-    begun = client->open(**opened, steady_now());
+    begun = client->open(**opened, platform::steady_now());
   } catch (...) {
-    client.reset();  // its fabric is destroyed
+    client.reset();  // it refers to `opened`, which is about to be destroyed
     throw;
   }
   if (begun != Errc::ok) {
@@ -148,7 +150,7 @@ int urtrs_session::add_path(const std::string& source, const std::string& destin
     return fail(-ENOSPC, "a session has " + std::to_string(kMaxPaths) + " paths at most");
   options.session.paths.reserve(given.size() + 1);
   if (client) {
-    const Errc added = client->session().add_path(*fabric, steady_now(), *address);
+    const Errc added = client->session().add_path(*fabric, platform::steady_now(), *address);
     if (added != Errc::ok)
       return fail(-to_linux_errno(added), "the path cannot be added: " + std::string(to_string(added)));
   }
@@ -159,7 +161,7 @@ int urtrs_session::add_path(const std::string& source, const std::string& destin
 int urtrs_session::map(std::string_view device, unsigned flags, urtrs_callback callback, void* user,
                        urtrs_device*& into) {
   if (!client) return fail(-ENOTCONN, "the session is not open");
-  const Nanos now = steady_now();
+  const Nanos now = platform::steady_now();
   auto made = std::make_unique<urtrs_device>();
   devices.reserve(devices.size() + 1);
   make_room(requests.size());
@@ -195,7 +197,7 @@ int urtrs_session::submit(const urtrs_device& device, BlockRequest request, urtr
   }
   const std::uint32_t slot = free_requests.back();
   request.user_data = slot;
-  const Errc taken = client->submit(*fabric, steady_now(), device.handle, request);
+  const Errc taken = client->submit(*fabric, platform::steady_now(), device.handle, request);
   if (taken != Errc::ok) return -to_linux_errno(taken);
   free_requests.pop_back();
   requests[slot] = {callback, user, std::move(memory), true};
@@ -229,7 +231,7 @@ int urtrs_session::poll() noexcept {
 }
 
 void urtrs_session::take_turn() {
-  const Nanos now = steady_now();
+  const Nanos now = platform::steady_now();
   std::size_t count = 0;
   do {
     count = client->poll(*fabric, now, completions_);
@@ -316,12 +318,12 @@ Nanos urtrs_session::sleep_until() noexcept {
   Nanos due = client->next_deadline();
   for (const auto& device : devices)
     if (device->opening) due = std::min(due, device->give_up_at);
-  return due <= steady_now() || !fabric->try_wait() ? 0 : due;
+  return due <= platform::steady_now() || !fabric->try_wait() ? 0 : due;
 }
 
 int urtrs_session::sleep(Nanos until) noexcept {
   const Nanos due = std::min(sleep_until(), until);
-  const Nanos now = steady_now();
+  const Nanos now = platform::steady_now();
   if (due <= now) return 0;
   pollfd news{fabric ? fabric->wait_fd() : -1, POLLIN, 0};
   timespec time{};
@@ -335,14 +337,14 @@ int urtrs_session::wait(int timeout_ms, const std::function<bool()>& done) {
   for (;;) {
     poll();
     if (done()) return 0;
-    if (steady_now() >= end) return -ETIMEDOUT;
+    if (platform::steady_now() >= end) return -ETIMEDOUT;
     sleep(end);
   }
 }
 
 int urtrs_session::close(int timeout_ms) {
   if (!client) return 0;
-  if (!std::exchange(close_begun, true)) client->close(*fabric, steady_now());
+  if (!std::exchange(close_begun, true)) client->close(*fabric, platform::steady_now());
   // closed() also counts completions that were not polled; poll() delivers all of them.
   const int waited = wait(timeout_ms, [this] { return is_over(); });
   if (waited != 0) return fail(waited, "the session has not ended yet");

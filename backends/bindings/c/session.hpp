@@ -23,7 +23,7 @@ struct urtrs_device {
   urtrs_session* session = nullptr;
   rtrs::rnbd::DeviceHandle handle = 0;
   std::string name;
-  rtrs::rnbd::Geometry geometry{};  // of the last successful open
+  rtrs::rnbd::Geometry geometry{};  // from the last successful open
   int refused = 0;                  // errno of the last rejected OPEN since the device was open
   bool opening = true;              // the result of the open was not reported yet
   rtrs::Nanos give_up_at = 0;       // time at which a pending open fails
@@ -92,7 +92,7 @@ struct urtrs_session {
   rtrs::c::Settings settings;
   rtrs::BlockClientOptions options;
   std::unique_ptr<rtrs::Fabric> fabric;
-  std::optional<rtrs::BlockClient> client;  // set once open
+  std::optional<rtrs::BlockClient> client;  // set by a successful open
   std::vector<std::unique_ptr<urtrs_device>> devices;
   std::vector<Request> requests;  // indexed by user_data
   std::vector<std::uint32_t> free_requests;
@@ -149,7 +149,8 @@ int fill(Struct* into, const Struct& filled, std::size_t size) noexcept {
   return 0;
 }
 
-// Runs a call of a session. Afterwards the session's message belongs to this call, and is empty on success.
+// Runs a function of the C interface on a session. The session's message is cleared first, so afterwards it
+// is that of this function, and empty on success.
 template <class Call>
 int answered(urtrs_session& session, Call&& call) noexcept {
   const int answer = guarded([&] {

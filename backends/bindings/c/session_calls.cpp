@@ -93,10 +93,10 @@ int urtrs_session_fd(const urtrs_session* session) {
 
 int urtrs_session_prepare(urtrs_session* session) {
   if (session == nullptr) return -EINVAL;
-  if (!session->is_of_this_process()) return 0;  // poll returns the error
+  if (!session->is_of_this_process()) return 0;  // urtrs_session_poll() returns the error
   const Nanos due = session->sleep_until();
   if (due == kNever) return -1;
-  const Nanos now = steady_now();
+  const Nanos now = platform::steady_now();
   if (due <= now) return 0;
   // Rounded up, so that a timer is due when the sleep ends.
   return static_cast<int>(std::min<Nanos>((due - now + milliseconds(1) - 1) / milliseconds(1), 60'000));
@@ -115,7 +115,7 @@ int urtrs_session_wait(urtrs_session* session, int timeout_ms) {
   return c::answered(*session, [&] {
     if (const int refused = session->refuse_wait(); refused != 0) return refused;
     if (!session->client) return session->fail(-ENOTCONN, "the session is not open");
-    const Nanos now = steady_now();
+    const Nanos now = platform::steady_now();
     const Nanos end =
         timeout_ms < 0 ? kNever : later(now, milliseconds(static_cast<std::uint64_t>(timeout_ms)));
     for (;;) {
@@ -123,7 +123,7 @@ int urtrs_session_wait(urtrs_session* session, int timeout_ms) {
       if (count != 0) return count;
       if (session->is_over())
         return session->fail(-ESHUTDOWN, "the session has ended, and reports no more events");
-      if (steady_now() >= end) return -ETIMEDOUT;
+      if (platform::steady_now() >= end) return -ETIMEDOUT;
       if (const int slept = session->sleep(end); slept != 0) return slept;
     }
   });

@@ -22,7 +22,8 @@ using options::Connection;
 using options::Kind;
 using Option = options::Option<Connection>;
 
-// Options of fabrics and proofs that this library does not have.
+// Connection options that this library does not have: the provider of libfabric, the TLS mode, and the proof
+// of a shared key.
 constexpr std::array<std::string_view, 4> kAbsent{"provider", "tls", "auth_keys", "auth_identity"};
 constexpr options::Rule kFabric = options::words("tcp|verbs");
 
@@ -31,7 +32,7 @@ const Option* find_option(std::string_view name) {
   return absent ? nullptr : options::find(options::connection_options(), name);
 }
 
-// Names of earlier releases: times in milliseconds, -1 for never.
+// Option names of earlier releases: times in milliseconds, -1 for never.
 std::string set_milliseconds(Settings& settings, const Option& option, std::string_view name,
                              std::string_view value) {
   const bool or_never = option.rule.or_never;
@@ -39,7 +40,7 @@ std::string set_milliseconds(Settings& settings, const Option& option, std::stri
   std::string error = options::parse(
       options::number(or_never ? -1 : 1, std::numeric_limits<std::int32_t>::max()), name, value, checked);
   if (!error.empty()) return error + " milliseconds" + (or_never ? ", -1 for never" : "");
-  if (checked.number >= 0) checked.number *= static_cast<std::int64_t>(milliseconds(1));  // else never
+  if (checked.number >= 0) checked.number *= static_cast<std::int64_t>(milliseconds(1));  // negative: never
   options::store(option, Connection{settings.fabric, settings.protocol}, checked);
   return {};
 }

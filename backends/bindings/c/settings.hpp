@@ -17,8 +17,8 @@ struct Settings {
   ClientConfig protocol;
 };
 
-// Returns an error sentence; empty if the value was stored. Takes the names of options::connection_options(),
-// and those of earlier releases.
+// Returns an error sentence; empty if the value was stored. `name` is one of options::connection_options(),
+// or a name of an earlier release.
 [[nodiscard]] std::string set(Settings&, std::string_view name, const std::string& value);
 
 struct OpenFailed {

@@ -110,15 +110,15 @@ int urtrs_session_wait(urtrs_session *session, int timeout_ms);
 typedef struct urtrs_device urtrs_device;
 typedef void (*urtrs_callback)(void *user, int error);
 
-#define URTRS_READ_ONLY 1U  /* open: otherwise this session is the only writer */
+#define URTRS_READ_ONLY 1U  /* open: without it, this session becomes the only writer */
 #define URTRS_MIGRATION 2U  /* open: allow a second writer while a virtual machine migrates */
 #define URTRS_FUA 1U        /* write, discard, zero: durable before it completes */
 #define URTRS_NO_UNMAP 2U   /* zero: the blocks stay allocated */
 
-/* Opens a device by its name at the server; waits for a server too. `device` is set only where the answer is 0. Errors: of
- * the server, -ENOENT (no such device), -EPERM (another session writes), -EACCES (it is read-only); -EEXIST (it is open in
- * this session); -EIO (all paths gave up), -ENOTCONN (the session is not open), -ETIMEDOUT (of `timeout_ms` or
- * queue_timeout, whichever is shorter). */
+/* Opens a device by its name on the server. If no path is connected, waits for one. Sets `device` only if the result is
+ * 0. Errors of the server: -ENOENT (no such device), -EPERM (another session writes), -EACCES (the device is read-only).
+ * Errors of this library: -EEXIST (the device is open in this session), -EIO (no path will be retried), -ENOTCONN (the
+ * session is not open), -ETIMEDOUT (after `timeout_ms` or queue_timeout, whichever is shorter). */
 int urtrs_device_open(urtrs_session *session, const char *name, unsigned flags, int timeout_ms, urtrs_device **device);
 /* Like urtrs_device_open(), but does not block: the callback gets the result. If the function returns 0, `device` is
  * set at once and accepts requests, which wait for the open. Close the device even if the callback gets an error. */
@@ -146,11 +146,11 @@ struct urtrs_device_info {
 int urtrs_device_get_info(const urtrs_device *device, struct urtrs_device_info *info, size_t size);
 
 /* --- requests ---
- * Offsets and lengths in bytes, whole blocks. Errors: -EINVAL (not whole blocks; more than the device has), -EIO (beyond the
- * end; no path for queue_timeout; or, of a flush, acknowledged writes that the server lost), -EPERM (a change, and it was
- * opened read-only), -EOPNOTSUPP (it cannot discard or zero), -ENODEV (the device is closed), -ESHUTDOWN (the session is),
- * -ETIMEDOUT, of the server any other. There is no order between requests that are under way together; a flush covers the
- * writes that completed before it was begun. */
+ * Offsets and lengths are in bytes and whole blocks. Errors: -EINVAL (not whole blocks; longer than the device), -EIO
+ * (beyond the end; no path for queue_timeout; for a flush: the server lost acknowledged writes), -EPERM (the device was
+ * opened read-only), -EOPNOTSUPP (the device cannot discard or zero), -ENODEV (the device is closed), -ESHUTDOWN (the
+ * session is closed), -ETIMEDOUT, and any other errno of the server. Requests in flight at the same time have no order.
+ * A flush covers the writes that completed before the flush was started. */
 
 int urtrs_read(urtrs_device *device, void *data, size_t length, uint64_t offset, int timeout_ms);
 int urtrs_write(urtrs_device *device, const void *data, size_t length, uint64_t offset, unsigned flags, int timeout_ms);
@@ -189,7 +189,7 @@ struct urtrs_path {
   uint16_t port;
   uint32_t attempt;   /* attempts since it was last connected */
   uint32_t in_flight;
-  uint64_t requests;  /* completed over it */
+  uint64_t requests;  /* completed over this path */
   uint64_t reconnects;
   const char *last_cause; /* for reason attempts_exhausted: reason of the last failed attempt; else "none" */
 };

@@ -9,7 +9,7 @@ Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int)
 
 
 def _structure(name, *members):
-    """Members as pairs of a type and names."""
+    """`members` are pairs: a type and the names of the fields of that type, separated by spaces."""
     return type(name, (ctypes.Structure,), {"_fields_": [(one, kind) for kind, names in members for one in names.split()]})
 
 

@@ -257,7 +257,7 @@ class Session(_Closing):
             self._sleeping = False
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._wake)
-            # The next waiting thread sleeps when this thread has returned.
+            # When this thread has returned, the next waiting thread sleeps in the library.
             self._turn.notify_all()
         _c.poll(self._handle)
 

@@ -50,7 +50,7 @@ def refused(code, call, *arguments, **options):
 
 
 class TestDevice:
-    def test_what_is_written_reads_back_and_is_in_the_image(self, session, tmp_path):
+    def test_written_data_reads_back_and_is_in_the_image(self, session, tmp_path):
         written = os.urandom(3 * MIB)
         with session.open("disk0") as device:
             assert device.size == 8 * MIB
@@ -60,7 +60,7 @@ class TestDevice:
             assert device.read(BLOCK, 0) == bytes(BLOCK)
         assert (tmp_path / "disk0").read_bytes()[BLOCK:BLOCK + len(written)] == written
 
-    def test_every_kind_of_buffer_is_used_as_it_is(self, session):
+    def test_buffers_of_every_type_are_accepted(self, session):
         with session.open("small") as device, mmap.mmap(-1, BLOCK) as shared:
             for number, source in enumerate((b"b" * BLOCK, bytearray(b"c" * BLOCK), memoryview(b"xx" + b"d" * BLOCK)[2:],
                                              array.array("H", [0x6565] * (BLOCK // 2)))):
@@ -73,10 +73,10 @@ class TestDevice:
             half = bytearray(2 * BLOCK)
             device.read_into(memoryview(half)[BLOCK:], 0)
             assert half == bytes(BLOCK) + b"b" * BLOCK
-            # The buffer is released: a bytearray can be resized only then.
+            # Only a bytearray whose buffer the module has released can be resized.
             half.clear()
 
-    def test_a_buffer_that_does_not_fit_is_refused(self, session):
+    def test_unsuitable_buffers_are_rejected(self, session):
         with session.open("small") as device:
             with pytest.raises(BufferError):
                 device.read_into(bytes(BLOCK), 0)
@@ -86,7 +86,7 @@ class TestDevice:
                 device.write("text", 0)
             assert session.stats().under_way == 0
 
-    def test_numbers_that_do_not_fit_are_refused(self, session):
+    def test_out_of_range_numbers_are_rejected(self, session):
         """ctypes would truncate them, and the first block would be written."""
         with session.open("small") as device:
             device.write(b"k" * BLOCK, 0)
@@ -107,7 +107,7 @@ class TestDevice:
             with pytest.raises(OverflowError):
                 session.add_path("127.0.0.1", port)
 
-    def test_zero_and_discard(self, session):
+    def test_zeroed_and_discarded_ranges_read_as_zero(self, session):
         with session.open("disk0") as device:
             assert device.info.can_zero and device.info.can_discard
             device.write(b"z" * 4 * BLOCK, 0)
@@ -117,7 +117,7 @@ class TestDevice:
             assert device.read(2 * BLOCK, 0) == bytes(2 * BLOCK)
             assert device.read(BLOCK, 3 * BLOCK) == b"z" * BLOCK
 
-    def test_errors_are_those_of_the_server_or_of_the_device(self, session, server):
+    def test_errors_have_the_errno_of_the_server_or_device(self, session, server):
         assert "no_such" in refused(errno.ENOENT, session.open, "no_such")
         refused(errno.EACCES, session.open, "fixed")
         with session.open("fixed", read_only=True) as device:
@@ -134,7 +134,7 @@ class TestDevice:
         refused(errno.ENODEV, device.read, BLOCK, 0)
         assert session.stats().under_way == 0
 
-    def test_it_can_be_opened_again(self, session):
+    def test_a_closed_device_can_be_opened_again(self, session):
         for _ in range(3):
             with session.open("disk0") as device:
                 device.write(bytes(BLOCK), 0)
@@ -142,7 +142,7 @@ class TestDevice:
 
 
 class TestSession:
-    def test_statistics_and_paths(self, session, server):
+    def test_statistics_count_requests_and_paths_are_listed(self, session, server):
         with session.open("small") as device:
             before = session.stats()
             device.write(bytes(8 * BLOCK), 0)
@@ -155,7 +155,7 @@ class TestSession:
             assert (path.destination, path.port, path.state, path.reason) == ("127.0.0.1", server.port, "connected", "none")
             assert path.requests >= 2 and path.in_flight == 0
 
-    def test_a_second_path(self, session, server):
+    def test_a_second_path_can_be_added(self, session, server):
         with session.open("small") as device:
             session.add_path("127.0.0.1@127.0.0.2", server.port)
 
@@ -165,11 +165,11 @@ class TestSession:
             until(lambda: f"both paths are connected: {session.paths()}", both)
             assert [path.source for path in session.paths()] == ["", "127.0.0.1"]
 
-    def test_settings_that_do_not_exist_or_fit(self):
+    def test_unknown_or_invalid_settings_are_rejected(self):
         for settings in ({"no_such": 1}, {"heartbeat_missed": 0}, {"queue_timeout_ms": "soon"}, {"fabric": "pigeon"},
                          {"io_connections": 10 ** 6}, {"reconnect_min_ms": -1}):
             assert next(iter(settings)) in refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", **settings)
-        # TLS is requested, but without keys there would be none.
+        # Without keys, these settings would silently disable TLS.
         for setting in "tls_identity", "tls_server_name":
             assert setting in refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", **{setting: "web1"})
         refused(errno.EINVAL, urtrs.Session, "not/a/name", "127.0.0.1")
@@ -178,18 +178,18 @@ class TestSession:
                                           tls_keys=pathlib.Path("/no/such/file"))
         assert "expected on or off" in refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", crc="maybe")
 
-    def test_a_setting_that_is_none_is_not_given(self, server):
+    def test_a_setting_of_none_means_unset(self, server):
         with urtrs.Session("python", "127.0.0.1", server.port, tls_keys=None, host_names=False) as session:
             session.open("small").close()
 
-    def test_one_of_several_keys_has_to_be_chosen(self, tmp_path):
+    def test_several_keys_without_a_chosen_identity_are_rejected(self, tmp_path):
         keys = tmp_path / "keys"
         keys.touch(0o600)
         keys.write_text(f"alice:{'a' * 64}\nbob:{'b' * 64}\n")
         text = refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", tls_keys=keys)
         assert "tls_identity" in text and "alice, bob" in text
 
-    def test_a_key_that_was_rotated_is_used_from_the_next_attempt_on(self, tmp_path):
+    def test_a_rotated_key_is_used_for_the_next_connection_attempt(self, tmp_path):
         client, server_keys = tmp_path / "client", tmp_path / "server"
 
         def rotate(digit):
@@ -211,7 +211,7 @@ class TestSession:
         finally:
             server.end(signal.SIGKILL)
 
-    def test_paths_that_cannot_be_or_are_there(self, session, server):
+    def test_invalid_duplicate_and_excess_paths_are_rejected(self, session, server):
         for path in "a@b@c", "@127.0.0.1", "127.0.0.1@", "10.0.0.256", "two words", "":
             assert "path" in refused(errno.EINVAL, session.add_path, path)
         refused(errno.EEXIST, session.add_path, "127.0.0.1", server.port)
@@ -219,14 +219,14 @@ class TestSession:
             session.add_path(f"127.0.0.{number}", server.port)
         assert "128 paths" in refused(errno.ENOSPC, session.add_path, "127.0.0.129", server.port)
 
-    def test_a_nul_ends_no_text(self, session):
+    def test_texts_with_a_nul_are_rejected(self, session):
         for call in (lambda: urtrs.Session("python\0", "127.0.0.1"), lambda: urtrs.Session("python", "127.0.0.1\0.2"),
                      lambda: urtrs.Session("python", "127.0.0.1", fabric="tcp\0"), lambda: session.add_path("a\0@b"),
                      lambda: session.open("small\0")):
             with pytest.raises(ValueError, match="NUL"):
                 call()
 
-    def test_nobody_listens_and_the_error_says_so(self):
+    def test_open_without_a_listener_fails_with_connect_refused(self):
         with urtrs.Session("python", "127.0.0.1", free_port()) as session:
             text = refused(errno.ETIMEDOUT, session.open, "disk0", timeout=0.5)
             assert "connect_refused" in text
@@ -238,7 +238,7 @@ class TestSession:
             assert "connect_refused" in refused(errno.ETIMEDOUT, session.open, "disk0")
             assert session.stats().devices == 0
 
-    def test_a_path_that_has_no_part_in_an_error_is_not_blamed(self, session):
+    def test_errors_do_not_mention_uninvolved_paths(self, session):
         with session.open("small", read_only=True) as device:
             session.add_path("127.0.0.1", free_port())
             until("the second path is refused", lambda: device.read(BLOCK, 0) and session.paths()[1].reason == "connect_refused")
@@ -246,7 +246,7 @@ class TestSession:
             assert "connect_refused" not in refused(errno.EIO, device.read, BLOCK, device.size)
             refused(errno.EPERM, device.discard, BLOCK, 0)
 
-    def test_what_is_dropped_is_closed_and_warned_of(self, session, server):
+    def test_dropped_objects_are_closed_with_a_warning(self, session, server):
         device = session.open("disk0")
         with pytest.warns(ResourceWarning, match="unclosed device 'disk0'"):
             del device
@@ -260,14 +260,14 @@ class TestSession:
         with urtrs.Session("dropped", "127.0.0.1", server.port) as again:
             again.open("small").close()
 
-    def test_what_is_dropped_while_a_call_has_the_lock_is_closed_by_the_next(self, session):
+    def test_a_device_dropped_during_a_call_is_closed_by_the_next_call(self, session):
         device = session.open("disk0")
         with session._lock, pytest.warns(ResourceWarning):
             del device
         assert session.stats().devices == 0
         session.open("disk0").close()
 
-    def test_a_child_of_fork_leaves_the_session_to_its_parent(self, session):
+    def test_a_forked_child_does_not_affect_the_session(self, session):
         with session.open("disk0") as device:
             child = os.fork()
             if child == 0:
@@ -282,7 +282,7 @@ class TestSession:
             assert device.read(BLOCK, 0) == b"p" * BLOCK
             assert session.paths()[0].reconnects == 0
 
-    def test_a_call_that_timed_out_leaves_its_buffer_to_the_library_until_the_server_answers(self, session, server):
+    def test_the_buffer_of_a_timed_out_call_stays_locked_until_the_server_answers(self, session, server):
         device = session.open("disk0")
         data = bytearray(b"t" * BLOCK)
         stand_still(server.process)
@@ -291,11 +291,11 @@ class TestSession:
             data.clear()
         server.process.send_signal(signal.SIGCONT)
         assert device.read(BLOCK, 0) in (b"t" * BLOCK, bytes(BLOCK))
-        until("the write is over", lambda: device.flush() or session.stats().under_way == 0)
+        until("the write completes", lambda: device.flush() or session.stats().under_way == 0)
         data.clear()
         assert device.read(BLOCK, 0) == b"t" * BLOCK
 
-    def test_a_server_that_was_killed_and_started_again_is_a_pause(self, server):
+    def test_io_continues_after_the_server_was_killed_and_restarted(self, server):
         with urtrs.Session("python", "127.0.0.1", server.port, reconnect_min_ms=50, reconnect_max_ms=100) as session:
             device = session.open("disk0")
             device.write(b"k" * BLOCK, 0)
@@ -305,7 +305,7 @@ class TestSession:
             assert device.read(BLOCK, 0) == b"k" * BLOCK
             assert session.paths()[0].reconnects == 1
 
-    def test_what_is_under_way_fails_when_the_session_is_closed(self, server):
+    def test_closing_the_session_fails_requests_in_flight(self, server):
         session = urtrs.Session("python", "127.0.0.1", server.port)
         device = session.open("disk0")
         stand_still(server.process)
@@ -315,7 +315,7 @@ class TestSession:
             failed.append(refused(errno.ECANCELED, device.read, BLOCK, 0))
         thread = threading.Thread(target=read)
         thread.start()
-        until("the read is under way", lambda: session.stats().under_way == 1)
+        until("the read is in flight", lambda: session.stats().under_way == 1)
         session.close(timeout=0.1)
         thread.join(60)
         assert len(failed) == 1
@@ -342,11 +342,11 @@ class TestSession:
             assert not any(thread.is_alive() for thread in threads)
             assert not wrong
 
-    def test_control_c_ends_a_call(self, session, server):
+    def test_ctrl_c_interrupts_a_call(self, session, server):
         device = session.open("disk0")
         stand_still(server.process)
         main = threading.main_thread()
-        timer = threading.Thread(target=lambda: (until("it waits", lambda: session.stats().under_way == 1),
+        timer = threading.Thread(target=lambda: (until("the read waits", lambda: session.stats().under_way == 1),
                                                  time.sleep(0.1), signal.pthread_kill(main.ident, signal.SIGINT)))
         timer.start()
         with pytest.raises(KeyboardInterrupt):
@@ -363,14 +363,14 @@ class TestExample:
         return subprocess.run([sys.executable, ROOT / "docs/examples/copy_device.py", *map(str, arguments)], env=environment,
                               capture_output=True, text=True, timeout=60, check=False)
 
-    def test_it_copies(self, server, tmp_path):
+    def test_the_example_copies_a_device(self, server, tmp_path):
         content = os.urandom(8 * MIB)
         pathlib.Path(tmp_path / "disk0").write_bytes(content)
         done = self.run("127.0.0.1", server.port, "disk0", tmp_path / "copy")
         assert (done.returncode, done.stderr) == (0, "")
         assert (tmp_path / "copy").read_bytes() == content
 
-    def test_it_says_what_is_wrong(self, server, tmp_path):
+    def test_an_unknown_device_is_reported(self, server, tmp_path):
         done = self.run("127.0.0.1", server.port, "no_such_disk", tmp_path / "copy")
         assert done.returncode == 1
         assert done.stderr == "copy_device: no_such_disk: No such file or directory\n"
@@ -382,13 +382,13 @@ class TestExample:
         assert done.returncode == 1
         assert says in done.stderr and done.stderr.startswith("copy_device: ") and done.stderr.count("\n") == 1
 
-    def test_too_few_words_tell_how_it_is_called(self):
+    def test_missing_arguments_print_the_usage(self):
         done = self.run("127.0.0.1")
         assert done.returncode == 1
         assert done.stderr.startswith("copy_device.py ADDRESS PORT DEVICE FILE: ")
 
 
-def test_the_module_declares_all_of_the_header():
+def test_the_module_declares_the_structures_of_the_header():
     """Structures have the members of the header in the same order; the version is that of the library."""
     header = (ROOT / "backends/bindings/c/urtrs.h").read_text()
     for name, structure in (("urtrs_device_info", urtrs._c.Info), ("urtrs_stats", urtrs._c.Stats), ("urtrs_path", urtrs._c.Path)):

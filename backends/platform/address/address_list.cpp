@@ -13,7 +13,7 @@ bool has(const std::vector<SocketAddress>& list, const SocketAddress& one) {
 }  // namespace
 
 std::vector<SocketAddress> in_turn(const std::vector<SocketAddress>& found) {
-  // The family of the first address, and all others.
+  // [0]: addresses of the same family as the first address, [1]: all others.
   std::array<std::vector<SocketAddress>, 2> by_family;
   for (const SocketAddress& one : found) {
     std::vector<SocketAddress>& family = by_family[one.family() == found.front().family() ? 0 : 1];

@@ -9,12 +9,13 @@ namespace rtrs::net {
 // Maximum number of addresses used per name; the others are ignored.
 inline constexpr std::size_t kMaxAddresses = 16;
 
-// `found` is sorted by RFC 6724, as getaddrinfo(3) does. The result alternates between the families, so that
-// a family without a route costs one attempt (RFC 8305 section 4). Each address occurs once.
+// Returns the addresses in the order in which they are tried. `found` is sorted by RFC 6724, as
+// getaddrinfo(3) does. The result alternates between IPv4 and IPv6, so that a family without a route costs
+// only one failed attempt (RFC 8305 section 4). Each address occurs once.
 std::vector<SocketAddress> in_turn(const std::vector<SocketAddress>& found);
 
-// `found` in the order of `known`, with new addresses at the end. A name service may rotate its answer. If
-// attempts followed the rotation, two in a row could go to the same address.
+// Returns `found` in the order of `known`, with new addresses at the end. A name service may rotate its
+// answer. If attempts followed the rotation, two in a row could go to the same address.
 std::vector<SocketAddress> keep_known_order(const std::vector<SocketAddress>& known,
                                             std::vector<SocketAddress> found);
 

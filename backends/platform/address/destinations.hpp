@@ -70,8 +70,8 @@ class Destinations {
   Parse parse_;
   HostNames names_;
   std::uint64_t next_ticket_ = 0;
-  std::unordered_map<std::uint64_t, Ready> asked_;  // by ticket
-  std::unordered_map<std::uint16_t, Pin> pins_;     // by path
+  std::unordered_map<std::uint64_t, Ready> asked_;  // keyed by ticket
+  std::unordered_map<std::uint16_t, Pin> pins_;     // keyed by path
 };
 
 }  // namespace rtrs::net

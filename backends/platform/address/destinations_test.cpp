@@ -61,14 +61,14 @@ TEST(Destinations, TheIndexChoosesTheAddressOfAName) {
   EXPECT_FALSE(route->is_choice(con(1, 4)));
 }
 
-TEST(Destinations, AnAddressInFiguresIsNoChoice) {
+TEST(Destinations, NumericAddressesOfferNoChoice) {
   Names names;
   const auto route = names.route(con(0, 1), {"", "10.0.0.1", 7}, 5);
   EXPECT_EQ(to_text(route->to), "10.0.0.1:7");
   EXPECT_FALSE(route->is_choice(con(0, 1)));
 }
 
-TEST(Destinations, AllConnectionsOfAnAttemptGoWhereTheFirstWent) {
+TEST(Destinations, AllConnectionsOfAnAttemptUseTheAddressOfTheFirst) {
   Names names{.answer = {"10.0.0.1", "10.0.0.2"}};
   const PathAddress path{"", "storage1", 7};
   EXPECT_EQ(names.to(con(0, 1), path, 1), "10.0.0.2:7");
@@ -80,7 +80,7 @@ TEST(Destinations, AllConnectionsOfAnAttemptGoWhereTheFirstWent) {
   EXPECT_EQ(names.to(con(0, 1, 1), path, 0), "10.0.0.8:7");
 }
 
-TEST(Destinations, TheSourceChoosesTheFamily) {
+TEST(Destinations, TheSourceDeterminesTheFamily) {
   Names names{.answer = {"fd00::1", "10.0.0.1", "fd00::2"}};
   EXPECT_EQ(names.to(con(0, 1), {"10.0.0.5", "storage1", 7}, 0), "10.0.0.1:7");
   const auto six = names.route(con(0, 2), {"fd00::5", "storage1", 7}, 1);
@@ -94,7 +94,7 @@ TEST(Destinations, TheSourceChoosesTheFamily) {
   EXPECT_EQ(to_text(both->from), "10.0.0.1:0");
 }
 
-TEST(Destinations, ANameWithoutAddressesSaysWhy) {
+TEST(Destinations, ErrorNamesAHostWithoutAddresses) {
   Names names;
   const auto route = names.route(con(0, 1), {"", "storage1", 7}, 0);
   EXPECT_EQ(route.error().reason, Reason::name_unresolved);
@@ -103,21 +103,21 @@ TEST(Destinations, ANameWithoutAddressesSaysWhy) {
 }
 
 // The name service has answered, so another lookup would not help.
-TEST(Destinations, ASourceNameOfTheOtherFamilyIsNotSilence) {
+TEST(Destinations, SourceNameOfTheOtherFamilyIsUnavailable) {
   Names names{.answer = {"10.0.0.1"}};
   const auto route = names.route(con(0, 1), {"here", "fd00::1", 7}, 0);
   EXPECT_EQ(route.error().reason, Reason::source_unavailable);
   EXPECT_FALSE(route.error().silent);
 }
 
-TEST(Destinations, AScopeThatIsNoInterfaceIsNotLookedUp) {
+TEST(Destinations, UnknownInterfacesAreNotResolvedAsNames) {
   Names names{.answer = {"10.0.0.1"}};
   const PathAddress path{"", "fe80::1%nosuch", 7};
   EXPECT_FALSE(names.destinations.ask(con(0, 1), path, 0));
   EXPECT_NE(names.to(con(0, 1), path, 0).find("no network interface \"nosuch\""), std::string::npos);
 }
 
-TEST(Destinations, AConnectionThatWasForgottenIsNotReady) {
+TEST(Destinations, ForgottenConnectionsAreNotReported) {
   Names names{.answer = {"10.0.0.1"}};
   EXPECT_TRUE(names.destinations.ask(con(0, 1), {"", "a", 7}, 0));
   EXPECT_TRUE(names.destinations.ask(con(0, 1, 1), {"", "a", 7}, 0));

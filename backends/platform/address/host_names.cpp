@@ -42,7 +42,7 @@ bool is_no_such_name(int code) noexcept {
 
 struct HostNames::Shared {
   struct Name {
-    std::vector<SocketAddress> addresses;  // of the last successful answer
+    std::vector<SocketAddress> addresses;  // from the last successful answer
     int code = EAI_AGAIN;                  // result of the last query
     bool answered = false;
     bool in_flight = false;
@@ -136,7 +136,8 @@ void HostNames::start_thread() {
     std::thread([shared = shared_] { work(shared); }).detach();
     ++shared_->threads;
   } catch (const std::system_error&) {
-    // The name stays in the queue for the running threads. If there are none, the attempt fails at its bound.
+    // The name stays in the queue for the running threads. If there are none, the attempt fails at its time
+    // limit.
   }
 }
 

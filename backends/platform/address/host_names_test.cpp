@@ -71,7 +71,7 @@ std::string first(const std::vector<SocketAddress>& list) {
 
 using Tickets = std::vector<std::uint64_t>;
 
-TEST(HostNames, an_address_in_figures_is_never_asked_for) {
+TEST(HostNames, numeric_addresses_are_not_queried) {
   HostNames names([](const std::string&, std::vector<SocketAddress>&) -> int { abort(); });
   EXPECT_FALSE(names.ask(1, {"ip:10.0.0.1", "[::1]:7", "", "gid:fe80::1"}));
   EXPECT_EQ(first(names.addresses("10.0.0.1:9", 7)), "10.0.0.1:9");
@@ -79,7 +79,7 @@ TEST(HostNames, an_address_in_figures_is_never_asked_for) {
   EXPECT_EQ(names.unresolved_reason("10.0.0.1:"), "\"10.0.0.1:\" is not an address");
 }
 
-TEST(HostNames, a_name_is_answered_by_the_name_service) {
+TEST(HostNames, names_get_the_answer_of_the_name_service) {
   Service service;
   HostNames names(service.find(), {kLong, kLong});
   EXPECT_TRUE(names.ask(1, {"ip:a:9", "10.0.0.7"}));
@@ -126,7 +126,7 @@ TEST(HostNames, the_last_answer_is_used_while_the_name_service_is_silent) {
   EXPECT_EQ(names.unresolved_reason("a"), "no host has the name \"a\"");
 }
 
-TEST(HostNames, an_attempt_with_a_new_name_has_the_longer_bound_wherever_the_name_stands) {
+TEST(HostNames, an_attempt_with_a_new_name_has_the_longer_time_limit) {
   Service service;
   service.answer("known", {});
   HostNames names(service.find(), {.first = kLong, .newer = 0});
@@ -137,7 +137,7 @@ TEST(HostNames, an_attempt_with_a_new_name_has_the_longer_bound_wherever_the_nam
   EXPECT_EQ(names.take(), Tickets{});
 }
 
-TEST(HostNames, silence_about_many_names_leaves_the_bound_of_each_attempt) {
+TEST(HostNames, time_limits_hold_while_many_names_are_pending) {
   Service service;
   HostNames names(service.find(), {.first = 0, .newer = 0});
   Tickets all;
@@ -178,7 +178,7 @@ class NoThreads {
   pthread_attr_t before_{};
 };
 
-TEST(HostNames, ANameThatGotNoThreadIsAskedForWithTheNextAttempt) {
+TEST(HostNames, NextAttemptQueriesANameThatHadNoThread) {
   Service service;
   service.answer("a", {});
   HostNames names(service.find(), {kLong, kLong});
@@ -189,7 +189,7 @@ TEST(HostNames, ANameThatGotNoThreadIsAskedForWithTheNextAttempt) {
   names.forget(1);
   ASSERT_TRUE(names.ask(2, {"a"}));
   pollfd answer{names.wait_fd(), POLLIN, 0};
-  ASSERT_EQ(::poll(&answer, 1, 60'000), 1) << "no thread asks";
+  ASSERT_EQ(::poll(&answer, 1, 60'000), 1) << "no thread was started";
   EXPECT_EQ(names.take(), std::vector<std::uint64_t>{2});
   EXPECT_EQ(names.addresses("a", 1).size(), 1U);
 }

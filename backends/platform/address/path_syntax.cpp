@@ -21,7 +21,7 @@ bool is_plain(std::string_view address) {
 }
 
 bool is_ipv6(std::string_view address) {
-  const std::string text(address.substr(0, address.find('%')));  // without the interface
+  const std::string text(address.substr(0, address.find('%')));  // without the scope
   in6_addr six{};
   return ::inet_pton(AF_INET6, text.c_str(), &six) == 1;
 }

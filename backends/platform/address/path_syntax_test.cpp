@@ -28,7 +28,7 @@ TEST(PathSyntax, AcceptsEveryCommonForm) {
   }
 }
 
-TEST(PathSyntax, SaysWhatIsWrong) {
+TEST(PathSyntax, ErrorsNameTheFaultyPart) {
   const auto why = [](const char* text) {
     const auto path = parse_path(text, 1234);
     return path ? std::string("accepted") : path.error();
@@ -57,7 +57,7 @@ TEST(PathSyntax, SaysWhatIsWrong) {
             "path '10.0.0.1:7@10.0.0.2': the source address has a port; only the destination takes one");
 }
 
-TEST(PathSyntax, APortBehindTheAddressHasPrecedence) {
+TEST(PathSyntax, PortInTheTextOverridesTheDefault) {
   const auto endpoint = [](const char* text) { return endpoint_text(*parse_path(text, 1234)); };
   EXPECT_EQ(endpoint("10.0.0.1@10.0.0.2"), "10.0.0.2:1234");
   EXPECT_EQ(endpoint("10.0.0.2:7"), "10.0.0.2:7");
@@ -85,7 +85,7 @@ TEST(PathSyntax, TheScopeOfALinkLocalAddressIsKept) {
   EXPECT_FALSE(same_path(path("fe80::1%eth0"), path("fe80::1%ETH0")));
 }
 
-TEST(PathSyntax, ALinkLocalAddressWithoutItsInterfaceIsRefused) {
+TEST(PathSyntax, LinkLocalAddressesRequireAnInterface) {
   for (const char* text :
        {"fe80::1", "[fe80::1]:7", "ip:FE80::1", "fe80::1@fe80::2%eth0", "10.0.0.1@fe80::1"})
     EXPECT_NE(parse_path(text, 1).error().find("a link-local address needs its interface"), std::string::npos)
@@ -94,7 +94,7 @@ TEST(PathSyntax, ALinkLocalAddressWithoutItsInterfaceIsRefused) {
     EXPECT_TRUE(parse_path(text, 1)) << text;
 }
 
-TEST(PathSyntax, WritesWhatItReads) {
+TEST(PathSyntax, ParsedPathsPrintTheSameText) {
   for (const char* text : {"10.0.0.2", "10.0.0.1@10.0.0.2", "fd00::1@fd00::2", "fe80::1%eth0@fe80::2%eth0"})
     EXPECT_EQ(to_text(*parse_path(text, 1)), text);
 }

@@ -140,8 +140,8 @@ std::string host_of(std::string_view text) {
 std::string host_name_in(std::string_view text, std::uint16_t* port) {
   std::string host;
   std::uint16_t found = port == nullptr ? 0 : *port;
-  // A name has no colon, so such a text is an address, perhaps with a scope that is not an interface of this
-  // host.
+  // A host name contains no colon. Text with a colon is an address, perhaps with a scope that is not an
+  // interface of this host.
   if (!split_host_and_port(text, host, found) || host.find(':') != std::string::npos || is_numeric_host(host))
     return {};
   if (port != nullptr) *port = found;

@@ -10,7 +10,7 @@ struct Spelling {
   const char* means;
 };
 
-TEST(Address, every_spelling_of_an_address_is_understood) {
+TEST(Address, every_spelling_of_an_address_is_accepted) {
   for (const Spelling& spelling : {
            Spelling{"10.0.0.1", "10.0.0.1:1234"},
            Spelling{"ip:10.0.0.1", "10.0.0.1:1234"},
@@ -50,19 +50,19 @@ TEST(Address, TheScopeOfALinkLocalAddressIsKept) {
             address_pair_digest(at("fe80::1%lo"), at("fe80::2%77777")));
 }
 
-TEST(Address, AddressLikeTextIsNoHostName) {
+TEST(Address, AddressLikeTextIsNotAHostName) {
   EXPECT_EQ(host_name_in("fe80::1%nosuch"), "");
   EXPECT_EQ(host_name_in("fd00::x"), "");
   EXPECT_EQ(host_name_in("storage1:7"), "storage1");
 }
 
-TEST(Address, AllAddressesOfANameAreFound) {
+TEST(Address, AllAddressesOfANameHaveThePort) {
   const std::vector<SocketAddress> all = resolve("localhost", 7);
   ASSERT_FALSE(all.empty());
   for (const SocketAddress& one : all) EXPECT_EQ(one.port(), 7);
 }
 
-TEST(Address, the_digest_of_a_pair_leaves_ports_out_and_keeps_direction) {
+TEST(Address, pair_digests_ignore_ports_but_depend_on_direction) {
   const auto at = [](const char* text) { return *parse_address(text, 1); };
   const std::uint32_t digest = address_pair_digest(at("10.0.0.1:5"), at("10.0.0.2:6"));
   EXPECT_EQ(digest, address_pair_digest(at("10.0.0.1:7"), at("10.0.0.2:8")));

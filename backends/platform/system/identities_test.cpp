@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace rtrs::identities_test {
+namespace rtrs::platform::identities_test {
 namespace {
 
 std::vector<wire::Uuid> all_of(const ClientOptions& options) {
@@ -14,7 +14,7 @@ std::vector<wire::Uuid> all_of(const ClientOptions& options) {
   return all;
 }
 
-TEST(Identities, OneForTheSessionAndEachPathAndNoneTwice) {
+TEST(Identities, AllIdentitiesAreUnique) {
   ClientOptions first;
   ClientOptions second;
   draw_identities(first);
@@ -22,12 +22,12 @@ TEST(Identities, OneForTheSessionAndEachPathAndNoneTwice) {
   EXPECT_EQ(first.path_uuids.size(), kMaxPaths);
   std::vector<wire::Uuid> all = all_of(first);
   for (const wire::Uuid& one : all_of(second)) all.push_back(one);
-  all.push_back({});  // none is all zeros
+  all.push_back({});  // no identity may be all zeros
   for (auto one = all.begin(); one != all.end(); ++one)
     EXPECT_EQ(std::find(one + 1, all.end(), *one), all.end());
 }
 
-TEST(Identities, DrawnAgainTheyReplaceTheFormer) {
+TEST(Identities, DrawingAgainReplacesAllIdentities) {
   ClientOptions options;
   draw_identities(options);
   const std::vector<wire::Uuid> former = all_of(options);
@@ -38,4 +38,4 @@ TEST(Identities, DrawnAgainTheyReplaceTheFormer) {
 }
 
 }  // namespace
-}  // namespace rtrs::identities_test
+}  // namespace rtrs::platform::identities_test

@@ -77,8 +77,8 @@ class Channel {
   // The kernel encrypts: write plain data to the socket.
   [[nodiscard]] virtual bool in_kernel() const noexcept = 0;
   [[nodiscard]] virtual bool resumed() const noexcept = 0;
-  // For a client as seen by its server: the common name of its certificate, or the identity of its key. For a
-  // server: the same if is_identity() accepts it, else empty.
+  // Identity of the peer. Of a client, as seen by its server: the common name of its certificate, or the
+  // identity of its key. Of a server: the same name if is_identity() accepts it, else empty.
   [[nodiscard]] virtual const std::string& identity() const noexcept = 0;
   [[nodiscard]] virtual IdentityDigest identity_digest() const noexcept = 0;
   // "TLS 1.3, TLS_AES_128_GCM_SHA256, identity alice, key (or certificate), kernel"
@@ -112,8 +112,8 @@ class Context {
 
 // Returns the files that are set.
 std::vector<std::string> files_of(const Credentials&);
-// Reads the files of a client's context again when they change; look() then returns a Context. `threads`: see
-// Renewal.
+// Returns an object that reads the files of a client's context again when they change; its look() returns a
+// Context. `threads`: see Renewal.
 std::unique_ptr<Renewal> renewal_of(const Context&, Renewal::Tell, bool threads);
 
 }  // namespace rtrs::tls

@@ -12,7 +12,7 @@
 namespace rtrs::tls::channel_end_test {
 namespace {
 
-TEST(TlsEnd, data_after_a_refusal_is_ignored) {
+TEST(TlsEnd, data_after_a_rejection_is_ignored) {
   TestCredentials files;
   Talk talk(context_of(files.issue({})), context_of(files.issue({})));
   RawPeer client(Side::client, files.issue({}));
@@ -33,7 +33,7 @@ TEST(TlsEnd, data_after_a_refusal_is_ignored) {
 }
 
 // OpenSSL writes to the socket itself here. A library must not cause SIGPIPE, which would kill the process.
-TEST(TlsEnd, APeerThatIsGoneIsAFailureAndNoSignal) {
+TEST(TlsEnd, DisconnectedPeerFailsTheChannelWithoutASignal) {
   std::signal(SIGPIPE, SIG_DFL);
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);

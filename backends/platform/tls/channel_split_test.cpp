@@ -1,4 +1,4 @@
-// The transform: bytes in pieces of any size, records, and the ways a channel ends.
+// The transform: bytes in pieces of any size, records, and every way in which a channel ends.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -27,7 +27,7 @@ class Transform : public ::testing::Test {
   std::shared_ptr<const Context> context_;
 };
 
-TEST_F(Transform, any_pieces_give_the_same_bytes) {
+TEST_F(Transform, pieces_of_any_size_give_the_same_bytes) {
   const std::string down = text_of(100'000);
   const std::string up = text_of(40'000);
   for (const std::size_t size : {1, 2, 3, 4, 5, 6, 7, 21, 22, 1000, 16'406, 16'407, 100'000}) {
@@ -51,7 +51,7 @@ TEST_F(Transform, any_pieces_give_the_same_bytes) {
   }
 }
 
-TEST_F(Transform, nothing_of_it_can_be_read_on_the_way) {
+TEST_F(Transform, sent_bytes_are_encrypted) {
   const auto talk = open();
   const std::string text = text_of(1000);
   talk->send(talk->client, talk->server, text);
@@ -61,7 +61,7 @@ TEST_F(Transform, nothing_of_it_can_be_read_on_the_way) {
   EXPECT_EQ(talk->server.got, text);
 }
 
-TEST_F(Transform, many_small_parts_are_one_record) {
+TEST_F(Transform, small_parts_share_one_record) {
   const auto talk = open();
   const ByteVector small = octets(text_of(40));
   const std::vector<std::span<const std::byte>> parts(300, std::span<const std::byte>(small));
@@ -74,7 +74,7 @@ TEST_F(Transform, many_small_parts_are_one_record) {
   EXPECT_EQ(talk->server.got.substr(40, 40), text_of(40));
 }
 
-TEST_F(Transform, parts_begin_behind_what_was_taken) {
+TEST_F(Transform, seal_skips_the_bytes_already_taken) {
   const auto talk = open();
   const ByteVector first = octets(text_of(50'000));
   const ByteVector second = octets("the end");
@@ -100,7 +100,7 @@ TEST_F(Transform, unsent_output_is_bounded) {
   EXPECT_GT(talk->server.got.size(), taken);
 }
 
-TEST_F(Transform, the_announced_end_follows_all_bytes) {
+TEST_F(Transform, close_is_reported_after_all_bytes) {
   const auto talk = open();
   const ByteVector last = octets("last words");
   const std::span<const std::byte> part(last);
@@ -113,7 +113,7 @@ TEST_F(Transform, the_announced_end_follows_all_bytes) {
   EXPECT_EQ(talk->server.channel->error(), "");
 }
 
-TEST_F(Transform, half_of_a_record_gives_nothing) {
+TEST_F(Transform, incomplete_records_return_no_data) {
   const auto talk = open();
   const ByteVector text = octets(text_of(1000));
   const std::span<const std::byte> part(text);
@@ -147,7 +147,7 @@ TEST_F(Transform, a_changed_byte_ends_the_stream_after_the_valid_data) {
   }
 }
 
-TEST_F(Transform, records_of_the_past_are_refused) {
+TEST_F(Transform, replayed_records_are_rejected) {
   const auto talk = open();
   const ByteVector text = octets("again");
   const std::span<const std::byte> part(text);
@@ -160,7 +160,7 @@ TEST_F(Transform, records_of_the_past_are_refused) {
   EXPECT_EQ(talk->server.got, "again");
 }
 
-TEST_F(Transform, a_too_long_record_ends_the_stream) {
+TEST_F(Transform, overlong_records_end_the_stream) {
   for (const bool established : {false, true}) {
     const auto talk = established ? open() : std::make_unique<Talk>(context_, context_);
     ByteVector record = octets(std::string("\x17\x03\x03\x41\x01", 5) + std::string(0x4101, 'x'));
@@ -170,7 +170,7 @@ TEST_F(Transform, a_too_long_record_ends_the_stream) {
   }
 }
 
-TEST_F(Transform, an_alert_before_the_handshake_ends_it) {
+TEST_F(Transform, an_alert_ends_the_handshake) {
   Talk talk(context_, context_);
   talk.client.feed({}, talk.piece);
   talk.client.feed(octets(std::string("\x15\x03\x03\x00\x02\x02\x28", 7)), talk.piece);
@@ -190,10 +190,10 @@ TEST_F(Transform, data_that_is_not_tls_ends_the_stream) {
   }
 }
 
-TEST_F(Transform, a_new_key_is_taken_after_so_many_records) {
+TEST_F(Transform, data_survives_key_updates) {
   Credentials hasty = files_.keys({"alice"});
   hasty.records_per_key =
-      1200;  // of 16 KiB: more data between two key updates than the peer's required minimum
+      1200;  // x 16 KiB: more data between two key updates than the peer's required minimum
   const auto context = context_of(hasty);
   Talk talk(context, context);
   talk.run();
@@ -205,7 +205,7 @@ TEST_F(Transform, a_new_key_is_taken_after_so_many_records) {
   }
 }
 
-TEST_F(Transform, a_peer_that_changes_its_key_all_the_time_is_ended) {
+TEST_F(Transform, too_frequent_key_updates_end_the_stream) {
   Credentials hasty = files_.keys({"alice"});
   hasty.records_per_key = 1;
   const auto context = context_of(hasty);
@@ -216,7 +216,7 @@ TEST_F(Transform, a_peer_that_changes_its_key_all_the_time_is_ended) {
   EXPECT_LE(talk.server.got.size(), 2U);
 }
 
-TEST_F(Transform, buffers_go_from_one_to_the_next) {
+TEST_F(Transform, returned_buffers_are_reused) {
   SealedBuffers buffers;
   SealedBuffers::Buffer one = buffers.take();
   const std::byte* const at = one.get();

@@ -55,7 +55,7 @@ void expect_has(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
-TEST_F(Tls, a_key_is_known_by_its_identity) {
+TEST_F(Tls, a_client_with_a_key_has_the_identity_of_the_key) {
   const auto server = keys({"alice", "bob"});
   Credentials bob = files_.keys({"alice", "bob"});
   bob.identity = "bob";
@@ -63,7 +63,7 @@ TEST_F(Tls, a_key_is_known_by_its_identity) {
   expect_accepted(keys({"alice"}), server, "alice");
 }
 
-TEST_F(Tls, identities_have_digests_of_their_own) {
+TEST_F(Tls, digests_differ_per_identity) {
   const auto server = keys({"alice", "bob"});
   const auto digest = [&](const std::shared_ptr<const Context>& client) {
     Talk talk(client, server);
@@ -75,22 +75,22 @@ TEST_F(Tls, identities_have_digests_of_their_own) {
 }
 
 // Two programs that identify the same client must compute the same digest.
-TEST_F(Tls, a_digest_is_the_front_of_the_sha256_of_the_identity) {
+TEST_F(Tls, a_digest_is_the_start_of_the_sha256_of_the_identity) {
   Talk talk(keys({"alice"}), keys({"alice"}));
   talk.run();
   EXPECT_EQ(talk.server.channel->identity_digest(), (IdentityDigest{0x2bd806c97f0e00af, 0x1a1fc3328fa763a9}));
 }
 
-TEST_F(Tls, a_wrong_key_is_refused) {
+TEST_F(Tls, wrong_keys_are_rejected) {
   expect_has(refused_by_server(keys({"alice"}, 9), keys({"alice"})),
              "its key of alice differs from the one here");
 }
 
-TEST_F(Tls, an_unknown_identity_is_refused) {
+TEST_F(Tls, unknown_identities_are_rejected) {
   expect_has(refused_by_server(keys({"mallory"}), keys({"alice"})), "no key of mallory");
 }
 
-TEST_F(Tls, of_several_keys_a_client_chooses_one) {
+TEST_F(Tls, a_client_with_several_keys_must_choose_one) {
   EXPECT_FALSE(keys({"alice", "bob"})->can_connect());
   EXPECT_EQ(keys({"alice", "bob"})->identities(), "alice, bob");
   EXPECT_EQ(keys({"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"})->identities(),
@@ -103,11 +103,11 @@ TEST_F(Tls, of_several_keys_a_client_chooses_one) {
   expect_has(context.error(), "no key of carol");
 }
 
-TEST_F(Tls, a_certificate_is_known_by_its_common_name) {
+TEST_F(Tls, a_client_with_a_certificate_has_its_common_name) {
   expect_accepted(certificate({.names = {"host-1.example.org"}}), certificate(), "host-1.example.org");
 }
 
-TEST_F(Tls, a_server_takes_keys_and_certificates) {
+TEST_F(Tls, a_server_accepts_keys_and_certificates) {
   Credentials both = files_.issue({});
   both.keys = files_.keys({"alice"}).keys;
   const auto server = context_of(both);
@@ -116,7 +116,7 @@ TEST_F(Tls, a_server_takes_keys_and_certificates) {
   expect_has(refused_by_server(keys({"alice"}, 7), server), "differs from the one here");
 }
 
-TEST_F(Tls, certificates_that_are_not_valid_now_are_refused) {
+TEST_F(Tls, expired_and_future_certificates_are_rejected) {
   expect_has(refused_by_server(certificate({.names = {"late"}, .until_seconds = -60}), certificate()),
              "certificate has expired; it is that of late");
   expect_has(refused_by_server(certificate({.from_seconds = 600}), certificate()), "not yet valid");
@@ -124,7 +124,7 @@ TEST_F(Tls, certificates_that_are_not_valid_now_are_refused) {
              "certificate has expired");
 }
 
-TEST_F(Tls, certificates_of_another_ca_are_refused) {
+TEST_F(Tls, certificates_of_another_ca_are_rejected) {
   TestCredentials other;
   const auto stranger = context_of(other.issue({}));
   expect_has(refused_by_client(stranger, certificate()), "its certificate is not accepted");
@@ -152,7 +152,7 @@ TEST_F(Tls, a_client_rejects_a_revoked_server_certificate) {
   expect_accepted(context_of(client), certificate(), "one");
 }
 
-TEST_F(Tls, the_certificates_between_an_end_and_the_ca_come_out_of_its_file) {
+TEST_F(Tls, intermediate_certificates_are_read_from_the_certificate_file) {
   const Credentials whole = files_.issue({.names = {"far"}, .by_intermediate = true});
   expect_accepted(context_of(whole), certificate(), "far");
   expect_accepted(certificate(), context_of(whole), "one");
@@ -164,7 +164,7 @@ TEST_F(Tls, the_certificates_between_an_end_and_the_ca_come_out_of_its_file) {
   expect_has(refused_by_server(context_of(alone), certificate()), "unable to get local issuer");
 }
 
-TEST_F(Tls, a_common_name_that_is_no_identity_is_refused) {
+TEST_F(Tls, invalid_common_names_are_rejected) {
   const auto server = certificate();
   for (const std::vector<std::string>& names :
        {std::vector<std::string>{"a b"}, {"a", "b"}, {}, {"a\nb"}, {std::string("a\0b", 3)}}) {
@@ -172,7 +172,7 @@ TEST_F(Tls, a_common_name_that_is_no_identity_is_refused) {
   }
 }
 
-TEST_F(Tls, a_server_has_to_have_the_name_that_a_client_connects_to) {
+TEST_F(Tls, a_server_certificate_must_contain_the_destination_name) {
   const auto named = certificate({.alternative = "DNS:storage.example.org,IP:10.0.0.1"});
   const auto client = certificate();
   expect_accepted(client, named, "one", "storage.example.org");
@@ -186,13 +186,13 @@ TEST_F(Tls, a_server_has_to_have_the_name_that_a_client_connects_to) {
   expect_has(refused_by_client(context_of(asking), named, "10.0.0.1"), "mismatch");
 }
 
-TEST_F(Tls, keys_and_certificates_do_not_mix) {
+TEST_F(Tls, a_key_does_not_match_a_certificate) {
   expect_has(refused_by_client(keys({"alice"}), certificate()),
              "the server does not accept the key of alice");
   expect_has(refused_by_server(certificate(), keys({"alice"})), "it offers nothing that this end accepts");
 }
 
-TEST_F(Tls, files_that_do_not_fit_are_refused) {
+TEST_F(Tls, missing_and_mismatched_files_are_rejected) {
   const auto why = [](const Credentials& given) {
     const auto context = open_context(given);
     return context ? "" : context.error();
@@ -229,7 +229,7 @@ std::string text_of(const std::string& file) {
 
 // A file that is read while it is being written is truncated like this. Accepting its first part would load
 // an incomplete set.
-TEST_F(Tls, files_that_are_cut_off_behind_a_good_part_are_refused) {
+TEST_F(Tls, truncated_files_are_rejected) {
   const Credentials good = files_.issue({});
   const std::string list = files_.write_crl({});
   const auto why = [](const Credentials& given) {
@@ -255,7 +255,7 @@ TEST_F(Tls, files_that_are_cut_off_behind_a_good_part_are_refused) {
   EXPECT_EQ(why(fine), "");
 }
 
-TEST_F(Tls, unacceptable_files_are_used_with_a_warning) {
+TEST_F(Tls, expired_files_are_used_with_a_warning) {
   EXPECT_EQ(warning(*certificate()), "");
   EXPECT_EQ(warning(*keys({"alice"})), "");
   expect_has(warning(*certificate({.until_seconds = -60})), "the certificate has expired");
@@ -267,7 +267,7 @@ TEST_F(Tls, unacceptable_files_are_used_with_a_warning) {
   expect_has(warning(*context_of(given)), given.crl + ": the list of revoked certificates has expired");
 }
 
-TEST_F(Tls, a_private_key_that_others_may_read_is_refused) {
+TEST_F(Tls, a_private_key_readable_by_others_is_rejected) {
   const Credentials good = files_.issue({});
   ASSERT_EQ(::chmod(good.key.c_str(), 0644), 0);
   const auto context = open_context(good);
@@ -275,7 +275,7 @@ TEST_F(Tls, a_private_key_that_others_may_read_is_refused) {
   expect_has(context.error(), "chmod 600 " + good.key);
 }
 
-TEST_F(Tls, a_client_of_certificates_resumes_and_is_who_it_was) {
+TEST_F(Tls, resumed_sessions_keep_the_identity_of_the_certificate) {
   const auto client = certificate({.names = {"carl"}});
   const Credentials files = files_.issue({});
   const auto server = context_of(files);
@@ -299,7 +299,7 @@ TEST_F(Tls, a_client_of_certificates_resumes_and_is_who_it_was) {
   EXPECT_FALSE(other.server.channel->resumed());
 }
 
-TEST_F(Tls, a_key_is_shown_anew_each_time) {
+TEST_F(Tls, sessions_with_keys_are_not_resumed) {
   const auto client = keys({"alice"});
   const auto server = keys({"alice"});
   for (int i = 0; i < 2; ++i) {
@@ -334,7 +334,7 @@ TEST_F(Tls, replayed_client_messages_have_no_effect) {
 
 // The client sends an identity with terminal control sequences. The error text must be safe to write to a
 // log.
-TEST_F(Tls, an_identity_is_shown_without_what_a_terminal_would_obey) {
+TEST_F(Tls, control_characters_in_an_identity_are_escaped) {
   static const SSL_psk_use_session_cb_func use = [](SSL* ssl, const EVP_MD*, const unsigned char** id,
                                                     std::size_t* size, SSL_SESSION** session) {
     static const std::string name = "a\x1b[2J\nb";
@@ -352,7 +352,7 @@ TEST_F(Tls, an_identity_is_shown_without_what_a_terminal_would_obey) {
 }
 
 // A hello of 128 KiB with one byte per record exceeds the work that the server accepts.
-TEST_F(Tls, a_hello_may_not_take_more_than_its_share) {
+TEST_F(Tls, an_oversized_hello_is_rejected) {
   Talk talk(certificate(), certificate());
   const std::string hello = std::string("\x01\x01\xff\x00", 4) + std::string(0x1ff00, '\x03');
   std::size_t fed = 0;
@@ -364,7 +364,7 @@ TEST_F(Tls, a_hello_may_not_take_more_than_its_share) {
   EXPECT_LE(fed, kMaxHandshakeBytes + kSealedBytes + 6);
 }
 
-TEST_F(Tls, older_protocols_are_refused) {
+TEST_F(Tls, older_protocols_are_rejected) {
   for (const int version : {TLS1_2_VERSION, TLS1_1_VERSION}) {
     const Owned<SSL_CTX> ctx(SSL_CTX_new(TLS_client_method()));
     SSL_CTX_set_security_level(ctx.get(), 0);

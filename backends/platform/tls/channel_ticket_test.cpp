@@ -41,7 +41,7 @@ class Ticket : public ::testing::Test {
   TestCredentials files_{kLong};
 };
 
-TEST_F(Ticket, is_good_for_an_hour) {
+TEST_F(Ticket, expires_after_an_hour) {
   const auto client = until(kLong);
   const auto server = until(kLong);
   const auto is_resumed = [&] {
@@ -58,7 +58,7 @@ TEST_F(Ticket, is_good_for_an_hour) {
   EXPECT_FALSE(is_resumed());
 }
 
-TEST_F(Ticket, ends_with_the_certificate_that_it_stands_for) {
+TEST_F(Ticket, expires_with_its_certificate) {
   for (const bool of_client : {true, false}) {
     ahead = 0;
     const auto client = until(of_client ? 600 : kLong);
@@ -96,7 +96,7 @@ TEST_F(Ticket, is_sent_only_to_its_issuer) {
   }
 }
 
-TEST_F(Ticket, more_than_a_server_has_use_for_end_the_connection) {
+TEST_F(Ticket, more_than_eight_end_the_connection) {
   for (const unsigned count : {8U, 9U}) {
     RawPeer server(Side::server, files_.issue({}), [](SSL_CTX* ctx) { SSL_CTX_set_num_tickets(ctx, 0); });
     SealedBuffers buffers;
@@ -142,7 +142,7 @@ TEST_F(Ticket, is_not_issued_to_clients_with_a_key) {
     SSL_CTX_set_psk_use_session_callback(ctx, use);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT);
     SSL_CTX_sess_set_new_cb(ctx, [](SSL*, SSL_SESSION*) {
-      ADD_FAILURE() << "a ticket";
+      ADD_FAILURE() << "the client received a ticket";
       return 0;
     });
   });

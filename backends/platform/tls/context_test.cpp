@@ -13,7 +13,7 @@ void expect_has(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
-TEST(Context, WarnsFromFourteenDaysBeforeTheEndOn) {
+TEST(Context, WarnsFourteenDaysBeforeExpiry) {
   TestCredentials files;
   const auto of = [&files](const Wanted& wanted) { return context_of(files.issue(wanted)); };
   constexpr long kDay = 24L * 3600;

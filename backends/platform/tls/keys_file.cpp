@@ -28,9 +28,9 @@ constexpr const char* kIdentityRule = "an identity is 1 to 128 of A-Z a-z 0-9 . 
 
 using Text = tl::expected<std::string, std::string>;
 
-// Permitted owners of a file.
+// Checks of the owner and the mode of a file.
 struct Secret {
-  bool is = true;  // false: any owner
+  bool is = true;  // false: no check
   bool any_owner_for_root = false;
   OtherOwner other_owner{};
 };
@@ -95,7 +95,7 @@ std::string secrecy_problem(const std::string& path, const struct stat& about, c
          "this group too, or, if no other member of the group needs the file, chmod 600 " + path;
 }
 
-// The file may have its group on purpose, so the advice keeps access for other readers.
+// The file may have its group on purpose, so the suggested command keeps access for other readers.
 std::string open_failure_advice(const std::string& path) {
   struct stat about {};
   const std::string who = user(::geteuid());

@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxKeysFileBytes = std::size_t{4} << 20;
 inline constexpr std::size_t kMaxPemBytes = std::size_t{1} << 20;
 
 using Key = std::array<unsigned char, kKeyBytes>;
-using Keys = std::map<std::string, Key, std::less<>>;  // by identity
+using Keys = std::map<std::string, Key, std::less<>>;  // keyed by identity
 
 // The error is a sentence for the user that names the file.
 //

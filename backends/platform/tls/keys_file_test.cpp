@@ -53,7 +53,7 @@ TEST(Keys, a_line_is_an_identity_and_a_key) {
   EXPECT_EQ(keys->count("space:station@x-1_2.y"), 1U);
 }
 
-TEST(Keys, capital_digits_and_a_last_line_without_an_end) {
+TEST(Keys, uppercase_digits_and_a_missing_last_newline_are_accepted) {
   const auto keys = parse_keys("a:" + std::string(62, '0') + "aF");
   ASSERT_TRUE(keys) << keys.error();
   EXPECT_EQ(keys->at("a").back(), 0xaf);
@@ -79,7 +79,7 @@ TEST(Keys, the_number_of_keys_is_limited) {
   EXPECT_NE(error_of(text + "one-more:" + kHex).find("more than"), std::string::npos);
 }
 
-TEST(Keys, bytes_of_any_kind_are_refused_or_read) {
+TEST(Keys, arbitrary_bytes_are_handled) {
   std::string all;
   for (int c = 0; c < 256; ++c) all += static_cast<char>(c);
   EXPECT_FALSE(parse_keys(all));
@@ -87,7 +87,7 @@ TEST(Keys, bytes_of_any_kind_are_refused_or_read) {
   EXPECT_TRUE(parse_keys(""));
 }
 
-TEST(Keys, a_written_line_is_read_again) {
+TEST(Keys, written_lines_can_be_parsed) {
   Key key{};
   ASSERT_TRUE(make_key(key));
   Key other{};
@@ -99,7 +99,7 @@ TEST(Keys, a_written_line_is_read_again) {
   EXPECT_EQ(keys->at("bob"), other);
 }
 
-TEST_F(KeysFile, its_owner_and_a_group_of_the_process_may_read_it) {
+TEST_F(KeysFile, only_the_owner_and_its_group_may_have_read_access) {
   const std::string text = "alice:" + kHex + "\n";
   for (const unsigned mode : {0600U, 0400U, 0640U, 0440U}) EXPECT_TRUE(read_keys(write(text, mode))) << mode;
   for (const unsigned mode : {0660U, 0644U, 0444U, 0604U, 0620U, 0602U, 0610U, 0601U, 0666U}) {
@@ -109,7 +109,7 @@ TEST_F(KeysFile, its_owner_and_a_group_of_the_process_may_read_it) {
   }
 }
 
-TEST_F(KeysFile, another_group_may_not_read_it) {
+TEST_F(KeysFile, read_access_for_another_group_is_rejected) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   const std::string path = write("alice:" + kHex + "\n", 0640);
   ASSERT_EQ(::chown(path.c_str(), 0, 4242), 0);
@@ -118,7 +118,7 @@ TEST_F(KeysFile, another_group_may_not_read_it) {
   EXPECT_NE(keys.error().find("this process is not in the group 4242"), std::string::npos) << keys.error();
   EXPECT_TRUE(list_keys(path)) << "root manages the files of others";
   ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
-  EXPECT_TRUE(read_keys(path)) << "the group of a file that it may not read does not matter";
+  EXPECT_TRUE(read_keys(path)) << "the group does not matter if it has no read access";
 }
 
 TEST_F(KeysFile, a_file_of_another_user_is_rejected) {
@@ -163,7 +163,7 @@ TEST_F(KeysFile, root_adds_to_the_file_of_another_user) {
   EXPECT_FALSE(read_keys(path));
 }
 
-TEST_F(KeysFile, a_pipe_is_refused_and_not_waited_for) {
+TEST_F(KeysFile, a_pipe_is_rejected_without_blocking) {
   const std::string path = folder_ + "/pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   const auto text = read_secret_file(path, 100);
@@ -173,18 +173,18 @@ TEST_F(KeysFile, a_pipe_is_refused_and_not_waited_for) {
   EXPECT_NE(read_file(folder_ + "/none", 100).error().find("No such file"), std::string::npos);
 }
 
-TEST_F(KeysFile, a_long_file_is_refused) {
+TEST_F(KeysFile, a_long_file_is_rejected) {
   EXPECT_TRUE(read_file(write(std::string(5000, '#'), 0600), 5000));
   EXPECT_FALSE(read_file(write(std::string(5001, '#'), 0600), 5000));
 }
 
-TEST_F(KeysFile, without_a_key_it_is_refused) {
+TEST_F(KeysFile, a_file_without_keys_is_rejected) {
   const auto keys = read_keys(write("# none\n", 0600));
   ASSERT_FALSE(keys);
   EXPECT_NE(keys.error().find("urtrs key new"), std::string::npos);
 }
 
-TEST_F(KeysFile, a_key_is_added_once_and_the_others_stay) {
+TEST_F(KeysFile, adding_a_second_key_for_an_identity_is_rejected) {
   const std::string path = folder_ + "/keys";
   Key first{};
   Key second{};
@@ -216,7 +216,7 @@ bool has_lock_waiter(const std::string& path) {
   return false;
 }
 
-TEST_F(KeysFile, of_two_who_add_a_key_one_waits) {
+TEST_F(KeysFile, concurrent_additions_wait_for_the_lock) {
   const std::string path = write("", 0600);
   const net::UniqueFd mine(::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC));
   ASSERT_EQ(::flock(mine.get(), LOCK_EX), 0);
@@ -231,12 +231,12 @@ TEST_F(KeysFile, of_two_who_add_a_key_one_waits) {
   const std::string line = key_line("alice", Key{});
   EXPECT_EQ(::write(mine.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
   ::flock(mine.get(), LOCK_UN);
-  EXPECT_FALSE(added.get()) << "there was one when it came to it";
+  EXPECT_FALSE(added.get()) << "the other process added this key first";
   other.join();
   EXPECT_TRUE(read_keys(path));
 }
 
-TEST_F(KeysFile, a_key_is_not_added_to_what_is_no_file_of_keys) {
+TEST_F(KeysFile, a_key_is_added_only_to_a_valid_keys_file) {
   const Key key{};
   EXPECT_FALSE(add_key(folder_ + "/keys", "not good", key));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/keys"));
@@ -248,7 +248,7 @@ TEST_F(KeysFile, a_key_is_not_added_to_what_is_no_file_of_keys) {
   EXPECT_EQ(read_keys(path)->size(), 2U);
 }
 
-TEST(Identity, what_it_may_be) {
+TEST(Identity, valid_and_invalid_identities) {
   for (const char* good : {"a", "host-1.example.org", "user@host:1", "A_9"})
     EXPECT_TRUE(is_identity(good)) << good;
   EXPECT_TRUE(is_identity(std::string(128, 'x')));
@@ -258,7 +258,7 @@ TEST(Identity, what_it_may_be) {
   EXPECT_FALSE(is_identity(std::string_view("a\0b", 3)));
 }
 
-TEST(Identity, is_shown_without_what_a_terminal_would_obey) {
+TEST(Identity, control_characters_are_escaped) {
   EXPECT_EQ(shown_identity("a\x1b[1m\n"), "a\\x1b\\x5b1m\\x0a");
   EXPECT_EQ(shown_identity(std::string(200, 'x')), std::string(128, 'x') + "...");
 }

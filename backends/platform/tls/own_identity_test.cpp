@@ -9,7 +9,7 @@
 namespace rtrs::tls::own_identity_test {
 namespace {
 
-TEST(OwnIdentity, OfKeysIsTheChosenOneOrTheOnlyOne) {
+TEST(OwnIdentity, KeysGiveTheChosenOrTheOnlyIdentity) {
   const TestCredentials files;
   const std::string one = files.keys({"web1"}).keys;
   EXPECT_EQ(identity_of_keys(one, ""), "web1");
@@ -18,7 +18,7 @@ TEST(OwnIdentity, OfKeysIsTheChosenOneOrTheOnlyOne) {
   EXPECT_EQ(identity_of_keys(files.keys({"web1", "web2"}).keys, ""), "") << "the client has to choose";
 }
 
-TEST(OwnIdentity, OfACertificateIsItsOnlyCommonName) {
+TEST(OwnIdentity, CertificateGivesItsOnlyCommonName) {
   TestCredentials files;
   const auto identity = [&files](const std::vector<std::string>& names, bool by_intermediate) {
     Wanted wanted;
@@ -32,7 +32,7 @@ TEST(OwnIdentity, OfACertificateIsItsOnlyCommonName) {
   EXPECT_EQ(identity({"not an identity"}, false), "");
 }
 
-TEST(OwnIdentity, OfAFileThatIsNoCertificateIsEmpty) {
+TEST(OwnIdentity, InvalidCertificateGivesNoIdentity) {
   const TestCredentials files;
   EXPECT_EQ(identity_of_certificate(files.folder() + "/nothing"), "");
   EXPECT_EQ(identity_of_certificate(files.folder()), "");

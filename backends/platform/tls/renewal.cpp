@@ -53,7 +53,7 @@ struct Renewal::Shared {
   std::mutex mutex;
   std::condition_variable done;
   bool busy = false;
-  // Result of the thread; at most one of the two is set.
+  // Result of a read: a new set or an error, never both.
   Set renewed;
   std::string refused;
 };
@@ -115,7 +115,7 @@ Renewal::Set Renewal::look() {
     work(shared_);
   } else {
     std::unique_lock lock(shared_->mutex);
-    // A thread that an earlier call started is not waited for: that call has already waited `kPatience`.
+    // Does not wait for a thread that an earlier call started: that call has already waited `kPatience`.
     if (!shared_->busy && start_thread())
       shared_->done.wait_for(lock, kPatience, [this] { return !shared_->busy; });
   }

@@ -12,7 +12,7 @@ namespace rtrs::tls {
 
 // Attributes of a file that change when the file is replaced or written.
 struct FileMark {
-  int error = 0;  // errno of stat(2); then the rest is 0
+  int error = 0;  // errno of stat(2); if set, all other members are 0
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
   std::uint64_t size = 0;     // bytes

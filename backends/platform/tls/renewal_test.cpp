@@ -91,7 +91,7 @@ class RenewalTest : public ::testing::Test {
   std::vector<std::string> news_;
 };
 
-TEST_F(RenewalTest, WithoutThreadsTheCallReads) {
+TEST_F(RenewalTest, WithoutThreadsLookReadsTheFiles) {
   const auto caller = std::this_thread::get_id();
   bool by_caller = false;
   during_read_ = [&] { by_caller = std::this_thread::get_id() == caller; };
@@ -103,7 +103,7 @@ TEST_F(RenewalTest, WithoutThreadsTheCallReads) {
   EXPECT_EQ(look(renewal), "");
 }
 
-TEST_F(RenewalTest, FilesThatDidNotChangeAreNotRead) {
+TEST_F(RenewalTest, UnchangedFilesAreNotRead) {
   const auto renewal = make();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(look(*renewal), "");
   EXPECT_EQ(reads(), 0U);
@@ -120,8 +120,8 @@ TEST_F(RenewalTest, AChangedFileIsReadOnce) {
   EXPECT_TRUE(warnings_.empty());
 }
 
-// Same length, written into the same file.
-TEST_F(RenewalTest, AFileThatIsWrittenInPlaceIsReadToo) {
+// The new text has the same length and is written into the same file.
+TEST_F(RenewalTest, FilesWrittenInPlaceAreRead) {
   const auto renewal = make();
   const FileMarks before = mark_files(files());
   // Retried because file systems store times with a limited resolution.
@@ -129,7 +129,7 @@ TEST_F(RenewalTest, AFileThatIsWrittenInPlaceIsReadToo) {
   EXPECT_EQ(look_until_found(*renewal), "71");
 }
 
-TEST_F(RenewalTest, FilesThatCannotBeUsedAreWarnedOfOnceUntilTheyCan) {
+TEST_F(RenewalTest, InvalidFilesCauseOneWarning) {
   const auto renewal = make();
   write("cert", "broken");
   for (int i = 0; i < 5 || warnings_.empty(); ++i) EXPECT_EQ(look(*renewal), "");
@@ -148,7 +148,7 @@ TEST_F(RenewalTest, FilesThatCannotBeUsedAreWarnedOfOnceUntilTheyCan) {
 
 // A read can fail for a reason outside the files, such as a lack of descriptors, so an unchanged file is read
 // again.
-TEST_F(RenewalTest, ARefusedSetIsReadWithEachAttempt) {
+TEST_F(RenewalTest, RejectedSetIsReadAtEachAttempt) {
   const auto renewal = make();
   bool refused = true;
   during_read_ = [&] {
@@ -162,7 +162,7 @@ TEST_F(RenewalTest, ARefusedSetIsReadWithEachAttempt) {
 }
 
 // A new certificate with an old key would be an inconsistent set.
-TEST_F(RenewalTest, FilesThatChangeWhileTheyAreReadAreReadAgain) {
+TEST_F(RenewalTest, FilesThatChangeDuringTheReadAreReadAgain) {
   const auto renewal = make();
   bool changed = false;
   during_read_ = [&] {
@@ -174,7 +174,7 @@ TEST_F(RenewalTest, FilesThatChangeWhileTheyAreReadAreReadAgain) {
   EXPECT_TRUE(warnings_.empty());
 }
 
-TEST_F(RenewalTest, HangingFileSystemDelaysNothingAndItsResultCountsLater) {
+TEST_F(RenewalTest, HangingFileSystemDelaysOnlyItsOwnResult) {
   const auto renewal = make();
   hangs_ = true;
   write("key", "2");

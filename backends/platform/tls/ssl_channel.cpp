@@ -94,7 +94,7 @@ Owned<BIO> bio_of(const BIO_METHOD* method, SslChannel* channel) {
   return bio;
 }
 
-// The methods live as long as the process and are never freed.
+// BIO methods live as long as the process and are never freed.
 Owned<BIO> bio_of(SslChannel* channel) {
   static const BIO_METHOD* const made = make_method(BIO_TYPE_SOURCE_SINK, bio_write, bio_control);
   return bio_of(made, channel);
@@ -120,7 +120,8 @@ SslChannel::SslChannel(std::shared_ptr<const SslContext> context, Side side, int
       buffers_(buffers) {}
 
 SslChannel::~SslChannel() {
-  // Without this, OpenSSL marks a session that did not end with an alert as not resumable.
+  // OpenSSL treats a session that did not end with an alert as not resumable, unless it is marked as shut
+  // down.
   if (established_) SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
   if (out_ != nullptr) buffers_.give_back(std::move(out_));
 }
@@ -154,7 +155,7 @@ bool SslChannel::start(const std::string& server) {
 }
 
 int SslChannel::give(char* to, int most) noexcept {
-  // After a rejected peer, OpenSSL would otherwise process the rest of the input.
+  // Returns no input after the peer was rejected: OpenSSL would process the rest of it.
   if (in_.empty() || !refusal_.empty()) return -1;
   const std::size_t bytes = std::min(in_.size(), static_cast<std::size_t>(most));
   std::memcpy(to, in_.data(), bytes);
@@ -212,7 +213,7 @@ void SslChannel::note_message(std::span<const unsigned char> message) {
   if (message[0] != kKeyUpdate) return;
   if (received_ < next_key_update_) refusal_ = "it changes its key too often";
   next_key_update_ = received_ + kKeyUpdateEvery;
-  // The kernel holds the key of this side and cannot change it.
+  // This side cannot update its key on request, because the kernel holds the key.
   if (in_kernel_ && message.size() > 4 && message[4] == 1)
     refusal_ = "it requests a key update, but the kernel has the key";
 }
@@ -301,7 +302,7 @@ bool SslChannel::seal_record(const std::byte* from, std::size_t bytes) noexcept 
 }
 
 std::size_t SslChannel::seal(std::span<const std::span<const std::byte>> parts, std::size_t skip) noexcept {
-  constexpr std::size_t kRoom = 2 * kRecordOverhead;  // for a preceding key update
+  constexpr std::size_t kRoom = 2 * kRecordOverhead;  // for a key update before the data
   std::array<std::byte, kRecordBytes> gathered;
   std::size_t total = 0;
   ERR_clear_error();

@@ -34,7 +34,8 @@ class SslChannel final : public Channel {
   const SslContext& context() const noexcept { return *context_; }
   const std::string& server() const noexcept { return server_; }
   Keys::value_type const* own_key() const noexcept { return context_->own_key(); }
-  // Records an identity of the peer that has no key, or (set_requested_identity) one that has a key.
+  // Records the identity that the peer offers: one without a key here, or (set_requested_identity) one with a
+  // key.
   void note_unknown(std::string identity) { unknown_ = std::move(identity); }
   void set_requested_identity(std::string identity) { asked_ = std::move(identity); }
   void note_refusal(std::string why) { refusal_ = std::move(why); }
@@ -74,13 +75,13 @@ class SslChannel final : public Channel {
   std::size_t end_ = 0;
   std::uint64_t handshake_bytes_ = 0;
   std::uint64_t received_ = 0;         // encrypted bytes
-  std::uint64_t records_ = 0;          // encrypted with the current key
+  std::uint64_t records_ = 0;          // sent with the current key
   std::uint64_t next_key_update_ = 0;  // value of received_ from which the peer may update its key
   unsigned tickets_ = 0;
 
   bool established_ = false;
   bool in_kernel_ = false;
-  unsigned char record_type_ = 0;  // of the next record
+  unsigned char record_type_ = 0;  // type of the next record to send; 0: data
   bool resumed_ = false;
   bool failed_ = false;
   std::string identity_;

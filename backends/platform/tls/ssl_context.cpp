@@ -15,7 +15,7 @@
 namespace rtrs::tls {
 namespace {
 
-// Both use SHA-256, so a pre-shared key works with either.
+// Both suites use SHA-256, so a pre-shared key works with either.
 constexpr const char* kCiphers = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256";
 constexpr const char* kGroups = "X25519:P-256";
 constexpr long kMaxCertificateBytes = 16L << 10;
@@ -64,7 +64,7 @@ Owned<SSL_CTX> make_context(Side side, bool kernel) {
   SSL_CTX_set_num_tickets(ctx, 1);
   SSL_CTX_set_timeout(ctx, kTicketSeconds);
   constexpr unsigned char kName[] = "urtrs";
-  // On a client, this would reject the session that stands for a pre-shared key.
+  // Not for a client: OpenSSL would reject the session that represents a pre-shared key.
   if (side == Side::server) SSL_CTX_set_session_id_context(ctx, kName, sizeof kName - 1);
   SSL_CTX_set_session_cache_mode(
       ctx, side == Side::client ? SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL : SSL_SESS_CACHE_OFF);

@@ -64,7 +64,7 @@ class SslContext final : public Context, public std::enable_shared_from_this<Ssl
   std::string load_keys();
   std::string load(SSL_CTX*, const std::string& cert, const std::string& key, const std::string& ca,
                    const std::string& crl);
-  // Records the expiry: the earliest in the file, or the latest if `last`.
+  // Records when the file expires: at its earliest expiry, or at its latest if `last`.
   void note_end(const std::string& file, const char* what, const ASN1_TIME*, bool last = false);
   std::string load_certificates();
 

@@ -20,32 +20,32 @@ struct Message {
   enum class Kind : std::uint8_t { none, request, reply, ready, reject, disconnect, disconnected };
   Kind kind = Kind::none;
   std::uint32_t from = 0, to = 0;        // identifiers; 0: the listener
-  std::size_t sender = 0, receiver = 0;  // adapters
+  std::size_t sender = 0, receiver = 0;  // numbers of the two adapters
   sockaddr_storage source{}, destination{};
-  int reason = 0;  // for a reject: reason code
+  int reason = 0;  // reason code of a reject
   std::uint32_t queue_pair = 0;
   std::uint8_t retry_count = 0, ack_timeout = 0, tos = 0;
   std::vector<std::byte> data;
 };
 
-// A conductor's functions must not call the functions declared below. They record the call, and the conductor
-// acts later.
+// The adapters call these functions. A conductor must not call back from them: it records the call and acts
+// later.
 class Conductor {
  public:
   virtual ~Conductor() = default;
   virtual std::uint64_t time() const = 0;
   // Returns true if the current allocation of a resource shall fail.
   virtual bool allocation_fails() = 0;
-  // `waiting` work requests of the queue pair can be carried out.
+  // Called when `waiting` work requests of the queue pair can be carried out.
   virtual void work_waits(std::uint32_t queue_pair, std::size_t waiting) = 0;
-  // The queue pair is destroyed. Returns how many of its pending work requests are already in flight and
-  // still arrive.
+  // Called when the queue pair is destroyed. Returns how many of its pending work requests are already in
+  // flight and still arrive.
   virtual unsigned still_arrives(std::uint32_t queue_pair, unsigned waiting) = 0;
   virtual void sent(const Message&) = 0;
   // Returns 0, or the errno with which address resolution fails.
   virtual int resolve() = 0;
   virtual void made(std::uint32_t identifier) = 0;
-  // The program has associated the identifier with the queue pair.
+  // Called when the program has associated the identifier with the queue pair.
   virtual void joined(std::uint32_t identifier, std::uint32_t queue_pair) = 0;
 };
 // Sets the conductor; nullptr for none. No object of an earlier run may exist.
@@ -67,7 +67,7 @@ enum class Carried : std::uint8_t {
 Carried carry_out(std::uint32_t queue_pair);
 // Delivers the acknowledgement of a completed work request.
 void acknowledge(std::uint32_t queue_pair);
-// The retries to the other end are exhausted.
+// Fails the queue pair, because the retries to the other end are exhausted.
 void give_up(std::uint32_t queue_pair);
 void break_queue_pair(std::uint32_t queue_pair, bool with_event);
 struct Outstanding {
@@ -77,10 +77,10 @@ struct Outstanding {
 Outstanding outstanding(std::uint32_t queue_pair);
 
 void deliver(const Message&);
-// True if the identifier waits for the answer to its last message, of this kind.
+// True if the last message of the identifier was of this kind and has not been answered.
 bool waits_for_answer(std::uint32_t identifier, Message::Kind);
 void resend_last(std::uint32_t identifier);
-// The identifier's wait for an answer times out.
+// Makes the identifier's wait for an answer time out.
 void unanswered(std::uint32_t identifier);
 
 // Identifier of the other end, if this end knows it; otherwise 0.

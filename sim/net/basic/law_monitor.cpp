@@ -132,7 +132,7 @@ void LawMonitor::on_paired(const NetworkEvent& h) {
   Qp& server = qp_at(h.peer);
   const bool is_free = client.peer == kNone || qp_at(client.peer).closed;
   check(is_free && server.peer == kNone, 13, h, "a queue pair was connected twice");
-  // An established client keeps its peer: only its late, repeated request reached a restarted server.
+  // An established client keeps its first peer when a restarted server accepts its repeated request.
   if (!client.answered) client.peer = h.peer;
   server.peer = h.qp;
 }
@@ -152,8 +152,8 @@ void LawMonitor::on_posted(const NetworkEvent& h) {
   posted.time = h.time;
 }
 
-// Returns the work request that an effect belongs to: it must be the next unexecuted one of the peer. nullptr
-// if the effect is illegal.
+// Returns the work request that has this effect. It must be the next unexecuted one of the peer. Returns
+// nullptr if the effect is illegal.
 LawMonitor::Posted* LawMonitor::source(const NetworkEvent& h, const char* what) {
   if (!check(h.qp != kNone && h.peer != kNone, 17, h, "an effect without a sender")) return nullptr;
   qp_at(std::max(h.qp, h.peer));
@@ -311,7 +311,7 @@ void LawMonitor::on_reported(const NetworkEvent& h) {
 }
 
 // True if the retries of this queue pair may be exhausted: nothing was acknowledged for its whole retry
-// budget, and the reason still exists.
+// budget, and the connection is still cut or its peer is unusable.
 bool LawMonitor::excused(const NetworkEvent& h, Qp& qp) {
   const Posted* oldest = posted_of(qp, options_.done_means_delivered ? qp.done() : qp.executed);
   if (oldest == nullptr) return false;
@@ -338,7 +338,7 @@ void LawMonitor::on_broken(const NetworkEvent& h) {
   } else if (h.ending == Ending::remote_access) {
     check(qp.refused_peer || qp.refused_by_peer, 9, h, "broken by a refusal that never happened");
     if (qp.refused_peer || qp.peer == kNone) return;
-    // The responder breaks first; its refusal breaks the requester.
+    // The responder breaks first; its refusal then breaks the requester.
     const Qp& peer = qp_at(qp.peer);
     check(peer.broken || peer.closed, 9, h, "a refusal left the responder alive");
   }
@@ -371,7 +371,7 @@ void LawMonitor::on_connection(const NetworkEvent& h) {
       check(qp.peer != kNone, 16, h, "established without having been accepted");
       check(!qp.answered, 16, h, "a connect request was answered twice");
       qp.answered = true;
-      // A repeated request may have reached a restarted server, which accepted it too.
+      // The peer may differ from the paired one: a restarted server may have accepted a repeated request too.
       if (h.peer != kNone) qp.peer = h.peer;
       return;
     default:

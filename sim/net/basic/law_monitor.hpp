@@ -28,7 +28,7 @@
 
 namespace rtrs::sim {
 
-// Value of Violation::law for wrong use of the in-memory adapters (sim/net/verbs), which is no law of the
+// Value of Violation::law for incorrect use of the in-memory adapters (sim/net/verbs). It is not a law of the
 // network.
 inline constexpr unsigned kAdapterMisuse = 100;
 
@@ -41,7 +41,7 @@ struct Violation {
 class LawMonitor {
  public:
   struct Options {
-    bool done_means_delivered = true;  // A4 in full
+    bool done_means_delivered = true;  // a completion proves delivery, see A4
     bool imm_consumes_receive = true;
     bool infinite_rnr = true;
     bool invalidation_fences = true;  // a revoked key stops even a write in progress
@@ -75,19 +75,19 @@ class LawMonitor {
     bool known = false, broken = false, disconnected = false, closed = false, overrun = false;
     bool request_sent = false, answered = false;
     bool failed = false;           // a work request failed; all later ones are flushed
-    bool refused_peer = false;     // as responder, refused an access of the peer
-    bool refused_by_peer = false;  // as requester, was refused an access
+    bool refused_peer = false;     // responder: refused an access of the peer
+    bool refused_by_peer = false;  // requester: an access was refused
     bool cut = false;              // none of its messages reaches the peer
     NodeId node = kNone;
     LinkId link = kNone;
     QpId peer = kNone;
     Ending cause = Ending::flushed;
     std::uint64_t budget = 0;
-    std::uint64_t seen_at = ~std::uint64_t{0};  // start of the server that saw the connect request
+    std::uint64_t seen_at = ~std::uint64_t{0};  // crash count of the server when it saw the connect request
     std::uint64_t first = 0;                    // serial of queue[head]
-    std::uint64_t acked = 0;                    // serials below have arrived, according to the network
-    std::uint64_t ended = 0;                    // serials below have completed or failed
-    std::uint64_t executed = 0;                 // serials below had their effect
+    std::uint64_t acked = 0;                    // work requests with a lower serial have arrived
+    std::uint64_t ended = 0;                    // work requests with a lower serial have completed or failed
+    std::uint64_t executed = 0;                 // work requests with a lower serial had their effect
     std::vector<Posted> queue;
     std::size_t head = 0;
     std::uint64_t receives = 0;  // posted and not consumed

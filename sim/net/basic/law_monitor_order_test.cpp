@@ -35,7 +35,7 @@ TEST_F(Story, RefusedRequesterBreaksAlone) {
   expect_broken(9);
 }
 
-TEST_F(Story, GoodAccessRefused) {
+TEST_F(Story, ValidAccessRefused) {
   post(0, Op::write);
   NetworkEvent refused;
   refused.kind = Kind::refused;
@@ -65,7 +65,7 @@ TEST_F(Story, GhostReachesTheOldPeer) {
   expect_clean();
 }
 
-TEST_F(Story, LocalOperationJumpsTheQueue) {
+TEST_F(Story, LocalOperationOvertakesEarlierWork) {
   post(0, Op::write);
   NetworkEvent local;
   local.kind = Kind::posted;
@@ -89,12 +89,12 @@ TEST_F(Story, EstablishedTwice) {
   expect_broken(16);
 }
 
-TEST_F(Story, ArrivalOutOfNowhere) {
+TEST_F(Story, ArrivalWithoutAPost) {
   report(0, Op::send, 1);
   expect_broken(17);
 }
 
-TEST_F(Story, ImmediateIsNotWhatWasSent) {
+TEST_F(Story, ReportedImmediateDiffersFromTheSentOne) {
   receives(1);
   post(0, Op::send);
   execute(0, Op::send);
@@ -102,7 +102,7 @@ TEST_F(Story, ImmediateIsNotWhatWasSent) {
   expect_broken(17);
 }
 
-TEST_F(Story, ReceiveThatNobodyPosted) {
+TEST_F(Story, ArrivalWithoutAPostedReceive) {
   post(0, Op::send);
   execute(0, Op::send);
   expect_broken(17);

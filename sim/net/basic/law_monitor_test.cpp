@@ -1,10 +1,11 @@
-// Histories of the planted network bugs S1 to S10: a legal history passes, each broken one is a violation.
+// Feeds hand-made histories to the law monitor. It must accept a legal history and must find a violation in
+// each history that one of the network mutants S1 to S10 would produce.
 #include "sim/net/basic/test_story.hpp"
 
 namespace rtrs::sim::law_monitor_test {
 namespace {
 
-TEST_F(Story, OfAWriteWithImmediate) {
+TEST_F(Story, LegalWriteWithImmediate) {
   receives(1);
   post(0, Op::write, false);
   post(1, Op::write_imm);
@@ -70,7 +71,7 @@ TEST_F(Story, S4OnAWeakNetworkSuccessMeansCopied) {
   expect_clean();
 }
 
-TEST_F(Story, S5EffectIsNoPrefix) {
+TEST_F(Story, S5EffectsAreNotAPrefix) {
   post(0, Op::write);
   post(1, Op::write);
   place(1);
@@ -102,7 +103,7 @@ TEST_F(Story, S7OutageBelowTheBudgetBreaks) {
   expect_broken(12);
 }
 
-TEST_F(Story, S7OutageIsOverButBreaks) {
+TEST_F(Story, S7RetriesRunOutAfterTheOutage) {
   link(Kind::link_cut);
   post(0, Op::write);
   link(Kind::link_healed);

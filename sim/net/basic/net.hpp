@@ -1,6 +1,6 @@
-// Interface of a simulated network for worlds and faults, independent of what carries the messages: queue
-// pairs (Network), byte streams below the TCP fabric (sim/net/streams) or in-memory adapters (sim/net/verbs).
-// A QpId names one end of a connection.
+// Interface of a simulated network for worlds and faults. Messages are carried by queue pairs (Network), by
+// byte streams below the TCP fabric (sim/net/streams) or by in-memory adapters (sim/net/verbs). A QpId names
+// one end of a connection.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -105,7 +105,7 @@ class Net {
   virtual const NetworkStats& stats() const noexcept = 0;
 };
 
-// Creates a network that this library does not know (sim/net/verbs). Such a network sets its own
+// Function that creates a network from outside this library (sim/net/verbs). Such a network sets its own
 // capabilities.
 using MakeNet = std::unique_ptr<Net> (*)(const NetworkConfig&, std::uint64_t seed);
 

@@ -31,7 +31,7 @@ struct NetworkParts {
   struct Event {
     enum class Kind : std::uint8_t {
       deliver,      // the next message of qp arrives
-      acknowledge,  // what qp sent is acknowledged
+      acknowledge,  // sent work of qp is acknowledged
       budget,       // the retry budget of qp may be exhausted
       ghost,        // ghosts_[arg] arrives
       datagram,     // datagrams_[arg] arrives
@@ -123,7 +123,8 @@ class Network final : private NetworkParts,
   const std::vector<QpId>& hung() noexcept override;
   void unplug(NodeId, std::uint32_t port, ChoiceSource&) override;
   void plug(NodeId, std::uint32_t port, ChoiceSource&) override;
-  // Draw whether an address fails to resolve, and whether accept() fails to create its queue pair.
+  // unresolved() draws whether an address fails to resolve; refuses_accept() draws whether accept() fails to
+  // create its queue pair.
   bool unresolved(ChoiceSource&);
   bool refuses_accept(NodeId, std::uint32_t request, ChoiceSource&);
   void break_qp(QpId, ChoiceSource&) override;
@@ -169,7 +170,7 @@ class Network final : private NetworkParts,
     std::uint8_t part_count = 0;
     bool signalled = false;
     bool local_invalidate = false;
-    bool torn = false;  // its key was checked and some of its bytes are written
+    bool torn = false;  // key checked and some of the bytes written
     std::uint32_t imm = 0;
     std::uint32_t rkey = 0;  // local_invalidate: the RemoteKeyId
     std::uint32_t length = 0;
@@ -205,7 +206,7 @@ class Network final : private NetworkParts,
     // its slot in the send queue.
     std::uint64_t retired = 0, completed = 0, delivered = 0, posted = 0;
     std::uint64_t ack_until = 0;
-    std::uint64_t first_failed = kNever;  // for a broken queue pair: the work request that fails with `cause`
+    std::uint64_t first_failed = kNever;  // work request of a broken queue pair that fails with `cause`
     Ending cause = Ending::flushed;
     std::uint64_t arrivals = 0;  // number of arrivals, reported or pending
     std::vector<Wr> ring;        // size is a power of two

@@ -8,7 +8,7 @@ namespace {
 
 using Kinds = std::vector<Seen::Kind>;
 
-TEST_F(NetworkTest, NobodyListens) {
+TEST_F(NetworkTest, ConnectWithoutListenerIsRefused) {
   client->connect(kClientKey, {"n0.p0", "n1.p0", 999}, {64, 64}, {});
   const auto events = run_and_poll(*client);
   ASSERT_EQ(kinds(events), Kinds{Kind::connect_failed});
@@ -17,7 +17,7 @@ TEST_F(NetworkTest, NobodyListens) {
   EXPECT_EQ(kinds(run_and_poll(*client)), Kinds{Kind::connection_closed});
 }
 
-TEST_F(NetworkTest, BadAddress) {
+TEST_F(NetworkTest, InvalidAddressIsRejected) {
   for (const char* text : {"", "n7.p0", "n1", "n1.p", "1.2.3.4", "n1.p0x", "n0.p0"}) {
     static std::uint32_t epoch = 100;
     const ConKey key{0, 0, ++epoch};
@@ -41,7 +41,7 @@ TEST_F(NetworkTest, RejectCarriesItsData) {
   EXPECT_EQ(events[0].text, "no");
 }
 
-TEST_F(NetworkTest, LostReplyIsSentAgainAndTheRequestIsSeenOnce) {
+TEST_F(NetworkTest, LostReplyIsResentAndRequestIsReportedOnce) {
   client->connect(kClientKey, {"n0.p0", "n1.p0"}, {64, 64}, {});
   const auto requests = run_and_poll(*server);
   ASSERT_EQ(requests.size(), 1u);
@@ -62,7 +62,7 @@ TEST_F(NetworkTest, UnansweredRequestTimesOut) {
   EXPECT_EQ(events[0].reason, Reason::connect_timeout);
 }
 
-TEST_F(NetworkTest, AcceptOfAClientThatHasGoneIsTold) {
+TEST_F(NetworkTest, AcceptAfterClientLeftReportsLoss) {
   client->connect(kClientKey, {"n0.p0", "n1.p0"}, {64, 64}, {});
   const auto requests = run_and_poll(*server);
   ASSERT_EQ(requests.size(), 1u);
@@ -73,7 +73,7 @@ TEST_F(NetworkTest, AcceptOfAClientThatHasGoneIsTold) {
   EXPECT_TRUE(poll(*client).empty());
 }
 
-TEST_F(NetworkTest, OrderlyCrashIsToldAndRefuses) {
+TEST_F(NetworkTest, OrderlyCrashDisconnectsPeersAndRefusesConnects) {
   connect();
   network.crash(1, true, calm);
   EXPECT_EQ(kinds(run_and_poll(*client)), Kinds{Kind::connection_lost});
@@ -88,7 +88,7 @@ TEST_F(NetworkTest, RestartedNodeIsEmptyAndOldKeysAreDead) {
   const RemoteKey old = remote_key;
   network.crash(1, false, calm);
   network.restart(1);
-  EXPECT_EQ(server->allocate(1).error(), Errc::fabric_error) << "a fabric of before the crash is inert";
+  EXPECT_EQ(server->allocate(1).error(), Errc::fabric_error) << "a fabric opened before the crash is inert";
   server = std::make_unique<SimFabric>(network, 1, calm);
   ASSERT_EQ(server->listen({}), Errc::ok);
   const ConKey second{0, 1, 2};
@@ -104,7 +104,7 @@ TEST_F(NetworkTest, RestartedNodeIsEmptyAndOldKeysAreDead) {
   EXPECT_EQ(kinds(run_and_poll(*server)), Kinds{Kind::connection_lost});
 }
 
-TEST_F(NetworkTest, StarvedHeartbeatsWaitAndNothingBreaks) {
+TEST_F(NetworkTest, StarvedHeartbeatsAreDelayedAndNothingBreaks) {
   const ConKey service{0, 0, 1};
   connect(service, kServerKey);
   network.starve(link, Way::to_server, network.now() + seconds(100));
@@ -115,7 +115,7 @@ TEST_F(NetworkTest, StarvedHeartbeatsWaitAndNothingBreaks) {
   EXPECT_EQ(kinds(run_and_poll(*server, seconds(2))), Kinds{Kind::imm_received});
 }
 
-TEST_F(NetworkTest, WeakCompletionOnlyMeansCopied) {
+TEST_F(NetworkTest, CompletionOnWeakNetworkOnlyMeansCopied) {
   start(NetworkConfig{weak_capabilities()}, calm);
   connect(kClientKey, kServerKey, 0);
   make_key(8);
@@ -125,11 +125,11 @@ TEST_F(NetworkTest, WeakCompletionOnlyMeansCopied) {
   EXPECT_EQ(kinds(run_and_poll(*client)), Kinds{Kind::send_done});
   fill(source.bytes, 'b');
   heal(Way::to_server);
-  EXPECT_EQ(kinds(run_and_poll(*server)), Kinds{Kind::imm_received}) << "takes no receive";
+  EXPECT_EQ(kinds(run_and_poll(*server)), Kinds{Kind::imm_received}) << "consumes no receive";
   EXPECT_EQ(target.bytes[0], std::byte{'a'});
 }
 
-TEST_F(NetworkTest, DescribesTheLink) {
+TEST_F(NetworkTest, DescribeReturnsTheAddressesOfTheLink) {
   connect();
   EXPECT_EQ(client->describe(kClientKey), "n0.p0 > n1.p0");
   EXPECT_EQ(client->describe(ConKey{9, 9, 9}), "gone");

@@ -1,4 +1,4 @@
-// Removed adapters, connections whose traffic is dropped, failed allocations, and missing receives.
+// Tests removed adapters, connections whose traffic is dropped, failed allocations, and missing receives.
 #include <algorithm>
 
 #include "sim/net/queue_pairs/test_network.hpp"
@@ -6,7 +6,7 @@
 namespace rtrs::sim::network_devices_test {
 namespace {
 
-TEST_F(NetworkTest, AnAdapterThatGoesEndsItsConnectionsAndCutsItsLinks) {
+TEST_F(NetworkTest, RemovedAdapterBreaksItsConnectionsAndCutsItsLinks) {
   connect();
   network.unplug(0, 0, calm);
   EXPECT_TRUE(network.is_unplugged(0, 0));
@@ -25,7 +25,7 @@ TEST_F(NetworkTest, AnAdapterThatGoesEndsItsConnectionsAndCutsItsLinks) {
                           [](const Seen& e) { return e.kind == Kind::connect_requested; }));
 }
 
-TEST_F(NetworkTest, ALinkThatIsMadeWhileAnAdapterIsOutIsCutUntilItIsBack) {
+TEST_F(NetworkTest, LinkCreatedWithoutAdapterIsCutUntilAdapterReturns) {
   network.unplug(1, 5, calm);
   client->connect(ConKey{0, 2, 1}, {"", "n1.p5"}, {64, 64}, {});
   EXPECT_TRUE(run_and_poll(*server).empty());
@@ -33,7 +33,7 @@ TEST_F(NetworkTest, ALinkThatIsMadeWhileAnAdapterIsOutIsCutUntilItIsBack) {
   EXPECT_EQ(run_and_poll(*server, seconds(3)).size(), 1u) << "the request is repeated";
 }
 
-TEST_F(NetworkTest, ASwallowedConnectionGetsNothingThroughAndItsLinkDoes) {
+TEST_F(NetworkTest, SwallowedConnectionDeliversNothingButItsLinkDoes) {
   connect();
   make_key(8);
   const QpId qp = network.find_qp(0, kClientKey);
@@ -41,12 +41,12 @@ TEST_F(NetworkTest, ASwallowedConnectionGetsNothingThroughAndItsLinkDoes) {
   post(*client, write(8, 1));
   EXPECT_TRUE(run_and_poll(*server).empty());
   client->connect(ConKey{0, 2, 1}, {"", "n1.p0"}, {64, 64}, {});
-  EXPECT_EQ(run_and_poll(*server).size(), 1u) << "connection management goes another way";
+  EXPECT_EQ(run_and_poll(*server).size(), 1u) << "connection management is not affected";
   network.swallow(qp, false, calm);
   EXPECT_EQ(run_and_poll(*server).size(), 1u);
 }
 
-TEST_F(NetworkTest, WhatIsPlannedToBeShortIsShortAndNothingElse) {
+TEST_F(NetworkTest, PlannedShortageFailsOnlyThePlannedRequests) {
   network.plan_shortage(0, 1, 2);
   EXPECT_TRUE(client->allocate(64).has_value());
   EXPECT_FALSE(client->allocate(64).has_value());
@@ -58,7 +58,7 @@ TEST_F(NetworkTest, WhatIsPlannedToBeShortIsShortAndNothingElse) {
   EXPECT_TRUE(client->allocate(64).has_value());
 }
 
-// A write waits for a receive that the peer does not post. Receiver-not-ready timeout: 2 s.
+// A write waits for a receive that the peer does not post. The requester gives up after 2 s.
 class MissingReceiveTest : public NetworkTest {
  protected:
   void SetUp() override {
@@ -71,15 +71,15 @@ class MissingReceiveTest : public NetworkTest {
   }
 };
 
-TEST_F(MissingReceiveTest, AReceiveThatStaysOutBreaksTheRequesterWhenItsTimeIsOver) {
+TEST_F(MissingReceiveTest, MissingReceiveBreaksRequesterAfterRnrBudget) {
   const auto seen = run_and_poll(*client, seconds(2));
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_EQ(seen[0].kind, Kind::connection_lost);
   EXPECT_EQ(network.stats().rnr_exceeded, 1u);
 }
 
-// Found by seed 475213, in which the virtual clock did not advance.
-TEST_F(MissingReceiveTest, AReceiveThatStaysOutIsNotCountedWhileTheComplaintGetsLost) {
+// Regression test for seed 475213, in which the virtual clock did not advance.
+TEST_F(MissingReceiveTest, RnrBudgetDoesNotRunOutWhileRnrNaksAreLost) {
   cut(Way::to_client);
   EXPECT_TRUE(run_and_poll(*client, milliseconds(1500)).empty());
   EXPECT_EQ(network.stats().rnr_exceeded, 0u);
@@ -90,7 +90,7 @@ TEST_F(MissingReceiveTest, AReceiveThatStaysOutIsNotCountedWhileTheComplaintGets
   EXPECT_EQ(network.stats().rnr_exceeded, 1u);
 }
 
-TEST_F(NetworkTest, AShortPostTakesAPrefixAndAfterTwoTakesAll) {
+TEST_F(NetworkTest, PostIsShortAtMostTwiceInARow) {
   connect();
   network.rates().post_short = ChoiceSource::kMillion;
   const std::vector<WorkRequest> many(4, write(0, 1, false));

@@ -23,27 +23,27 @@ TEST_F(NetworkTest, WriteWithImmediateArrivesWithItsPayload) {
   EXPECT_EQ(at_client[0].cookie, 5u);
 }
 
-TEST_F(NetworkTest, SourceIsReadLate) {
+TEST_F(NetworkTest, SendBufferIsReadAtDelivery) {
   connect();
   make_key(8);
   fill(source.bytes, 'a');
   post(*client, write(8, 1));
   fill(source.bytes, 'b');
   run_and_poll(*server);
-  EXPECT_EQ(target.bytes[0], std::byte{'b'}) << "whoever changes a buffer before completion sends the change";
+  EXPECT_EQ(target.bytes[0], std::byte{'b'}) << "a change of the buffer before the completion is sent";
 }
 
-TEST_F(NetworkTest, NothingIsDoneBeforeItsTime) {
+TEST_F(NetworkTest, DeliveryAndCompletionTakeTheirLatency) {
   connect();
   post(*client, write(0, 1));
   EXPECT_TRUE(poll(*server).empty());
   EXPECT_TRUE(poll(*client).empty());
   network.run_until(network.now() + network.config().latency, calm);
   EXPECT_EQ(poll(*server).size(), 1u);
-  EXPECT_TRUE(poll(*client).empty()) << "the acknowledgement takes its time too";
+  EXPECT_TRUE(poll(*client).empty()) << "the acknowledgement has a latency too";
 }
 
-TEST_F(NetworkTest, FullSendQueueTakesAPrefix) {
+TEST_F(NetworkTest, PostToFullSendQueueAcceptsPrefix) {
   NetworkConfig config{default_capabilities()};
   config.strict_send_queue = true;
   start(config, calm);
@@ -51,10 +51,10 @@ TEST_F(NetworkTest, FullSendQueueTakesAPrefix) {
   std::vector<WorkRequest> many(70, write(0, 1, false));
   EXPECT_EQ(client->post(many), 64u);
   run_and_poll(*client);
-  EXPECT_EQ(post(*client, many[0]), 0u) << "unsignalled work frees no place";
+  EXPECT_EQ(post(*client, many[0]), 0u) << "unsignalled work frees no slot";
 }
 
-TEST_F(NetworkTest, SignalledCompletionFreesWhatIsBefore) {
+TEST_F(NetworkTest, SignalledCompletionFreesAllEarlierSlots) {
   NetworkConfig config{default_capabilities()};
   config.strict_send_queue = true;
   start(config, calm);
@@ -66,7 +66,7 @@ TEST_F(NetworkTest, SignalledCompletionFreesWhatIsBefore) {
   EXPECT_EQ(client->post(many), 64u);
 }
 
-TEST_F(NetworkTest, UnsignalledWorkFreesItsPlaceUnlessStrict) {
+TEST_F(NetworkTest, UnsignalledWorkFreesItsSlotUnlessStrict) {
   connect();
   const std::vector<WorkRequest> many(70, write(0, 1, false));
   EXPECT_EQ(client->post(many), 64u);
@@ -74,7 +74,7 @@ TEST_F(NetworkTest, UnsignalledWorkFreesItsPlaceUnlessStrict) {
   EXPECT_EQ(client->post(std::span(many).first(64)), 64u);
 }
 
-TEST_F(NetworkTest, LostConnectionTakesEverythingAndStillExecutesWhatComes) {
+TEST_F(NetworkTest, LostConnectionAcceptsAllWork) {
   connect();
   post(*client, write(0, 7));
   network.run_until(network.now() + 1, calm);
@@ -100,7 +100,7 @@ TEST_F(NetworkTest, TooLongMessageBreaksBothEnds) {
   post(*client, message(kClientKey, std::string(300, 'x')));
   EXPECT_EQ(kinds(run_and_poll(*server)), Kinds{Kind::connection_lost});
   EXPECT_EQ(kinds(poll(*client)), Kinds{Kind::connection_lost});
-  // The receive that was too small was flushed with the others, so nothing is outstanding at the close.
+  // The receive that was too small was flushed together with the others, so that none is outstanding.
   server->disconnect(kServerKey);
   EXPECT_EQ(kinds(run_and_poll(*server)), std::vector{Kind::connection_closed});
 }
@@ -147,10 +147,10 @@ TEST_F(NetworkTest, SendWithInvalidateKillsTheKey) {
   ASSERT_EQ(kinds(events), Kinds{Kind::key_invalidated});
   EXPECT_EQ(events[0].rkey, offered.rkey);
   post(*server, wr);
-  EXPECT_EQ(kinds(run_and_poll(*client)), Kinds{Kind::connection_lost}) << "a key dies once";
+  EXPECT_EQ(kinds(run_and_poll(*client)), Kinds{Kind::connection_lost}) << "a key is revoked only once";
 }
 
-TEST_F(NetworkTest, OutageBelowTheBudgetIsDelayOnly) {
+TEST_F(NetworkTest, OutageBelowTheBudgetOnlyDelays) {
   connect();
   cut(Way::to_server);
   post(*client, write(0, 1));
@@ -168,7 +168,7 @@ TEST_F(NetworkTest, OutageAboveTheBudgetBreaksTheRequesterOnly) {
   EXPECT_TRUE(poll(*server).empty());
 }
 
-TEST_F(NetworkTest, LostAcknowledgementsBreakThoughTheRequestWasExecuted) {
+TEST_F(NetworkTest, LostAcknowledgementsBreakSenderOfExecutedRequest) {
   connect();
   cut(Way::to_client);
   post(*client, write(0, 1));
@@ -176,7 +176,7 @@ TEST_F(NetworkTest, LostAcknowledgementsBreakThoughTheRequestWasExecuted) {
   EXPECT_EQ(kinds(poll(*client)), Kinds{Kind::connection_lost});
 }
 
-TEST_F(NetworkTest, IdleConnectionNoticesNothing) {
+TEST_F(NetworkTest, IdleConnectionDoesNotDetectACrash) {
   connect();
   network.crash(1, false, calm);
   EXPECT_TRUE(run_and_poll(*client, seconds(1000)).empty());
@@ -209,7 +209,7 @@ class OneChoice final : public ChoiceSource {
   std::uint32_t value_;
 };
 
-TEST_F(NetworkTest, GhostsAreExecutedByTheOldPeerAndNeverByANewOne) {
+TEST_F(NetworkTest, OldPeerExecutesGhostsAndNewPeerDoesNot) {
   OneChoice two_ghosts(Label::ghost_count, 2);
   start(NetworkConfig{default_capabilities()}, two_ghosts);
   connect();
@@ -222,7 +222,7 @@ TEST_F(NetworkTest, GhostsAreExecutedByTheOldPeerAndNeverByANewOne) {
   EXPECT_EQ(kinds(poll(*client)), (Kinds{Kind::connection_lost, Kind::connection_closed}));
 }
 
-TEST_F(NetworkTest, GhostsCarryWhatWasInTheBufferWhenTheSenderDied) {
+TEST_F(NetworkTest, GhostsCarryTheBufferAtTheDeathOfTheSender) {
   OneChoice one_ghost(Label::ghost_count, 1);
   start(NetworkConfig{default_capabilities()}, one_ghost);
   connect();

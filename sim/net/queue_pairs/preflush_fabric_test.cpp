@@ -1,4 +1,4 @@
-// PreflushFabric marks the expected writes and changes nothing else.
+// Tests that PreflushFabric marks the expected writes and changes nothing else.
 #include "sim/net/basic/preflush_fabric.hpp"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ class PreflushFabricTest : public testing::Test {
   Region region;
 };
 
-TEST_F(PreflushFabricTest, EverySecondWriteIsMarkedAndNothingElseOfItChanges) {
+TEST_F(PreflushFabricTest, EverySecondWriteGetsPreflushAndNoOtherChange) {
   using wire::rnbd::Opcode;
   const wire::rnbd::Io marked = sent(io(Opcode::write, 4), request());
   EXPECT_TRUE(marked.preflush);
@@ -91,7 +91,7 @@ TEST_F(PreflushFabricTest, NoOtherOperationIsMarked) {
     EXPECT_FALSE(sent(io(opcode, 4), request()).preflush) << static_cast<int>(opcode);
 }
 
-TEST_F(PreflushFabricTest, OnlyRequestsAreLookedAt) {
+TEST_F(PreflushFabricTest, OtherMessagesAreNotMarked) {
   const wire::rnbd::Io write = io(wire::rnbd::Opcode::write, 4);
   WorkRequest response = request();
   response.imm = wire::encode_io_rsp(wire::ImmType::io_rsp, 1, 0);

@@ -1,4 +1,4 @@
-// A network that drops large packets, below the TCP fabric on simulated streams: streams with data stall
+// Tests the TCP fabric over simulated streams whose network drops large packets: streams with data stall
 // while the stream with the heartbeats still delivers.
 #include <gtest/gtest.h>
 
@@ -25,18 +25,18 @@ Delivery stalled(unsigned attempts) {
           .acknowledged = 100};
 }
 
-TEST(DeliveryWatch, two_vain_attempts_beside_small_packets_are_a_black_hole) {
+TEST(DeliveryWatch, two_failed_retransmissions_while_small_packets_pass_are_a_black_hole) {
   tcp::DeliveryWatch watch;
-  EXPECT_FALSE(watch.is_black_hole(stalled(3), 1000, true)) << "it was never seen before";
+  EXPECT_FALSE(watch.is_black_hole(stalled(3), 1000, true)) << "the first check of the stall";
   EXPECT_FALSE(watch.is_black_hole(stalled(4), 1000, true));
   EXPECT_FALSE(watch.is_black_hole(stalled(4), 1000, true));
   EXPECT_TRUE(watch.is_black_hole(stalled(5), 1000, true));
-  EXPECT_FALSE(watch.is_black_hole(stalled(6), 1000, true)) << "told once for a stall";
+  EXPECT_FALSE(watch.is_black_hole(stalled(6), 1000, true)) << "a stall is reported once";
 }
 
-// Small packets of the stalled connection still pass, and Linux then resets its count of retransmissions to
-// 0.
-TEST(DeliveryWatch, a_count_of_attempts_that_begins_again_is_the_same_stall) {
+// Small packets of the stalled connection still pass, after which Linux resets its retransmission count to 0.
+// The stall must continue to count.
+TEST(DeliveryWatch, a_reset_retransmission_count_continues_the_stall) {
   tcp::DeliveryWatch watch;
   Delivery later = stalled(1);
   later.packets = 30;
@@ -49,11 +49,11 @@ TEST(DeliveryWatch, an_outage_is_no_black_hole) {
   tcp::DeliveryWatch watch;
   for (unsigned attempts = 1; attempts < 9; ++attempts)
     EXPECT_FALSE(watch.is_black_hole(stalled(attempts), 1000, false));
-  EXPECT_FALSE(watch.is_black_hole(stalled(9), 1000, true)) << "it ended since the last look";
+  EXPECT_FALSE(watch.is_black_hole(stalled(9), 1000, true)) << "the outage ended since the last check";
   EXPECT_FALSE(watch.is_black_hole(stalled(9), 1000, true)) << "nothing was sent since";
   Delivery just_sent = stalled(10);
   just_sent.quiet = milliseconds(20);
-  EXPECT_FALSE(watch.is_black_hole(just_sent, 1000, true)) << "its acknowledgement may be on the way";
+  EXPECT_FALSE(watch.is_black_hole(just_sent, 1000, true)) << "the acknowledgement may be in flight";
   Delivery next = stalled(1);
   next.acknowledged = 5000;
   EXPECT_FALSE(watch.is_black_hole(next, 1000, true));
@@ -61,7 +61,7 @@ TEST(DeliveryWatch, an_outage_is_no_black_hole) {
   EXPECT_FALSE(watch.is_black_hole(next, 1000, true)) << "another stall";
 }
 
-TEST(DeliveryWatch, a_peer_that_takes_nothing_is_no_black_hole) {
+TEST(DeliveryWatch, a_closed_window_is_no_black_hole) {
   tcp::DeliveryWatch watch;
   for (unsigned attempts = 1; attempts < 9; ++attempts) {
     Delivery closed_window = stalled(attempts);
@@ -70,7 +70,7 @@ TEST(DeliveryWatch, a_peer_that_takes_nothing_is_no_black_hole) {
   }
 }
 
-TEST(DeliveryWatch, what_is_acknowledged_is_not_looked_at_again) {
+TEST(DeliveryWatch, acknowledged_data_is_not_checked_again) {
   tcp::DeliveryWatch watch;
   EXPECT_TRUE(watch.needs_check(1000));
   watch.is_black_hole(stalled(0), 1000, true);
@@ -80,10 +80,10 @@ TEST(DeliveryWatch, what_is_acknowledged_is_not_looked_at_again) {
   EXPECT_TRUE(watch.needs_check(1001));
 }
 
-TEST(DeliveryWatch, a_connection_that_passed_its_greeting_only) {
+TEST(DeliveryWatch, passed_greeting_only_needs_three_retransmissions_after_the_greeting) {
   EXPECT_TRUE(tcp::passed_greeting_only(stalled(3), 100));
   EXPECT_FALSE(tcp::passed_greeting_only(stalled(2), 100));
-  EXPECT_FALSE(tcp::passed_greeting_only(stalled(3), 99)) << "something behind it passed";
+  EXPECT_FALSE(tcp::passed_greeting_only(stalled(3), 99)) << "data after the greeting passed";
   Delivery none = stalled(3);
   none.acknowledged = 0;
   EXPECT_FALSE(tcp::passed_greeting_only(none, 100));
@@ -158,7 +158,7 @@ class BlackHoleTest : public ::testing::Test {
   std::uint16_t accepted_ = 0;
 };
 
-TEST_F(BlackHoleTest, is_told_once_while_heartbeats_pass) {
+TEST_F(BlackHoleTest, stalled_connection_is_reported_once_while_heartbeats_pass) {
   connect(0);
   connect(1);
   heartbeats(2);
@@ -170,8 +170,8 @@ TEST_F(BlackHoleTest, is_told_once_while_heartbeats_pass) {
   EXPECT_NE(told_[0].find("same MTU"), std::string::npos) << told_[0];
 }
 
-// The fabric logs at most one such line per minute, regardless of the number of connections.
-TEST_F(BlackHoleTest, of_two_connections_is_told_in_one_line) {
+// The fabric logs stalled connections in at most one line per minute, however many there are.
+TEST_F(BlackHoleTest, two_stalled_connections_are_reported_in_one_line) {
   for (std::uint16_t con = 0; con < 3; ++con) connect(con);
   heartbeats(2);
   for (std::uint16_t con = 1; con < 3; ++con) {
@@ -182,7 +182,7 @@ TEST_F(BlackHoleTest, of_two_connections_is_told_in_one_line) {
   EXPECT_EQ(told_.size(), 1U);
 }
 
-TEST_F(BlackHoleTest, of_the_data_of_the_server_is_told_by_it) {
+TEST_F(BlackHoleTest, stalled_data_of_the_server_is_reported_by_the_server) {
   connect(0);
   connect(1);
   heartbeats(2);
@@ -193,7 +193,7 @@ TEST_F(BlackHoleTest, of_the_data_of_the_server_is_told_by_it) {
   EXPECT_EQ(told_[0].find("n0.p0"), 0U) << told_[0];
 }
 
-TEST_F(BlackHoleTest, an_outage_of_either_way_or_of_both_is_none) {
+TEST_F(BlackHoleTest, outages_in_one_or_both_directions_are_not_reported) {
   connect(0);
   connect(1);
   heartbeats(2);
@@ -210,9 +210,9 @@ TEST_F(BlackHoleTest, an_outage_of_either_way_or_of_both_is_none) {
   EXPECT_TRUE(told_.empty()) << told_[0];
 }
 
-// The response to a client's first request is the first large packet. The session is not established, and
-// there are no heartbeats yet.
-TEST_F(BlackHoleTest, is_told_when_two_sessions_in_a_row_do_not_begin) {
+// The first large packet is the response to a client's first request. It stalls before the session is
+// established and before there are heartbeats.
+TEST_F(BlackHoleTest, two_sessions_in_a_row_that_stall_at_their_start_are_reported) {
   for (std::uint16_t attempt = 0; attempt < 2; ++attempt) {
     accepted_ = 0;
     const ConKey key{.con = 0, .epoch = attempt + 1U};
@@ -232,8 +232,8 @@ TEST_F(BlackHoleTest, is_told_when_two_sessions_in_a_row_do_not_begin) {
   EXPECT_EQ(told_.size(), 1U);
 }
 
-// A session that is established between the two shows that large packets pass.
-TEST_F(BlackHoleTest, is_not_told_when_another_session_begins_in_between) {
+// A session that is established between the two stalled ones shows that large packets pass.
+TEST_F(BlackHoleTest, stalled_starts_with_a_good_session_between_are_not_reported) {
   for (std::uint16_t attempt = 0; attempt < 3; ++attempt) {
     accepted_ = 0;
     const ConKey key{.con = 0, .epoch = attempt + 1U};
@@ -253,9 +253,8 @@ TEST_F(BlackHoleTest, is_not_told_when_another_session_begins_in_between) {
   EXPECT_TRUE(told_.empty()) << told_[0];
 }
 
-// Sessions that stall after they were established indicate an outage, because their first large response
-// passed.
-TEST_F(BlackHoleTest, of_sessions_that_began_nothing_is_told) {
+// The first large response of an established session has passed. A later stall is therefore an outage.
+TEST_F(BlackHoleTest, established_sessions_that_stall_are_not_reported) {
   for (std::uint16_t attempt = 0; attempt < 3; ++attempt) {
     accepted_ = 0;
     const ConKey key{.con = 0, .epoch = attempt + 1U};

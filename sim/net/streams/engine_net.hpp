@@ -1,6 +1,6 @@
-// Base class of the networks below a real fabric, whatever it sends through: outages with a retry budget,
-// removed ports, and connections whose traffic is dropped. sim/net/streams/pipe_laws.hpp checks from outside
-// what the fabric promises.
+// Base class of the networks below a real fabric, for any transport: outages with a retry budget, removed
+// ports, and connections whose traffic is dropped. sim/net/streams/pipe_laws.hpp checks from outside what the
+// fabric promises.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -36,8 +36,8 @@ struct EngineEvent {
   std::uint64_t serial = 0;
 };
 
-// `Node` has a pointer to the fabric of the running process, or nullptr. The `Kinds` of events include
-// `budget` and `unstick`.
+// `Node` must have a pointer `fabric` to the fabric of the running process, or nullptr. `Kinds` are the kinds
+// of events and include `budget` and `unstick`.
 template <class Node, class End, class Kinds>
 class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
   using Base = BasicNet<Node, NetLink, EngineEvent<Kinds>>;
@@ -128,7 +128,7 @@ class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
   virtual bool sleeps(NodeId) const noexcept = 0;
   // Resumes the traffic that waited for the link or the peer.
   virtual void go_on(QpId, ChoiceSource&) = 0;
-  // True if an end that has a peer may still send to it.
+  // True if this end, which has a peer, can still send to the peer.
   virtual bool is_joined(const End&) const noexcept = 0;
   virtual void taken_out(NodeId, std::uint32_t port, ChoiceSource&) = 0;
   virtual void put_back(NodeId, std::uint32_t /*port*/) {}
@@ -146,7 +146,7 @@ class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
     node.by_key.clear();
     return true;
   }
-  // Returns kNone also if the peer is now connected to another end.
+  // Returns the peer; kNone if there is none or if the peer is now joined to another end.
   QpId peer_of(QpId id) const noexcept {
     const QpId peer = ends_[id].peer;
     return peer != kNone && ends_[peer].peer == id ? peer : kNone;
@@ -176,7 +176,7 @@ class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
   Nanos latency_of(const End& end, ChoiceSource& choice) const {
     return links_[end.link].latency + draw_time(choice, links_[end.link].jitter, Label::latency);
   }
-  // Nothing gets through. The first call starts the retry budget.
+  // Called when nothing gets through. The first call starts the retry budget.
   void stuck(QpId id, ChoiceSource& choice) {
     End& end = ends_[id];
     if (end.hung || end.stuck_since != kNever) return;
@@ -189,7 +189,7 @@ class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
   PipeLaws laws_;
 
  private:
-  // Traffic resumes some time after the link is restored, because it depends on retransmission timers.
+  // Resumes traffic some time after a change of the link, as retransmission timers do.
   void link_changed(LinkId id, ChoiceSource& choice) {
     for (QpId end = 0; end < ends_.size(); ++end) {
       if (ends_[end].link != id || ends_[end].stuck_since == kNever) continue;

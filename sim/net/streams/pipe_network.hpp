@@ -30,9 +30,9 @@ enum class PipeEvents : std::uint8_t { wake, syn, established, deliver, reset, b
 struct PipeEnd : EngineEnd {
   enum class State : std::uint8_t { connecting, open, dead };
   State state = State::connecting;
-  bool closed = false;    // by its process; the rest of `out` is still delivered
-  bool shut = false;      // the stream ends after `out`
-  bool finished = false;  // the stream of the peer ends after `in`
+  bool closed = false;    // closed by its process; the rest of `out` is still delivered
+  bool shut = false;      // the outgoing stream ends after `out`
+  bool finished = false;  // the incoming stream ends after `in`
   bool keyed = false;     // belongs to a connection of the fabric
   bool accepted = false;  // server: taken from the queue of its listener
   bool deliver_scheduled = false;
@@ -44,17 +44,17 @@ struct PipeEnd : EngineEnd {
   std::size_t window = 0;      // maximum size of `in`, bytes
   std::size_t unacknowledged = 0;
   std::uint64_t offset = 0;  // bytes of this end that were delivered
-  FpduWalk walk;             // over the delivered bytes
+  FpduWalk walk;             // finds the frames in the delivered bytes
   Nanos delivered = 0;       // time of the last delivery
   ByteQueue out, in;
-  Nanos since = kNever;          // when accept() or outcome() reported the connection
+  Nanos since = kNever;          // time when accept() or outcome() reported the connection
   unsigned late_polls = 0;       // polls of the process since it missed a deadline of this end
   Nanos starved_since = kNever;  // since when received bytes wait for a posted receive
-  Nanos owed_since = kNever;     // since when the socket has accepted less than the process offers
+  Nanos owed_since = kNever;     // since when the socket has accepted less than offered
   std::uint64_t taken = 0;       // bytes that the socket has accepted
-  std::uint64_t owed = 0;        // value of `taken` at which all bytes offered then are accepted
+  std::uint64_t owed = 0;        // value of `taken` once all bytes offered at `owed_since` are accepted
   Nanos trickle = 0;             // interval between two delivered bytes; 0: no limit
-  Nanos pending_since = 0;       // since when the oldest byte of `out` is the oldest
+  Nanos pending_since = 0;       // time since which `out` begins with the same byte
   tcp::Watched* watched = nullptr;
   std::uint32_t interest = 0;
 };
@@ -94,7 +94,7 @@ class PipeNetwork final : public EngineNet<PipeNode, PipeEnd, PipeEvents> {
   void break_qp(QpId, ChoiceSource&) override;
   void crash(NodeId, bool orderly, ChoiceSource&) override;
 
-  // Allows peers from now on to write under revoked keys and to send without a posted receive, which ends the
+  // From now on, peers may write under revoked keys and send without a posted receive; both end the
   // connection.
   void allow_violations() noexcept { allows_violations_ = true; }
   // Limits the delivery from this end to one byte per interval `apart`; 0: no limit.

@@ -73,8 +73,8 @@ class StreamsTest : public ::testing::Test {
   tcp::SocketId listener_ = tcp::kNoSocket, near_ = tcp::kNoSocket, far_ = tcp::kNoSocket;
 };
 
-// As with accept4(), the client stays in the queue of the listener.
-TEST_F(StreamsTest, a_client_that_there_is_no_descriptor_for_waits) {
+// The client stays in the queue of the listener, as with accept4().
+TEST_F(StreamsTest, a_client_waits_while_there_is_no_free_descriptor) {
   SeededChoice choice(1);
   open(choice);
   std::uint32_t& shortage = network_->rates().resource_short;
@@ -91,7 +91,7 @@ TEST_F(StreamsTest, a_client_that_there_is_no_descriptor_for_waits) {
   EXPECT_EQ(server_->accept(listener_).error, EAGAIN);
 }
 
-TEST_F(StreamsTest, however_it_is_cut_the_same_octets_arrive) {
+TEST_F(StreamsTest, bytes_arrive_unchanged_however_they_are_segmented) {
   std::size_t rounds = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SeededChoice choice(seed);
@@ -109,10 +109,10 @@ TEST_F(StreamsTest, however_it_is_cut_the_same_octets_arrive) {
     ASSERT_EQ(seen, text) << "seed " << seed;
     rounds += calls;
   }
-  EXPECT_GT(rounds, 30u);  // a socket sometimes accepts only a part
+  EXPECT_GT(rounds, 30u);  // proves that the socket sometimes accepted only a part
 }
 
-TEST_F(StreamsTest, a_full_socket_takes_nothing_and_is_not_writable) {
+TEST_F(StreamsTest, a_full_socket_accepts_nothing_and_is_not_writable) {
   ZeroChoice choice;
   open(choice);
   Marker marker;
@@ -127,7 +127,7 @@ TEST_F(StreamsTest, a_full_socket_takes_nothing_and_is_not_writable) {
   EXPECT_TRUE(client_->look().empty());
 }
 
-TEST_F(StreamsTest, an_outage_beyond_the_budget_ends_the_sender_and_not_the_other) {
+TEST_F(StreamsTest, an_outage_above_the_budget_ends_only_the_sender) {
   ZeroChoice choice;
   open(choice);
   network_->cut(0, Way::to_server);
@@ -154,7 +154,7 @@ TEST_F(StreamsTest, a_short_outage_only_delays) {
   EXPECT_EQ(receive(), "late");
 }
 
-TEST_F(StreamsTest, the_end_comes_behind_the_octets) {
+TEST_F(StreamsTest, the_end_of_stream_follows_the_last_byte) {
   ZeroChoice choice;
   open(choice);
   EXPECT_EQ(send("bye"), 3u);
@@ -165,7 +165,7 @@ TEST_F(StreamsTest, the_end_comes_behind_the_octets) {
   EXPECT_EQ(error, 0);
 }
 
-TEST_F(StreamsTest, what_was_not_read_makes_a_reset_of_the_end) {
+TEST_F(StreamsTest, closing_with_unread_bytes_resets_the_stream) {
   ZeroChoice choice;
   open(choice);
   EXPECT_EQ(send("unread"), 6u);
@@ -186,9 +186,9 @@ TEST_F(StreamsTest, a_timer_and_a_signal_make_a_process_ready_once) {
   EXPECT_TRUE(client_->look().empty());
 }
 
-// The server answers a few connect requests per poll. All clients are on one host and connect at the same
-// time.
-TEST(AdmissionTest, no_client_of_a_storm_is_closed_while_it_waits_for_its_answer) {
+// All clients are on one host and connect at the same time, and the server answers a few connect requests per
+// poll.
+TEST(AdmissionTest, no_client_of_a_connect_storm_is_closed_while_it_waits) {
   constexpr unsigned kClients = 200;
   constexpr unsigned kAnswers = 4;
   ZeroChoice choice;
@@ -219,7 +219,7 @@ TEST(AdmissionTest, no_client_of_a_storm_is_closed_while_it_waits_for_its_answer
   EXPECT_EQ(server.engine.stats().closed_handshakes, 0U);
 }
 
-TEST(FpduWalkTest, frames_end_where_their_length_says) {
+TEST(FpduWalkTest, frames_end_where_their_length_field_says) {
   FpduWalk walk;
   std::vector<std::byte> octets(20 + 3 + 24);
   octets[19] = std::byte{3};   // 3 bytes of private data
@@ -269,7 +269,7 @@ TEST(PipeLawsTest, arrivals_are_a_prefix_of_what_was_posted) {
   EXPECT_EQ(broken(work, {event::ImmReceived{{}, 5}, changed}), 1u);
 }
 
-TEST(PipeLawsTest, of_a_connection_that_was_left_only_its_end_is_told) {
+TEST(PipeLawsTest, after_disconnect_only_the_end_is_reported) {
   PipeLaws laws;
   laws.told(0, event::ConnectionLost{{}, Reason::peer_closed}, 0);
   laws.left(0);
@@ -282,7 +282,7 @@ TEST(PipeLawsTest, of_a_connection_that_was_left_only_its_end_is_told) {
   EXPECT_EQ(laws.violations().front().law, 23u);
 }
 
-TEST(PipeLawsTest, a_write_under_a_dead_key_is_never_taken) {
+TEST(PipeLawsTest, a_write_under_a_revoked_key_is_a_violation) {
   PipeLaws::Posted write = posted(WorkRequest::Op::write, 0, "w");
   write.dead = true;
   const std::vector<PipeLaws::Posted> work{write, posted(WorkRequest::Op::write_imm, 5)};

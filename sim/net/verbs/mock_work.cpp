@@ -37,7 +37,7 @@ QpInfo MockNet::qp_info(QpId id) const noexcept {
   if (info.alive && end.queue_pair != 0) {
     const bool ready = mock_hca::outstanding(end.queue_pair).alive;
     info.established = ready && (end.way == Way::to_client || end.connected);
-    // A client that is still connecting has no usable queue pair, but counts as alive.
+    // A connecting client counts as alive although its queue pair cannot send yet.
     info.alive = ready || (end.way == Way::to_server && !end.connected);
   }
   return info;
@@ -114,7 +114,7 @@ void MockNet::on_budget(QpId id, ChoiceSource& choice) {
     ends_[id].budget_scheduled = true;
     return schedule(over, Event::Kind::budget, id);
   }
-  // Retransmits now; the result decides.
+  // Retransmits one last time, and gives up if nothing gets through.
   on_peer_status(id, choice);
   const std::uint64_t before = stats_.messages;
   if (ends_[id].stuck_since == kNever) return;

@@ -39,7 +39,7 @@ def tests():
     return set(re.findall(r"Test +#\d+: (\S+)", listed))
 
 
-def test_each_row_has_a_verdict_and_what_shows_it():
+def test_each_row_has_a_verdict_and_evidence():
     assert [number for number, *_ in rows()] == list(range(1, ROWS + 1))
     for number, _, shown, verdict in rows():
         assert state(verdict) in STATES, (number, verdict)
@@ -47,12 +47,12 @@ def test_each_row_has_a_verdict_and_what_shows_it():
         assert (verdict == "holds") == (":" not in verdict), f"{number}: only what does not hold says why"
 
 
-def test_it_counts_right():
+def test_totals_are_correct():
     last = PAGE.read_text(encoding="utf-8").rstrip().splitlines()[-1]
     assert last == counts()
 
 
-def test_what_is_named_exists_or_works(tests):
+def test_named_files_tests_and_commands_exist(tests):
     wrong = []
     for number, _, shown, _ in rows():
         for what in shown:

@@ -52,7 +52,7 @@ void judge(const std::string& trace) {
   ReplayOptions options;
   options.blank = &blank;
   const ReplayResult result = replay(source, &made, options);
-  RTRS_FUZZ_CHECK(result.verdict != Verdict::identical);  // there is no trailer
+  RTRS_FUZZ_CHECK(result.verdict != Verdict::identical);  // the trace has no trailer
   RTRS_FUZZ_CHECK(result.verdict != Verdict::not_replayable || !result.why.empty());
   RTRS_FUZZ_CHECK(result.verdict != Verdict::diverged ||
                   (!result.divergence.recorded.empty() && !result.divergence.rerun.empty()));

@@ -17,7 +17,7 @@ PAGE = ROOT / "docs/hardware.md"
 SOURCES = ROOT / "tools/lib/control/rdma_probe"
 CELL = ROOT / "build/softroce-vm/cells/doctor.urtrs-urtrs.on.1"
 GRADES = ("ok", "failed", "not there")
-# Checks of the block "doctor"; the program prints more.
+# Checks that the block "doctor" of the page shows; the program prints more.
 SHOWN = {"PCIe and NUMA", "window of type 1", "data before immediates", "invalidation", "registering", "binding", "empty write", "4 KiB writes",
          "128 KiB writes"}
 # Printed only by the other end or if no peer answers.
@@ -44,7 +44,7 @@ def rows(lines):
 
 
 def excerpt(lines):
-    """Header, and the rows of SHOWN with their remedies."""
+    """Returns the header, and the rows of the checks in SHOWN with their remedies."""
     start, end = lines[0].index("Check"), lines[0].index("Finding")
     kept, keep = [lines[0]], False
     for line in lines[1:]:
@@ -59,7 +59,7 @@ def checks_of_sources(files, pattern):
     return set(re.findall(pattern, text)) - NOT_THERE
 
 
-def test_each_row_is_graded_and_says_something():
+def test_each_row_has_a_grade_and_a_finding():
     for name, least in (("doctor", 8), ("peer", 5)):
         found, remedies = rows(block(name))
         assert len(found) > least
@@ -69,7 +69,7 @@ def test_each_row_is_graded_and_says_something():
             assert (number in remedies) == (grade != "ok"), check
 
 
-def test_the_page_shows_the_chosen_checks_of_a_device_and_every_check_of_a_peer():
+def test_page_shows_selected_device_checks_and_all_peer_checks():
     lines = block("doctor")
     assert excerpt(lines) == lines
     assert {check for _, _, check, _ in rows(lines)[0]} == SHOWN
@@ -84,7 +84,7 @@ def commands():
     return [re.sub(r"\s#.*|[|>].*", "", line).split() for line in lines]
 
 
-def test_options_of_our_programs_are_there():
+def test_options_in_commands_exist():
     ours = [words for words in commands() if words and re.fullmatch(r"urtrs(-perf|d|-conform)?", words[0])]
     assert len(ours) > 12
     helps = {}
@@ -100,7 +100,7 @@ def test_options_of_our_programs_are_there():
     assert "urtrs" in helps
 
 
-def test_files_that_the_page_names_are_in_the_tree():
+def test_named_files_exist():
     for name in (".github/ISSUE_TEMPLATE/hardware.md", "tools/dev/hardware/hardware_test.py", "conformance/contract/verbs_contract_test.cpp"):
         assert (ROOT / name).exists()
 

@@ -32,7 +32,7 @@ class Outcome:
     verdict: str  # pass, known (a failure that is listed as known), fail, skip
     seconds: float = 0.0
     reason: str = ""
-    folder: str = ""  # results that were kept
+    folder: str = ""  # folder with the kept results
     repeat: str = ""  # command that repeats the item
     more: dict = dataclasses.field(default_factory=dict)  # measurements of this lab: column -> value
 

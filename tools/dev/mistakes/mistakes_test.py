@@ -38,7 +38,7 @@ NAMES = ("urtrsd", "urtrs", "urtrs-mapd", "urtrs-fs", "urtrs-sim", "urtrs-replay
 
 class Mistake:
     def __init__(self, command, answer):
-        self.command, self.answer = command, answer  # answer: lines
+        self.command, self.answer = command, answer  # answer: list of expected lines
         self.seconds = 0
 
     @staticmethod
@@ -195,7 +195,7 @@ def test_answers():
     assert not wrong, "\n\n".join([f"{len(wrong)} of {len(mistakes)}; mistakes_test.py --write renews what is expected", *wrong])
 
 
-def test_there_are_many_and_each_once():
+def test_mistakes_are_many_and_unique():
     commands = [part.command for file in FILES for part in Mistake.read(file) if isinstance(part, Mistake)]
     assert len(commands) >= 200 and len(set(commands)) == len(commands), sorted(x for x in commands if commands.count(x) > 1)
 

@@ -18,7 +18,7 @@ TIMING = bounds.Timing()
 
 
 class TestScripts:
-    def test_every_case_can_be_played(self):
+    def test_every_case_has_only_known_steps(self):
         for case in CASES:
             for step in parse(case.script):
                 assert hasattr(Run, "do_" + step.word), step
@@ -26,23 +26,23 @@ class TestScripts:
         assert len(CASES) >= 20
         assert set(SHORT) <= set(BY_NAME)
 
-    def test_every_step_can_be_played(self):
+    def test_every_step_is_implemented(self):
         for word in FORMS:
             assert hasattr(Run, "do_" + word), word
 
-    def test_mistakes_are_named(self):
+    def test_invalid_scripts_are_refused(self):
         for script in ("run", "run x", "drop 2 both", "link 1", "jump 1", "", "lose 0 0%", "heal 1 link"):
             with pytest.raises(ValueError, match="is not a step; steps are"):
                 parse(script)
 
-    def test_arguments(self):
+    def test_step_arguments_are_parsed(self):
         steps = parse("drop all to-server; run 0.5;start server --queue-depth 32")
         assert [list(steps[0].paths()), steps[1].seconds()] == [[0, 1], 0.5]
         assert steps[2].arguments == ("server", "--queue-depth", "32")
 
 
 class TestRules:
-    def test_packets_vanish_where_they_arrive(self):
+    def test_packets_are_dropped_at_the_receiver(self):
         network = Network("x")
         network.faults[1] = {"drop": "to-client"}
         assert [list(network.rules("server")), list(network.rules("client"))] == [[], ["iifname c1 drop"]]
@@ -58,24 +58,24 @@ class TestBounds:
             outages.end(path, end)
         return outages
 
-    def test_one_path_left_is_detection_only(self):
+    def test_bound_with_one_path_left_is_detection_only(self):
         bound = bounds.stall_bound(TIMING, self.outages((1, 10, 20)), may_lose=True, storage=0.5, lateness=0.01)
         assert bound.seconds == pytest.approx(1.4 + 0.5 + 0.5 + 0.25 + 0.1)
 
-    def test_without_a_path_the_comeback_counts(self):
+    def test_bound_without_a_path_includes_the_reconnect(self):
         gap = self.outages((0, 10, 20), (1, 15, 16)).longest_without_path(TIMING)
-        assert gap == pytest.approx(16.4 + TIMING.comeback - 15)  # path 1 counts until its loss is detected
+        assert gap == pytest.approx(16.4 + TIMING.comeback - 15)  # path 1 counts as usable until its loss is detected
 
-    def test_the_comeback_of_one_may_meet_the_loss_of_the_other(self):
+    def test_reconnect_of_one_path_may_overlap_the_loss_of_the_other(self):
         assert self.outages((0, 10, 20), (1, 21, 22)).longest_without_path(TIMING) == pytest.approx(20 + TIMING.comeback - 21)
         assert self.outages((0, 10, 12), (1, 40, 50)).longest_without_path(TIMING) == 0
 
-    def test_where_nothing_may_be_lost_the_outage_counts(self):
+    def test_bound_without_lost_paths_includes_the_outage(self):
         bound = bounds.stall_bound(TIMING, self.outages((0, 1, 1.5), (1, 1, 1.5)), may_lose=False, storage=0, lateness=0)
         assert bound.seconds == pytest.approx(0.5 + 0.5 + 0.25)
         assert "outage 0.50" in str(bound)
 
-    def test_intervals(self):
+    def test_intervals_are_merged_and_intersected(self):
         assert bounds.merged([(5, 6), (1, 3), (2, 4)]) == [(1, 4), (5, 6)]
         assert bounds.crossed([(1, 4), (5, 9)], [(3, 6)]) == [(3, 4), (5, 6)]
 
@@ -96,11 +96,11 @@ class TestVerdicts:
     SUMMARY = {"answered": 9, "failovers": 0, "errors": {}, "worst_ns": 5, "in_flight": 0, "unfenced_failovers": 0,
                "history_errno": 0}
 
-    def test_a_fault_that_reached_nothing_proves_nothing(self):
+    def test_fault_without_a_lost_path_fails(self):
         assert "never lost" in self.judged(BY_NAME["link-down"], self.SUMMARY).reasons[0]
         assert self.judged(BY_NAME["link-down"], self.SUMMARY, [(1, 0, "heartbeat_lost")]).verdict == "pass"
 
-    def test_what_must_not_be(self):
+    def test_errors_and_unexpected_losses_fail(self):
         calm = BY_NAME["calm"]
         error = {"write: no path is connected": {"count": 3, "first": 1, "last": 2}}
         for change in ({"errors": error}, {"in_flight": 1}, {"unfenced_failovers": 1}, {"history_errno": 28}):
@@ -109,7 +109,7 @@ class TestVerdicts:
         assert self.judged(calm, None).verdict == "fail"
         assert "did not reach the storage" in self.judged(BY_NAME["disk-full"], self.SUMMARY).reasons[0]
 
-    def test_a_cut_trace_may_lack_its_end_and_nothing_else(self):
+    def test_only_the_trace_of_a_killed_process_may_be_damaged(self):
         assert judge.replays({"verdict": "damaged", "records": 5}, 1, True)
         assert not judge.replays({"verdict": "damaged", "records": 5}, 1, False)
         assert not judge.replays({"verdict": "diverged", "records": 5}, 1, True)
@@ -120,14 +120,14 @@ class TestPairs:
         key = {"key.path": 0, "key.con": 1, "key.epoch": epoch}
         return json.dumps({"seq": 0, "time": 0, "instance": instance, "event": event, "fields": {**key, **fields}})
 
-    def test_events_follow_each_other_on_their_own_connection(self):
+    def test_pairs_are_consecutive_events_of_one_connection(self):
         seen = pairs.pairs_of([self.record("BeginClient"), self.record("Connected"), self.record("Connected", epoch=2),
                                self.record("StateHash"), self.record("ConnectionLost", reason="peer_closed"),
                                '{"end": 1}'])
         assert seen == {("client", "-", "BeginClient"), ("client", "BeginClient", "Connected"),
                                 ("client", "-", "Connected"), ("client", "Connected", "ConnectionLost:peer_closed")}
 
-    def test_what_only_reality_shows_is_named(self):
+    def test_pairs_missing_in_simulation_are_listed(self):
         sim = {("client", "-", "Connected"), ("client", "Connected", "Lost")}
         assert pairs.only_real(sim, sim) == []
         assert pairs.only_real({("client", "-", "Lost"), ("server", "-", "Odd")}, sim) == [
@@ -135,7 +135,7 @@ class TestPairs:
 
 
 class TestReports:
-    def test_table_and_document(self):
+    def test_document_gets_the_new_table(self):
         results = [judge.Result("calm", requests=10, check="conforming"),
                    judge.Result("link-down", "fail", ["why not"], losses={1: 2}), judge.Result("rst", "skip", ["no nft"])]
         assert report.outcome(results[1]).reason == "why not"
@@ -147,7 +147,7 @@ class TestReports:
         with pytest.raises(ValueError):
             report.update("no markers", "")
 
-    def test_a_repeat_line_repeats(self):
+    def test_repeat_command_selects_the_same_case(self):
         parser = command_line.command_line().top
         options = parser.parse_args(["run", "rst", "--seed", "7"])
         line = command_line.repeat_line(BY_NAME["rst"], options)

@@ -34,7 +34,7 @@ def reason(line):
     return next((why for pattern, why in NOT_RUN.items() if re.search(pattern, line)), None)
 
 
-def test_what_is_not_run_is_there():
+def test_each_exception_matches_a_command():
     """Fails if an entry of NOT_RUN matches no command of the pages."""
     for pattern in NOT_RUN:
         assert any(re.search(pattern, line) for line in lines()), pattern
@@ -110,7 +110,7 @@ def _host(tmp_path, ends, monkeypatch):
     return host
 
 
-def test_the_commands_work(host):
+def test_commands_work(host):
     """Runs the commands in the order of the page, as a reader types them."""
     ran = []
     for line in lines():
@@ -118,6 +118,6 @@ def test_the_commands_work(host):
             host.run(here(line, host.root))
             ran.append(line)
     assert len(ran) > 20
-    assert ran[0].startswith("urtrsd ") and ran[1].startswith("nbdkit-urtrs "), "the first IO takes two commands"
+    assert ran[0].startswith("urtrsd ") and ran[1].startswith("nbdkit-urtrs "), "the first two commands must allow IO"
     for copy in ("copy.img", "disk0.img"):  # copied without a device name, and with the name of one of several devices
         assert filecmp.cmp(host.folder / copy, host.root / "disk0.img", shallow=False), copy

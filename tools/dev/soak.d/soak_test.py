@@ -28,32 +28,32 @@ exit $code
 
 
 class TestPlans:
-    def test_every_fuzzer_and_every_mutant_has_its_chunks(self):
+    def test_every_fuzzer_and_mutant_has_a_chunk(self):
         keys = {chunk.key for chunk in Plan(hours=0.1).sequence()}
         assert len(FUZZ) >= 13
         for name in FUZZ:
             assert f"fuzz-{name}:1" in keys
         assert sum(key.startswith("mutants:M") for key in keys) >= 58
 
-    def test_seeds_are_each_in_one_chunk(self):
+    def test_each_seed_is_in_one_chunk(self):
         chunks = Plan(only=["sweep"], chunks=5, size=10, first_seed=100).sequence()
         ranges = [word for chunk in chunks for word in chunk.words(1, "b", "w") if ".." in word]
         assert [Plan(size=2000).size_of(item) for item in items() if item.size] == [2000, 500, 2, 150, 100]
         assert ranges == ["100..110", "110..120", "120..130", "130..140", "140..150"]
 
-    def test_hours_are_kept_and_left_out_items_give_theirs(self):
+    def test_hours_are_shared_among_the_selected_items(self):
         for hours in (2, 20):
             for only in ((), ("fuzz",), ("sweep", "netns-faults")):
                 plan = Plan(hours=hours, only=only)
                 planned = sum(plan.count(item) * item.seconds for item in plan.items() if item.share)
                 assert planned / 3600 == pytest.approx(hours, abs=hours * 0.15)
 
-    def test_an_early_end_has_seen_every_item(self):
+    def test_first_chunks_cover_every_large_item(self):
         first = Plan(hours=4).sequence()[:60]
         large = {item.name for item in items() if item.share >= 0.1}
         assert large <= {chunk.item.name for chunk in first}
 
-    def test_the_options_of_scripts_exist(self):
+    def test_options_of_commands_exist(self):
         for item in items():
             words = next(chunk for chunk in Plan(only=[item.name], chunks=1).sequence()).words(1, "build", "work")
             if not words[0].startswith(str(HERE.parents[2])):
@@ -64,7 +64,7 @@ class TestPlans:
                 if word.startswith("--"):
                     assert word in known, item.name
 
-    def test_mistakes(self, tmp_path):
+    def test_unknown_item_and_foreign_state_are_refused(self, tmp_path):
         with pytest.raises(ValueError, match="no item is called 'swep'"):
             Plan(only=["swep"]).items()
         path = tmp_path / "state.json"
@@ -72,7 +72,7 @@ class TestPlans:
         with pytest.raises(ValueError, match="not the state of a soak"):
             State(path)
 
-    def test_the_time_to_go_is_that_which_was_measured(self, tmp_path):
+    def test_remaining_time_uses_measured_durations(self, tmp_path):
         state, plan = State(tmp_path / "s"), Plan(only=["sweep"], chunks=3)
         assert report.remaining(plan, state) == 180
         state.record("sweep:1", {"verdict": "pass", "seconds": 5})
@@ -101,7 +101,7 @@ class TestSoaks:
 
     PLAN = ("sweep", "scenarios", "--chunks", "4", "--size", "3")
 
-    def test_interrupted_and_resumed_does_everything_once(self):
+    def test_resumed_soak_runs_each_chunk_once(self):
         child = subprocess.Popen(self.command(*self.PLAN), stdout=subprocess.PIPE, text=True)
         for line in child.stdout:
             if " pass  sweep 2 " in line:
@@ -127,12 +127,12 @@ class TestSoaks:
         assert "this soak is complete" in again.stdout
         assert len(self.log.read_text().splitlines()) == len(seen)
 
-    def test_the_program_knows_what_it_is_asked_for(self):
+    def test_commands_are_accepted_by_the_program(self):
         done = self.soak("sweep", "determinism", "scenarios", "--chunks", "1", "--size", "2")
         assert done.returncode == 0, done.stdout + done.stderr
         assert "3 of 3 chunks done\n3 passed, 0 failed, 0 skipped" in done.stdout
 
-    def test_what_fails_is_told_and_kept_and_the_rest_goes_on(self):
+    def test_failure_is_reported_and_kept_and_other_chunks_run(self):
         self.use(PLANTED)
         environment = {**os.environ, "URTRS_MUTANT": "M15"}
         done = self.soak("sweep", "--chunks", "2", "--size", "20", env=environment)
@@ -143,18 +143,18 @@ class TestSoaks:
         kept = pathlib.Path(failed["folder"])
         assert "urtrs-sim" in (kept / "output").read_text()
         again = subprocess.run(failed["repeat"], shell=True, env=environment, capture_output=True, text=True, timeout=240)
-        assert again.returncode == 1, "the line that repeats it repeats it"
+        assert again.returncode == 1, "the repeat command must fail again"
         healed = self.soak("--again")  # without the planted bug
         assert healed.returncode == 0, healed.stdout + healed.stderr
 
-    def test_another_plan_does_not_mix_with_the_first(self):
+    def test_different_plan_needs_fresh(self):
         assert self.soak("sweep", "--chunks", "1", "--size", "2").returncode == 0
         other = self.soak("--chunks", "2")
         assert other.returncode == 2
         assert "--fresh" in other.stderr
         assert self.soak("--fresh", "sweep", "--chunks", "2", "--size", "2").returncode == 0
 
-    def test_a_program_that_is_not_there_is_a_failure(self):
+    def test_missing_program_is_a_failure(self):
         done = self.soak("asan-sweep", "--chunks", "1")
         assert done.returncode == 1
         assert "No such file" in done.stdout

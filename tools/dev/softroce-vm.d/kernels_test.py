@@ -14,7 +14,7 @@ import labs  # noqa: E402
 
 
 class TestKernels:
-    def test_a_version_is_of_its_series_only(self):
+    def test_version_belongs_to_one_series(self):
         names = ["linux-image-6.1.0-9-amd64", "linux-headers-6.1.0-9-amd64", "linux-image-6.1.0-56-amd64",
                  "linux-headers-6.1.0-56-amd64", "linux-image-6.1.0-57-amd64", "linux-image-6.1.0-58-rt-amd64",
                  "linux-headers-6.1.0-58-rt-amd64", "linux-image-6.12.117+deb12-amd64", "linux-headers-6.12.117+deb12-amd64"]
@@ -22,7 +22,7 @@ class TestKernels:
         assert kernels.newest(kernels.versions_with_both("6.12", names)) == "6.12.117+deb12-amd64"
         assert kernels.newest(kernels.versions_with_both("6.2", names)) is None
 
-    def test_without_a_choice_selections_have_every_kernel_and_names_the_default(self):
+    def test_default_kernels_are_all_for_selections_and_one_for_names(self):
         def chosen(*words):
             return command_line.kernels_of(command_line.command_line().top.parse_args(["run", *words]))
         assert chosen("--fast") == list(kernels.KERNELS)
@@ -33,7 +33,7 @@ class TestKernels:
         with pytest.raises(ValueError):
             chosen("verify", "--kernel", "6.1", "--counted")
 
-    def test_rnbd_2_2_is_made_of_a_source_that_has_all_places_to_change_and_of_no_other(self):
+    def test_rnbd_2_2_patch_needs_each_place_exactly_once(self):
         head = "#define RNBD_PROTO_VER_MINOR 0\nenum x {\n\tRNBD_F_FUA   = 1<<(RNBD_OP_BITS + 1),\n};\n"
         server, client = "int a()\n{\n\n\treturn bio_opf;\n}\n", "int b()\n{\n\n\treturn rnbd_opf;\n}\n"
         for text in (head + server + client, head + server, server + client, head + server + client + client):
@@ -50,7 +50,7 @@ class TestKernels:
                     with pytest.raises(RuntimeError, match="places instead of one"):
                         rnbd22.edit(pathlib.Path(work))
 
-    def test_only_what_the_cells_run_is_built(self):
+    def test_only_programs_of_the_cells_are_built(self):
         with tempfile.TemporaryDirectory() as work, mock.patch.object(environment, "run") as command:
             build = pathlib.Path(work)
             lab = mock.Mock(work=build)
@@ -68,7 +68,7 @@ class TestKernels:
 class TestUnpacked:
     """Unpacks packages that are not installed: mdadm, and a kernel of a later Debian release."""
 
-    def test_a_package_is_unpacked_once_and_one_that_cannot_be_had_leaves_nothing(self, tmp_path):
+    def test_package_is_unpacked_once_and_failure_leaves_nothing(self, tmp_path):
         folder = tmp_path / "mdadm"
         with mock.patch.object(unpacked, "run", side_effect=RuntimeError("no network")) as command:
             with pytest.raises(labs.Unavailable, match="package mdadm cannot be downloaded: no network"):
@@ -80,7 +80,7 @@ class TestUnpacked:
             unpacked.unpack_here(folder, "mdadm", tmp_path / "log")
             assert command.call_count == 3
 
-    def test_a_program_that_is_installed_is_not_unpacked(self, tmp_path):
+    def test_installed_program_is_not_unpacked(self, tmp_path):
         lab = mock.Mock(work=tmp_path)
         with mock.patch.object(unpacked, "unpack_here", side_effect=labs.Unavailable("none")) as unpack:
             told = []
@@ -88,7 +88,7 @@ class TestUnpacked:
         assert [call.args[1] for call in unpack.call_args_list] == ["no-such-program"]
         assert told == ["none"]
 
-    def test_a_kernel_of_a_later_release_is_missed_only_where_it_was_asked_for(self, tmp_path):
+    def test_unavailable_kernel_is_an_error_only_if_requested(self, tmp_path):
         def prepare(work, kernel, say):
             if kernel.release:
                 raise labs.Unavailable("no mirror")
@@ -102,10 +102,10 @@ class TestUnpacked:
             with pytest.raises(labs.Unavailable):
                 environment.Lab(tmp_path, ["6.12", "7.3"], told.append)
 
-    def test_packages_of_this_release_are_not_asked_for_a_later_one(self):
+    def test_kernel_of_another_release_needs_no_packages_of_this_one(self):
         assert kernels.missing_packages(kernels.KERNELS["7.3"]) == []
 
-    def test_the_kernel_is_the_one_whose_modules_were_built(self, tmp_path):
+    def test_unpacked_version_is_the_one_with_built_modules(self, tmp_path):
         kernel = kernels.KERNELS["7.3"]
         assert kernels.unpacked_version(tmp_path, kernel) is None
         for version in ("7.3.4+deb13-amd64", "7.3.5+deb13-amd64"):
@@ -117,7 +117,7 @@ class TestUnpacked:
 
 
 class TestMachine:
-    def test_two_processors_run_whatever_number_its_cells_want_the_kernel_to_provide_for(self, tmp_path):
+    def test_guest_has_two_processors_for_any_number_of_possible_ones(self, tmp_path):
         lab = mock.Mock(counted=True)
         image = mock.Mock(vmlinuz=tmp_path / "vmlinuz")
         with mock.patch.object(machine, "which", return_value="qemu"):  # qemu may be missing on this host
@@ -146,7 +146,7 @@ class TestPatience:
                 now += 1
         return now
 
-    def test_the_time_without_a_processor_does_not_count_up_to_a_bound(self):
+    def test_starved_time_does_not_count_up_to_a_limit(self):
         assert self.ends_after(1.0) == 101
         assert self.ends_after(0.25) == 401
         assert self.ends_after(0.0) == 100 * machine.STARVED + 1

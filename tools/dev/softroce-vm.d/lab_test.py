@@ -36,7 +36,7 @@ def judge(code, log="", dmesg="", reset="", clean=True, why="", deviations=()):
 
 
 class TestCells:
-    def test_every_case_says_what_it_is_and_is_a_whole_script(self):
+    def test_every_case_has_a_title_and_valid_roles(self):
         assert len(CASES) > 20
         for name, case in CASES.items():
             assert case.title, name
@@ -45,7 +45,7 @@ class TestCells:
                                       "invalidate": ("on", "off")}[role], name
             assert set(case.kernels) <= set(kernels.KERNELS), name
 
-    def test_a_selection_is_the_product_of_its_roles_where_a_case_applies(self):
+    def test_selection_is_the_product_of_roles_that_the_case_allows(self):
         roles = (("kernel", "urtrs"), ("kernel",), ("on", "off"), (1, 2), ("on",))
         names = [cell.name for cell in cells.select(CASES, ["verify"], roles)]
         assert len(names) == 8
@@ -57,16 +57,16 @@ class TestCells:
         with pytest.raises(ValueError):
             cells.select(CASES, ["verify.kernel-kernel.on.3"], roles)
 
-    def test_cells_can_be_named_one_by_one(self):
+    def test_cells_can_be_selected_by_name(self):
         names = ["lose-both.kernel-urtrs.on.2", "verify.urtrs-urtrs.off.1.client-off", "flush.urtrs-*.on.1"]
         found = [cell.name for cell in cells.select(CASES, names, (("kernel",), ("kernel",), ("on",), (1,), ("on",)))]
         assert found == names[:2] + ["flush.urtrs-kernel.on.1", "flush.urtrs-urtrs.on.1"]
 
-    def test_extensions_are_switched_off_only_between_peers_of_ours(self):
+    def test_extensions_are_disabled_only_between_our_programs(self):
         roles = (cells.PEERS, cells.PEERS, ("on",), (1,), ("client-off",))
         assert [cell.name for cell in cells.select(CASES, ["verify"], roles)] == ["verify.urtrs-urtrs.on.1.client-off"]
 
-    def test_the_fast_selection_has_every_pair_both_kernels_and_nothing_slow(self):
+    def test_fast_selection_covers_pairs_and_kernels_without_slow_cases(self):
         fast = cells.fast_cells(CASES)
         assert all(CASES[cell.case].fast and CASES[cell.case].applies(cell) for cell in fast)
         assert len({cell.name for cell in fast}) == len(fast)
@@ -89,7 +89,7 @@ class TestCells:
             assert "nounmap" in {cell.case for cell in fast if cell.kernel == "6.12-rnbd2.2" and cell.pair == pair}
             assert met == {name for name, case in CASES.items() if case.fast and not case.together}
 
-    def test_a_cell_of_another_kernel_ends_with_its_name(self):
+    def test_cell_name_ends_with_a_non_default_kernel(self):
         roles = (("kernel",), ("urtrs",), ("on",), (1,), ("on",), ("6.12", "6.1"))
         names = ["verify.kernel-urtrs.on.1", "verify.kernel-urtrs.on.1@6.1"]
         assert [cell.name for cell in cells.select(CASES, ["verify"], roles)] == names
@@ -98,12 +98,12 @@ class TestCells:
         assert [cell.name for cell in cells.select(CASES, [names[0]], roles[:5])] == names[:1]
         assert [cell.name for cell in cells.select(CASES, [names[1]], roles[:5])] == names[1:]
 
-    def test_a_cell_that_is_left_out_is_not_selected(self):
+    def test_left_out_cell_is_not_selected(self):
         roles = (("kernel",), ("kernel",), ("on", "off"), (1,), ("on",), ("6.12", "6.1"))
         assert [cell.name for cell in cells.select(CASES, ["verify"], roles)] == [
             "verify.kernel-kernel.on.1", "verify.kernel-kernel.off.1", "verify.kernel-kernel.off.1@6.1"]
 
-    def test_cells_run_the_programs_that_their_roles_and_their_case_name(self):
+    def test_programs_follow_from_roles_and_case(self):
         roles = (("kernel",), ("kernel",), (), (), ())
         needed = {name: CASES[name.split(".")[0]].programs(cells.select(CASES, [name], roles)[0]) for name in (
             "verify.kernel-kernel.on.1", "verify.kernel-urtrs.on.1", "conform-server.urtrs-kernel.on.2",
@@ -111,7 +111,7 @@ class TestCells:
         ours = {*environment.UNDER_TEST, environment.REPLAY}
         assert list(needed.values()) == [set(), ours, {*ours, "tools/urtrs-conform/urtrs-conform"}, ours]
 
-    def test_four_pairs_that_can_be_judged_at_one_time_are_one_boot(self):
+    def test_four_pairs_that_can_run_together_become_one_cell(self):
         roles = (cells.PEERS, cells.PEERS, ("on", "off"), (1, 2), ("on",))
         units = cells.together(cells.select(CASES, ["cut-heal", "connect"], roles), CASES)
         joint = [unit for unit in units if unit.case == "cut-heal"]
@@ -189,7 +189,7 @@ def run(names, jobs, bad=(), dies=None, oopses=None):
 
 
 class TestRuns:
-    def test_every_cell_is_judged_once_by_one_guest_or_three_side_by_side_whatever_fails(self):
+    def test_every_cell_is_judged_once_despite_failures(self):
         bad = {"connect.kernel-kernel.on.1", "verify.urtrs-urtrs.off.2"}
         for jobs in (1, 3):
             results = run(["connect", "verify", "flush"], jobs, bad)
@@ -197,13 +197,13 @@ class TestRuns:
             assert sorted(FakeBoot.log) == sorted(results)
             assert {name for name, result in results.items() if result["verdict"] == "fail"} == bad
 
-    def test_pairs_that_held_together_each_have_a_verdict_and_their_own_figures(self):
+    def test_passed_pairs_of_a_joint_cell_have_separate_results(self):
         results = run(["cut-heal"], 2)
         assert len(FakeBoot.log) == 2
         assert len(results) == 8
         assert results["cut-heal.urtrs-kernel.on.2"]["figures"] == {"rounds": [2.0, "rounds"]}
 
-    def test_pairs_that_failed_together_are_judged_one_by_one(self):
+    def test_failed_joint_cell_is_split_into_its_pairs(self):
         results = run(["cut-heal"], 1, {"cut-heal.all-all.on.2", "cut-heal.urtrs-kernel.on.2"})
         assert len(FakeBoot.log) == 1 + 4 + 1
         assert [name for name, result in results.items() if result["verdict"] == "fail"] == ["cut-heal.urtrs-kernel.on.2"]
@@ -222,7 +222,7 @@ class TestDeaths:
     def verdicts(self, **how):
         return {name: result["verdict"] for name, result in run(["connect.kernel-urtrs.*"], 1, **how).items()}
 
-    def test_a_guest_that_dies_in_a_cell_once_is_started_again_and_the_verdict_says_so(self):
+    def test_cell_is_retried_after_its_guest_died(self):
         for console in (EMULATOR, ""):
             results = run(["connect.kernel-urtrs.*"], 1, dies={self.CELL: [console]})
             assert {result["verdict"] for result in results.values()} == {"pass"}
@@ -230,42 +230,42 @@ class TestDeaths:
             assert [name for name, result in results.items() if "died" in result] == [self.CELL]
             assert "tried twice" in " ".join(report.outcome(name, result).reason for name, result in results.items())
 
-    def test_a_guest_that_dies_twice_in_a_cell_fails_it_and_the_others_go_on(self):
+    def test_cell_fails_if_its_guest_dies_twice(self):
         verdicts = self.verdicts(dies={self.CELL: [EMULATOR, EMULATOR, EMULATOR]})
         assert verdicts.pop(self.CELL) == "fail"
         assert (set(verdicts.values()), len(verdicts)) == ({"pass"}, 3)
         assert FakeBoot.log.count(self.CELL) == 2
 
-    def test_a_panic_in_what_is_judged_fails_at_once(self):
+    def test_panic_in_a_tested_module_fails_at_once(self):
         verdicts = self.verdicts(dies={self.CELL: [PANIC]})
         assert (verdicts[self.CELL], FakeBoot.log.count(self.CELL)) == ("fail", 1)
 
-    def test_an_oops_of_the_emulator_that_the_guest_survives_counts_as_a_death(self):
+    def test_survived_emulator_oops_counts_as_a_death(self):
         assert set(self.verdicts(oopses={self.CELL: [EMULATOR]}).values()) == {"pass"}
         assert self.verdicts(oopses={self.CELL: [EMULATOR, EMULATOR]})[self.CELL] == "fail"
         assert self.verdicts(oopses={self.CELL: [PANIC]})[self.CELL] == "fail"
 
-    def test_a_kernel_that_does_not_boot_twice_fails_all_of_its_cells_and_no_others(self):
+    def test_kernel_that_fails_to_boot_twice_fails_all_its_cells(self):
         assert set(self.verdicts(dies={"boot": [EMULATOR]}).values()) == {"pass"}
         for console in (EMULATOR, ""):
             verdicts = self.verdicts(dies={"boot": [console] * 9})
             assert (set(verdicts.values()), len(verdicts), FakeBoot.log) == ({"fail"}, 4, [])
             assert len(FakeBoot.kernels) == 2
 
-    def test_a_boot_has_cells_of_one_kernel(self):
+    def test_boot_has_cells_of_one_kernel(self):
         results = run(["connect.kernel-urtrs.on.?", "connect.kernel-urtrs.on.?@6.1"], 1)
         assert FakeBoot.kernels == ["6.12", "6.1"]
         assert FakeBoot.possible_cpus == [2, 2]
         assert {name: result["kernel"] for name, result in results.items()} == {
             name: "6.1.99" if name.endswith("@6.1") else "6.12.99" for name in FakeBoot.log}
 
-    def test_a_boot_has_cells_that_want_the_same_processors(self):
+    def test_boot_has_cells_with_the_same_possible_cpus(self):
         run(["many-connections.kernel-urtrs.on.?@6.1", "poll-queues.kernel-urtrs.on.?@6.1"], 1)
         assert FakeBoot.possible_cpus == [256, 2]
 
 
 class TestVerdicts:
-    def test_what_the_guest_says_decides(self):
+    def test_exit_code_and_log_decide_the_verdict(self):
         assert judge(0) == ("pass", "", {"gap": [1.5, "s"]})
         assert judge(77, "[1.0] SKIP: no device\n")[:2] == ("skip", "no device")
         assert judge(1, "x\n[1.0] FAILED: data differs\ny\n")[:2] == ("fail", "data differs")
@@ -273,16 +273,16 @@ class TestVerdicts:
         assert (verdict, "not ready after" in reason and "waits" in reason) == ("fail", True)
         assert judge(254, why="the guest ended")[:2] == ("fail", "the guest ended")
 
-    def test_a_kernel_that_complains_is_a_failure_whatever_the_case_says(self):
+    def test_kernel_warning_is_a_failure(self):
         verdict, reason, _ = judge(0, dmesg="[1.0] fine\n[1.1] WARNING: CPU: 0 PID: 1 at rxe.c:1\n")
         assert (verdict, "WARNING: CPU" in reason) == ("fail", True)
         assert judge(0, dmesg="[1.0] rtrs_client L10: Error: reconnect\n")[0] == "pass"
 
-    def test_something_left_behind_is_a_failure(self):
+    def test_leftover_resources_are_a_failure(self):
         left = "left behind: module rtrs_server"
         assert judge(0, reset=left + "\n", clean=False)[:2] == ("fail", left)
 
-    def test_a_known_deviation_of_the_kernel_counts_as_such_only_where_it_applies(self):
+    def test_known_deviation_applies_only_to_matching_cells(self):
         known = {"name": "the kernel forgets", "cases": "lose-.*", "shows": "data .*iffers", "client": "kernel"}
         verdict, reason, _ = judge(1, "FAILED: data differs\n", deviations=[known])
         assert (verdict, "the kernel forgets" in reason) == ("known", True)
@@ -296,7 +296,7 @@ class TestTables:
                     figures={name: [value, "s"] for name, value in figures.items()}, commit="c", kernel="6.12",
                     when="2026-01-01 00:00")
 
-    def test_the_document_gets_its_parts_and_keeps_the_rest(self):
+    def test_document_update_changes_only_marked_parts(self):
         results = {}
         for invalidate, verdict, gap in (("on", "pass", 3.0), ("off", "pass", 4.0)):
             cell = cells.Cell("lose-both", "urtrs", "kernel", invalidate, 2)
@@ -314,7 +314,7 @@ class TestTables:
         with pytest.raises(ValueError):
             report.update("no markers", results, CASES)
 
-    def test_each_kernel_has_a_table_of_its_own(self):
+    def test_each_kernel_has_a_separate_table(self):
         cell = cells.Cell("verify", "urtrs", "kernel", "off", 1, kernel="6.1")
         results = {cell.name: self.result(cell, "fail")}
         assert "| `verify` | · | · | - - ✗ · | · |" in report.matrix(results, CASES, "6.1")
@@ -326,7 +326,7 @@ class TestTables:
         of_default = document.split("<!-- matrix begin -->")[1].split("<!-- matrix end -->")[0]
         assert of_default in new
 
-    def test_cut_heal_has_a_row_for_each_pair_that_was_run_with_its_figures(self):
+    def test_cut_heal_table_has_a_row_per_passed_pair(self):
         names = ("rounds", "blocks", "noticed_least", "noticed_most", "healed_least", "healed_most")
         figures = {f"cut_heal_{name}": float(number) for number, name in enumerate(names, 9)}
         cell = cells.Cell("cut-heal", "urtrs", "kernel", "off", 2)
@@ -335,7 +335,7 @@ class TestTables:
         assert rows == ["| urtrs → kernel | off | 600 | 9 | 10 | 0 | 11.0–12.0 s | 13.0–14.0 s |"]
         assert len(report.cut_heal({cell.name: dict(good, verdict="fail")}).splitlines()) == 2
 
-    def test_it_says_how_many_builds_were_judged(self):
+    def test_provenance_counts_the_builds(self):
         results = {}
         for number, (client, commit) in enumerate((("kernel", "a"), ("urtrs", "a"), ("urtrs", "b"), ("urtrs", "b"))):
             cell = cells.Cell("verify", client, "kernel", "on", number + 1)
@@ -346,7 +346,7 @@ class TestTables:
         assert [marks[f"verify.{pair}.on.{paths}"] for pair, paths in (
             ("kernel-kernel", 1), ("kernel-kernel", 2), ("urtrs-kernel", 2), ("urtrs-kernel", 3))] == ["✓", "·", "o", "✓"]
 
-    def test_throughput_is_compared_with_the_kernel_in_the_same_boot(self):
+    def test_throughput_is_relative_to_the_kernel(self):
         cell = cells.Cell("throughput", "kernel", "kernel", "off", 1)
         figures = {"randread_4k:kernel-kernel": 800.0, "randread_4k:kernel-urtrs": 1000.0, "randread_4k:nvme": 400.0}
         table = report.throughput({cell.name: self.result(cell, "pass", **figures)})

@@ -36,7 +36,7 @@ sys.exit(labs.main(line, lambda options: runner.Runner(lab, cases, options, prin
 
 class TestSignals:
     @pytest.mark.parametrize("interrupts", [signal.SIG_DFL, signal.SIG_IGN])
-    def test_sigterm_kills_the_guests_and_starts_no_other(self, tmp_path, interrupts):
+    def test_sigterm_kills_the_guests_and_starts_no_more(self, tmp_path, interrupts):
         """SIGTERM works even if SIGINT is ignored, as in a background job of a shell."""
         guests = tmp_path / "guests"
         arguments = [sys.executable, "-B", "-c", RUN_OF_SLEEPERS, str(pathlib.Path(__file__).parent), str(tmp_path)]
@@ -51,7 +51,7 @@ class TestSignals:
         assert len(pids) == 2
         assert not [pid for pid in pids if pathlib.Path(f"/proc/{pid}").exists()]
 
-    def test_a_guest_is_not_started_once_the_run_has_ended(self, tmp_path):
+    def test_no_guest_starts_after_the_end_of_the_run(self, tmp_path):
         lab = types.SimpleNamespace(work=tmp_path, images={"6.12": mock.Mock()}, programs=tmp_path, noise=tmp_path, counted=False)
         options = argparse.Namespace(fast=False, seconds=None, set=[], fabric="verbs", capture=False)
         judging = runner.Runner(lab, cells.all_cases(), options, print)

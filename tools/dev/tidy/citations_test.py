@@ -50,7 +50,7 @@ def missing(names):
 
 
 class TestDocuments:
-    def test_what_they_link_to_and_name_is_there(self):
+    def test_links_and_named_files_exist(self):
         links = named = 0
         for name in tracked():
             if not name.endswith(".md") or name.startswith("conformance/mutants/"):
@@ -65,7 +65,7 @@ class TestDocuments:
         assert links > 50
         assert named > 100
 
-    def test_what_is_installed_links_to_what_is_installed(self):
+    def test_installed_pages_link_only_to_installed_pages(self):
         text = (TREE / "CMakeLists.txt").read_text(encoding="utf-8")
         files = re.search(r"install\(FILES ([^)]*) DESTINATION \S*/doc/urtrs ", text)[1].split()
         installed = [TREE / name for name in files] + [page for page in (TREE / "docs").rglob("*.md")
@@ -76,7 +76,7 @@ class TestDocuments:
                 target = (page.parent / link).resolve()
                 assert target in installed or TREE / "docs" in target.parents, f"{page} links to {link}"
 
-    def test_a_name_of_nothing_is_found(self):
+    def test_missing_names_are_reported(self):
         there = ["core/proto/inputs.hpp", "core/{wire,proto}", "sim/net/queue_pairs/network*.cpp", "sim/world/script"]
         assert list(missing(there)) == []
         assert list(missing(["core/nothing.hpp", "core/{wire,nothing}", "sim/nothing*.cpp"])) == [
@@ -84,7 +84,7 @@ class TestDocuments:
 
 
 class TestCitations:
-    def test_they_resolve(self):
+    def test_cited_sections_and_invariants_exist(self):
         protocol = (TREE / "docs/protocol.md").read_text(encoding="utf-8")
         headings = set(re.findall(rf"^##+ ({NUMBER})\.? ", protocol, re.MULTILINE))
         listed = set(re.findall(r"^(\d+)\. ", protocol[protocol.index("\n## 11."):protocol.index("\n## 12.")],
@@ -100,11 +100,11 @@ class TestCitations:
             count += len(sections)
         assert count > 100
 
-    def test_a_citation_is_found_across_lines(self):
+    def test_citations_across_lines_are_found(self):
         assert citations("// a (protocol\n// section 2.5) b") == ({"2.5"}, set())
         assert citations("protocol.md sections 2.1 to 2.4 and 3") == ({"2.1", "2.4", "3"}, set())
         assert citations("protocol section 11, invariant 16") == ({"11"}, {"16"})
 
-    def test_a_citation_is_found_at_the_start_of_a_sentence_and_behind_a_link(self):
+    def test_citations_after_links_and_at_sentence_starts_are_found(self):
         assert citations("Protocol section 7. A peer") == ({"7"}, set())
         assert citations("([protocol.md](../docs/protocol.md), section 12)") == ({"12"}, set())

@@ -41,12 +41,12 @@ class TestPurity:
             bool same(const char* a, const char* b, unsigned long n) { return std::memcmp(a, b, n) == 0; }""")
         assert found == []
 
-    def test_accepts_what_another_of_the_archives_defines(self):
+    def test_accepts_symbols_of_another_archive(self):
         found = self.found_in("int inner(int); int outer(int x) { return inner(x) + 1; }",
                               "int inner(int x) { return x; }")
         assert found == []
 
-    def test_refuses_what_nobody_defines(self):
+    def test_refuses_undefined_symbols(self):
         assert self.found_in("int inner(int); int outer(int x) { return inner(x) + 1; }") == [("part0.o", "inner(int)")]
 
     def test_refuses_allocation(self):

@@ -80,7 +80,7 @@ class TestStages:
         assert ran.returncode == code, ran.stdout + ran.stderr
         return calls.read_text(), ran.stdout
 
-    def test_the_hour_does_not_matter(self):
+    def test_stages_do_not_depend_on_elapsed_time(self):
         early, _ = self.run_test()
         late, output = self.run_test(minutes=600)
         assert early == late
@@ -90,26 +90,26 @@ class TestStages:
         assert "[600:" in output
         assert re.search(r"^[1-9][0-9]* passed, 0 failed, 0 skipped$", output.splitlines()[-1])
 
-    def test_a_stage_that_cannot_run_has_failed(self):
+    def test_stage_that_cannot_run_fails(self):
         (self.stubs / "no-lab").touch()
         _, output = self.run_test(code=1)
         assert "FAILED: interop: the lab cannot run here" in output
         assert re.search(r" 1 failed, 0 skipped$", output.splitlines()[-1])
 
-    def test_a_stage_without_tests_has_failed(self):
+    def test_stage_without_tests_fails(self):
         (self.stubs / "no-tests").touch()
         _, output = self.run_test(code=1)
         for stage in ("release", "tidy", "debug", "tsan"):
             assert f"FAILED: {stage}: there is no test to run" in output
 
-    def test_without_is_part_of_the_verdict(self):
+    def test_stages_left_out_are_reported(self):
         calls, output = self.run_test("--without", "interop", "--without", "tsan")
         assert "lab run" not in calls
         assert "--preset tsan" not in calls
         assert output.splitlines()[-2] == "Left out by --without: tsan interop"
         assert re.search(r"^[0-9]+ passed, 0 failed, 2 skipped$", output.splitlines()[-1])
 
-    def test_without_takes_stages_only(self):
+    def test_without_accepts_only_stages(self):
         ran = subprocess.run(["bash", str(self.program), "--without", "lunch"], capture_output=True, text=True, check=False)
         assert ran.returncode == 2
         for stage in STAGES:

@@ -55,7 +55,7 @@ def findings(rows, read):
                 yield f"{file} defines none of {', '.join(functions)}"
 
 
-def test_the_functions_are_where_the_tables_say():
+def test_functions_are_defined_in_the_listed_files():
     found = list(tables(PAGE.read_text(encoding="utf-8")))
     assert len(found) == 2
     for rows in found:
@@ -77,6 +77,6 @@ SOURCES = {
     ("| `a/two.hpp` | `A::run`, `run` |", ["A::run is not defined in a/two.hpp"]),
     ("| `a/one.cpp`, `two.hpp` | `A::go` |", ["a/two.hpp defines none of A::go"]),
 ])
-def test_what_is_not_there_is_found(row, expected):
+def test_missing_functions_are_reported(row, expected):
     rows = next(tables(f"| file | functions |\n|---|---|\n{row}\n"))
     assert list(findings(rows, SOURCES.get)) == expected

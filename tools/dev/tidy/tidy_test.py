@@ -3,6 +3,7 @@
 
 import folders
 import layers
+import namespaces
 import shape
 
 
@@ -27,24 +28,24 @@ class TestFolders:
     def messages(self, sources, page):
         return [str(finding) for finding in folders.findings(sources, page)]
 
-    def test_a_tree_with_its_page(self):
+    def test_complete_tree_page_is_accepted(self):
         assert self.messages(self.SOURCES, self.page("abc")) == []
 
-    def test_circles_are_found_over_several_folders(self):
+    def test_cycles_across_folders_are_found(self):
         sources = dict(self.SOURCES, **{"c/three.hpp": '#include "a/one.hpp"\n'})
         assert folders.circles(folders.graph(sources)) == [["a", "b", "c"]]
         assert "the folders a, b, c include each other" in self.messages(sources, self.page("abc"))[0]
 
-    def test_each_folder_has_a_line_and_each_line_a_folder(self):
+    def test_missing_and_stale_lines_are_reported(self):
         assert "no line for b" in self.messages(self.SOURCES, self.page("ac"))[0]
         assert "d has no C++ file" in self.messages(self.SOURCES, self.page("abcd"))[0]
 
-    def test_what_only_tests_include_has_a_dotted_arrow(self):
+    def test_includes_only_of_tests_are_dotted(self):
         sources = dict(self.SOURCES, **{"b/two_test.cpp": '#include "d/four.hpp"\n#include "c/three.hpp"\n', "d/four.hpp": ""})
         arrows = [line.strip() for line in folders.draw(sources).splitlines() if ">" in line]
         assert arrows == ["a --> b", "b --> c", "b -.-> d"]
 
-    def test_an_arrow_that_follows_from_others_is_left_out(self):
+    def test_transitive_arrows_are_omitted(self):
         sources = dict(self.SOURCES, **{"a/one.hpp": '#include "b/two.hpp"\n#include "c/three.hpp"\n'})
         assert folders.needed(folders.graph(sources)) == [("a", "b"), ("b", "c")]
 
@@ -69,7 +70,7 @@ class TestLayers:
         self.assert_refused("sim/world/world.cpp", '"backends/libfabric/cm.hpp"', "must not include")
         self.assert_refused("sim/world/world.cpp", '"tools/urtrs-sim/options.hpp"', "must not include")
 
-    def test_the_top_folders_have_an_order_that_tests_keep_too(self):
+    def test_order_of_top_folders_applies_to_tests_too(self):
         order = "core < backends, sim < conformance < tools"
         for folder in ("traces", "fuzz", "bench", "netns", "asio"):
             for file in ("a.cpp", "a_test.cpp", "test_support.hpp"):
@@ -79,7 +80,7 @@ class TestLayers:
         self.assert_refused("backends/bindings/asio/a.cpp", '"sim/net/queue_pairs/sim_fabric.hpp"', "it sees only backends/bindings/asio")
         self.assert_refused("docs/examples/a.cpp", '"tools/lib/trace/reader/reader.hpp"', "it sees only")
 
-    def test_programs_share_through_lib_and_link_no_tests(self):
+    def test_programs_share_only_tools_lib(self):
         self.assert_refused("tools/urtrs-sim/main.cpp", '"tools/urtrsd/daemon.hpp"', "it sees only tools/urtrs-sim")
         self.assert_refused("tools/urtrs-sim/main.cpp", '"tools/dev/traces/replayed.hpp"', "it sees only tools/urtrs-sim")
         self.assert_refused("tools/urtrs-sim/main.cpp", '"conformance/asio/loop.hpp"', "it sees only tools/urtrs-sim")
@@ -89,14 +90,14 @@ class TestLayers:
         self.assert_accepted("tools/dev/bench/a.cpp", '"tools/urtrsd/daemon.hpp"')
         self.assert_accepted("tools/dev/fuzz/a.cpp", '"conformance/fuzz/fuzz.hpp"')
 
-    def test_the_other_way_is_free(self):
+    def test_allowed_dependencies_are_accepted(self):
         self.assert_accepted("core/proto/path.cpp", '"core/wire/imm.hpp"')
         self.assert_accepted("core/driver/client.cpp", '"core/record/format.hpp"')
         self.assert_accepted("backends/bindings/asio/ops.cpp", '"core/driver/client.hpp"')
         self.assert_accepted("tools/urtrsd/main.cpp", '"backends/libfabric/cm.hpp"')
         self.assert_accepted("conformance/alloc_test.cpp", '"sim/world/world.hpp"')
 
-    def test_angle_brackets_are_no_way_around(self):
+    def test_angle_brackets_do_not_bypass_the_rules(self):
         self.assert_refused("core/wire/imm.hpp", "<core/proto/ids.hpp>", "core/wire must not include")
 
     def test_installed_headers_are_files_of_the_tree(self):
@@ -104,7 +105,7 @@ class TestLayers:
         sources = {"docs/a.cpp": "#include <urtrs/core/b.hpp>\n", "core/b.hpp": ""}
         assert folders.graph(sources)["docs"] == {"core"}
 
-    def test_pure_layers_see_only_harmless_headers(self):
+    def test_pure_layers_include_only_pure_headers(self):
         for banned in ("chrono", "random", "thread", "mutex", "iostream", "string", "vector", "functional", "unistd.h",
                        "sys/socket.h", "boost/asio.hpp", "rdma/fabric.h", "infiniband/verbs.h", "gtest/gtest.h"):
             for layer in layers.PURE:
@@ -114,26 +115,53 @@ class TestLayers:
         self.assert_accepted("core/proto/test_support.hpp", "<vector>")
         self.assert_accepted("core/driver/a.cpp", "<vector>")
 
-    def test_outside_libraries_have_their_places(self):
+    def test_external_libraries_are_limited_to_their_folders(self):
         self.assert_refused("core/driver/client.cpp", "<boost/asio.hpp>", "its own place")
         self.assert_refused("backends/libfabric/cm.cpp", "<boost/asio.hpp>", "its own place")
         self.assert_refused("sim/fabric.cpp", "<rdma/fabric.h>", "its own place")
         self.assert_accepted("backends/bindings/asio/ops.cpp", "<boost/asio.hpp>")
         self.assert_accepted("backends/libfabric/cm.cpp", "<rdma/fabric.h>")
 
-    def test_core_and_simulation_know_no_clock_and_no_chance(self):
+    def test_core_and_simulation_have_no_clock_or_randomness(self):
         for banned in ("chrono", "thread", "random", "mutex"):
             self.assert_refused("sim/world/world.cpp", f"<{banned}>", "come in from outside")
             self.assert_refused("core/driver/client.cpp", f"<{banned}>", "come in from outside")
         self.assert_accepted("backends/bindings/asio/ops.cpp", "<chrono>")
         self.assert_accepted("tools/urtrs-sim/sweep.cpp", "<chrono>")
 
-    def test_quoted_includes_are_written_from_the_root(self):
+    def test_quoted_includes_start_at_the_root(self):
         self.assert_refused("core/proto/a.cpp", '"ids.hpp"', "from the repository root")
 
 
+class TestNamespaces:
+    def messages(self, *files):
+        sources = {path: "#pragma once\n\n" + "".join(f"namespace {name} {{\n" for name in names) for path, *names in files}
+        return [str(finding) for finding in namespaces.findings(sources)]
+
+    def test_a_namespace_belongs_to_one_folder(self):
+        assert self.messages(("core/wire/a.hpp", "rtrs::wire"), ("core/wire/b.cpp", "rtrs::wire::rnbd"), ("core/keyed/a.hpp", "rtrs::keyed"),
+                             ("tools/urtrsd/a.hpp", "rtrs::daemon"), ("tools/urtrsd/storage/a.hpp", "rtrs::daemon")) == []
+        assert self.messages(("core/wire/a.hpp", "rtrs::wire"), ("core/keyed/a.hpp", "rtrs::wire::rnbd")) == [
+            "core/wire/a.hpp:3: namespace rtrs::wire is in core/wire and in core/keyed: give one of them its own"]
+        for other in ("tools/lib/text/a.hpp", "tools/urtrs-mapd/a.hpp"):
+            assert len(self.messages(("tools/lib/http/a.hpp", "rtrs::http"), (other, "rtrs::http"))) == 1
+
+    def test_shared_namespaces_are_listed(self):
+        assert self.messages(("core/base/a.hpp", "rtrs"), ("core/driver/a.hpp", "rtrs::test"), ("backends/tcp/a.cpp", "rtrs::tcp"),
+                             ("core/tcp/a.cpp", "rtrs::tcp"), ("tools/lib/text/a.hpp", "rtrs::tools")) == []
+        for path, namespace in (("core/wire/a.hpp", "rtrs"), ("tools/dev/a/a.hpp", "rtrs::trace::test"), ("tools/urtrs-sim/a.cpp", "rtrs::tools")):
+            assert len(self.messages((path, namespace))) == 1
+
+    def test_a_test_file_may_be_inside_the_namespace_of_its_subject(self):
+        assert self.messages(("sim/a.hpp", "rtrs::sim"), ("conformance/sim/world_test.cpp", "rtrs::sim::world_test", "rtrs::sim")) == [
+            "conformance/sim/world_test.cpp:4: namespace rtrs::sim is in conformance/sim and in sim: give one of them its own"]
+
+    def test_old_names_are_kept_by_using_declarations(self):
+        assert self.messages(("backends/a/a.hpp", "rtrs {\nusing a::f;\n}\n//")) == []
+
+
 class TestText:
-    def test_leftovers(self):
+    def test_leftover_markers_are_found(self):
         for word in ("TO" "DO", "FIX" "ME"):
             assert len(text_messages("a.md", f"one\n{word}: later\n")) == 1
         assert text_messages("a.md", "A method of todos\n") == []
@@ -156,11 +184,11 @@ class TestFunctions:
     def found(self, text):
         return [(name, lines) for name, _, lines in shape.functions(text)]
 
-    def test_finds_bodies_and_not_types(self):
+    def test_finds_function_bodies_but_not_types(self):
         assert self.found("namespace a {\nstruct S {\n  int f() const { return 1; }\n};\n}\n") == [("f", 1)]
         assert self.found("enum class E : int { a, b };\nint x[] = {1, 2};\nconst A b{f(1)};\n") == []
 
-    def test_counts_the_outermost_body_with_what_is_in_it(self):
+    def test_counts_the_outermost_body_with_nested_ones(self):
         text = "int f(int x) {\n  auto g = [&](int y) {\n    return y;\n  };\n  if (x) {\n    return g(x);\n  }\n}\n"
         assert self.found(text) == [("f", 8)]
 
@@ -181,7 +209,7 @@ class TestFunctions:
         findings = list(shape.function_findings("a.cpp", "\n\n" + body(limit + 1), {}))
         assert [str(f) for f in findings] == [f"a.cpp:3: f has {limit + 1} lines, at most {limit}"]
 
-    def test_a_table_may_be_long(self):
+    def test_switch_tables_may_be_long(self):
         head, tail = "const char* to_string(E e) {\n  switch (e) {\n", "  }\n  return \"?\";\n}\n"
         cases = "    case E::one:\n      return \"one\";\n" * 100
         assert list(shape.function_findings("a.cpp", head + cases + tail, {})) == []

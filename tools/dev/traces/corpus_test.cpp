@@ -7,7 +7,7 @@
 
 #include "tools/dev/traces/replayed.hpp"
 
-namespace rtrs::trace::test::corpus_test {
+namespace rtrs::trace_corpus::corpus_test {
 namespace {
 
 std::vector<std::filesystem::path> traces_in(const std::string& folder) {
@@ -25,8 +25,8 @@ std::vector<std::filesystem::path> corpus() {
 TEST(Corpus, EveryTraceReplays) {
   EXPECT_GE(corpus().size(), 9U);
   for (const std::filesystem::path& path : corpus()) {
-    const ReplayResult result = replayed(path);
-    EXPECT_EQ(result.verdict, Verdict::identical) << path << ": " << story_of(result);
+    const trace::ReplayResult result = replayed(path);
+    EXPECT_EQ(result.verdict, trace::Verdict::identical) << path << ": " << story_of(result);
     EXPECT_FALSE(result.counts_only);
     EXPECT_GT(result.inputs, 0U) << path;
     EXPECT_EQ(result.state_hashes, result.inputs) << path << ": the state after every input";
@@ -36,14 +36,14 @@ TEST(Corpus, EveryTraceReplays) {
 TEST(Corpus, EveryWholeRunReplays) {
   std::uint64_t inputs = 0;
   for (const std::filesystem::path& path : traces_in(URTRS_TRACES "/whole")) {
-    const ReplayResult result = replayed(path);
-    EXPECT_EQ(result.verdict, Verdict::identical) << path << ": " << story_of(result);
+    const trace::ReplayResult result = replayed(path);
+    EXPECT_EQ(result.verdict, trace::Verdict::identical) << path << ": " << story_of(result);
     inputs += result.inputs;
   }
   EXPECT_GT(inputs, 3'000U);
 }
 
-TEST(Corpus, EveryTraceHasItsLine) {
+TEST(Corpus, EveryTraceIsInTheReadme) {
   std::ostringstream readme;
   readme << std::ifstream(std::string(URTRS_TRACES) + "/README.md").rdbuf();
   for (const std::filesystem::path& path : corpus())
@@ -51,7 +51,7 @@ TEST(Corpus, EveryTraceHasItsLine) {
 }
 
 // A file seed-N-... is the run of seed N.
-TEST(Corpus, EverySeedThatFailedHasItsTraces) {
+TEST(Corpus, EveryFormerlyFailingSeedHasATrace) {
   std::set<std::string> seeds;
   for (const std::filesystem::path& path : corpus()) {
     const std::string name = path.filename();
@@ -67,4 +67,4 @@ TEST(Corpus, EverySeedThatFailedHasItsTraces) {
 }
 
 }  // namespace
-}  // namespace rtrs::trace::test::corpus_test
+}  // namespace rtrs::trace_corpus::corpus_test

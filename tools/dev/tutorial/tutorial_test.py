@@ -100,7 +100,7 @@ def missing():
     return next((name for name in ("nbdkit", "nbdinfo", "fio") if shutil.which(name) is None), None)
 
 
-def test_the_page_says_what_its_commands_print():
+def test_page_shows_the_output_of_its_commands():
     import pytest
     if missing():
         pytest.skip(f"{missing()} is not installed")
@@ -114,7 +114,7 @@ def test_the_page_says_what_its_commands_print():
     assert number > 25
 
 
-def test_what_is_compared_notices_a_change():
+def test_comparison_notices_changes():
     line = "web1  ip:127.0.0.1@ip:127.0.0.2  waiting  heartbeat_lost  4\n"
     assert stable(line) == stable(line.replace("waiting", "connecting").replace("4", "17"))
     assert stable(line) != stable(line.replace("waiting", "connected"))

@@ -20,7 +20,7 @@ inline constexpr unsigned kStorageRingEntries = 2049;
 
 struct IoUringRefusal {
   std::string why;     // "io_uring_setup: Operation not permitted (1): ..."
-  std::string remedy;  // how to get io_uring
+  std::string remedy;  // advice: how to allow io_uring
 };
 
 inline IoUringRefusal explain_io_uring_refusal(const char* call, int error) {

@@ -20,7 +20,7 @@ class Histogram : public rtrs::Histogram<7> {
   double stdev() const noexcept;  // of the population, not of a sample
 
  private:
-  double real_sum_ = 0;  // cannot overflow, unlike sum()
+  double real_sum_ = 0;  // sum of the values; cannot overflow, unlike sum()
   double sum_of_squares_ = 0;
 };
 

@@ -20,7 +20,7 @@ double relative_error(std::uint64_t measured, std::uint64_t truth) {
 
 }  // namespace
 
-TEST(Histogram, AnEmptyOneIsAllZero) {
+TEST(Histogram, EmptyHistogramIsAllZero) {
   const Histogram empty;
   EXPECT_EQ(empty.count(), 0u);
   EXPECT_EQ(empty.min(), 0u);
@@ -31,7 +31,7 @@ TEST(Histogram, AnEmptyOneIsAllZero) {
   EXPECT_EQ(empty.stdev(), 0);
 }
 
-TEST(Histogram, OneThatWasSentElsewhereHasTheSameCounts) {
+TEST(Histogram, CopyOfTheBucketsHasTheSameCounts) {
   using Coarse = rtrs::Histogram<4>;
   Coarse histogram;
   for (std::uint64_t value = 1; value <= 100'000; value *= 3) histogram.record(value);
@@ -77,7 +77,7 @@ TEST(Histogram, MostFrequentIsTheModeNotTheMiddle) {
   EXPECT_EQ(histogram.most_frequent(), 12u);
 }
 
-TEST(Histogram, PercentilesStayInsideWhatWasRecorded) {
+TEST(Histogram, PercentilesStayWithinTheRecordedRange) {
   Histogram histogram;
   histogram.record(1'000'001);
   EXPECT_EQ(histogram.percentile(50), 1'000'001u);
@@ -85,7 +85,7 @@ TEST(Histogram, PercentilesStayInsideWhatWasRecorded) {
   EXPECT_EQ(histogram.most_frequent(), 1'000'001u);
 }
 
-TEST(Histogram, ClearedIsAsNew) {
+TEST(Histogram, ClearedHistogramIsEmpty) {
   Histogram histogram;
   histogram.record(7);
   histogram.clear();

@@ -13,8 +13,8 @@ namespace rtrs::tools {
 template <class Object>
 struct Fact {
   Field field;
-  // Null result: the object has no such value now. nullptr: not in the JSON, because its reader computes the
-  // value.
+  // Returns JSON null if the object has no such value now. nullptr: the fact is not in the JSON, because the
+  // reader of the JSON computes it.
   nlohmann::json (*get)(const Object&);
 };
 

@@ -22,22 +22,22 @@ struct Field {
   const char* old_name = nullptr;
   bool in_tables = true;  // false: only in the JSON of control sockets
 
-  constexpr Field of(const char* all) const { return with(&Field::words, all); }
-  constexpr Field as(Value type) const { return with(&Field::value, type); }
-  constexpr Field if_known() const { return with(&Field::optional, true); }
-  constexpr Field shown() const { return with(&Field::by_default, true); }
-  constexpr Field was(const char* pointer) const { return with(&Field::old_name, pointer); }
-
- private:
+  // Returns a copy whose member has this value. First, because clang evaluates templates in the order of the
+  // text.
   template <class Member>
   constexpr Field with(Member Field::*member, Member value_of_it) const {
     Field one = *this;
     one.*member = value_of_it;
     return one;
   }
+  constexpr Field of(const char* all) const { return with(&Field::words, all); }
+  constexpr Field as(Value type) const { return with(&Field::value, type); }
+  constexpr Field if_known() const { return with(&Field::optional, true); }
+  constexpr Field shown() const { return with(&Field::by_default, true); }
+  constexpr Field was(const char* pointer) const { return with(&Field::old_name, pointer); }
 };
 
-// Fields that tables show only if they are asked for.
+// Constructors of fields that tables show only on request; see Field::shown().
 namespace field {
 
 constexpr Field text(const char* name, const char* header, const char* what) {
@@ -55,17 +55,17 @@ constexpr Field real(const char* name, const char* header, const char* what) {
 constexpr Field size(const char* name, const char* header, const char* what) {
   return {name, header, what, Field::Kind::bytes, false};
 }
-// In the JSON of control sockets only.
+// A field that is only in the JSON of control sockets, not in tables.
 constexpr Field unlisted(const char* name, const char* old_name = nullptr) {
   Field one = text(name, "", "").if_known().was(old_name);
   one.in_tables = false;
   return one;
 }
-// With a total.
+// A number with a total in the last line of a table.
 constexpr Field count(const char* name, const char* header, const char* what) {
   return {name, header, what, Field::Kind::number, false, true};
 }
-// With a total.
+// A number of bytes with a total in the last line of a table.
 constexpr Field bytes(const char* name, const char* header, const char* what) {
   return {name, header, what, Field::Kind::bytes, false, true};
 }

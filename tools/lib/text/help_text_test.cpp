@@ -9,7 +9,7 @@ namespace {
 
 const std::string kForty(40, 'x');
 
-TEST(HelpText, ALineOfTheWidthStaysAndALongerOneIsCut) {
+TEST(HelpText, OnlyTooLongLinesAreWrapped) {
   const std::string fits = kForty + " " + std::string(39, 'y');
   EXPECT_EQ(wrapped(fits), fits);
   EXPECT_EQ(wrapped(fits + "y"), kForty + "\n" + std::string(40, 'y'));
@@ -17,18 +17,18 @@ TEST(HelpText, ALineOfTheWidthStaysAndALongerOneIsCut) {
   EXPECT_EQ(wrapped(""), "");
 }
 
-TEST(HelpText, EachLineIsForItself) {
+TEST(HelpText, LinesAreWrappedSeparately) {
   EXPECT_EQ(wrapped("a\n\n" + kForty + " " + kForty + " b\nc\n"),
             "a\n\n" + kForty + "\n" + kForty + " b\nc\n");
 }
 
-TEST(HelpText, ExamplesAndLongWordsStay) {
+TEST(HelpText, ExamplesAndLongWordsAreNotWrapped) {
   const std::string example = "  " + kForty + " " + kForty;
   EXPECT_EQ(wrapped(example), example);
   EXPECT_EQ(wrapped("a " + kForty + kForty + " b"), "a\n" + kForty + kForty + "\nb");
 }
 
-TEST(HelpText, AnEntryHasItsMeaningInTheColumn) {
+TEST(HelpText, MeaningOfAnEntryBeginsInItsColumn) {
   const std::string gap(kHelpColumn, ' ');
   EXPECT_EQ(help_entry("--a", "what"), "  --a                         what\n");
   EXPECT_EQ(help_entry(std::string(26, 'n'), "what"), "  " + std::string(26, 'n') + "  what\n");
@@ -38,7 +38,7 @@ TEST(HelpText, AnEntryHasItsMeaningInTheColumn) {
   EXPECT_EQ(help_entry("--a", ""), "  --a\n");
 }
 
-TEST(HelpText, TheEntriesAboutATopicAreFoundByItsName) {
+TEST(HelpText, EntriesAreFoundByOptionOrParameterName) {
   const std::string help =
       "Options:\n"
       "  -h,--help                   print this help\n"

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-TEST(JsonText, OnlyAsciiLeaves) {
+TEST(JsonText, OutputIsAscii) {
   EXPECT_EQ(json_text(json{{"name", "\u009b\u202e\u00e4\x7f"}}), R"({"name":"\u009b\u202e\u00e4\u007f"})");
 }
 
@@ -17,7 +17,7 @@ TEST(JsonText, BytesThatAreNotUtf8AreReplaced) {
   EXPECT_EQ(json::parse(json_text(json("a\xff"))).get<std::string>(), "a\ufffd");
 }
 
-TEST(JsonText, AnIndentPutsEachMemberOnALine) {
+TEST(JsonText, IndentPutsEachMemberOnALine) {
   EXPECT_EQ(json_text(nlohmann::ordered_json{{"b", 1}, {"a", 2}}, 1), "{\n \"b\": 1,\n \"a\": 2\n}");
 }
 

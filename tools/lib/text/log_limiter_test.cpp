@@ -7,7 +7,7 @@ namespace {
 
 constexpr Nanos kStart = seconds(100);
 
-TEST(LogLimiter, AFloodIsCountedAndToldOnce) {
+TEST(LogLimiter, FloodIsSummarizedOnce) {
   LogLimiter limiter(2);
   unsigned written = 0;
   for (int i = 0; i < 1000; ++i) written += limiter.allow(1, kStart + i) ? 1 : 0;
@@ -22,20 +22,20 @@ TEST(LogLimiter, AFloodIsCountedAndToldOnce) {
   EXPECT_EQ(limiter.next_due(), kNever);
 }
 
-TEST(LogLimiter, KindsDoNotDisturbEachOther) {
+TEST(LogLimiter, KindsHaveSeparateLimits) {
   LogLimiter limiter(2);
   for (int i = 0; i < 100; ++i) (void)limiter.allow(0, kStart);
   EXPECT_TRUE(limiter.allow(1, kStart));
 }
 
-TEST(LogLimiter, EachWindowHasItsLines) {
+TEST(LogLimiter, EachWindowAllowsLinesAgain) {
   LogLimiter limiter(1);
   for (std::uint32_t i = 0; i < LogLimiter::kLines; ++i) EXPECT_TRUE(limiter.allow(0, kStart));
   EXPECT_TRUE(limiter.allow(0, kStart + LogLimiter::kWindow));
   EXPECT_FALSE(limiter.due(kStart + 2 * LogLimiter::kWindow));
 }
 
-TEST(LogLimiter, NoLineIsForgotten) {
+TEST(LogLimiter, LinesCountedAfterTheWindowAreInTheSummary) {
   LogLimiter limiter(1);
   for (std::uint32_t i = 0; i < LogLimiter::kLines + 1; ++i) (void)limiter.allow(0, kStart);
   EXPECT_FALSE(limiter.allow(0, kStart + LogLimiter::kWindow));
@@ -45,7 +45,7 @@ TEST(LogLimiter, NoLineIsForgotten) {
   EXPECT_TRUE(limiter.allow(0, kStart + LogLimiter::kWindow));
 }
 
-TEST(LogLimiter, AtTheEndTheRestIsTold) {
+TEST(LogLimiter, RestReturnsTheUnfinishedWindow) {
   LogLimiter limiter(2);
   for (std::uint32_t i = 0; i < LogLimiter::kLines + 3; ++i) (void)limiter.allow(1, kStart);
   const auto summary = limiter.rest();

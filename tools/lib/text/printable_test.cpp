@@ -27,12 +27,12 @@ TEST(Printable, BytesThatAreNotUtf8AreEscaped) {
   EXPECT_EQ(printable("\xe2\x82"), "\\xe2\\x82");                    // cut off
 }
 
-TEST(Printable, OtherTextStaysAsItIs) {
+TEST(Printable, SafeTextIsUnchanged) {
   EXPECT_EQ(printable("plain \u00e4 \u20ac \U0001f600"), "plain \u00e4 \u20ac \U0001f600");
   EXPECT_EQ(printable(""), "");
 }
 
-TEST(Printable, AnyBytesBecomeSafeTextThatStaysAsItIs) {
+TEST(Printable, AnyBytesBecomeSafeText) {
   rc::check([] {
     const auto bytes = *rc::gen::container<std::string>(
         rc::gen::oneOf(rc::gen::arbitrary<char>(),

@@ -8,12 +8,12 @@
 namespace rtrs::tools::session_name_test {
 namespace {
 
-TEST(DefaultSessionName, BeginsWithWhoItIsAndEndsWithAPartOfItsOwn) {
+TEST(DefaultSessionName, BeginsWithTheIdentityAndEndsWithARandomPart) {
   EXPECT_EQ(default_session_name("web1", "nbdkit", 0x5f3a9c01), "web1-nbdkit-5f3a9c01");
   EXPECT_EQ(default_session_name("web1", "nbdkit", 7), "web1-nbdkit-00000007");
 }
 
-TEST(DefaultSessionName, HasNothingThatASessionNameHasNot) {
+TEST(DefaultSessionName, ReplacesBytesInvalidInASessionName) {
   EXPECT_EQ(default_session_name("a.b/c", "10.0.0.2", 0), "a_b_c-10_0_0_2-00000000");
   EXPECT_EQ(default_session_name("x\n\x80", "\x1b[m", 0), "x__-__m-00000000");
 }
@@ -31,7 +31,7 @@ TEST(DefaultSessionName, IsShortUnlessTheIdentityIsLong) {
   EXPECT_LE(name.size(), 254U);
 }
 
-TEST(DefaultSessionName, TheHostIsShort) {
+TEST(DefaultSessionName, HostNameIsShortened) {
   const std::string host = short_host_name();
   EXPECT_FALSE(host.empty());
   EXPECT_LE(host.size(), 24U);

@@ -30,25 +30,25 @@ def _units(prefix):
     return prefix / "lib/systemd/system"
 
 
-def test_systemd_has_nothing_to_complain_about(units):
+def test_systemd_accepts_the_units(units):
     done = run("systemd-analyze", "verify", "--man=no", units / "urtrs-mapd.service", units / "urtrs-map@disk0.service",
                units / "urtrs-nbd.service")
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("unit", ["urtrs-mapd.service", "urtrs-nbd.service"])
-def test_exposure(units, unit):
+def test_exposure_is_below_the_limit(units, unit):
     done = run("systemd-analyze", "security", "--offline=true", f"--threshold={MOST_EXPOSURE * 10:.0f}", "--no-pager", units / unit)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_devices_outlive_the_service_and_its_files_stay(units):
+def test_devices_and_files_outlive_the_service(units):
     text = (units / "urtrs-mapd.service").read_text()
     assert "KillMode=process\n" in text and "RuntimeDirectoryPreserve=yes\n" in text
     assert "--end-devices" not in text
 
 
-def test_only_what_asks_the_kernel_is_privileged(units):
+def test_only_the_kernel_device_service_is_privileged(units):
     """urtrs-nbd starts with urtrs-mapd. Its files are in a directory that the user of urtrs-mapd cannot write to."""
     text = (units / "urtrs-nbd.service").read_text()
     assert "urtrs-mapd --kernel-devices\n" in text and "CapabilityBoundingSet=CAP_SYS_ADMIN CAP_DAC_OVERRIDE\n" in text
@@ -62,7 +62,7 @@ def settings(example):
     return dict(re.findall(r"^#?([A-Z]+)=(.*)$", example.read_text(), re.MULTILINE))
 
 
-def test_the_example_gives_the_variables_of_the_template(prefix, units):
+def test_the_example_sets_the_variables_of_the_template(prefix, units):
     text = (units / "urtrs-map@.service").read_text()
     used = set(re.findall(r"\$\{?([A-Z]+)", text))
     given = settings(prefix / "share/urtrs/examples/map-example.conf")
@@ -73,7 +73,7 @@ def test_the_example_gives_the_variables_of_the_template(prefix, units):
     assert needed == used - set(defaults)
 
 
-def test_the_commands_of_the_template_are_understood(prefix, units, tmp_path):
+def test_the_commands_of_the_template_are_valid(prefix, units, tmp_path):
     """Expands the commands with the example, as systemd would. They fail only because no urtrs-mapd runs."""
     text = (units / "urtrs-map@.service").read_text()
     given = {"DEVICE": "disk0", "MODE": "rw", **{key: value for key, value in settings(prefix / "share/urtrs/examples/map-example.conf").items()

@@ -82,8 +82,8 @@ tl::unexpected<Mistake> unknown_here(const std::string& side, const std::string&
                       : mistake(fmt::format("unknown {} \"{}\"", kind, word), hint);
 }
 
-// Handles a bare word of `rnbd` that controls the output, or the same as an option. Returns false for other
-// words.
+// Handles an output switch, such as `json`: as a bare word, like `rnbd`, or as an option with dashes. Returns
+// false for other words.
 bool take_switch(std::string word, Options& options) {
   if (word.rfind("--", 0) == 0) word.erase(0, 2);
   if (word == "help-all") options.help_all = true;

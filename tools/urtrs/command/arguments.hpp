@@ -36,7 +36,7 @@ struct MapOptions {
   bool operator==(const MapOptions&) const = default;
 };
 
-// Options of `doctor`.
+// Options of `doctor --rdma`.
 struct RdmaOptions {
   bool wanted = false;   // --rdma
   bool listens = false;  // wait for a peer
@@ -57,9 +57,9 @@ struct Options {
   bool tree = true;
   bool totals = true;
   bool help = false;
-  bool help_all = false;  // with `help`
+  bool help_all = false;  // print the help of all commands
   double interval = 1;    // seconds; for `top`
-  unsigned count = 0;     // for `top` and `monitor`; 0: until a signal
+  unsigned count = 0;     // for `top` and `monitor`: updates or events to print; 0: until a signal
   MapOptions map;
   RdmaOptions rdma;
 };
@@ -108,9 +108,10 @@ const std::vector<std::string>& credential_options();
 // In help_overview.cpp: overview on one screen, and the list of all commands with all options.
 std::string help();
 std::string help_all();
-// In help.cpp. Without a verb: help of the noun; without a noun too: the overview.
+// In help.cpp. help(command) describes the command; without a verb, the noun; without a noun too, it is the
+// overview.
 std::string full_name(const Form& form);   // for example "client session list"
-std::string help_entry(const Form& form);  // with arguments and description
+std::string help_entry(const Form& form);  // form with its arguments and description
 std::string help(const Command& command);
 std::vector<std::string> examples_of(const Form& form);  // without the program name
 

@@ -19,14 +19,14 @@ Mistake bad(const Words& words) {
   return command ? Mistake{} : command.error();
 }
 
-TEST(Arguments, NounVerbAndArguments) {
+TEST(Arguments, NounVerbAndArgumentsAreParsed) {
   const Command command = good({"path", "disconnect", "web1", "ip:10.0.0.1@ip:10.0.0.2"});
   EXPECT_EQ(command.noun, "path");
   EXPECT_EQ(command.verb, "disconnect");
   EXPECT_EQ(command.arguments, (Words{"web1", "ip:10.0.0.1@ip:10.0.0.2"}));
 }
 
-TEST(Arguments, PluralsBeginningsAndTheRoleMeanTheSame) {
+TEST(Arguments, PluralsPrefixesAndTheSideAreAccepted) {
   for (const Words& words : {Words{"session", "list"}, Words{"sessions", "list"},
                              Words{"server", "session", "list"}, Words{"sess", "li"}, Words{"sessions"}}) {
     EXPECT_EQ(good(words).noun, "session");
@@ -34,13 +34,13 @@ TEST(Arguments, PluralsBeginningsAndTheRoleMeanTheSame) {
   }
 }
 
-TEST(Arguments, AVerbWithoutNoun) {
+TEST(Arguments, VerbsWithoutANounAreAccepted) {
   EXPECT_EQ(good({"stats"}).verb, "stats");
   EXPECT_EQ(good({"mon"}).verb, "monitor");
   EXPECT_EQ(good({"trace", "start", "/tmp/x"}).arguments, (Words{"start", "/tmp/x"}));
 }
 
-TEST(Arguments, ADoctorOfRdma) {
+TEST(Arguments, DoctorRdmaOptionsAreStored) {
   const Command command = good({"doctor", "--rdma", "--rdma-device=mlx5_0", "--rounds", "1000000"});
   EXPECT_EQ(command.options.rdma, (RdmaOptions{true, false, "mlx5_0", 1'000'000}));
   EXPECT_EQ(good({"doctor", "--rdma", "10.0.0.1", "--port=7"}).options.map.port, "7");
@@ -53,22 +53,22 @@ TEST(Arguments, ADoctorOfRdma) {
   EXPECT_EQ(bad({"doctor", "--rdma", "--rounds=0"}).message, "--rounds: expected 1 to 1000000, got \"0\"");
   EXPECT_EQ(bad({"doctor", "--rdma", "10.0.0.1", "--rdma-device=mlx5_0"}).message,
             "--rdma-device is for a test without a peer");
-  EXPECT_FALSE(bad({"doctor", "--rdma", "--port=7"}).message.empty()) << "nobody is asked";
+  EXPECT_FALSE(bad({"doctor", "--rdma", "--port=7"}).message.empty()) << "needs an address or --listen";
   EXPECT_FALSE(bad({"doctor", "--rdma", "10.0.0.1", "--fabric=tcp"}).message.empty());
 }
 
-TEST(Arguments, WordsThatCouldBeSeveralAreRefused) {
+TEST(Arguments, AmbiguousWordsAreRejected) {
   EXPECT_EQ(bad({"s"}).message, "\"s\" is ambiguous: session, stats");
   EXPECT_EQ(bad({"session", "x"}).message, "unknown session command \"x\"");
 }
 
-TEST(Arguments, AMisspeltWordHasAHint) {
+TEST(Arguments, MisspeltWordGivesAHint) {
   EXPECT_EQ(bad({"sesion", "list"}).hint, "did you mean \"session\"?");
   EXPECT_EQ(bad({"path", "disconect", "a", "b"}).hint, "did you mean \"disconnect\"?");
   EXPECT_EQ(bad({"session", "list", "--jsn"}).hint, "did you mean \"--json\"?");
 }
 
-TEST(Arguments, ACommandOfTheOtherSideIsNamed) {
+TEST(Arguments, CommandOfTheOtherSideIsSuggested) {
   EXPECT_EQ(bad({"path", "reconnect", "web1", "0"}).hint, "did you mean \"urtrs client path reconnect\"?");
   EXPECT_EQ(bad({"session", "policy", "web1", "rr"}).hint, "did you mean \"urtrs client session policy\"?");
   EXPECT_EQ(bad({"client", "device", "close", "disk0"}).hint, "did you mean \"urtrs device close\"?");
@@ -77,7 +77,7 @@ TEST(Arguments, ACommandOfTheOtherSideIsNamed) {
   EXPECT_NE(bad({"client", "trace", "dump", "x"}).hint.find("SIGUSR1 to its nbdkit"), std::string::npos);
 }
 
-TEST(Arguments, TooFewAndTooManyArguments) {
+TEST(Arguments, TooFewAndTooManyArgumentsAreRejected) {
   EXPECT_EQ(bad({"path", "disconnect", "web1"}).message,
             "urtrs path disconnect takes SESSION PATH, not 1 argument");
   EXPECT_EQ(bad({"path", "disconnect", "web1"}).hint, "see urtrs path disconnect --help");
@@ -85,7 +85,7 @@ TEST(Arguments, TooFewAndTooManyArguments) {
             "urtrs session list takes no argument, not 2 arguments");
 }
 
-TEST(Arguments, OptionsAsWordsAndWithDashes) {
+TEST(Arguments, OptionsAreAcceptedWithAndWithoutDashes) {
   for (const Words& words :
        {Words{"path", "list", "json", "K", "noheaders", "notree", "nototals"},
         Words{"path", "--json", "list", "--unit=K", "--no-headers", "--no-tree", "--no-totals"},
@@ -99,7 +99,7 @@ TEST(Arguments, OptionsAsWordsAndWithDashes) {
   }
 }
 
-TEST(Arguments, Fields) {
+TEST(Arguments, FieldsAreCollectedInOrder) {
   EXPECT_EQ(good({"path", "list", "+reads", "-state", "all"}).options.fields,
             (Words{"+reads", "-state", "all"}));
   EXPECT_EQ(good({"path", "list", "--fields=sessname,state"}).options.fields, (Words{"sessname", "state"}));
@@ -114,12 +114,12 @@ TEST(Arguments, ValuesOfOptionsAreChecked) {
   EXPECT_EQ(bad({"top", "--socket"}).message, "--socket needs a value");
 }
 
-TEST(Arguments, BehindTwoDashesEverythingIsAnArgument) {
+TEST(Arguments, WordsAfterTwoDashesAreArguments) {
   EXPECT_EQ(good({"session", "disconnect", "--", "json"}).arguments, Words{"json"});
   EXPECT_EQ(good({"session", "disconnect", "--", "--help"}).arguments, Words{"--help"});
 }
 
-TEST(Arguments, AMistakeKnowsWhetherJsonWasAskedFor) {
+TEST(Arguments, ErrorRecordsTheJsonOption) {
   EXPECT_TRUE(bad({"sesion", "--json"}).json);
   EXPECT_FALSE(bad({"sesion"}).json);
 }

@@ -34,7 +34,7 @@ bool has(const Words& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-TEST(Complete, NounsAndVerbsFirst) {
+TEST(Complete, OffersNounsAndVerbsFirst) {
   for (const std::string& side : {std::string(), std::string("client")}) {
     const Words all = next(side.empty() ? Words{} : Words{side});
     for (const Form& form : forms()) {
@@ -51,13 +51,13 @@ TEST(Complete, NounsAndVerbsFirst) {
   EXPECT_EQ(next({"server"}, "pa"), Words{"path"});
 }
 
-TEST(Complete, VerbsOfANoun) {
+TEST(Complete, OffersTheVerbsOfANoun) {
   EXPECT_EQ(next({"session"}), (Words{"list", "show", "disconnect"}));
   EXPECT_EQ(next({"sessions"}, "d"), Words{"disconnect"});
   EXPECT_EQ(next({"--json", "path"}, "s"), Words{"show"});
 }
 
-TEST(Complete, NamesOfWhatRuns) {
+TEST(Complete, OffersNamesOfExistingObjects) {
   EXPECT_EQ(next({"session", "show"}), (Words{"web1", "web2", "db"}));
   EXPECT_EQ(next({"session", "show"}, "web"), (Words{"web1", "web2"}));
   EXPECT_EQ(next({"path", "list", "json"}, "d"), Words{"db"});
@@ -71,13 +71,13 @@ TEST(Complete, NamesOfWhatRuns) {
   EXPECT_EQ(next({"reset", "web1"}), Words{"ip:10.0.0.1@ip:10.0.0.2#web1"});
 }
 
-TEST(Complete, NothingBehindTheLastArgument) {
+TEST(Complete, OffersNothingAfterTheLastArgument) {
   EXPECT_EQ(next({"session", "show", "web1"}), Words{});
   EXPECT_EQ(next({"session", "list"}), Words{});
   EXPECT_EQ(next({"nonsense"}), Words{});
 }
 
-TEST(Complete, OptionsAndTheirValues) {
+TEST(Complete, OffersOptionsAndTheirValues) {
   EXPECT_EQ(next({"path", "list"}, "--j"), Words{"--json"});
   EXPECT_TRUE(has(next({}, "--"), "--unit="));
   EXPECT_TRUE(has(next({}, "--"), "--nbd-wait="));
@@ -86,10 +86,10 @@ TEST(Complete, OptionsAndTheirValues) {
   EXPECT_EQ(next({"--socket"}), Words{"/run/urtrs/urtrsd-1.sock"});
   EXPECT_EQ(next({"doctor", "--rdma"}, "--rdma-device=r"), Words{"--rdma-device=rxe0"});
   EXPECT_EQ(next({"doctor"}, "--rdma"), (Words{"--rdma", "--rdma-device="}));
-  EXPECT_EQ(next({"session", "show", "--"}, "-"), Words{}) << "behind -- every word is an argument";
+  EXPECT_EQ(next({"session", "show", "--"}, "-"), Words{}) << "after -- every word is an argument";
 }
 
-TEST(Complete, WhatIsMapped) {
+TEST(Complete, OffersMappedDevicesAndSessions) {
   EXPECT_EQ(next({"map"}), Words{}) << "devices of a server are not known here";
   EXPECT_EQ(next({"map", "disk0"}), Words{"from"});
   EXPECT_EQ(next({"map", "disk0", "from"}), Words{"web1@10_0_0_2"});
@@ -107,11 +107,11 @@ TEST(Complete, WhatIsMapped) {
   EXPECT_EQ(next({"map", "disk0"}, "--tls="), (Words{"--tls=require", "--tls=off"}));
 }
 
-TEST(Complete, Levels) {
+TEST(Complete, OffersLogLevels) {
   EXPECT_EQ(next({"log"}, "w"), Words{"warn"});
 }
 
-TEST(Complete, Files) {
+TEST(Complete, OffersFileNames) {
   EXPECT_EQ(next({"trace"}, "st"), (Words{"start", "stop"}));
   EXPECT_TRUE(files({"trace", "start"}));
   EXPECT_TRUE(files({"--socket"}));

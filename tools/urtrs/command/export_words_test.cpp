@@ -6,7 +6,7 @@
 namespace rtrs::admin::export_words_test {
 namespace {
 
-TEST(ExportWords, ARelativeFileIsThatOfTheFolderWhereItIsTyped) {
+TEST(ExportWords, RelativeFilesBecomeAbsolute) {
   EXPECT_EQ(with_absolute_source("a=x.img", "/home/alice"), "a=/home/alice/x.img");
   EXPECT_EQ(with_absolute_source("a=./x.img,ro,delay_ms=5", "/home/alice"),
             "a=/home/alice/./x.img,ro,delay_ms=5");
@@ -14,11 +14,11 @@ TEST(ExportWords, ARelativeFileIsThatOfTheFolderWhereItIsTyped) {
   EXPECT_EQ(with_absolute_source("a=x,,y.img,ro", "/srv/1,2"), "a=/srv/1,,2/x,,y.img,ro");
 }
 
-TEST(ExportWords, EverythingElseStaysAsItIs) {
+TEST(ExportWords, OtherWordsAreNotChanged) {
   for (const char* word : {"a=/srv/x.img", "a=mem:1G", "a=nbd://host/x", "a=nbd+unix:///x?socket=s",
                            "a=", "a=,ro", "=x.img", "x.img", ""})
     EXPECT_EQ(with_absolute_source(word, "/home/alice"), word);
-  EXPECT_EQ(with_absolute_source("a=x.img", ""), "a=x.img") << "nobody knows the folder";
+  EXPECT_EQ(with_absolute_source("a=x.img", ""), "a=x.img") << "the folder is unknown";
 }
 
 }  // namespace

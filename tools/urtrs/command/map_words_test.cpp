@@ -14,7 +14,7 @@ MapWords mapped(const Words& words) {
   return parsed.value_or(MapWords{});
 }
 
-TEST(MapWords, AsTheMakersToolTakesThem) {
+TEST(MapWords, AcceptsTheSyntaxOfTheRnbdTool) {
   const MapWords words = mapped({"ram0", "from", "srv1", "ip:10.0.0.1@ip:10.0.0.2", "ip:10.0.1.2", "ro"});
   EXPECT_EQ(words.device, "ram0");
   EXPECT_EQ(words.from, "srv1");
@@ -22,28 +22,28 @@ TEST(MapWords, AsTheMakersToolTakesThem) {
   EXPECT_EQ(words.mode, "ro");
 }
 
-TEST(MapWords, FromAndModeMayBeLeftOutOrStandElsewhere) {
+TEST(MapWords, FromMayBeOmittedAndTheModeMayBeAnywhere) {
   EXPECT_EQ(mapped({"ram0", "srv1"}).from, "srv1");
   EXPECT_EQ(mapped({"ram0", "from", "srv1"}).mode, "");
   const MapWords words = mapped({"ram0", "from", "srv1", "migration", "10.0.0.2"});
   EXPECT_EQ(words.mode, "migration");
   EXPECT_EQ(words.paths, Words{"10.0.0.2"});
-  EXPECT_EQ(mapped({"ro", "from", "rw"}).from, "rw") << "a device and a server of odd names";
+  EXPECT_EQ(mapped({"ro", "from", "rw"}).from, "rw") << "a device and a server with unusual names";
 }
 
-TEST(MapWords, Mistakes) {
+TEST(MapWords, ErrorsAreExplained) {
   EXPECT_EQ(map_words({"ram0", "frm", "s"}).error().hint, "did you mean \"from\"?");
   EXPECT_EQ(map_words({"ram0", "to", "s"}).error().hint, "did you mean \"from\"?");
   EXPECT_EQ(map_words({"from", "s"}).error().message, "the device is missing before \"from\"");
   EXPECT_EQ(mapped({"from", "from", "s"}).device, "from");
-  EXPECT_EQ(mapped({"ram0", "form"}).from, "form") << "a host may be called so";
+  EXPECT_EQ(mapped({"ram0", "form"}).from, "form") << "a host may have this name";
   EXPECT_EQ(mapped({"ram0", "from", "form", "10.0.0.2"}).from, "form");
   EXPECT_EQ(map_words({"ram0", "from"}).error().message, "the server is missing after \"from\"");
   EXPECT_EQ(map_words({"ram0", "from", "s", "ro", "rw"}).error().message, "\"ro\" and \"rw\" are both given");
   EXPECT_EQ(map_words({"ram0", "from", "s", "ro", "ro"}).error().message, "\"ro\" and \"ro\" are both given");
 }
 
-TEST(MapWords, AMisspeltModeIsNoPath) {
+TEST(MapWords, MisspeltModeIsNotTakenForAPath) {
   for (const auto& [word, meant] :
        {std::pair{"wr", "rw"}, {"RO", "ro"}, {"rw,", "rw"}, {"migratoin", "migration"}}) {
     const auto wrong = map_words({"ram0", "from", "10.0.0.2", word});
@@ -58,7 +58,7 @@ TEST(MapWords, AMisspeltModeIsNoPath) {
       << "urtrs-mapd knows addresses";
 }
 
-TEST(MapWords, OptionsThatNobodyHasToBeAskedFor) {
+TEST(MapWords, InvalidOptionsAreRejectedWithoutAServer) {
   const auto told = [](std::string MapOptions::*member, const std::string& value) {
     MapOptions options;
     options.*member = value;
@@ -78,7 +78,7 @@ TEST(MapWords, OptionsThatNobodyHasToBeAskedFor) {
     EXPECT_EQ(told(&MapOptions::nbd, device), "") << device;
 }
 
-TEST(MapWords, OfUnmapAndRemap) {
+TEST(MapWords, UnmapAndRemapArgumentsAreParsed) {
   const auto forced = unmap_words("unmap", {"ram0", "s", "force"});
   ASSERT_TRUE(forced);
   EXPECT_EQ(forced->session, "s");
@@ -87,12 +87,12 @@ TEST(MapWords, OfUnmapAndRemap) {
   EXPECT_EQ(unmap_words("unmap", {"ram0", "force"})->session, "");
   EXPECT_EQ(unmap_words("remap", {"ram0", "force"})->session, "force");
   EXPECT_EQ(unmap_words("unmap", {"ram0", "force", "force"})->session, "force")
-      << "a session may be called so";
+      << "a session may have this name";
   EXPECT_EQ(unmap_words("unmap", {"ram0", "s", "now"}).error().message,
             "\"now\" is not an argument of unmap; the last may be \"force\"");
 }
 
-TEST(MapWords, OptionsAreOfMapAlone) {
+TEST(MapWords, OptionsBelongToMapOnly) {
   const auto command = parse({"map", "d", "from", "s", "--run", "fio $uri", "--port=7", "--fabric", "verbs",
                               "--nbd", "--idempotent", "--nbd-wait=20"});
   ASSERT_TRUE(command) << command.error().message;
@@ -114,7 +114,7 @@ TEST(MapWords, OptionsAreOfMapAlone) {
             "urtrs map takes DEVICE from SERVER [ADDRESS]... [MODE], not 1 argument");
 }
 
-TEST(MapWords, CredentialsHaveTheNamesOfTheParametersOfThePlugin) {
+TEST(MapWords, CredentialOptionsHaveTheNamesOfPluginParameters) {
   const auto command =
       parse({"map", "d", "s", "--tls=require", "--tls-keys", "web1.key", "--auth-identity=web1"});
   ASSERT_TRUE(command) << command.error().message;
@@ -126,7 +126,7 @@ TEST(MapWords, CredentialsHaveTheNamesOfTheParametersOfThePlugin) {
             std::string::npos);
 }
 
-TEST(MapWords, AMapIsNoMapping) {
+TEST(MapWords, MapAndMappingAreDistinguished) {
   EXPECT_EQ(parse({"map", "d", "s"})->verb, "map");
   EXPECT_EQ(parse({"mapping"})->noun, "mapping");
   EXPECT_EQ(parse({"mapp", "l"})->verb, "list");

@@ -16,14 +16,14 @@ struct DaemonFacts {
   std::string problem;  // why it does not answer; empty: it answered
   std::string version;
   std::string fabric;
-  std::vector<std::string> warnings;      // about its certificates
+  std::vector<std::string> warnings;      // warnings about its certificates
   std::vector<std::string> missing = {};  // one sentence for each missing part of its configuration
 };
 
 // A client with a control socket.
 struct ClientFacts {
   std::string session;
-  std::vector<std::string> warnings;  // about its certificates
+  std::vector<std::string> warnings;  // warnings about its certificates
 };
 
 // An urtrs-mapd with a control socket.

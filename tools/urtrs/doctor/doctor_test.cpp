@@ -72,7 +72,7 @@ class PlayedHost : public Host {
 Finding found(const PlayedHost& host, const std::string& check) {
   for (const Finding& one : examine(host))
     if (one.check == check) return one;
-  ADD_FAILURE() << "nothing was said of " << check;
+  ADD_FAILURE() << "no finding about " << check;
   return {};
 }
 
@@ -100,7 +100,7 @@ TEST(Doctor, EachProblemHasARemedy) {
   for (const Finding& one : examine(host)) EXPECT_EQ(one.grade == Grade::ok, one.remedy.empty()) << one.check;
 }
 
-TEST(Doctor, Modules) {
+TEST(Doctor, MissingModulesAreReported) {
   PlayedHost host;
   host.files.erase("/sys/module/nbd");
   expect(host, "module nbd", Grade::warn, "modprobe nbd");
@@ -108,7 +108,7 @@ TEST(Doctor, Modules) {
   expect(host, "module nbd", Grade::warn, "apt-get install linux-image");
 }
 
-TEST(Doctor, RdmaDevices) {
+TEST(Doctor, RdmaPortsAndAccessAreChecked) {
   PlayedHost host;
   host.files["/sys/class/infiniband/rxe0/ports/1/state"] = "1: DOWN";
   expect(host, "RDMA rxe0 port 1", Grade::warn, "ip link set");
@@ -121,14 +121,14 @@ TEST(Doctor, RdmaDevices) {
   expect(host, "RDMA access", Grade::warn, "modprobe rdma_ucm");
 }
 
-TEST(Doctor, WhoHasRdmaDevicesNeedsNoneOfSoftware) {
+TEST(Doctor, SoftRoceIsNotNeededWithRdmaDevices) {
   PlayedHost host;
   host.running[0].fabric = "verbs";
   host.files.erase("/sys/module/rdma_rxe");
   expect(host, "module rdma_rxe", Grade::ok, "");
 }
 
-TEST(Doctor, WithoutRdmaDevicesOnlyVerbsFails) {
+TEST(Doctor, MissingRdmaDevicesFailOnlyWithVerbs) {
   PlayedHost host;
   for (auto it = host.files.begin(); it != host.files.end();)
     it = it->first.rfind("/sys/class/infiniband", 0) == 0 ? host.files.erase(it) : std::next(it);
@@ -150,7 +150,7 @@ TEST(Doctor, WithoutRdmaDevicesOnlyVerbsFails) {
   EXPECT_TRUE(any_failed(examine(host)));
 }
 
-TEST(Doctor, Limits) {
+TEST(Doctor, LimitsAreChecked) {
   PlayedHost host;
   host.memlock = std::uint64_t{8} << 20;
   expect(host, "locked memory", Grade::warn, "LimitMEMLOCK");
@@ -162,7 +162,7 @@ TEST(Doctor, Limits) {
   expect(host, "descriptors", Grade::fail, "LimitNOFILE");
 }
 
-TEST(Doctor, WhatTheStorageOfUrtrsdNeeds) {
+TEST(Doctor, StorageRequirementsAreChecked) {
   PlayedHost host;
   EXPECT_EQ(found(host, "storage engine").what, "urtrsd would use io_uring");
   host.refused = StorageFacts{"io_uring_setup: Operation not permitted (1)", "change the seccomp profile"};
@@ -173,7 +173,7 @@ TEST(Doctor, WhatTheStorageOfUrtrsdNeeds) {
   EXPECT_FALSE(any_failed(examine(host)));
 }
 
-TEST(Doctor, APortInUseIsTheDaemonsOrAStrangers) {
+TEST(Doctor, PortInUseByAnotherProgramIsReported) {
   PlayedHost host;
   host.port_free = false;
   expect(host, "port 1234", Grade::ok, "");
@@ -181,7 +181,7 @@ TEST(Doctor, APortInUseIsTheDaemonsOrAStrangers) {
   expect(host, "port 1234", Grade::warn, "ss -ltnp");
 }
 
-TEST(Doctor, ProgramsAndThePlugin) {
+TEST(Doctor, ProgramsAndThePluginAreChecked) {
   PlayedHost host;
   host.files.erase("/plugins/nbdkit-urtrs-plugin.so");
   expect(host, "nbdkit plugin", Grade::warn, "nbdkit-plugin-urtrs");
@@ -195,7 +195,7 @@ TEST(Doctor, ProgramsAndThePlugin) {
   expect(host, "fuse", Grade::warn, "modprobe fuse");
 }
 
-TEST(Doctor, DevicesOfTheKernel) {
+TEST(Doctor, KernelDevicesAreChecked) {
   PlayedHost host;
   host.files["/proc/sys/kernel/osrelease"] = "6.1.0-56-amd64";
   expect(host, "kernel devices", Grade::ok, "");
@@ -223,7 +223,7 @@ TEST(Doctor, DevicesOfTheKernel) {
   for (const Finding& one : examine(host)) EXPECT_NE(one.check, "kernel devices");
 }
 
-TEST(Doctor, DaemonsOfAnotherVersionAndSuchThatDoNotAnswer) {
+TEST(Doctor, OutdatedAndUnresponsiveDaemonsAreReported) {
   PlayedHost host;
   host.running[0].version = "0.4";
   expect(host, "urtrsd", Grade::warn, "systemctl restart urtrsd");
@@ -233,7 +233,7 @@ TEST(Doctor, DaemonsOfAnotherVersionAndSuchThatDoNotAnswer) {
   expect(host, "urtrsd", Grade::warn, "systemctl start urtrsd");
 }
 
-TEST(Doctor, CertificatesThatExpireSoon) {
+TEST(Doctor, ExpiringCertificatesAreReported) {
   PlayedHost host;
   host.attached = {{"web1", {}}};
   for (const Finding& one : examine(host)) EXPECT_NE(one.check, "certificates");
@@ -246,7 +246,7 @@ TEST(Doctor, CertificatesThatExpireSoon) {
   EXPECT_EQ(found(host, "certificates").what, "client session web1: /etc/b.pem: the certificate has expired");
 }
 
-TEST(Doctor, MissingThingsOfADaemonAreWarnings) {
+TEST(Doctor, MissingPartsOfADaemonAreWarnings) {
   PlayedHost host;
   host.running[0].missing = {"export \"a\" cannot be opened: No such file or directory"};
   const auto all = examine(host);
@@ -255,7 +255,7 @@ TEST(Doctor, MissingThingsOfADaemonAreWarnings) {
   EXPECT_FALSE(any_failed(all));
 }
 
-TEST(Doctor, MappedDevicesAndWhoKeepsThem) {
+TEST(Doctor, MappedDevicesAreChecked) {
   PlayedHost host;
   const auto all = examine(host);
   EXPECT_TRUE(
@@ -270,7 +270,7 @@ TEST(Doctor, MappedDevicesAndWhoKeepsThem) {
   expect(host, "urtrs-mapd", Grade::fail, "journalctl -u urtrs-mapd");
 }
 
-TEST(Doctor, RemediesAreBelowTheirLine) {
+TEST(Doctor, RemediesAreBelowTheirFinding) {
   PlayedHost host;
   host.files.erase("/sys/module/nbd");
   const auto text = render(findings(examine(host)), {}, 1);

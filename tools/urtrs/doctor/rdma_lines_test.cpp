@@ -23,14 +23,14 @@ probe::Lines some() {
            .unit = "us"}};
 }
 
-TEST(RdmaLines, EachLineIsARowWithItsRemedyBelow) {
+TEST(RdmaLines, EachCheckIsARowWithItsRemedyBelow) {
   const auto text = render(rdma_checks(some()), {}, 1);
   ASSERT_TRUE(text);
   EXPECT_NE(text->find("failed"), std::string::npos) << *text;
   EXPECT_NE(text->find("`- report it\n"), std::string::npos) << *text;
 }
 
-TEST(RdmaLines, ProgramsGetNumbersAndUnits) {
+TEST(RdmaLines, JsonHasNumbersAndUnits) {
   Options options;
   options.format = Format::json;
   const auto text = render(rdma_checks(some()), options, 1);
@@ -42,7 +42,7 @@ TEST(RdmaLines, ProgramsGetNumbersAndUnits) {
   EXPECT_FALSE(json["checks"][0].contains("number"));
 }
 
-TEST(RdmaLines, OneThatFailedIsNoticed) {
+TEST(RdmaLines, AnyFailedDetectsAFailedCheck) {
   EXPECT_TRUE(any_failed(some()));
   EXPECT_FALSE(any_failed(probe::Lines{{.check = "kernel", .grade = Line::Grade::absent, .what = "none"}}));
 }

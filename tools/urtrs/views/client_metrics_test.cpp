@@ -21,7 +21,7 @@ json one_client() {
   }])");
 }
 
-TEST(ClientMetrics, EveryValueIsUnderItsOwnNameInItsUnit) {
+TEST(ClientMetrics, ValuesHaveTheDocumentedNamesAndUnits) {
   const std::string text = client_metrics_text(one_client());
   const std::string path = "{session=\"web1\",path=\"a@b\",index=\"1\"} ";
   const std::string device = "{session=\"web1\",mapping_path=\"disk\"} ";
@@ -50,7 +50,7 @@ TEST(ClientMetrics, EveryValueIsUnderItsOwnNameInItsUnit) {
     EXPECT_NE(text.find("\n" + line + "\n"), std::string::npos) << line << "\n" << text;
 }
 
-TEST(ClientMetrics, AValueOfAnotherTypeIsZero) {
+TEST(ClientMetrics, ValuesOfAnotherTypeAreZero) {
   json shown = one_client();
   shown[0]["devices"] = "none";
   shown[0]["sessions"][0]["paths"][0]["reads"] = -1;

@@ -93,7 +93,7 @@ Table client_timers(const json& shown, const std::string& of) {
 Table client_rates(const json& before, const json& now, double seconds) {
   const Table paths = client_paths(now, {});
   Table table = rates(client_paths(before, {}), paths, seconds, {"rx_bytes", "tx_bytes"});
-  // A client has no service times, but the round-trip time of heartbeats.
+  // A client reports the round-trip time of heartbeats, but no service times.
   std::erase_if(table.fields, [](const Field& one) { return std::string_view(one.name).ends_with("_us"); });
   table.fields.push_back({"rtt_us", "RTT/us", "microseconds from a heartbeat to its answer", Kind::number});
   for (std::size_t i = 0; i < table.rows.size(); ++i)

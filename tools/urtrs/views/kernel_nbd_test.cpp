@@ -116,7 +116,7 @@ class KernelNbd : public testing::Test {
     return attach_kernel_nbd(host, {wanted, 60, name, again}, socket_);
   }
 
-  trace::ScratchFolder folder_;
+  tools::ScratchFolder folder_;
   std::string socket_;
   kernel_nbd::Descriptor listener_;
   std::thread server_;
@@ -128,7 +128,7 @@ class KernelNbd : public testing::Test {
   NbdHost host;
 };
 
-TEST_F(KernelNbd, TheFirstFreeDeviceIsTaken) {
+TEST_F(KernelNbd, AutoChoosesTheFirstFreeDevice) {
   take("nbd0");
   const auto device = attach("auto", "disk0");
   ASSERT_TRUE(device) << device.error().message;
@@ -138,12 +138,12 @@ TEST_F(KernelNbd, TheFirstFreeDeviceIsTaken) {
   ASSERT_EQ(all.size(), 1U);
   std::string look;
   std::ifstream(path("sys/nbd1/queue/io_timeout")) >> look;
-  EXPECT_EQ(look, "10000") << "when the kernel looks at requests that a lost connection had";
+  EXPECT_EQ(look, "10000") << "ms until the kernel checks unanswered requests";
   EXPECT_EQ(all[0], (kernel_nbd::Attached{1, {0x16d, 60, socket_, "disk0"}, 4096}));
   EXPECT_EQ(attach("auto", "disk1"), dev("nbd2"));
 }
 
-TEST_F(KernelNbd, WhatIsMissingIsSaid) {
+TEST_F(KernelNbd, MissingRequirementsAreReported) {
   EXPECT_EQ(refused("nbd1"), 0);
   EXPECT_EQ(refused(dev("nbd1")), 0);
   EXPECT_EQ(refused("nbd9"), ENODEV);
@@ -152,7 +152,7 @@ TEST_F(KernelNbd, WhatIsMissingIsSaid) {
   take("nbd1");
   EXPECT_EQ(refused("nbd1"), EBUSY);
   keeper = std::nullopt;
-  EXPECT_EQ(refused("auto"), 0) << "nobody knows";
+  EXPECT_EQ(refused("auto"), 0) << "unknown whether urtrs-mapd runs";
   keeper = false;
   EXPECT_EQ(refused("auto"), ESRCH);
   no_kernel = EOPNOTSUPP;
@@ -161,35 +161,35 @@ TEST_F(KernelNbd, WhatIsMissingIsSaid) {
   EXPECT_EQ(refused("auto"), ENODEV) << "no module";
 }
 
-TEST_F(KernelNbd, ADeviceThatCannotBeAttachedIsNot) {
+TEST_F(KernelNbd, FailedAttachLeavesNoDevice) {
   const auto nobody = attach_kernel_nbd(host, {"nbd2", 60, "disk0"}, path("none"));
   ASSERT_FALSE(nobody);
   EXPECT_NE(nobody.error().message.find("No such file"), std::string::npos);
   EXPECT_EQ(calls, "");
   old = true;
-  EXPECT_FALSE(attach("nbd2", "disk0")) << "nobody would find it again";
+  EXPECT_FALSE(attach("nbd2", "disk0")) << "the attached device could not be found later";
   EXPECT_TRUE(calls.ends_with("detach nbd2\n")) << calls;
 }
 
-TEST_F(KernelNbd, OneThatIsAttachedAlreadyIsFoundAgain) {
+TEST_F(KernelNbd, IdempotentAttachFindsTheAttachedDevice) {
   ASSERT_TRUE(attach("nbd1", "disk0"));
   const std::string before = calls;
   EXPECT_FALSE(attach("nbd1", "disk0"));
   EXPECT_EQ(attach("nbd1", "disk0", true), dev("nbd1"));
   EXPECT_EQ(attach("auto", "disk0", true), dev("nbd1"));
   EXPECT_FALSE(check_kernel_nbd(host, {"nbd1", 60, "disk0", true}));
-  EXPECT_TRUE(check_kernel_nbd(host, {"nbd1", 60, "disk1", true})) << "another export has it";
+  EXPECT_TRUE(check_kernel_nbd(host, {"nbd1", 60, "disk1", true})) << "another export uses the device";
   EXPECT_EQ(calls, before);
-  EXPECT_EQ(attach("nbd0", "disk0", true), dev("nbd0")) << "that one is not attached yet";
+  EXPECT_EQ(attach("nbd0", "disk0", true), dev("nbd0")) << "nbd0 is not attached yet";
 }
 
-TEST_F(KernelNbd, TheSameNameOfAnotherSessionIsNotFoundAgain) {
+TEST_F(KernelNbd, ExportOfAnotherSessionIsNotReused) {
   ASSERT_TRUE(attach("nbd1", "disk0"));
   std::filesystem::create_symlink(socket_, path("another"));
   EXPECT_EQ(attach_kernel_nbd(host, {"auto", 60, "disk0", true}, path("another")), dev("nbd0"));
 }
 
-TEST_F(KernelNbd, AgainIsPatientWithOneThatIsNotServedYet) {
+TEST_F(KernelNbd, IdempotentAttachWaitsForTheExport) {
   std::thread later([this] {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     std::filesystem::create_symlink(socket_, path("later"));
@@ -198,7 +198,7 @@ TEST_F(KernelNbd, AgainIsPatientWithOneThatIsNotServedYet) {
   later.join();
 }
 
-TEST_F(KernelNbd, OneThatWasNotMappedBeforeIsTriedOnce) {
+TEST_F(KernelNbd, PlainAttachTriesOnce) {
   const kernel_nbd::Descriptor listener = listen_at(path("closes"));
   int connections = 0;
   std::thread closes([&] {
@@ -225,7 +225,7 @@ TEST_F(KernelNbd, OnlyRootAttaches) {
   EXPECT_EQ(of_another, EPERM);
 }
 
-TEST_F(KernelNbd, OnlyWhatWasAttachedForTheExportIsDetached) {
+TEST_F(KernelNbd, DetachAffectsOnlyDevicesOfTheExport) {
   ASSERT_TRUE(attach("nbd0", "disk0"));
   ASSERT_TRUE(attach("nbd1", "disk1"));
   take("nbd2");
@@ -250,7 +250,7 @@ TEST_F(KernelNbd, EveryDeviceOfTheExportIsDetached) {
   EXPECT_TRUE(kernel_nbd::attached_devices(host.blocks).empty());
 }
 
-TEST_F(KernelNbd, WhatIsNotOnTheDiskIsNotDetached) {
+TEST_F(KernelNbd, FailedFlushPreventsDetach) {
   ASSERT_TRUE(attach("nbd0", "disk0"));
   std::filesystem::remove(dev("nbd0"));
   std::filesystem::create_symlink("/dev/null", dev("nbd0"));  // fsync() fails on it
@@ -260,7 +260,7 @@ TEST_F(KernelNbd, WhatIsNotOnTheDiskIsNotDetached) {
   EXPECT_TRUE(std::filesystem::exists(path("sys/nbd0")));
 }
 
-TEST_F(KernelNbd, OneThatCannotBeWrittenOutIsDetachedByForceAlone) {
+TEST_F(KernelNbd, DetachWithoutAFlushRequiresForce) {
   ASSERT_TRUE(attach("nbd0", "disk0"));
   std::filesystem::remove(dev("nbd0"));
   const auto refused_by_it = detach_kernel_nbd(host, socket_, "disk0", false);

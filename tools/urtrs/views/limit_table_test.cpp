@@ -14,7 +14,7 @@ nlohmann::json row_of(const Table& table, const std::string& name) {
   return nullptr;
 }
 
-TEST(LimitTable, WithoutAServerNothingIsSet) {
+TEST(LimitTable, WithoutAServerValuesAreNull) {
   const Table table = limit_table(nullptr);
   EXPECT_EQ(table.rows.size(), tools::limits().size());
   for (const Row& row : table.rows) {
@@ -23,10 +23,10 @@ TEST(LimitTable, WithoutAServerNothingIsSet) {
     EXPECT_EQ(row.values.dump().find('`'), std::string::npos) << row.values;
   }
   EXPECT_EQ(row_of(table, "paths")["protocol"], row_of(table, "paths")["value"]);
-  EXPECT_TRUE(row_of(table, "files")["value"].is_null()) << "the host decides";
+  EXPECT_TRUE(row_of(table, "files")["value"].is_null()) << "the limit depends on the host";
 }
 
-TEST(LimitTable, WhatAServerSaysIsBesideTheLimit) {
+TEST(LimitTable, ValuesOfTheServerAreAddedToTheLimits) {
   const Table table = limit_table({{"limits",
                                     {{{"name", "sessions"}, {"set", 70}, {"used", 3}},
                                      {{"name", "request_bytes"}, {"set", 8192}},

@@ -11,7 +11,7 @@ namespace rtrs::admin {
 
 enum ExitCode : int { done = 0, failed = 1, usage = 2, no_daemon = 3, timed_out = 4 };
 
-// interrupted(): signal that requested the end of this process; 0: none.
+// Records signals. interrupted() returns the signal that requested the end of this process; 0: none.
 void catch_signals();
 int interrupted() noexcept;
 

@@ -49,7 +49,7 @@ Schema schema_of(const Table& table, bool version, bool open) {
   return all;
 }
 
-TEST(TableSchema, SchemaSaysOfEachTableWhatItsFieldsSay) {
+TEST(TableSchema, SchemaMatchesTheFieldsOfEachTable) {
   const nlohmann::json nothing{{"sessions", nlohmann::json::array()},
                                {"devices", nlohmann::json::array()},
                                {"exports", nlohmann::json::array()}};

@@ -53,7 +53,7 @@ std::string text(const Table& table, Options options = {}) {
   return rendered ? *rendered : rendered.error().message;
 }
 
-TEST(Table, SessionsWithTheirPathsAndTotals) {
+TEST(Table, SessionsHavePathsAndTotals) {
   EXPECT_EQ(text(sessions(shown())),
             "Session name  State      PS        TX      RX  Inflight\n"
             "blya          connected  U_  200.000K  1.000K         6\n"
@@ -63,7 +63,7 @@ TEST(Table, SessionsWithTheirPathsAndTotals) {
             "total                        200.000K  1.000K         6\n");
 }
 
-TEST(Table, AnExportWhoseNbdServerIsLostSaysSo) {
+TEST(Table, LostNbdServerIsShownWithTheExport) {
   EXPECT_EQ(text(exports(shown())).find("State"), std::string::npos);
   json lost = shown();
   lost["exports"][0]["state"] = "lost";
@@ -72,7 +72,7 @@ TEST(Table, AnExportWhoseNbdServerIsLostSaysSo) {
       << text(exports(lost));
 }
 
-TEST(Table, APathThatIsSilentSaysForHowLong) {
+TEST(Table, SilentPathShowsTheDuration) {
   json silent = shown();
   silent["sessions"][0]["paths"][0]["silent_s"] = 12.4;
   EXPECT_NE(text(sessions(silent)).find("connected  silent for 12 s  inflight 3\n"), std::string::npos);
@@ -81,7 +81,7 @@ TEST(Table, APathThatIsSilentSaysForHowLong) {
   EXPECT_NE(text(paths(silent, {}), options).find("12.4"), std::string::npos);
 }
 
-TEST(Table, WithoutTreeTotalsAndHeaders) {
+TEST(Table, TreeTotalsAndHeadersCanBeOmitted) {
   Options options;
   options.tree = options.totals = options.headers = false;
   options.unit = 'B';
@@ -89,14 +89,14 @@ TEST(Table, WithoutTreeTotalsAndHeaders) {
   EXPECT_EQ(text(sessions(shown()), options), "blya   204800\nx,\"y\"       0\n");
 }
 
-TEST(Table, CsvQuotesWhatNeedsIt) {
+TEST(Table, CsvQuotesSpecialCharacters) {
   Options options;
   options.format = Format::csv;
   options.fields = {"sessname", "state"};
   EXPECT_EQ(text(sessions(shown()), options), "sessname,state\nblya,connected\n\"x,\"\"y\"\"\",half-open\n");
 }
 
-TEST(Table, JsonHasAllFieldsAndIsEmptyForNothing) {
+TEST(Table, JsonHasAllFieldsAndAnEmptyArrayForNoRows) {
   Options options;
   options.format = Format::json;
   const json all = json::parse(text(sessions(shown()), options));
@@ -108,7 +108,7 @@ TEST(Table, JsonHasAllFieldsAndIsEmptyForNothing) {
   EXPECT_EQ(none["sessions"], json::array());
 }
 
-TEST(Table, HowAPathPostsIsShownAndEmptyWhereNobodySays) {
+TEST(Table, PostingIsShownAndEmptyIfUnknown) {
   json told = shown();
   told["sessions"][0]["paths"][0]["posting"] = "wr";
   Options options;
@@ -121,11 +121,11 @@ TEST(Table, HowAPathPostsIsShownAndEmptyWhereNobodySays) {
   for (const Table& table : {paths(told, {}), client_paths(told, {})}) {
     const json all = json::parse(text(table, options));
     EXPECT_EQ(all["paths"][0]["posting"], "wr");
-    EXPECT_EQ(all["paths"][1]["posting"], "") << "of an older daemon";
+    EXPECT_EQ(all["paths"][1]["posting"], "") << "from an older daemon";
   }
 }
 
-TEST(Table, EveryViewSaysWhatTheServerSaid) {
+TEST(Table, EveryViewShowsTheValuesOfTheServer) {
   EXPECT_NE(text(paths(shown(), "blya")).find("ip:10.0.1.1"), std::string::npos);
   EXPECT_EQ(paths(shown(), "other").rows.size(), 0U);
   EXPECT_NE(text(devices(shown(), {})).find("1.000M"), std::string::npos);
@@ -133,7 +133,7 @@ TEST(Table, EveryViewSaysWhatTheServerSaid) {
   EXPECT_NE(text(statistics(shown())).find("requests     12"), std::string::npos);
 }
 
-TEST(Table, OneRowAsLines) {
+TEST(Table, ShowPrintsOneRowAsLines) {
   const std::string one = show(devices(shown(), {}), "mapping_path", "disk0", {});
   EXPECT_NE(one.find("Access mode    rw\n"), std::string::npos) << one;
   EXPECT_EQ(show(devices(shown(), {}), "mapping_path", "disk1", {}), "");
@@ -156,7 +156,7 @@ TEST(Table, FieldsAreChosenAndChecked) {
   EXPECT_FALSE(choose(table.fields, {"state", "-state"}));
 }
 
-TEST(Table, NamesOfPeersCannotSteerATerminal) {
+TEST(Table, ControlCharactersInNamesAreEscaped) {
   json evil = shown();
   evil["sessions"][0]["name"] = "a\x1b[2J\nb";
   const std::string shown_text = text(sessions(evil));
@@ -164,7 +164,7 @@ TEST(Table, NamesOfPeersCannotSteerATerminal) {
   EXPECT_NE(shown_text.find("a\\x1b[2J\\x0ab"), std::string::npos) << shown_text;
 }
 
-TEST(Table, WhatCouldSteerATerminalIsShownInCsvAndLinesToo) {
+TEST(Table, ControlCharactersAreEscapedInCsvAndLines) {
   EXPECT_EQ(printable("a\x1b[2J\x7f"), "a\\x1b[2J\\x7f");
   EXPECT_EQ(printable("\u009b|\u202e|\u2066|\u00e4|\u20ac"),
             "\\xc2\\x9b|\\xe2\\x80\\xae|\\xe2\\x81\\xa6|\u00e4|\u20ac");
@@ -176,7 +176,7 @@ TEST(Table, WhatCouldSteerATerminalIsShownInCsvAndLinesToo) {
   EXPECT_EQ(show(sessions(evil), "sessname", "a\x1b[2J", {}).find('\x1b'), std::string::npos);
 }
 
-TEST(Table, BytesReadWell) {
+TEST(Table, BytesAreFormattedWithUnits) {
   EXPECT_EQ(bytes_text(0, '\0'), "0");
   EXPECT_EQ(bytes_text(1023, '\0'), "1023");
   EXPECT_EQ(bytes_text(1024, '\0'), "1.000K");
@@ -186,7 +186,7 @@ TEST(Table, BytesReadWell) {
   EXPECT_EQ(bytes_text(1536, 'B'), "1536");
 }
 
-TEST(Rates, CountBetweenTwoLooks) {
+TEST(Rates, AreComputedFromTwoReplies) {
   json later = shown();
   later["sessions"][0]["paths"][0]["reads"] = 105;
   later["sessions"][0]["paths"][0]["read_bytes"] = 204800 + 4096 * 100;
@@ -196,7 +196,7 @@ TEST(Rates, CountBetweenTwoLooks) {
   EXPECT_EQ(table.rows[0].values["write_iops"], 0);
 }
 
-TEST(Rates, PercentilesAreOfWhatCameBetweenTwoLooks) {
+TEST(Rates, PercentilesCoverOnlyRequestsBetweenTwoReplies) {
   json before = shown();
   json& was = before["sessions"][0]["paths"][0]["service_time"];
   was["read"]["buckets"] = json::parse("[[1048576, 1000]]");
@@ -214,21 +214,21 @@ TEST(Rates, PercentilesAreOfWhatCameBetweenTwoLooks) {
   EXPECT_NEAR(rates(later, before, 1).rows[0].values["read_p50_us"].get<double>(), 1048.6, 66);
 }
 
-TEST(Rates, NonsenseOfAnotherDaemonIsLeftOut) {
+TEST(Rates, InvalidBucketsAreIgnored) {
   json later = shown();
   later["sessions"][0]["paths"][0]["service_time"]["read"]["buckets"] =
       json::parse("[1, [2], [\"a\", 3], [-1, 4], [18446744073709551615, 1]]");
   EXPECT_EQ(rates(shown(), later, 1).rows[0].values["write_p50_us"], 0);
 }
 
-TEST(Rates, ACounterThatWasResetCountsFromZero) {
+TEST(Rates, ResetCountersStartAtZero) {
   json later = shown();
   later["sessions"][0]["paths"][0]["reads"] = 2;
   EXPECT_EQ(rates(shown(), later, 1).rows[0].values["read_iops"], 2);
 }
 
 // Typical widths: two IPv4 addresses and a session name of eleven letters.
-TEST(Rates, FitsTheColumnsOfATerminal) {
+TEST(Rates, FitTheColumnsOfATerminal) {
   json before = shown();
   before["sessions"][0]["name"] = "storage-web";
   before["sessions"][0]["paths"][0]["src_addr"] = "ip:192.168.100.1";
@@ -251,7 +251,7 @@ TEST(Rates, FitsTheColumnsOfATerminal) {
   EXPECT_NE(render(table, options, 1)->find("State"), std::string::npos);
 }
 
-TEST(ExitCodes, WhoDoesNotAnswerIsToldFromWhoRefusesAndFromNobody) {
+TEST(ExitCodes, TimeoutRefusalAndMissingDaemonAreDistinguished) {
   const auto code = [](int error, const char* message) {
     testing::internal::CaptureStderr();
     const int answer = fail(rpc::Error{rpc::Code::failed, message, "", error}, false);

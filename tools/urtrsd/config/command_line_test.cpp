@@ -47,7 +47,7 @@ TEST(CommandLine, FlagsOverrideTheFile) {
                 {"a", "/srv/x,y.img", 0, true, 3}, {"b", "", 1 << 20, false, 0}, {"c", "", 2048, false, 0}}));
 }
 
-TEST(CommandLine, AnEmptyValueDoesNotTakeTheNextArgument) {
+TEST(CommandLine, EmptyValueDoesNotConsumeTheNextArgument) {
   const CommandLine line = parse_command_line({"--control=", "--crc=true", "--export=a=mem:1M"});
   ASSERT_TRUE(line.run) << line.errors;
   EXPECT_EQ(line.run->control, "");
@@ -56,7 +56,7 @@ TEST(CommandLine, AnEmptyValueDoesNotTakeTheNextArgument) {
             "urtrsd: --tls-keys: expected non-empty string, got \"\"\n");
 }
 
-TEST(CommandLine, UsageErrors) {
+TEST(CommandLine, UsageErrorsAreExplained) {
   EXPECT_EQ(usage_error({"--prot", "5"}), "urtrsd: unknown option \"--prot\"; did you mean \"--port\"?\n");
   EXPECT_EQ(usage_error({"--prot=5"}), "urtrsd: unknown option \"--prot=5\"; did you mean \"--port\"?\n");
   EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--port", "abc"}),
@@ -95,7 +95,7 @@ TEST(CommandLine, UsageErrors) {
   EXPECT_NE(usage_error({"--port"}).find("--help"), std::string::npos);
 }
 
-TEST(CommandLine, ExportOptionsAreKnownWords) {
+TEST(CommandLine, UnknownExportOptionsAreRejected) {
   const std::string hint =
       "options are ro, force and delay_ms=N; a comma in a file name is written twice, as in --export "
       "a=/srv/x,,y.img\n";
@@ -114,7 +114,7 @@ TEST(CommandLine, ExportOptionsAreKnownWords) {
   EXPECT_EQ(odd.run->exports, (std::vector<ExportSpec>{{"a", "/srv/,x,,RO,", 0, true, 0}}));
 }
 
-TEST(CommandLine, AFlagComesBeforeTheEnvironmentAndThatBeforeTheFile) {
+TEST(CommandLine, FlagsOverrideTheEnvironmentWhichOverridesTheFile) {
   TestDirectory directory;
   const std::string file = directory / "u.toml";
   std::ofstream(file) << "port = 1\nmax_sessions = 2\nlog_level = \"warn\"\n[heartbeat]\nmissed_max = 7\n"
@@ -155,7 +155,7 @@ TEST(CommandLine, AFlagComesBeforeTheEnvironmentAndThatBeforeTheFile) {
   EXPECT_EQ(again.config(), *line.run);
 }
 
-TEST(CommandLine, SpellingsOfEarlierReleasesAreRead) {
+TEST(CommandLine, SpellingsOfEarlierReleasesAreAccepted) {
   ConfigReader older;
   older.read_toml(
       "shutdown_timeout_s = 0\nnbd_wait_s = 0\ntrace_size_mb = 64\npoll_us = 100\n"
@@ -176,7 +176,7 @@ TEST(CommandLine, SpellingsOfEarlierReleasesAreRead) {
             "urtrsd: --heartbeat-interval-ms: expected integer, got \"5s\"\n");
 }
 
-TEST(CommandLine, AWrongVariableIsNamed) {
+TEST(CommandLine, ErrorNamesTheEnvironmentVariable) {
   const CommandLine line = parse_command_line({"-e", "a=mem:1M"}, [](const char* name) {
     return std::string(name) == "URTRS_PORT" ? "x" : no_variable(name);
   });
@@ -184,24 +184,24 @@ TEST(CommandLine, AWrongVariableIsNamed) {
   EXPECT_EQ(line.errors, "urtrsd: URTRS_PORT: expected integer 0..65535, got \"x\"\n");
 }
 
-TEST(CommandLine, OriginsBelongToThePrintedConfiguration) {
+TEST(CommandLine, OriginRequiresPrintConfig) {
   EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--origin"}),
             "urtrsd: --origin: it requires --print-config; write --print-config --origin\n");
 }
 
-TEST(CommandLine, ALinkLocalAddressNeedsItsInterface) {
+TEST(CommandLine, LinkLocalAddressRequiresAnInterface) {
   EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--listen", "fe80::1"}),
             "urtrsd: --listen: fe80::1 is a link-local address and needs its interface; for example "
             "fe80::1%eth0; 'ip address' lists the interfaces\n");
   EXPECT_TRUE(parse_command_line({"-e", "a=mem:1M", "--listen", "fe80::1%eth0"}).run);
 }
 
-TEST(CommandLine, ANameIsExportedOnce) {
+TEST(CommandLine, DuplicateExportNamesAreRejected) {
   EXPECT_EQ(usage_error({"-e", "a=/srv/x.img,ro", "-e", "a=/srv/x.img"}),
             "urtrsd: --export: export \"a\" is configured twice\n");
 }
 
-TEST(CommandLine, OneThingInTwoSpellingsIsGivenTwice) {
+TEST(CommandLine, DuplicatesInDifferentSpellingsAreRejected) {
   EXPECT_EQ(usage_error({"-e", "a=mem:1M", "-e", "/a=mem:1M"}),
             "urtrsd: --export: export \"/a\" is configured twice, first as \"a\"\n");
   EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--listen", "::1", "--listen", "0:0:0:0:0:0:0:1"}),
@@ -232,7 +232,7 @@ TEST(CommandLine, PrintedConfigurationReadsBack) {
   EXPECT_EQ(*read.run, *direct.run);
 }
 
-TEST(CommandLine, WhatAnotherFabricHasIsAMistake) {
+TEST(CommandLine, OptionsOfAnotherFabricAreRejected) {
   const CommandLine provider = parse_command_line({"-e", "a=mem:1M", "--provider=shm"});
   EXPECT_EQ(provider.exit_code, 2);
   EXPECT_FALSE(provider.run);

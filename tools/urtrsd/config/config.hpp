@@ -29,19 +29,19 @@ struct DaemonConfig : options::FabricOptions {
   std::string allow_addresses;  // lists of AccessRules
   std::string allow_identities;
   std::string allow_sessions;
-  std::optional<bool> always_invalidate;  // unset: only if it protects (docs/security.md)
+  std::optional<bool> always_invalidate;  // unset: on only where it protects memory (docs/security.md)
   // Ignores NEED_INVAL. Kernel clients before 6.12 then hang (protocol section 5.6).
   bool assume_kernel_6_12_clients = false;
   std::string dev_search_path;  // empty: only `exports` can be opened
   bool strict = false;          // fail at start if anything is missing
   std::uint32_t connection_memory_mb = 1024;
   std::string trace;                      // file; empty: the ring in memory only
-  std::string trace_detail = "machines";  // trace::Detail
+  std::string trace_detail = "machines";  // name of a trace::Detail
   std::uint64_t trace_size = 0;           // bytes at which a file is rotated; 0: one file of unlimited size
   std::uint32_t trace_files = 4;          // number of files kept by rotation
   std::string trace_dump;                 // file for a dump of the ring after an error; empty: none
   std::string log_level = "info";
-  std::string log_format = "text";       // LogFormat
+  std::string log_format = "text";       // name of a LogFormat
   std::string control = "auto";          // socket for urtrs; "auto": in the run-time directory; empty: none
   std::string metrics;                   // "ADDRESS:PORT" or path of a unix socket; empty: not served
   std::string control_group;             // group that may use the control socket; empty: group of the process
@@ -131,7 +131,7 @@ struct CommandLine {
   std::string errors;  // for stderr
 };
 
-// Problems that a start would have on this host, as messages.
+// Result of trying a start on this host: problems as messages.
 struct StartTrial {
   std::vector<std::string> errors;  // reasons why urtrsd would not start
   std::vector<std::string> warnings;

@@ -19,7 +19,7 @@ const char* no_variable(const char*) {
   return nullptr;
 }
 
-TEST(ConfigCheck, CheckWarnsOfAGroupThatIsNotThere) {
+TEST(ConfigCheck, CheckWarnsAboutAnUnknownGroup) {
   const CommandLine check =
       parse_command_line({"--check-config", "-e", "a=mem:1M", "--port=0", "--control-group=no such group"});
   EXPECT_EQ(check.exit_code, 0);
@@ -30,7 +30,7 @@ TEST(ConfigCheck, CheckWarnsOfAGroupThatIsNotThere) {
       "");
 }
 
-TEST(ConfigCheck, TheCheckTriesAddresses) {
+TEST(ConfigCheck, CheckTriesTheListenAddresses) {
   // No host has an address in 192.0.2.0/24, which is reserved for documentation.
   const CommandLine absent = parse_command_line({"--check-config", "-e", "a=mem:1M", "--listen=192.0.2.1"});
   EXPECT_EQ(absent.exit_code, 3);
@@ -52,7 +52,7 @@ TEST(ConfigCheck, TheCheckTriesAddresses) {
   EXPECT_EQ(in_use.errors.rfind("urtrsd: warning: cannot listen on 127.0.0.1 port ", 0), 0U) << in_use.errors;
 }
 
-TEST(ConfigCheck, TheCheckSaysWhichAddressesDoNotGoTogether) {
+TEST(ConfigCheck, CheckReportsConflictingAddresses) {
   const auto check = [](const std::string& one, const std::string& two, const std::string& port) {
     return parse_command_line({"--check-config", "-e", "a=mem:1M", "-l", one, "-l", two, "--port", port});
   };
@@ -70,20 +70,20 @@ TEST(ConfigCheck, TheCheckSaysWhichAddressesDoNotGoTogether) {
     for (std::size_t at = 0; (at = errors.find("is to be listened on too", at)) != errors.npos; ++at) ++count;
     return count;
   };
-  EXPECT_EQ(conflicts("0.0.0.0", "127.0.0.1"), 1) << "of the two the first has it";
+  EXPECT_EQ(conflicts("0.0.0.0", "127.0.0.1"), 1) << "the first of two conflicting addresses is used";
   EXPECT_EQ(conflicts("0.0.0.0", "::1"), 0);
   EXPECT_EQ(conflicts("127.0.0.1", "127.0.0.2"), 0);
   EXPECT_EQ(conflicts("0.0.0.0", "::ffff:127.0.0.1"), 1);
-  EXPECT_EQ(conflicts("0:0::0", "::1"), 1) << "whichever way it is written";
+  EXPECT_EQ(conflicts("0:0::0", "::1"), 1) << "in any spelling";
   int six_only = 0;
   std::ifstream("/proc/sys/net/ipv6/bindv6only") >> six_only;
   EXPECT_EQ(conflicts("::", "127.0.0.1"), six_only == 0 ? 1 : 0);
   EXPECT_EQ(conflicts("0.0.0.0", "::"), six_only == 0 ? 1 : 0);
-  EXPECT_EQ(check("0.0.0.0", "127.0.0.1", "0").errors, "") << "each has a port of its own";
-  EXPECT_EQ(check("127.0.0.2", "::ffff:127.0.0.1", "0").errors, "") << "which is 127.0.0.1";
+  EXPECT_EQ(check("0.0.0.0", "127.0.0.1", "0").errors, "") << "each address gets a different port";
+  EXPECT_EQ(check("127.0.0.2", "::ffff:127.0.0.1", "0").errors, "") << "the mapped address is 127.0.0.1";
 }
 
-TEST(ConfigCheck, TheCheckTriesTheHost) {
+TEST(ConfigCheck, CheckReportsProblemsOfTheHost) {
   const auto host = [](const DaemonConfig& config) {
     StartTrial trial;
     trial.engine = "threads";
@@ -105,7 +105,7 @@ TEST(ConfigCheck, TheCheckTriesTheHost) {
   EXPECT_EQ(tcp.errors, "urtrsd: warning: it is slow\n");
 }
 
-TEST(ConfigCheck, TheCheckWarnsOfAFolderThatTakesNoControlSocket) {
+TEST(ConfigCheck, CheckWarnsIfTheControlSocketCannotBeCreated) {
   TestDirectory directory;
   const auto check = [](const std::string& control) {
     return parse_command_line({"--check-config", "-e", "a=mem:1M", "--port=0", "--control=" + control});
@@ -119,7 +119,7 @@ TEST(ConfigCheck, TheCheckWarnsOfAFolderThatTakesNoControlSocket) {
     EXPECT_EQ(check(control).errors, "") << control;
 }
 
-TEST(ConfigCheck, TheCheckWarnsOfAnImageThatIsLocked) {
+TEST(ConfigCheck, CheckWarnsAboutALockedImage) {
   TestDirectory directory;
   const std::string image = directory.make_file("a.img", 4096);
   const auto catalog = Catalog::create({{"a", image}}, std::nullopt);
@@ -134,7 +134,7 @@ TEST(ConfigCheck, TheCheckWarnsOfAnImageThatIsLocked) {
       << "readers share it";
 }
 
-TEST(ConfigCheck, CheckFindsAddressSpaceForMemory) {
+TEST(ConfigCheck, CheckAllocatesMemoryExports) {
   const CommandLine large = parse_command_line({"--check-config", "-e", "a=mem:99999T"});
   EXPECT_EQ(large.exit_code, 3);
   EXPECT_NE(large.errors.find("export \"a\": no address space for a memory device of 10995"),
@@ -142,8 +142,8 @@ TEST(ConfigCheck, CheckFindsAddressSpaceForMemory) {
       << large.errors;
 }
 
-TEST(ConfigCheck, AFolderThatDoesNotLetUsThroughIsSaid) {
-  if (::geteuid() == 0) GTEST_SKIP() << "root is let through everywhere";
+TEST(ConfigCheck, CheckReportsAnInaccessibleFolder) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may enter every folder";
   TestDirectory directory;
   const std::string image = directory.make_file("a.img", 4096);
   ::chmod(directory.path().c_str(), 0);
@@ -155,7 +155,7 @@ TEST(ConfigCheck, AFolderThatDoesNotLetUsThroughIsSaid) {
       << shut.errors;
 }
 
-TEST(ConfigCheck, CheckSaysWhatOfAnImageIsNotExported) {
+TEST(ConfigCheck, CheckWarnsAboutAnIncompleteLastSector) {
   TestDirectory directory;
   const CommandLine odd =
       parse_command_line({"--check-config", "-e", "a=" + directory.make_file("a.img", 1000)});
@@ -184,7 +184,7 @@ TEST(ConfigCheck, CheckAnswersInJson) {
   EXPECT_EQ(unknown["exit_code"], 2);
   EXPECT_EQ(unknown["problems"].size(), 1U);
   EXPECT_EQ(checked({"--version", "--json"})["version"].get<std::string>().rfind("urtrsd ", 0), 0U);
-  EXPECT_EQ(parse_command_line({"--json", "-e", "a=mem:1M"}).exit_code, 2) << "it starts nothing";
+  EXPECT_EQ(parse_command_line({"--json", "-e", "a=mem:1M"}).exit_code, 2) << "not for a start";
 }
 
 TEST(ConfigCheck, CheckOpensTheDevices) {

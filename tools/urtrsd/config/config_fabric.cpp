@@ -7,7 +7,7 @@ namespace rtrs::daemon {
 tools::FabricChoice fabric_choice(const DaemonConfig& config) {
   tools::FabricChoice choice;
   static_cast<options::FabricOptions&>(choice) = config;
-  // Without a key of its own for each IO, a device that cannot invalidate keys is no reason for a warning.
+  // With always_invalidate off, the fabric must not warn about a device that cannot invalidate keys.
   if (config.fabric == "verbs" && !config.always_invalidate.value_or(true)) choice.invalidation = "off";
   choice.addresses = config.listen;
   choice.connection_memory = std::uint64_t{config.connection_memory_mb} << 20U;
@@ -17,7 +17,7 @@ tools::FabricChoice fabric_choice(const DaemonConfig& config) {
 
 std::string setting_of_another_fabric(const DaemonConfig& config) {
   tools::FabricChoice choice = fabric_choice(config);
-  choice.tls = {};  // TLS and keys have their own error texts
+  choice.tls = {};  // left out: TLS and keys have their own error texts
   choice.auth = {};
   return tools::foreign_option_error(choice);
 }

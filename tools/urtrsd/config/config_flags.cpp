@@ -61,7 +61,7 @@ struct Flags {
   std::string config_file;
   std::vector<std::string> listen;
   std::vector<std::string> exports;
-  std::map<std::string, std::string> values;  // by setting key
+  std::map<std::string, std::string> values;  // by key of the setting
   bool check = false;
   bool json = false;
   bool print = false;
@@ -218,7 +218,7 @@ tl::expected<ExportSpec, std::string> parse_export(const std::string& text) {
   reader.add_export_flag(text);
   if (!reader.problems().empty()) {
     ConfigProblem problem = reader.problems().front();
-    constexpr std::string_view kFlag = "--export ";  // not part of `text`, so not part of the hint either
+    constexpr std::string_view kFlag = "--export ";  // removed from the hint: `text` does not have it
     if (const std::size_t at = problem.hint.find(kFlag); at != std::string::npos)
       problem.hint.erase(at, kFlag.size());
     return tl::unexpected(problem.message + (problem.hint.empty() ? "" : "; " + problem.hint));

@@ -47,7 +47,7 @@ Text read_now(const std::string& path) {
   if (!other.empty()) return tl::unexpected(std::move(other));
   std::string text;
   std::array<char, 4096> block{};
-  while (text.size() <= kMaxConfigFile) {
+  while (text.size() <= tools::kMaxConfigFile) {
     const ssize_t size = ::read(fd.get(), block.data(), block.size());
     if (size < 0) return tl::unexpected(cannot_be_read(errno));
     if (size == 0) return text;

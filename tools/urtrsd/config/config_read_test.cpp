@@ -20,8 +20,8 @@ std::string error_of(const std::string& path) {
   return text ? "it was read" : text.error();
 }
 
-TEST(ConfigRead, ARegularFileAndALinkToOne) {
-  const trace::ScratchFolder folder;
+TEST(ConfigRead, RegularFilesAndLinksToThemAreRead) {
+  const tools::ScratchFolder folder;
   std::ofstream(folder / "file") << "port = 1\n";
   std::filesystem::create_symlink("file", folder / "link");
   EXPECT_EQ(*read_config_file(folder / "file"), "port = 1\n");
@@ -33,8 +33,8 @@ TEST(ConfigRead, ARegularFileAndALinkToOne) {
   EXPECT_EQ(error_of(folder / "none"), "cannot be read: No such file or directory (2)");
 }
 
-TEST(ConfigRead, NothingElseIsOpened) {
-  const trace::ScratchFolder folder;
+TEST(ConfigRead, OtherKindsOfFilesAreRejected) {
+  const tools::ScratchFolder folder;
   ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
   EXPECT_EQ(error_of(folder / "fifo"), "is a pipe, and a configuration is a regular file");
   EXPECT_EQ(error_of(folder.path()), "is a folder, and a configuration is a regular file");

@@ -1,4 +1,4 @@
-// Checks that involve several settings, or more than the range of one.
+// Checks of the configuration that involve several settings, or that the range of a setting cannot express.
 #include <algorithm>
 #include <bit>
 #include <utility>

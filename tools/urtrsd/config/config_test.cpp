@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(
                "can be in flight\n"},
         Golden{"", "nothing to export; give --export NAME=FILE, [[export]] or dev_search_path\n"}));
 
-TEST(ConfigFile, SyntaxErrorsNameThePlace) {
+TEST(ConfigFile, SyntaxErrorsHaveALineAndColumn) {
   const std::string text = complaints("port = 1\nlisten = [\n\"::1\"\n");
   EXPECT_EQ(text.rfind("urtrsd.toml:", 0), 0U) << text;
   EXPECT_NE(text.find(":"), std::string::npos);
@@ -157,7 +157,7 @@ TEST(ConfigFile, SyntaxErrorsNameThePlace) {
   EXPECT_EQ(complaints("port 12\n").rfind("urtrsd.toml:1:", 0), 0U);
 }
 
-TEST(ConfigFile, AWordWithoutQuotesHasAHint) {
+TEST(ConfigFile, UnquotedWordGivesAHint) {
   for (const char* text : {"port = 1\nlog_level = info\n", "trace = /tmp/t\n", "control =x",
                            "listen = [10.0.0.1]\n", "listen = [ fd00::7, ::1 ]\n", "listen = 10.0.0.1\n"})
     EXPECT_NE(complaints(text).find("text is written in quotes"), std::string::npos) << complaints(text);
@@ -166,7 +166,7 @@ TEST(ConfigFile, AWordWithoutQuotesHasAHint) {
     EXPECT_EQ(complaints(text).find("quotes"), std::string::npos) << complaints(text);
 }
 
-TEST(ConfigFile, OtherSlipsOfSyntaxHaveAHint) {
+TEST(ConfigFile, OtherSyntaxErrorsGiveAHint) {
   EXPECT_NE(
       complaints("[export]\nname = \"a\"\n[export]\nname = \"b\"\n").find("; write [[export]] with two"),
       std::string::npos);
@@ -175,7 +175,7 @@ TEST(ConfigFile, OtherSlipsOfSyntaxHaveAHint) {
   EXPECT_EQ(complaints("trace = \"/tmp/t\" x\n").find("is missing"), std::string::npos);
 }
 
-TEST(ConfigFile, ListsAreWrittenInOneWay) {
+TEST(ConfigFile, WrongListSyntaxGivesAHint) {
   EXPECT_NE(complaints("listen = \"::1, ::2\"\n").find("; for example [\"10.0.0.1\", \"10.0.1.1\"]"),
             std::string::npos);
   EXPECT_NE(complaints("allow_addresses = [\"::1\"]\n").find("got an array; a list has commas: "),
@@ -183,13 +183,13 @@ TEST(ConfigFile, ListsAreWrittenInOneWay) {
   EXPECT_EQ(complaints("trace = [\"x\"]\n").find("commas"), std::string::npos);
 }
 
-TEST(ConfigFile, ANameOfAnExportHasWhateverCanBePrinted) {
+TEST(ConfigFile, ExportNamesMayHaveAllPrintableCharacters) {
   EXPECT_EQ(complaints("[[export]]\nname = \"a b/~ \\u00e9\"\nmem = 512\n"), "");
   const std::string told = complaints("[[export]]\nname = \"a\\u007f\"\nmem = 512\n");
   EXPECT_NE(told.find("no control characters"), std::string::npos) << told;
 }
 
-TEST(ConfigFile, WhatAnotherFabricHasMayBeOff) {
+TEST(ConfigFile, OptionsOfAnotherFabricMayBeOff) {
   const std::string ram = "[[export]]\nname = \"a\"\nmem = 512\n";
   EXPECT_EQ(complaints("auth = \"off\"\n" + ram), "");
   EXPECT_NE(complaints("auth = \"require\"\n" + ram), "");
@@ -197,7 +197,7 @@ TEST(ConfigFile, WhatAnotherFabricHasMayBeOff) {
   EXPECT_NE(complaints("fabric = \"verbs\"\ntls = \"require\"\n" + ram), "");
 }
 
-TEST(ConfigFile, EveryMistakeIsReported) {
+TEST(ConfigFile, EveryErrorIsReported) {
   const std::string text = complaints("port = true\nlogg_level = \"info\"\nbusy_poll = \"no\"\n");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3) << text;
 }
@@ -263,7 +263,7 @@ TEST(ConfigFile, EverySettingIsRead) {
   reader.read_toml(kEverySetting, "f");
   EXPECT_TRUE(reader.problems().empty());
   reader.check_relations();
-  ASSERT_EQ(reader.problems().size(), 1U) << "no fabric has all of them";
+  ASSERT_EQ(reader.problems().size(), 1U) << "no fabric supports all settings";
   EXPECT_NE(reader.problems()[0].message.find("belongs to the fabric libfabric"), std::string::npos);
   DaemonConfig expected;
   expected.listen = {"10.0.0.1", "::1"};
@@ -318,7 +318,7 @@ TEST(ConfigFile, EverySettingIsRead) {
   EXPECT_EQ(again.config(), expected);
 }
 
-TEST(ConfigFile, WhatIsSaidOfTlsAndOfListsReachesThem) {
+TEST(ConfigFile, TlsAndAccessSettingsAreStored) {
   ConfigReader reader;
   reader.read_toml(kEverySetting, "f");
   const tls::Credentials files{.cert = "c",
@@ -333,7 +333,7 @@ TEST(ConfigFile, WhatIsSaidOfTlsAndOfListsReachesThem) {
   EXPECT_EQ(access_of(reader.config()), *parse_access("10.0.0.0/8", "alice, bob", "web1"));
 }
 
-TEST(ConfigFile, CharactersOutsideAsciiAreFineInCommentsAndStrings) {
+TEST(ConfigFile, NonAsciiCharactersAreAllowedInCommentsAndStrings) {
   ConfigReader fine;
   fine.read_toml("\xef\xbb\xbf# f\xc3\xbcr\ntrace = \"/srv/\xc3\x9e\" # \xc2\xa7\nport = 1\n", "f");
   EXPECT_TRUE(fine.problems().empty());
@@ -346,7 +346,7 @@ TEST(ConfigFile, CharactersOutsideAsciiAreFineInCommentsAndStrings) {
   }
 }
 
-TEST(ConfigFile, KeysHaveABoundOfPartsAndLinesOne) {
+TEST(ConfigFile, LongLinesAndKeysWithManyPartsAreRejected) {
   const auto problems = [](const std::string& text) {
     ConfigReader reader;
     reader.read_toml(text, "urtrsd.toml");
@@ -365,7 +365,7 @@ TEST(ConfigFile, KeysHaveABoundOfPartsAndLinesOne) {
   EXPECT_EQ(problems("trace = \"/" + dots + "\\\"" + dots + "\" # " + dots + "\n"), "");
 }
 
-TEST(ConfigFile, TheSampleOfTheDocumentationIsInOrder) {
+TEST(ConfigFile, TheSampleInTheDocumentationIsValid) {
   std::ifstream in(URTRS_DOCS "/configuration.md");
   std::stringstream docs;
   docs << in.rdbuf();
@@ -378,12 +378,12 @@ TEST(ConfigFile, TheSampleOfTheDocumentationIsInOrder) {
   EXPECT_EQ(reader.config().exports.size(), 4U);
 }
 
-TEST(ConfigText, NearestWord) {
+TEST(ConfigText, SuggestsTheNearestWord) {
   EXPECT_EQ(did_you_mean("prot", {"port", "trace"}), "did you mean \"port\"?");
   EXPECT_EQ(did_you_mean("zzz", {"port", "trace"}), "");
 }
 
-TEST(Config, WhatIsUnsetIsAnotherThanItsValue) {
+TEST(Config, UnsetDiffersFromAnExplicitValue) {
   DaemonConfig before;
   DaemonConfig after;
   EXPECT_TRUE(different_settings(before, after).empty());

@@ -185,7 +185,7 @@ std::string Setting::expected() const {
 }
 
 std::string Setting::show(const DaemonConfig& config) const {
-  auto& read = const_cast<DaemonConfig&>(config);  // rows give access for both directions
+  auto& read = const_cast<DaemonConfig&>(config);  // accessors are not const, because they also store
   return own_ != nullptr ? options::show(*own_, &read)
                          : options::show(*shared_, options::Connection(read, read.protocol));
 }
@@ -218,8 +218,8 @@ std::string ConfigReader::store(const std::string& origin, std::string_view key,
 }
 
 void ConfigReader::report(std::string origin, std::string message, std::string hint) {
-  // `origin` already contains the name of a flag, so the message need not repeat it. For a line of the file
-  // it must.
+  // For a flag, `origin` is the name of the flag, so the message need not repeat it. For a line of the file,
+  // the message must name the key.
   if (origin.rfind("--", 0) == 0 && message.rfind(origin.substr(2) + ": ", 0) == 0)
     message.erase(0, origin.size());
   problems_.push_back({std::move(origin), std::move(message), std::move(hint)});

@@ -12,7 +12,8 @@
 
 namespace rtrs::daemon {
 
-// Row of the options that clients have too (backends/options/connection.cpp), or of urtrsd alone.
+// A setting: a row of the options shared with clients (backends/options/connection.cpp), or of the options
+// that only urtrsd has.
 class Setting {
  public:
   using Shared = options::Option<options::Connection>;
@@ -24,8 +25,8 @@ class Setting {
   std::string key() const { return std::string(row_->name); }
   bool is_boolean() const { return row_->rule.kind == options::Kind::toggle; }
   std::string show(const DaemonConfig& config) const;  // empty: unset, or an empty text
-  std::string default_value() const;  // or the rule by which the program decides; may be empty
-  std::string expected() const;       // "integer 0..65535", "boolean", "one of tcp, udp"
+  std::string default_value() const;                   // text for a default that is computed; may be empty
+  std::string expected() const;                        // "integer 0..65535", "boolean", "one of tcp, udp"
   // Returns an empty string after storing the value, or the expected values in words.
   std::string store(DaemonConfig& config, std::string_view value) const;
 
@@ -38,12 +39,12 @@ class Setting {
 const std::vector<Setting>& settings();
 const Setting* find_setting(std::string_view key);  // nullptr: no such setting
 
-// Spelling of earlier releases, accepted for one more.
+// Name of a setting in earlier releases, accepted for one more release. The value is an integer.
 struct OlderKey {
-  std::string_view key;   // value: an integer
-  std::string_view now;   // key of the setting
-  std::string_view unit;  // of the integer
-  std::string_view zero;  // value now for 0; empty: 0
+  std::string_view key;   // older name
+  std::string_view now;   // key of the setting now
+  std::string_view unit;  // unit of the integer
+  std::string_view zero;  // value now that replaces 0; empty: 0 stays 0
 };
 std::span<const OlderKey> older_keys();
 

@@ -48,7 +48,7 @@ class Controlled : public attributes::ServerOperations {
   // does.
   struct Added {
     std::string refused;                // "" if it was added, otherwise the error
-    std::vector<std::string> warnings;  // about its size
+    std::vector<std::string> warnings;  // warnings about its size
   };
   virtual void add_export(const ExportSpec& spec, std::function<void(const Added&)> tell) = 0;
   // Returns "" if the export was removed, otherwise the error. `force`: also closes it in sessions that have

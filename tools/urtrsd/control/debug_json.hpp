@@ -10,7 +10,8 @@
 
 namespace rtrs::daemon {
 
-// First request of a page: a chunk of a session. Its text form is "SESSION:CHUNK"; "" is the first page.
+// First request of a page, given by its session and chunk. Its text form is "SESSION:CHUNK"; "" is the first
+// page.
 struct DumpPlace {
   std::uint16_t session = 0;
   std::uint16_t chunk = 0;

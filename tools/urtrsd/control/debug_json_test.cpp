@@ -24,7 +24,7 @@ ServerSessionStatus session() {
   return one;
 }
 
-TEST(DebugJson, ARequestSaysWhatItIsAndWhatItWaitsFor) {
+TEST(DebugJson, RequestShowsItsKindAndWhatItWaitsFor) {
   std::array<std::byte, wire::rnbd::kIoBytes> header{};
   (void)rnbd::encode_io(9, {wire::rnbd::Opcode::read, 16, 4096}, header);
   RequestInFlight request;
@@ -49,7 +49,7 @@ TEST(DebugJson, ARequestSaysWhatItIsAndWhatItWaitsFor) {
             "gated behind permit 7, which an older request of another path uses since 12.3 s");
 }
 
-TEST(DebugJson, AHeaderThatIsNoMessageAndAPathThatIsGoneAreShown) {
+TEST(DebugJson, UnknownHeadersAndPathsAreShown) {
   const std::array<std::byte, 3> header{std::byte{0xff}, std::byte{0xff}, std::byte{0xff}};
   RequestInFlight request;
   request.path = 6;
@@ -60,7 +60,7 @@ TEST(DebugJson, AHeaderThatIsNoMessageAndAPathThatIsGoneAreShown) {
   EXPECT_FALSE(shown.contains("opcode"));
 }
 
-TEST(DebugJson, PathsSayWhatTheyWaitFor) {
+TEST(DebugJson, PathsShowWhatTheyWaitFor) {
   ServerSessionStatus one = session();
   EXPECT_EQ(waits_of(one, nullptr, kNow)["paths"][0]["waits"], "");
   one.paths[0].state = PathState::connecting;
@@ -78,7 +78,7 @@ TEST(DebugJson, PathsSayWhatTheyWaitFor) {
   EXPECT_EQ(path["since_s"], 60.0);
 }
 
-TEST(DebugJson, PlacesAreReadBackAndNothingElseIs) {
+TEST(DebugJson, OnlyPrintedPlacesAreParsed) {
   EXPECT_EQ(parse_place(""), DumpPlace{});
   EXPECT_EQ(parse_place(to_text({3, 511})), (DumpPlace{3, 511}));
   for (const char* text : {":", "1", "1:", ":1", "1:2x", "70000:1", "1:70000", "-1:2", " 1:2"})

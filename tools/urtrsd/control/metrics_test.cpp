@@ -34,7 +34,7 @@ bool has(const std::string& text, const std::string& line) {
   return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
 }
 
-TEST(Metrics, PathsDevicesAndCounters) {
+TEST(Metrics, PathsDevicesAndCountersHaveSamples) {
   const std::string text = metrics_text(input("web1"));
   const std::string labels = "{session=\"web1\",path=\"ip:10.0.0.1@ip:10.0.0.2\",index=\"0\"}";
   EXPECT_TRUE(has(text, "urtrs_path_up" + labels + " 1")) << text;
@@ -54,7 +54,7 @@ TEST(Metrics, PathsDevicesAndCounters) {
       << text;
 }
 
-TEST(Metrics, TheEndOfACertificateIsATime) {
+TEST(Metrics, CertificateExpiryIsATimestamp) {
   MetricsInput some = input("web1");
   some.expiries = {{"/etc/a.pem", "certificate", 1'796'000'000}};
   const std::string text = metrics_text(some);
@@ -63,7 +63,7 @@ TEST(Metrics, TheEndOfACertificateIsATime) {
       << text;
 }
 
-TEST(Metrics, ClientsThatTheFabricTurnedAwayAreCounted) {
+TEST(Metrics, ClientsRejectedByTheFabricAreCounted) {
   MetricsInput some = input("web1");
   EXPECT_EQ(metrics_text(some).find("urtrs_tcp"), std::string::npos) << "another fabric";
   some.tcp = tcp::TcpStats{.terminated = 3,
@@ -104,7 +104,7 @@ TEST(Metrics, ServiceTimesAreHistogramsForEachPathAndDirection) {
   EXPECT_TRUE(has(text, "urtrs_path_service_seconds_bucket" + labels + ",le=\"+Inf\"} 3")) << text;
 }
 
-TEST(Metrics, LossesAndRefusalsHaveARowForEachReason) {
+TEST(Metrics, LossesAndRejectionsHaveARowForEachReason) {
   const std::string text = metrics_text(input("web1"));
   EXPECT_TRUE(has(text, "urtrs_paths_lost_total{reason=\"heartbeat_lost\"} 2")) << text;
   EXPECT_TRUE(has(text, "urtrs_paths_lost_total{reason=\"peer_closed\"} 0")) << text;
@@ -122,7 +122,7 @@ TEST(Metrics, EachFamilyIsDescribedOnce) {
   EXPECT_NE(text.find(type), std::string::npos);
 }
 
-TEST(Metrics, ANameOfAPeerCannotAddALine) {
+TEST(Metrics, PeerNamesCannotAddALine) {
   const std::string text = metrics_text(input("a\"} 1\nevil 7\n\xff\x80"));
   EXPECT_EQ(text.find("\nevil"), std::string::npos) << text;
   EXPECT_EQ(text.find('\xff'), std::string::npos);

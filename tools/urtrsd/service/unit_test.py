@@ -27,25 +27,25 @@ def _unit(prefix):
     return prefix / "lib/systemd/system/urtrsd.service"
 
 
-def test_systemd_has_nothing_to_complain_about(unit):
+def test_systemd_accepts_the_unit(unit):
     done = run("systemd-analyze", "verify", "--man=no", unit)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
-def test_a_mistake_in_a_unit_is_found(unit, tmp_path):
+def test_systemd_analyze_reports_an_error_in_a_unit(unit, tmp_path):
     wrong = tmp_path / "urtrsd.service"
     wrong.write_text(unit.read_text().replace("ProtectClock=yes", "ProtectClocks=yes"))
     done = run("systemd-analyze", "verify", "--man=no", wrong)
     assert "ProtectClocks" in done.stderr
 
 
-def test_exposure(unit):
+def test_exposure_is_below_the_limit(unit):
     done = run("systemd-analyze", "security", "--offline=true", f"--threshold={MOST_EXPOSURE * 10:.0f}", "--no-pager", unit)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Overall exposure level for urtrsd.service" in done.stdout
 
 
-def test_the_configuration_that_the_unit_names_is_in_order(unit, tmp_path):
+def test_the_installed_configuration_is_valid(unit, tmp_path):
     command = next(line for line in unit.read_text().splitlines() if line.startswith("ExecStart="))
     program, option, file = command.removeprefix("ExecStart=").split()
     assert option == "--config"
@@ -58,7 +58,7 @@ def test_the_configuration_that_the_unit_names_is_in_order(unit, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_an_edited_configuration_stays(prefix):
+def test_installing_again_keeps_an_edited_configuration(prefix):
     configuration = prefix / "etc/urtrs/urtrsd.toml"
     kept = configuration.read_text()
     configuration.write_text("port = 4321\n")
@@ -70,7 +70,7 @@ def test_an_edited_configuration_stays(prefix):
         configuration.write_text(kept)
 
 
-def test_the_user(prefix, tmp_path):
+def test_sysusers_creates_the_user(prefix, tmp_path):
     (tmp_path / "etc").mkdir()
     done = run("systemd-sysusers", f"--root={tmp_path}", prefix / "lib/sysusers.d/urtrs.conf")
     assert done.returncode == 0, done.stderr

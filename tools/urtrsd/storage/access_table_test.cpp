@@ -11,7 +11,7 @@ namespace {
 
 constexpr DeviceId kDisk{ExportKind::file, 1, 2};
 
-TEST(AccessTable, SecondWriterIsRefusedAndNamed) {
+TEST(AccessTable, SecondWriterIsRejectedNamingTheFirst) {
   AccessTable table;
   auto first = table.acquire(kDisk, AccessMode::read_write, "alpha", "disk0");
   ASSERT_TRUE(first);
@@ -27,7 +27,7 @@ TEST(AccessTable, SecondWriterIsRefusedAndNamed) {
   EXPECT_TRUE(table.empty());
 }
 
-TEST(AccessTable, MovedLeaseIsGivenBackOnce) {
+TEST(AccessTable, MovedLeaseIsReleasedOnce) {
   AccessTable table;
   auto lease = table.acquire(kDisk, AccessMode::read_write, "s", "d");
   ASSERT_TRUE(lease);
@@ -41,7 +41,7 @@ TEST(AccessTable, MovedLeaseIsGivenBackOnce) {
   EXPECT_TRUE(table.empty());
 }
 
-RC_GTEST_PROP(AccessTable, CountsAsTheRulesSay, ()) {
+RC_GTEST_PROP(AccessTable, WritersAreLimitedByTheAccessRules, ()) {
   AccessTable table;
   std::vector<Lease> held;
   std::uint32_t writers = 0;

@@ -102,15 +102,15 @@ class Catalog {
   // Thread-safe.
   struct Checked {
     std::optional<Problem> problem;
-    std::vector<std::string> warnings;  // about its size
+    std::vector<std::string> warnings;  // warnings about its size
   };
   Checked check_again(const std::string& name);
   // Facts about an export's file that add() needs. Reads the file, so it blocks as long as the disk does; may
   // run in any thread. The error says why peers could not open the file.
   struct Prepared {
-    std::string path;  // without symbolic links; empty for memory
+    std::string path;  // path without symbolic links; empty for memory
     DeviceId id;
-    std::vector<std::string> warnings;  // about its size
+    std::vector<std::string> warnings;  // warnings about its size
   };
   tl::expected<Prepared, OpenError> prepare(const ExportSpec& spec) const;
   // Adds an export. Error: EEXIST. Without `prepared` the file is unknown, and check_again() must follow.
@@ -167,14 +167,14 @@ class Catalog {
 
   // Guards data that one thread changes and threads in find() read. Locked after all other mutexes.
   mutable std::mutex names_mutex_;
-  std::map<std::size_t, ExportSpec> specs_;  // by number
+  std::map<std::size_t, ExportSpec> specs_;  // keyed by export number
   std::map<std::string, std::size_t, std::less<>> by_name_;
   std::size_t next_ = 0;  // number of the next export
 
   // State shared with threads in find(), and with threads that still wait for a disk after the catalog was
   // destroyed.
   struct ReadOnly {
-    std::string path;  // without symbolic links
+    std::string path;  // path without symbolic links
     DeviceId id;
     bool known = false;   // the id is known
     bool looked = false;  // the path was examined
@@ -213,7 +213,7 @@ class Catalog {
   static void remember_read_only(Shared& shared, std::size_t index, const DeviceId* id);
   static Checked check_one(Shared& shared, const Numbered& one, CheckLocks locks);
   static Checked check_file(Shared& shared, const Numbered& one, CheckLocks locks);
-  // As check_one(), for a thread that may never end.
+  // check_one() as a task for a thread that may never end.
   static std::function<void()> check_task(std::shared_ptr<Shared> shared, const Numbered& one,
                                           CheckLocks locks, std::shared_ptr<Checked> answer);
   static Problem late(const ExportSpec& spec);
@@ -221,7 +221,7 @@ class Catalog {
   std::vector<std::string> odd_;  // warnings of check() about sizes
   std::map<std::size_t, std::shared_ptr<MemoryRegion>> memory_;
 
-  // For admit().
+  // Used by admit().
   AccessTable access_;
   CacheIdentity cache_ = CacheIdentity::of_system();
   std::map<DeviceId, std::weak_ptr<SlotShare>> shares_;

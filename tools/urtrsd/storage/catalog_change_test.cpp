@@ -53,7 +53,7 @@ class CatalogChangeTest : public testing::Test {
   TestDirectory directory;
 };
 
-TEST_F(CatalogChangeTest, OneMoreCanBeOpenedAndOneLessCannot) {
+TEST_F(CatalogChangeTest, AddedExportsCanBeOpenedAndRemovedOnesCannot) {
   const auto exports = catalog({memory("a")});
   EXPECT_EQ(open(*exports, "b"), ENOENT);
   EXPECT_EQ(add(*exports, memory("b")), 0);
@@ -65,14 +65,14 @@ TEST_F(CatalogChangeTest, OneMoreCanBeOpenedAndOneLessCannot) {
   EXPECT_EQ(open(*exports, "b"), 0);
 }
 
-TEST_F(CatalogChangeTest, ANameIsThereOnce) {
+TEST_F(CatalogChangeTest, NamesAreUnique) {
   const auto exports = catalog({memory("a")});
   EXPECT_EQ(add(*exports, memory("/a")), EEXIST);
   EXPECT_TRUE(exports->remove("a"));
   EXPECT_EQ(add(*exports, memory("/a")), 0);
 }
 
-TEST_F(CatalogChangeTest, AFileThatCannotBeOpenedIsNotAdded) {
+TEST_F(CatalogChangeTest, UnreadableFilesAreNotAdded) {
   const auto exports = catalog();
   ExportSpec gone;
   gone.name = "gone";
@@ -81,7 +81,7 @@ TEST_F(CatalogChangeTest, AFileThatCannotBeOpenedIsNotAdded) {
   EXPECT_TRUE(exports->specs().empty());
 }
 
-TEST_F(CatalogChangeTest, AFileThatBecomesReadOnlyIsSoBelowTheSearchPathTooAndNoLonger) {
+TEST_F(CatalogChangeTest, ReadOnlyExportProtectsItsFileBelowTheSearchPath) {
   const auto exports = catalog();
   const ExportSpec spec = file("disk.img", true);
   EXPECT_EQ(open(*exports, "disk.img", AccessMode::read_write), 0);
@@ -93,7 +93,7 @@ TEST_F(CatalogChangeTest, AFileThatBecomesReadOnlyIsSoBelowTheSearchPathTooAndNo
   EXPECT_EQ(exports->exported_as(spec.path), "");
 }
 
-TEST_F(CatalogChangeTest, AFileIsKnownAsLongAsAnyExportIsOfIt) {
+TEST_F(CatalogChangeTest, FileIsKnownWhileAnyExportUsesIt) {
   const ExportSpec first = file("disk.img", false);
   ExportSpec second = first;
   second.name = "again";
@@ -102,14 +102,14 @@ TEST_F(CatalogChangeTest, AFileIsKnownAsLongAsAnyExportIsOfIt) {
   EXPECT_EQ(add(*exports, first), 0);
   EXPECT_EQ(add(*exports, second), 0);
   EXPECT_TRUE(exports->remove(first.name));
-  EXPECT_EQ(exports->exported_as(first.path), "again") << "a trace would replace it";
+  EXPECT_EQ(exports->exported_as(first.path), "again") << "so a trace must not replace it";
   EXPECT_TRUE(exports->remove("again"));
   EXPECT_EQ(exports->exported_as(first.path), "");
   EXPECT_EQ(add(*exports, first), 0);
   EXPECT_EQ(exports->exported_as(first.path), first.name);
 }
 
-TEST_F(CatalogChangeTest, WhatIsTakenAwayWhileItsFileAnswersIsNotOpened) {
+TEST_F(CatalogChangeTest, ExportRemovedDuringAnOpenIsNotOpened) {
   const auto exports = catalog();
   const ExportSpec spec = file("disk.img", false);
   EXPECT_EQ(add(*exports, spec), 0);
@@ -121,10 +121,10 @@ TEST_F(CatalogChangeTest, WhatIsTakenAwayWhileItsFileAnswersIsNotOpened) {
   EXPECT_EQ(admitted.error().error, ENOENT);
   auto below = exports->find("s", "disk.img", AccessMode::read_write);
   ASSERT_TRUE(below) << below.error().sentence;
-  EXPECT_TRUE(exports->admit(*below, "s", "disk.img", AccessMode::read_write)) << "it is no export";
+  EXPECT_TRUE(exports->admit(*below, "s", "disk.img", AccessMode::read_write)) << "it needs no export";
 }
 
-TEST_F(CatalogChangeTest, WhatIsOpenStaysOpenAndItsMemoryIsNotThatOfTheNext) {
+TEST_F(CatalogChangeTest, RemovedMemoryExportStaysOpenAndItsSuccessorIsEmpty) {
   const auto exports = catalog({memory("a")});
   auto opened = exports->open("s", "a", AccessMode::read_write);
   ASSERT_TRUE(opened);
@@ -139,7 +139,7 @@ TEST_F(CatalogChangeTest, WhatIsOpenStaysOpenAndItsMemoryIsNotThatOfTheNext) {
   EXPECT_NE(next->device->id(), before);
 }
 
-TEST_F(CatalogChangeTest, ASearchPathIsServedFromWhenItIsThere) {
+TEST_F(CatalogChangeTest, SearchPathIsUsedOnceItExists) {
   auto created = Catalog::create({}, directory / "later");
   ASSERT_TRUE(created);
   Catalog& exports = **created;
@@ -151,7 +151,7 @@ TEST_F(CatalogChangeTest, ASearchPathIsServedFromWhenItIsThere) {
   EXPECT_EQ(open(exports, "disk.img"), 0);
 }
 
-TEST_F(CatalogChangeTest, AReplacedSearchPathIsSeen) {
+TEST_F(CatalogChangeTest, ReplacedSearchPathIsUsed) {
   directory.make_file("folder/old.img", 4096);
   auto created = Catalog::create({}, directory / "folder");
   ASSERT_TRUE(created);
@@ -162,7 +162,7 @@ TEST_F(CatalogChangeTest, AReplacedSearchPathIsSeen) {
   EXPECT_EQ(open(**created, "old.img"), ENOENT);
 }
 
-TEST_F(CatalogChangeTest, AMissingExportIsServedWhenItIsThere) {
+TEST_F(CatalogChangeTest, MissingExportIsServedOnceItsFileExists) {
   ExportSpec late;
   late.name = "late";
   late.path = directory / "late.img";
@@ -177,16 +177,16 @@ TEST_F(CatalogChangeTest, AMissingExportIsServedWhenItIsThere) {
   directory.make_file("late.img", 4096 + 100);
   const auto checked = exports->check_again("late");
   EXPECT_FALSE(checked.problem);
-  EXPECT_EQ(checked.warnings.size(), 1U) << "about the 100 bytes";
+  EXPECT_EQ(checked.warnings.size(), 1U) << "the incomplete last sector";
   EXPECT_EQ(open(*exports, "late", AccessMode::read_write), 0);
 }
 
-TEST_F(CatalogChangeTest, AnExportThatIsAddedBeforeItsFileIsKnownProtectsAllOthersUntilThen) {
+TEST_F(CatalogChangeTest, AllFilesAreProtectedUntilAReadOnlyFileIsKnown) {
   const auto exports = catalog();
   const ExportSpec spec = file("disk.img", true);
   directory.make_file("other.img", 4096);
   EXPECT_TRUE(exports->add(spec, nullptr));
-  EXPECT_EQ(open(*exports, "other.img", AccessMode::read_write), EBUSY) << "it could be the file";
+  EXPECT_EQ(open(*exports, "other.img", AccessMode::read_write), EBUSY) << "it might be the export";
   EXPECT_FALSE(exports->check_again(spec.name).problem);
   EXPECT_EQ(open(*exports, "other.img", AccessMode::read_write), 0);
   EXPECT_EQ(open(*exports, "disk.img", AccessMode::read_write), EACCES);
@@ -194,7 +194,7 @@ TEST_F(CatalogChangeTest, AnExportThatIsAddedBeforeItsFileIsKnownProtectsAllOthe
 
 // The directory of the export is missing at first and becomes a symbolic link later, with no check in
 // between.
-TEST_F(CatalogChangeTest, AReadOnlyExportThatWasMissingIsNotWrittenToBelowTheSearchPath) {
+TEST_F(CatalogChangeTest, FileOfAFormerlyMissingReadOnlyExportIsProtected) {
   directory.make_file("real/other.img", 4096);
   ExportSpec iso;
   iso.name = "iso";
@@ -207,7 +207,7 @@ TEST_F(CatalogChangeTest, AReadOnlyExportThatWasMissingIsNotWrittenToBelowTheSea
   EXPECT_EQ(open(*exports, "real/other.img", AccessMode::read_write), 0);
 }
 
-TEST_F(CatalogChangeTest, ATraceMustNotTakeTheNameOfAMissingExport) {
+TEST_F(CatalogChangeTest, TraceMustNotReplaceAMissingExport) {
   ExportSpec late;
   late.name = "late";
   late.path = directory / "late.img";
@@ -216,7 +216,7 @@ TEST_F(CatalogChangeTest, ATraceMustNotTakeTheNameOfAMissingExport) {
   EXPECT_EQ(exports->exported_as(directory / "other.img"), "");
 }
 
-TEST_F(CatalogChangeTest, ThreadsThatOpenSeeOneOrTheOther) {
+TEST_F(CatalogChangeTest, ConcurrentOpensAreSafe) {
   const auto exports = catalog({memory("a")});
   std::atomic<bool> done = false;
   std::thread opener([&] {
@@ -279,7 +279,7 @@ class OneNbdServer {
 // The connection stays open after the last device is closed, because unflushed writes must be reported by the
 // next FLUSH if they are lost. The destructor of the catalog closes it, because its thread would otherwise
 // use a destroyed log.
-TEST_F(CatalogChangeTest, AConnectionThatOwesAFlushEndsWithTheCatalog) {
+TEST_F(CatalogChangeTest, ConnectionWithUnflushedWritesEndsWithTheCatalog) {
   const std::string socket = directory.path() + "/nbd";
   OneNbdServer server(socket);
   ExportSpec spec;
@@ -305,7 +305,7 @@ TEST_F(CatalogChangeTest, AConnectionThatOwesAFlushEndsWithTheCatalog) {
     ASSERT_NE(results.take(), nullptr);
     ASSERT_EQ(write.result, 512);
   }
-  EXPECT_FALSE(server.ended()) << "the loss of the write could not be told";
+  EXPECT_FALSE(server.ended()) << "a loss of the write could not be reported";
   owner.reset();
   for (int i = 0; i < 1000 && !server.ended(); ++i) ::poll(nullptr, 0, 10);
   EXPECT_TRUE(server.ended());

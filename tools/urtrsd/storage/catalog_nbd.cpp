@@ -10,7 +10,7 @@
 
 namespace rtrs::daemon {
 
-// `shared_` keeps a disk with unflushed changes or a recorded loss after its last user closed it. The log
+// A disk with unflushed changes or a recorded loss stays in `shared_` after its last user closed it. The log
 // callback of the disk refers to `shared_`, so this cycle must be broken here.
 Catalog::~Catalog() {
   set_log({});

@@ -82,13 +82,13 @@ class Export {
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
   int fd() const noexcept { return fd_.get(); }                          // -1 for memory and NBD servers
-  const std::shared_ptr<NbdDisk>& nbd() const noexcept { return nbd_; }  // null for all others
-  std::uint64_t& nbd_seen() noexcept { return nbd_seen_; }               // for NbdCommand::seen
+  const std::shared_ptr<NbdDisk>& nbd() const noexcept { return nbd_; }  // null: not an NBD export
+  std::uint64_t& nbd_seen() noexcept { return nbd_seen_; }               // value for NbdCommand::seen
   std::span<std::byte> memory() const noexcept { return region_ ? region_->bytes() : std::span<std::byte>(); }
 
   std::uint32_t page_size() const noexcept { return page_size_; }  // bytes; page size of memory()
 
-  // Slots of the StorageEngine that the device holds. All opens of one device use the same share.
+  // Share of the device in the slots of the StorageEngine. All opens of one device use the same share.
   SlotShare& share() const noexcept { return *share_; }
   const std::shared_ptr<SlotShare>& common_share() const noexcept { return share_; }
   void use_share(std::shared_ptr<SlotShare> share) noexcept { share_ = std::move(share); }

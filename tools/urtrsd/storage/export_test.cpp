@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, Confined,
                            return tested.param == Confinement::automatic ? "automatic" : "component_walk";
                          });
 
-TEST_P(Confined, OpensAFileWithItsFacts) {
+TEST_P(Confined, OpenReportsTheGeometryOfTheFile) {
   directory_.make_file("a/disk.img", kMiB);
   auto exports = catalog(directory_.path());
   auto opened = exports->open("sess", "//a/disk.img", AccessMode::read_write);
@@ -73,7 +73,7 @@ TEST_P(Confined, ReadOnlyOpenAnnouncesNoChanges) {
   EXPECT_EQ(opened->device->geometry().max_write_zeroes_sectors, 0U);
 }
 
-TEST_P(Confined, NamesThatLeaveAreRefused) {
+TEST_P(Confined, NamesThatLeadOutOfTheSearchPathAreRejected) {
   directory_.make_file("secret.img", kMiB);
   std::filesystem::create_directory(directory_ / "root");
   directory_.make_file("root/inside.img", kMiB);
@@ -90,7 +90,7 @@ TEST_P(Confined, NamesThatLeaveAreRefused) {
   EXPECT_EQ(refusal(*exports, "inside.img").error, 0);
 }
 
-TEST_P(Confined, LinksThatStayAreFollowedOnlyByTheKernel) {
+TEST_P(Confined, LinksWithinTheSearchPathRequireOpenat2) {
   directory_.make_file("real.img", kMiB);
   std::filesystem::create_symlink("real.img", directory_ / "link");
   auto exports = catalog(directory_.path());
@@ -98,7 +98,7 @@ TEST_P(Confined, LinksThatStayAreFollowedOnlyByTheKernel) {
   EXPECT_EQ(refusal(*exports, "link").error, kernel ? 0 : EACCES);
 }
 
-TEST_P(Confined, BadNames) {
+TEST_P(Confined, InvalidNamesAreRejected) {
   auto exports = catalog(directory_.path());
   EXPECT_EQ(refusal(*exports, "").error, EINVAL);
   EXPECT_EQ(refusal(*exports, "///").error, EINVAL);
@@ -109,7 +109,7 @@ TEST_P(Confined, BadNames) {
   EXPECT_EQ(refusal(*exports, "a\nb").sentence.find('\n'), std::string::npos);
 }
 
-TEST_P(Confined, OnlyFilesAndBlockDevices) {
+TEST_P(Confined, OnlyFilesAndBlockDevicesAreOpened) {
   std::filesystem::create_directory(directory_ / "dir");
   ASSERT_EQ(::mkfifo((directory_ / "fifo").c_str(), 0600), 0);
   const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -183,7 +183,7 @@ TEST_P(Confined, AFailedOpenKeepsNoLease) {
   EXPECT_TRUE(exports->access().empty());
 }
 
-TEST_P(Confined, MissingSearchPath) {
+TEST_P(Confined, MissingSearchPathIsReported) {
   auto exports = catalog(directory_ / "nowhere");
   const auto problems = exports->check(Catalog::CheckLocks::take);
   ASSERT_EQ(problems.size(), 1U);
@@ -201,7 +201,7 @@ TEST(SearchPathAtRoot, FollowsAbsoluteLinks) {
   EXPECT_TRUE((*exports)->open("sess", directory / "link", AccessMode::read_only));
 }
 
-TEST(Catalog, ConfiguredExports) {
+TEST(Catalog, OnlyConfiguredNamesAreOpened) {
   TestDirectory directory;
   ExportSpec iso{"iso", directory.make_file("a.iso", kMiB), 0, true, 0};
   ExportSpec ram{"ram", "", 64 * 1024, false, 7};
@@ -231,7 +231,7 @@ TEST(Catalog, MemoryKeepsItsContentBetweenOpens) {
   EXPECT_EQ(reader->device->memory()[100], std::byte{42});
 }
 
-TEST(FileFacts, LeaveAloneWhatIsReservedBehindTheEnd) {
+TEST(FileFacts, PreallocatedBlocksBeyondTheEndAreKept) {
   const UniqueFd fd(::memfd_create("disk", MFD_CLOEXEC));
   ASSERT_TRUE(fd);
   ASSERT_EQ(::ftruncate(fd.get(), kMiB), 0);
@@ -248,7 +248,7 @@ TEST(FileFacts, LeaveAloneWhatIsReservedBehindTheEnd) {
 
 // The hole test uses an offset beyond the end of the file. For a huge sparse file that offset would exceed
 // the range of off_t, or the maximum file size of the file system.
-TEST(FileFacts, OfAHugeSparseFileAreThoseOfOthers) {
+TEST(FileFacts, HugeSparseFilesSupportDiscardLikeOthers) {
   const UniqueFd endless(::memfd_create("disk", MFD_CLOEXEC));
   ASSERT_TRUE(endless);
   ASSERT_EQ(::ftruncate(endless.get(), std::numeric_limits<off_t>::max() - (off_t{1} << 31)), 0);
@@ -267,7 +267,7 @@ TEST(FileFacts, OfAHugeSparseFileAreThoseOfOthers) {
   EXPECT_EQ(huge->geometry.max_discard_sectors, small->geometry.max_discard_sectors);
 }
 
-TEST(Catalog, ACheckChangesNoTimes) {
+TEST(Catalog, CheckDoesNotChangeFileTimes) {
   TestDirectory directory;
   const std::string path = directory.make_file("disk.img", kMiB);
   const std::array<timespec, 2> long_ago{timespec{1, 0}, timespec{1, 0}};
@@ -276,7 +276,7 @@ TEST(Catalog, ACheckChangesNoTimes) {
   ASSERT_TRUE(created);
   for (const auto locks : {Catalog::CheckLocks::ask, Catalog::CheckLocks::take})
     EXPECT_TRUE((*created)->check(locks).empty());
-  EXPECT_TRUE((*created)->prepare({"b", path})) << "of one that may be added";
+  EXPECT_TRUE((*created)->prepare({"b", path})) << "for an export that may be added later";
   struct stat status {};
   ASSERT_EQ(::stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mtim.tv_sec, 1);
@@ -293,7 +293,7 @@ TEST(Catalog, CheckNamesEveryBadExport) {
   EXPECT_EQ(problems[1].why.error, ENOTBLK);
 }
 
-TEST(Catalog, AReadOnlyExportIsReadOnlyByItsFileNameToo) {
+TEST(Catalog, ReadOnlyExportProtectsItsFileUnderAllNames) {
   TestDirectory directory;
   const std::string path = directory.make_file("a.iso", kMiB);
   std::filesystem::create_hard_link(path, directory / "alias.iso");
@@ -333,7 +333,7 @@ TEST(Catalog, CheckOpensForWritingUnlessReadOnly) {
       (*Catalog::create({{"a", path, 0, true}}, std::nullopt))->check(Catalog::CheckLocks::ask).empty());
 }
 
-TEST(Catalog, AnImageBelongsToOneServer) {
+TEST(Catalog, ImageIsLockedAgainstOtherServers) {
   TestDirectory directory;
   const std::string path = directory.make_file("a.img", kMiB);
   auto one = std::move(*Catalog::create({{"a", path}}, std::nullopt));
@@ -349,7 +349,7 @@ TEST(Catalog, AnImageBelongsToOneServer) {
     EXPECT_TRUE(other->check(Catalog::CheckLocks::ask).empty());
     const std::string told = other->warnings().at(0);
     EXPECT_EQ(told.rfind("export \"b\" (\"" + path + "\") is in use by ", 0), 0U) << told;
-    EXPECT_TRUE(one->open("u", "a", AccessMode::migration)) << "asking has taken nothing away";
+    EXPECT_TRUE(one->open("u", "a", AccessMode::migration)) << "the check did not take the lock";
   }
   EXPECT_TRUE(other->open("s", "b", AccessMode::read_write));
   EXPECT_TRUE(other->access().empty());

@@ -9,7 +9,7 @@ namespace rtrs::daemon {
 struct SlotShare {
   static constexpr std::uint32_t kNone = 0xffffffffU;
   std::uint32_t used = 0;  // slots that operations of the device hold
-  std::uint32_t own = 0;   // of these, reserved for this device; 0 before FairSlots::enter()
+  std::uint32_t own = 0;   // slots reserved for this device; 0 before FairSlots::enter()
   // First and last operation that waits for a slot, oldest first. The owner of the operations maintains the
   // list.
   std::uint32_t first = kNone;

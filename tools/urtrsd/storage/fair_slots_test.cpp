@@ -13,7 +13,7 @@ void take_all(FairSlots& slots, SlotShare& share) {
   while (slots.may_start(share)) slots.take(share);
 }
 
-TEST(FairSlots, ABusyDeviceGetsAQuarterAndItsOwn) {
+TEST(FairSlots, BusyDeviceGetsAQuarterPlusItsOwnSlots) {
   FairSlots slots(1024);
   SlotShare busy;
   slots.enter(busy);
@@ -22,7 +22,7 @@ TEST(FairSlots, ABusyDeviceGetsAQuarterAndItsOwn) {
   EXPECT_EQ(slots.common(), 256U);
 }
 
-TEST(FairSlots, ADeviceWithoutOwnSlotsTakesCommonOnes) {
+TEST(FairSlots, DeviceWithoutOwnSlotsUsesCommonSlots) {
   FairSlots slots(2);
   SlotShare first;
   SlotShare late;
@@ -39,7 +39,7 @@ TEST(FairSlots, ADeviceWithoutOwnSlotsTakesCommonOnes) {
   EXPECT_EQ(late.own, 1U);
 }
 
-TEST(FairSlots, ASingleSlotIsOfUse) {
+TEST(FairSlots, SingleSlotIsUsable) {
   FairSlots slots(1);
   SlotShare share;
   slots.enter(share);
@@ -50,7 +50,7 @@ TEST(FairSlots, ASingleSlotIsOfUse) {
   EXPECT_TRUE(slots.may_start(share));
 }
 
-TEST(FairSlots, DevicesThatWaitTakeTurns) {
+TEST(FairSlots, WaitingDevicesTakeTurns) {
   FairSlots slots(8);
   std::array<SlotShare, 3> shares;
   for (SlotShare& share : shares) slots.wait(share);
@@ -65,7 +65,7 @@ TEST(FairSlots, DevicesThatWaitTakeTurns) {
   EXPECT_EQ(slots.turn(), nullptr);
 }
 
-TEST(FairSlots, NothingOvertakesWhatWaits) {
+TEST(FairSlots, NewOperationsDoNotOvertakeWaitingOnes) {
   FairSlots slots(8);
   SlotShare share;
   slots.wait(share);
@@ -75,7 +75,7 @@ TEST(FairSlots, NothingOvertakesWhatWaits) {
   EXPECT_TRUE(slots.may_start(share));
 }
 
-TEST(FairSlots, ADeviceOverItsShareDoesNotHoldUpTheTurn) {
+TEST(FairSlots, DeviceOverItsShareIsSkipped) {
   FairSlots slots(8);
   SlotShare hung;
   slots.enter(hung);
@@ -89,7 +89,7 @@ TEST(FairSlots, ADeviceOverItsShareDoesNotHoldUpTheTurn) {
 
 // Even if operations of many devices never end, a device that reserved its slots with enter() can always use
 // kOwnSlots.
-RC_GTEST_PROP(FairSlots, HungDevicesNeverTakeAnothersSlots, ()) {
+RC_GTEST_PROP(FairSlots, HungDevicesNeverUseReservedSlotsOfOthers, ()) {
   constexpr std::uint32_t kSlots = 256;
   FairSlots slots(kSlots);
   std::vector<SlotShare> hung(31);

@@ -45,7 +45,8 @@ std::string unescaped(std::string_view text) {
   return result;
 }
 
-// The device itself (`itself`), one of its partitions, or its disk.
+// A device that counts for the device in question: the device itself (`itself`), one of its partitions, or
+// its disk.
 struct Member {
   std::string number;  // "8:1"
   std::string name;    // "sda1"

@@ -51,12 +51,12 @@ class HostHoldersTest : public testing::Test {
   TestDirectory root_;
 };
 
-TEST_F(HostHoldersTest, NothingUsesAFreeDisk) {
+TEST_F(HostHoldersTest, FreeDiskHasNoHolders) {
   EXPECT_EQ(of(8, 0), "");
   EXPECT_EQ(of(9, 9), "") << "a device that sysfs does not have";
 }
 
-TEST_F(HostHoldersTest, AMountIsNamed) {
+TEST_F(HostHoldersTest, MountIsReported) {
   write("proc/self/mountinfo",
         "22 1 8:2 / / rw - ext4 /dev/root rw\n"
         "30 22 8:1 / /srv/a\\040b rw,relatime shared:1 master:2 - ext4 /dev/sda1 rw\n"
@@ -64,7 +64,7 @@ TEST_F(HostHoldersTest, AMountIsNamed) {
   EXPECT_EQ(of(8, 1), "mounted at \"/srv/a b\"");
 }
 
-TEST_F(HostHoldersTest, ADiskIsUsedThroughItsPartitionsAndAPartitionThroughItsDisk) {
+TEST_F(HostHoldersTest, UsesOfPartitionsAndTheirDiskAreReported) {
   write("proc/self/mountinfo", "30 22 8:1 / /srv rw - ext4 /dev/sda1 rw");
   hold("sda/sda2", "dm-0");
   EXPECT_EQ(of(8, 0), "sda1 mounted at \"/srv\", sda2 part of dm-0 (vg-data)");
@@ -74,27 +74,27 @@ TEST_F(HostHoldersTest, ADiskIsUsedThroughItsPartitionsAndAPartitionThroughItsDi
 }
 
 // mountinfo shows an anonymous device number for btrfs, so the source must be compared too.
-TEST_F(HostHoldersTest, AMountIsKnownByItsSourceToo) {
+TEST_F(HostHoldersTest, MountIsFoundByItsSource) {
   write("proc/self/mountinfo", "30 22 0:42 /sub /srv rw - btrfs /dev/sda1 rw");
   EXPECT_EQ(of(8, 1), "mounted at \"/srv\"");
   EXPECT_EQ(of(8, 2), "");
 }
 
-TEST_F(HostHoldersTest, SwapIsNamed) {
+TEST_F(HostHoldersTest, SwapIsReported) {
   write("proc/swaps",
         "Filename Type Size Used Priority\n/dev/sda2 partition 1 0 -2\n/swap\\040file file 1 0 -3");
   EXPECT_EQ(of(8, 2), "used as swap");
   EXPECT_EQ(of(8, 1), "");
 }
 
-TEST_F(HostHoldersTest, FourUsesAreNamedAtMost) {
+TEST_F(HostHoldersTest, AtMostFourUsesAreReported) {
   std::string mounts;
   for (int i = 0; i < 9; ++i) mounts += "3 2 8:1 / /m" + std::to_string(i) + " rw - ext4 /dev/sda1 rw\n";
   write("proc/self/mountinfo", mounts);
   EXPECT_EQ(of(8, 1), "mounted at \"/m0\", mounted at \"/m1\", mounted at \"/m2\", mounted at \"/m3\", ...");
 }
 
-TEST_F(HostHoldersTest, AFileIsUsedThroughALoopDeviceThatWrites) {
+TEST_F(HostHoldersTest, FileIsUsedByAWritableLoopDevice) {
   disk("loop3", "7:3", "loop3");
   write("sys/devices/loop3/loop/backing_file", "/srv/disk.img");
   write("sys/devices/loop3/ro", "0");
@@ -106,7 +106,7 @@ TEST_F(HostHoldersTest, AFileIsUsedThroughALoopDeviceThatWrites) {
   EXPECT_EQ(host.of_file("/srv/disk.img"), "");
 }
 
-TEST(InUseByHost, SaysWhatToDo) {
+TEST(InUseByHost, MessageSuggestsAFix) {
   const std::string text = in_use_by_host("device \"d\"", "mounted at \"/srv\"");
   EXPECT_EQ(
       text.rfind("device \"d\" is in use by this host: mounted at \"/srv\": Device or resource busy (16); ",

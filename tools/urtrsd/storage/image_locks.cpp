@@ -109,8 +109,7 @@ int ImageLocks::set(Image& image, const Located& located, const Use& use) {
   if (!image.fd || (use.write && !image.fd_writes) || (claims && !image.claimed)) {
     UniqueFd fd = reopen(located, (use.write ? O_RDWR : O_RDONLY) | (claims ? O_EXCL : 0));
     if (!fd) return errno;
-    // The current read lock belongs to the previous open file description and would conflict with the new
-    // lock.
+    // The previous file description still holds the read lock, which would conflict with the new lock.
     before = std::exchange(image.fd, std::move(fd));
     image.claimed = claims;
     if (before) {

@@ -31,7 +31,7 @@ class Locks : public ::testing::Test {
   ImageLocks other_;
 };
 
-TEST_F(Locks, AWriterExcludesOtherServers) {
+TEST_F(Locks, WriterExcludesOtherServers) {
   const auto hold = one_.acquire(located_, {true}, "the image");
   ASSERT_TRUE(hold) << hold.error().sentence;
   EXPECT_TRUE(hold->warning().empty());
@@ -54,7 +54,7 @@ TEST_F(Locks, SessionsOfOneServerShareALock) {
   EXPECT_EQ(error(other_, false), EBUSY);
 }
 
-TEST_F(Locks, TheLockFollowsTheStrongestUser) {
+TEST_F(Locks, LockIsDowngradedWhenTheLastWriterCloses) {
   auto reader = one_.acquire(located_, {false}, "the image");
   ASSERT_TRUE(reader);
   {
@@ -68,7 +68,7 @@ TEST_F(Locks, TheLockFollowsTheStrongestUser) {
   EXPECT_EQ(error(other_, true), 0);
 }
 
-TEST_F(Locks, ARefusedWriterLeavesTheReadersTheirLock) {
+TEST_F(Locks, RejectedWriterDoesNotReleaseTheReadLock) {
   const auto reader = one_.acquire(located_, {false}, "the image");
   auto others = other_.acquire(located_, {false}, "the image");
   ASSERT_TRUE(reader);
@@ -80,7 +80,7 @@ TEST_F(Locks, ARefusedWriterLeavesTheReadersTheirLock) {
   EXPECT_EQ(error(one_, true), 0);
 }
 
-TEST_F(Locks, TheHolderIsNamed) {
+TEST_F(Locks, ErrorNamesTheHolder) {
   std::array<int, 2> ready{};
   ASSERT_EQ(::pipe(ready.data()), 0);
   const pid_t child = ::fork();

@@ -10,18 +10,18 @@ namespace {
 
 constexpr std::chrono::hours kLong{1};
 
-TEST(InParallel, NothingToDoIsDone) {
+TEST(InParallel, NoTasksReturnsAtOnce) {
   EXPECT_TRUE(in_parallel({}, kLong).empty());
 }
 
-TEST(InParallel, ATaskMayWaitForAnotherOne) {
+TEST(InParallel, TasksRunInParallel) {
   auto reached = std::make_shared<std::promise<void>>();
   const auto wait = [waited = reached->get_future().share()] { waited.wait(); };
   const auto signal = [reached] { reached->set_value(); };
   EXPECT_EQ(in_parallel({wait, signal}, kLong, 2), (std::vector<bool>{true, true}));
 }
 
-TEST(InParallel, AThreadDoesOneTaskAfterTheOther) {
+TEST(InParallel, ThreadsRunQueuedTasks) {
   auto done = std::make_shared<std::vector<int>>();
   const auto task = [done](int number) { return [done, number] { done->push_back(number); }; };
   EXPECT_EQ(in_parallel({task(0), task(1), task(2)}, kLong, 1), (std::vector<bool>{true, true, true}));

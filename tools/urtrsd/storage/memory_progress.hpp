@@ -17,7 +17,7 @@ class MemoryProgress {
   static constexpr std::uint32_t kCopySlice = 256 * 1024;          // bytes of one read, write or zero
   static constexpr std::uint32_t kReleaseSlice = 4 * 1024 * 1024;  // bytes of one release
 
-  MemoryProgress() = default;  // done
+  MemoryProgress() = default;  // an operation that is complete
   // `offset`, `bytes` and `page` are in bytes; the range must lie within the device. `page`: page size of the
   // system, a power of two to which the memory is aligned. `keep_pages`: write_zeroes keeps the pages
   // allocated. A discard always releases them.
@@ -25,8 +25,8 @@ class MemoryProgress {
                  bool keep_pages) noexcept;
 
   MemoryStep step() const noexcept { return step_; }
-  std::uint64_t offset() const noexcept { return offset_; }  // in the device
-  std::uint32_t length() const noexcept { return length_; }  // of the step
+  std::uint64_t offset() const noexcept { return offset_; }  // offset of the step in the device, in bytes
+  std::uint32_t length() const noexcept { return length_; }  // length of the step in bytes
   std::uint32_t buffer_offset() const noexcept { return completed_; }
 
   void on_done() noexcept;  // the step is complete

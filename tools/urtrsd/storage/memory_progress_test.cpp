@@ -24,7 +24,7 @@ std::vector<Slice> slices(MemoryProgress progress) {
 
 constexpr std::uint32_t kPage = 4096;
 
-TEST(MemoryProgress, AFlushHasNothingToDo) {
+TEST(MemoryProgress, FlushIsDoneAtOnce) {
   EXPECT_TRUE(slices({Opcode::flush, 0, 0, kPage, false}).empty());
 }
 
@@ -37,12 +37,12 @@ TEST(MemoryProgress, OnlyWholePagesAreReleased) {
             (std::vector<Slice>{{MemoryStep::zero, kPage + 512, 1024}}));
 }
 
-TEST(MemoryProgress, PagesAreKeptWhenAsked) {
+TEST(MemoryProgress, PagesAreKeptOnRequest) {
   EXPECT_EQ(slices({Opcode::write_zeroes, 0, 2 * kPage, kPage, true}),
             (std::vector<Slice>{{MemoryStep::zero, 0, 2 * kPage}}));
 }
 
-TEST(MemoryProgress, PagesThatCannotBeReleasedAreZeroed) {
+TEST(MemoryProgress, UnreleasablePagesAreZeroed) {
   MemoryProgress progress(Opcode::discard, 0, 8 * kPage, kPage, false);
   ASSERT_EQ(progress.step(), MemoryStep::release);
   progress.on_not_released();

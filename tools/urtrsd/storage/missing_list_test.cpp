@@ -25,16 +25,16 @@ TEST(MissingList, PausesDoubleUpToAMinute) {
     EXPECT_TRUE(list.take_due(list.next_due() - 1).empty());
     now = list.next_due();
     EXPECT_EQ(list.take_due(now), std::vector{kDisk});
-    EXPECT_EQ(list.next_due(), kNever) << "the attempt runs";
+    EXPECT_EQ(list.next_due(), kNever) << "an attempt is running";
   }
   EXPECT_EQ(list.remove(kDisk), 5 * kSecond);
   EXPECT_EQ(list.remove(kDisk), kNever);
   list.failed(now, kDisk, absent());
-  EXPECT_EQ(list.next_due(), now + kSecond) << "a new absence begins with the shortest pause";
+  EXPECT_EQ(list.next_due(), now + kSecond) << "a new absence starts with the shortest pause";
 }
 
 // Simulates one day with an attempt whenever one is due.
-TEST(MissingList, ADayOfAbsenceHasFewLinesAndFewAttempts) {
+TEST(MissingList, OneDayOfAbsenceCausesFewLinesAndAttempts) {
   MissingList list;
   Nanos now = 0;
   std::uint32_t lines = list.failed(now, kDisk, absent());
@@ -54,7 +54,7 @@ TEST(MissingList, ADayOfAbsenceHasFewLinesAndFewAttempts) {
   EXPECT_EQ(lines, 6U + attempts / 64);
 }
 
-TEST(MissingList, AChangedReasonIsALine) {
+TEST(MissingList, ChangedReasonIsLogged) {
   MissingList list;
   EXPECT_TRUE(list.failed(1, kDisk, absent()));
   EXPECT_TRUE(list.failed(2, kDisk, absent())) << "the second attempt";
@@ -65,7 +65,7 @@ TEST(MissingList, AChangedReasonIsALine) {
   EXPECT_EQ(list.items().at(kDisk).since, 1U);
 }
 
-TEST(MissingList, WhatIsHurriedIsDueAtOnceUnlessAnAttemptRuns) {
+TEST(MissingList, HurriedItemIsDueAtOnceUnlessAnAttemptRuns) {
   MissingList list;
   list.failed(0, kDisk, absent());
   list.failed(0, kAddress, absent());

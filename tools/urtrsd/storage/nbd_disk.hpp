@@ -69,7 +69,7 @@ class NbdResults {
   void put(NbdCommand& command) noexcept;  // any thread
   NbdCommand* take() noexcept;             // null if there is none
   bool has_some() const noexcept { return some_.load(std::memory_order_acquire); }
-  int fd() const noexcept { return event_.fd(); }  // readable while there are some
+  int fd() const noexcept { return event_.fd(); }  // readable while take() would return a command
 
  private:
   std::mutex mutex_;
@@ -89,7 +89,7 @@ class NbdDisk {
 
   struct Options {
     Nanos wait = 0;            // time that requests wait for a lost server
-    NbdLink::Losses losses{};  // from an earlier connection
+    NbdLink::Losses losses{};  // losses of an earlier connection
   };
   // Connects; takes at most 10 s. `described` names the export in messages. Errors: ENODEV (no such server,
   // or the server rejected the connection), EINVAL (the disk cannot be exported), EOPNOTSUPP (built without
@@ -176,7 +176,7 @@ class NbdDisk {
   std::atomic<std::uint64_t> size_{0};
   std::atomic<bool> up_{false};
   std::atomic<bool> owes_flush_{false};
-  std::atomic<std::uint64_t> losses_{0};  // twice the count, plus 1 if the newest loss was not reported
+  std::atomic<std::uint64_t> losses_{0};  // bit 0: newest loss not yet reported; other bits: count
   std::thread thread_;
 };
 

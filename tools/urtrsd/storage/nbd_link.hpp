@@ -60,8 +60,8 @@ class NbdLink {
   struct Losses {
     std::uint64_t count = 0;
     bool reported = true;  // an open failed a flush for the newest outage
-    // Initial `seen` of an open: it excludes an outage that no open has reported yet, so that the new open
-    // reports it.
+    // Initial value of `seen` for a new open. It does not count a newest outage that no open has reported
+    // yet, so that the new open reports it.
     std::uint64_t seen_at_open() const noexcept { return reported ? count : count - 1; }
   };
   const Losses& losses() const noexcept { return losses_; }

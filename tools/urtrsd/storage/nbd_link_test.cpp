@@ -9,7 +9,7 @@ bool fails_flush(NbdLink& link, std::uint64_t& seen) {
   return link.take_loss(seen, seen);
 }
 
-TEST(NbdLink, IsTriedAgainAfterAPauseUntilItIsConnected) {
+TEST(NbdLink, RetriesAfterAPauseUntilConnected) {
   NbdLink link;
   EXPECT_FALSE(link.is_up());
   EXPECT_EQ(link.next_attempt(), 0U);
@@ -29,12 +29,12 @@ TEST(NbdLink, EachOpenFailsOneFlushForEachLoss) {
   std::uint64_t second = link.losses().seen_at_open();
   link.connected();
   link.changed();
-  EXPECT_FALSE(fails_flush(link, first)) << "it is connected";
+  EXPECT_FALSE(fails_flush(link, first)) << "nothing was lost yet";
   link.lost(1);
   link.lost(2);  // a failed connection attempt causes no further loss
   EXPECT_TRUE(fails_flush(link, first));
   EXPECT_FALSE(fails_flush(link, first));
-  EXPECT_TRUE(fails_flush(link, second)) << "the other open is told too";
+  EXPECT_TRUE(fails_flush(link, second)) << "the other open reports the loss too";
   EXPECT_FALSE(fails_flush(link, second));
   link.connected();
   link.lost(3);
@@ -45,7 +45,7 @@ TEST(NbdLink, EachOpenFailsOneFlushForEachLoss) {
   EXPECT_TRUE(fails_flush(link, first)) << "another loss";
 }
 
-TEST(NbdLink, AllFlushesFailThatWereSubmittedBeforeTheFirstOneFailed) {
+TEST(NbdLink, FlushesSubmittedBeforeTheFirstFailureFail) {
   NbdLink link;
   std::uint64_t seen = 0;
   link.connected();
@@ -59,7 +59,7 @@ TEST(NbdLink, AllFlushesFailThatWereSubmittedBeforeTheFirstOneFailed) {
   EXPECT_FALSE(fails_flush(link, seen)) << "submitted after the report";
 }
 
-TEST(NbdLink, ALossThatNoOpenReportedIsReportedByTheNextOpen) {
+TEST(NbdLink, UnreportedLossIsReportedByTheNextOpen) {
   NbdLink link;
   EXPECT_FALSE(link.owes_flush());
   link.connected();
@@ -73,12 +73,12 @@ TEST(NbdLink, ALossThatNoOpenReportedIsReportedByTheNextOpen) {
   std::uint64_t beside = next.losses().seen_at_open();
   EXPECT_TRUE(fails_flush(next, late));
   EXPECT_FALSE(next.owes_flush());
-  EXPECT_TRUE(fails_flush(next, beside)) << "it was opened before the report";
+  EXPECT_TRUE(fails_flush(next, beside)) << "opened before the loss was reported";
   std::uint64_t after = next.losses().seen_at_open();
   EXPECT_FALSE(fails_flush(next, after));
 }
 
-TEST(NbdLink, AFlushCoversTheChangesThatWereAcknowledgedBeforeItBegan) {
+TEST(NbdLink, FlushCoversChangesAcknowledgedBeforeItStarted) {
   NbdLink link;
   std::uint64_t seen = 0;
   link.connected();
@@ -98,14 +98,14 @@ TEST(NbdLink, AFlushCoversTheChangesThatWereAcknowledgedBeforeItBegan) {
   EXPECT_TRUE(fails_flush(link, seen));
 }
 
-TEST(NbdLink, RequestsWaitForTheSameTimeHoweverOftenTheServerIsLost) {
+TEST(NbdLink, RepeatedOutagesDoNotExtendTheWaitOfARequest) {
   NbdLink link(30);
   link.connected();
   link.lost(100);
   EXPECT_EQ(link.wait_until(100, 0), 130U);
   link.lost(110);  // a connection attempt failed
   EXPECT_EQ(link.wait_until(120, 0), 130U) << "a later request of this outage";
-  EXPECT_EQ(link.wait_until(130, 0), 0U) << "the time is over";
+  EXPECT_EQ(link.wait_until(130, 0), 0U) << "the wait has ended";
   EXPECT_EQ(link.wait_until(131, 130), 0U);
   link.connected();
   link.lost(125);
@@ -117,18 +117,18 @@ TEST(NbdLink, RequestsWaitForTheSameTimeHoweverOftenTheServerIsLost) {
   EXPECT_EQ(impatient.wait_until(5, 0), 0U);
 }
 
-TEST(NbdLink, IsLostWhenNothingIsAnswered) {
+TEST(NbdLink, UnansweredRequestsMakeTheServerLost) {
   constexpr Nanos kPatience = NbdLink::kAnswerPatience;
   NbdLink link;
   link.connected();
-  EXPECT_EQ(link.lost_at(), kNever) << "it owes nothing";
+  EXPECT_EQ(link.lost_at(), kNever) << "no request is unanswered";
   link.asked(5);
   link.asked(7);
   EXPECT_EQ(link.lost_at(), 5 + kPatience);
   link.answered(9);
   EXPECT_EQ(link.lost_at(), 9 + kPatience) << "one of two is answered";
   link.asked(11);
-  EXPECT_EQ(link.lost_at(), 9 + kPatience) << "to ask again is no reason to wait longer";
+  EXPECT_EQ(link.lost_at(), 9 + kPatience) << "another request does not extend the time";
   link.answered(12);
   link.answered(13);
   EXPECT_EQ(link.lost_at(), kNever);
@@ -136,10 +136,10 @@ TEST(NbdLink, IsLostWhenNothingIsAnswered) {
   link.lost(21);
   EXPECT_EQ(link.lost_at(), kNever);
   link.connected();
-  EXPECT_EQ(link.lost_at(), kNever) << "what was asked over the old connection is over";
+  EXPECT_EQ(link.lost_at(), kNever) << "requests of the old connection no longer count";
 }
 
-TEST(NbdLink, KeepsALossUntilItIsReported) {
+TEST(NbdLink, LossIsKeptUntilItIsReported) {
   NbdLink link;
   std::uint64_t seen = 0;
   link.connected();

@@ -19,14 +19,14 @@ class OpProgress {
   // Maximum size of one write of zero bytes.
   static constexpr std::uint32_t kZeroBytes = 256 * 1024;
 
-  OpProgress() = default;  // done, without error
+  OpProgress() = default;  // an operation that is complete, without error
   // Options of an operation besides its opcode.
   struct OpOptions {
     bool fua = false;           // durable before it completes
-    bool block_device = false;  // never use zero_range: after it a device that cannot zero without unmapping
-                                // would disable write_zeroes and discard permanently
+    bool block_device = false;  // never use zero_range: a device that cannot zero without unmapping
+                                // would disable write_zeroes and discard permanently after the call
     bool nounmap = false;       // write_zeroes keeps the blocks allocated, so never punch_hole
-    bool preflush = false;      // sync_data first
+    bool preflush = false;      // execute sync_data first
   };
   // `offset` and `bytes` are in bytes. The range must lie within the device.
   OpProgress(Opcode opcode, std::uint64_t offset, std::uint32_t bytes, const OpOptions& manner) noexcept;

@@ -21,7 +21,7 @@ TEST(OpProgress, ShortReadContinuesWhereItStopped) {
   EXPECT_EQ(progress.error(), 0);
 }
 
-TEST(OpProgress, AFailureToMakeDurableIsToldApart) {
+TEST(OpProgress, FailedSyncsAreDistinguished) {
   const auto failed = [](Opcode opcode, bool fua, bool block_device, int error, bool zeroes_first) {
     OpProgress progress(opcode, 0, 512, {fua, block_device});
     if (zeroes_first) progress.on_result(0);
@@ -32,16 +32,16 @@ TEST(OpProgress, AFailureToMakeDurableIsToldApart) {
   };
   EXPECT_TRUE(failed(Opcode::flush, false, false, EIO, false));
   EXPECT_TRUE(failed(Opcode::flush, false, true, ENOSPC, false));
-  EXPECT_TRUE(failed(Opcode::write_zeroes, true, false, EIO, true)) << "the sync behind it";
-  EXPECT_FALSE(failed(Opcode::write_zeroes, true, false, EIO, false)) << "the change itself";
-  EXPECT_TRUE(failed(Opcode::write, true, false, EIO, false)) << "with the writeback of the whole file";
+  EXPECT_TRUE(failed(Opcode::write_zeroes, true, false, EIO, true)) << "the sync after the zeroes failed";
+  EXPECT_FALSE(failed(Opcode::write_zeroes, true, false, EIO, false)) << "the change itself failed";
+  EXPECT_TRUE(failed(Opcode::write, true, false, EIO, false)) << "waits for the whole file";
   EXPECT_FALSE(failed(Opcode::write, true, false, ENOSPC, false));
-  EXPECT_FALSE(failed(Opcode::write, true, true, EIO, false)) << "past the page cache";
+  EXPECT_FALSE(failed(Opcode::write, true, true, EIO, false)) << "no page cache";
   EXPECT_FALSE(failed(Opcode::write, false, false, EIO, false));
   EXPECT_FALSE(failed(Opcode::read, true, false, EIO, false));
 }
 
-TEST(OpProgress, NothingTransferredIsAnError) {
+TEST(OpProgress, ZeroBytesTransferredIsAnError) {
   for (const Opcode opcode : {Opcode::read, Opcode::write}) {
     OpProgress progress(opcode, 0, 512, {false});
     progress.on_result(0);
@@ -50,7 +50,7 @@ TEST(OpProgress, NothingTransferredIsAnError) {
   }
 }
 
-TEST(OpProgress, MoreThanAskedForIsAnError) {
+TEST(OpProgress, MoreBytesThanRequestedIsAnError) {
   OpProgress progress(Opcode::write, 0, 512, {false});
   progress.on_result(513);
   EXPECT_EQ(progress.error(), EIO);
@@ -105,7 +105,7 @@ TEST(OpProgress, NounmapNeverPunchesAHole) {
   EXPECT_EQ(block_device.step(), OpStep::write_zero_bytes);
 }
 
-TEST(OpProgress, PreflushComesFirstAndItsErrorIsTheLast) {
+TEST(OpProgress, PreflushComesFirstAndItsErrorEndsTheOperation) {
   for (const Opcode opcode : {Opcode::write, Opcode::read}) {
     OpProgress good(opcode, 0, 4096, {false, false, false, true});
     EXPECT_EQ(good.step(), OpStep::sync_data);
@@ -133,7 +133,7 @@ TEST(OpProgress, RangesAreSyncedForFua) {
   }
 }
 
-TEST(OpProgress, ErrorsReachThePeerInItsVocabulary) {
+TEST(OpProgress, ErrorsAreMappedForThePeer) {
   const auto outcome = [](Opcode opcode, int error) {
     OpProgress progress(opcode, 0, 4096, {false});
     progress.on_result(-error);

@@ -52,7 +52,7 @@ class StepRunner {
   virtual void hand_over() noexcept = 0;  // submits everything started since; the functions above only queue
   virtual bool has_news() const noexcept = 0;
   virtual std::size_t take(std::span<StepDone> done) noexcept = 0;
-  virtual void wait() noexcept = 0;               // until has_news() would return true
+  virtual void wait() noexcept = 0;               // blocks until has_news() would return true
   virtual int fd() const noexcept = 0;            // readable while take() has something to report
   virtual const char* name() const noexcept = 0;  // "io_uring" or "threads"
 };

@@ -113,7 +113,7 @@ TEST_P(StepRunnerTest, EachStepIsReportedOnceWithItsResult) {
 }
 
 // Writes of zero bytes use the same durability flag as writes of user data.
-TEST_P(StepRunnerTest, AWriteThatHasToBeDurableSaysSoToTheKernel) {
+TEST_P(StepRunnerTest, DurableWritesPassTheFlagToTheKernel) {
   for (const OpStep kind : {OpStep::write, OpStep::write_zero_bytes}) {
     for (const std::uint32_t place : {0U, 1U}) {
       FileStep one = step(kind, place);
@@ -126,7 +126,7 @@ TEST_P(StepRunnerTest, AWriteThatHasToBeDurableSaysSoToTheKernel) {
   }
 }
 
-TEST_P(StepRunnerTest, AFailureIsANegativeErrno) {
+TEST_P(StepRunnerTest, FailuresReturnANegativeErrno) {
   FileStep bad = step(OpStep::read, 0);
   bad.fd = -1;
   runner_->start(7, bad);
@@ -135,7 +135,7 @@ TEST_P(StepRunnerTest, AFailureIsANegativeErrno) {
   EXPECT_EQ(done.result, -EBADF);
 }
 
-TEST_P(StepRunnerTest, ItsDescriptorIsReadableWhileThereAreNews) {
+TEST_P(StepRunnerTest, DescriptorIsReadableWhileResultsArePending) {
   pollfd waited{runner_->fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&waited, 1, 0), 0);
   runner_->start(0, step(OpStep::sync_data, 0));
@@ -147,7 +147,7 @@ TEST_P(StepRunnerTest, ItsDescriptorIsReadableWhileThereAreNews) {
   EXPECT_FALSE(runner_->has_news());
 }
 
-TEST_P(StepRunnerTest, DelaysEndInTheOrderOfTheirTime) {
+TEST_P(StepRunnerTest, DelaysEndInOrder) {
   const __kernel_timespec longer{0, 30'000'000};
   const __kernel_timespec shorter{0, 1'000'000};
   runner_->start_delay(1, longer);
@@ -156,7 +156,7 @@ TEST_P(StepRunnerTest, DelaysEndInTheOrderOfTheirTime) {
   EXPECT_EQ(next().index, 1U);
 }
 
-TEST_P(StepRunnerTest, AWatchedDescriptorWakes) {
+TEST_P(StepRunnerTest, WatchedDescriptorWakesTheRunner) {
   WakeUp event;
   runner_->watch(event.fd());
   runner_->hand_over();

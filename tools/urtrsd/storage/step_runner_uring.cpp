@@ -111,7 +111,7 @@ class UringRunner final : public StepRunner {
     return count;
   }
   void wait() noexcept override { io_uring_submit_and_wait(&ring_, 1); }
-  // The descriptor of the ring instead of an eventfd, because then a request that completes during its
+  // Uses the descriptor of the ring instead of an eventfd, so that a request that completes during its
   // submission wakes no thread.
   int fd() const noexcept override { return ring_.ring_fd; }
   const char* name() const noexcept override { return "io_uring"; }

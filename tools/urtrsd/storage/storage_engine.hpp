@@ -52,9 +52,9 @@ struct StorageResult {
 class StorageEngine {
  public:
   struct Options {
-    std::uint32_t depth = kStorageOperations;  // maximum number of operations at the kernel, 1..32767
-    bool pollable = true;                      // false: fd() returns -1, for busy polling
-    bool threads = false;                      // do not try io_uring
+    std::uint32_t depth = tools::kStorageOperations;  // maximum number of operations at the kernel, 1..32767
+    bool pollable = true;                             // false: fd() returns -1, for busy polling
+    bool threads = false;                             // do not try io_uring
   };
   // Uses threads if io_uring is not available; see warning(). Errors: EINVAL for a wrong depth, or the errno
   // of the failed thread start.
@@ -89,8 +89,8 @@ class StorageEngine {
   // few slices of MemoryProgress per call, so call it again while has_news().
   std::size_t poll(std::span<StorageResult> done) noexcept;
 
-  // As poll(), but blocks until at least one operation completes. Returns 0 only if no operation is in flight
-  // or `done` is empty.
+  // Like poll(), but blocks until at least one operation completes. Returns 0 only if no operation is in
+  // flight or `done` is empty.
   std::size_t wait(std::span<StorageResult> done) noexcept;
 
   // Readable while poll() has a completion of the kernel or of a thread to process.
@@ -101,7 +101,8 @@ class StorageEngine {
   const std::string& warning() const noexcept { return warning_; }
   std::uint32_t in_flight() const noexcept { return in_flight_; }  // accepted but not yet reported
   std::uint32_t depth() const noexcept { return options_.depth; }
-  // What each operation that is not reported waits for, in words, by id. Allocates: for an operator.
+  // Returns the id of each operation not reported yet, and a text about what it waits for. For messages to an
+  // operator, because it allocates memory.
   std::vector<std::pair<block::OpId, const char*>> pending_waits() const;
 
  private:

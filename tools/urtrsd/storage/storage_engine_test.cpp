@@ -47,7 +47,7 @@ enum class Kind : std::uint8_t { file, memory, delayed_memory, delayed_file };
 class Engine : public ::testing::TestWithParam<std::tuple<Kind, Runs>> {
  protected:
   void SetUp() override {
-    if (lacks_runner(runs())) GTEST_SKIP() << "io_uring is refused here";
+    if (lacks_runner(runs())) GTEST_SKIP() << "io_uring is not available";
     engine_ = engine_of();
     open(AccessMode::read_write);
   }
@@ -101,7 +101,7 @@ TEST_P(Engine, ReadsWhatWasWritten) {
   EXPECT_EQ(read, written);
 }
 
-TEST_P(Engine, FuaWrites) {
+TEST_P(Engine, FuaIsAcceptedForEveryChange) {
   Buffer written = filled(4096, 5);
   EXPECT_EQ(run(*engine_, io(device(), Opcode::write, 0, written, true)), 0);
   EXPECT_EQ(run(*engine_, range(device(), Opcode::write_zeroes, 0, 512, true)), 0);
@@ -121,7 +121,7 @@ TEST_P(Engine, ZeroedAndDiscardedRangesReadAsZero) {
   EXPECT_EQ(device().size_bytes(), kSize);
 }
 
-TEST_P(Engine, RangesBeyondTheEnd) {
+TEST_P(Engine, RangesBeyondTheEndAreRejected) {
   Buffer buffer(1024);
   const std::uint64_t last = device().sectors() - 1;
   for (const Opcode opcode : {Opcode::read, Opcode::write}) {
@@ -134,14 +134,14 @@ TEST_P(Engine, RangesBeyondTheEnd) {
   EXPECT_EQ(run(*engine_, range(device(), Opcode::write_zeroes, last, 1024)), EIO);
 }
 
-TEST_P(Engine, OnlyWholeBlocks) {
+TEST_P(Engine, OnlyWholeBlocksAreAccepted) {
   Buffer buffer(513);
   EXPECT_EQ(run(*engine_, io(device(), Opcode::read, 0, buffer)), EINVAL);
   Buffer nothing;
   EXPECT_EQ(run(*engine_, io(device(), Opcode::write, 0, nothing)), EINVAL);
 }
 
-TEST_P(Engine, ReadOnlyIsNotChanged) {
+TEST_P(Engine, ReadOnlyExportIsNotChanged) {
   open(AccessMode::read_only);
   Buffer buffer = filled(512, 1);
   EXPECT_EQ(run(*engine_, io(device(), Opcode::write, 0, buffer)), EPERM);
@@ -152,7 +152,7 @@ TEST_P(Engine, ReadOnlyIsNotChanged) {
   EXPECT_EQ(buffer, Buffer(512));
 }
 
-TEST_P(Engine, FullQueueKeepsTheCallersOperation) {
+TEST_P(Engine, SubmitReturnsFalseWhenFull) {
   engine_ = engine_of(4);
   Buffer buffer(512);
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(submit(*engine_, io(device(), Opcode::read, 0, buffer)));
@@ -179,7 +179,7 @@ TEST_P(Engine, DestructionWaitsForTheKernel) {
   EXPECT_EQ(read, written);
 }
 
-TEST_P(Engine, ItsDescriptorWakesAnEventLoop) {
+TEST_P(Engine, DescriptorWakesAnEventLoop) {
   Buffer buffer(4096);
   ASSERT_TRUE(submit(*engine_, io(device(), Opcode::read, 0, buffer)));
   std::array<StorageResult, 4> done;
@@ -196,7 +196,7 @@ TEST_P(Engine, ItsDescriptorWakesAnEventLoop) {
   EXPECT_EQ(::poll(&quiet, 1, 0), 0);
 }
 
-TEST_P(Engine, NoAllocationOnceOpen) {
+TEST_P(Engine, DoesNotAllocateAfterOpen) {
   Buffer buffer = filled(4096, 1);
   std::array<StorageResult, 16> done;
   const int rounds = kind() == Kind::file || kind() == Kind::memory ? 200 : 10;
@@ -211,7 +211,7 @@ TEST_P(Engine, NoAllocationOnceOpen) {
 }
 
 // Compares random operations, never overlapping in flight, with a plain array as the model.
-RC_GTEST_PROP(EngineModel, BehavesAsAnArray, ()) {
+RC_GTEST_PROP(EngineModel, BehavesLikeAnArray, ()) {
   constexpr std::size_t kSectors = 64;
   TestDirectory directory;
   const bool in_memory = *rc::gen::arbitrary<bool>();
@@ -256,7 +256,7 @@ TEST_P(EngineTrouble, ShrunkFileIsAnErrorNotAHang) {
   EXPECT_EQ(run(*engine, io(*opened.device, Opcode::read, 0, buffer)), EIO);
 }
 
-TEST(EngineOptions, BadDepth) {
+TEST(EngineOptions, InvalidDepthIsRejected) {
   EXPECT_EQ(StorageEngine::create({0, true}).error().error, EINVAL);
   EXPECT_EQ(StorageEngine::create({32769, true}).error().error, EINVAL);
 }
@@ -277,7 +277,7 @@ class SmallTmpfs {
   bool mounted_ = false;
 };
 
-TEST_P(EngineTrouble, FullDiskUnderTheImage) {
+TEST_P(EngineTrouble, FullDiskIsReported) {
   const SmallTmpfs tmpfs;
   if (!tmpfs.mounted()) GTEST_SKIP() << "needs the right to mount a tmpfs of 1 MiB (run as root)";
   const std::string path = tmpfs.directory().make_file("disk.img", 4 * kSize);
@@ -291,7 +291,7 @@ TEST_P(EngineTrouble, FullDiskUnderTheImage) {
   EXPECT_GT(outcomes[0], 0);
   EXPECT_GT(outcomes[28], 0);
   EXPECT_EQ(outcomes[0] + outcomes[28], 32);
-  // tmpfs does not support zero_range, but punch_hole: this frees space, and writes succeed again.
+  // tmpfs supports punch_hole but not zero_range. Punching a hole frees space, so writes succeed again.
   EXPECT_EQ(run(*engine, range(*opened.device, Opcode::write_zeroes, 0, kSize)), 0);
   EXPECT_EQ(run(*engine, io(*opened.device, Opcode::write, 128 * 30, buffer)), 0);
   Buffer read(buffer.size(), std::byte{1});

@@ -39,7 +39,7 @@ TEST_P(Fairness, OperationsBeyondTheDepthWaitTheirTurn) {
 
 // With 16 slots, two devices at a time can have reserved slots. A later device gets reserved slots after one
 // of them is closed.
-TEST_P(Fairness, SlotsOfClosedDevicesComeBack) {
+TEST_P(Fairness, SlotsOfClosedDevicesAreReused) {
   auto catalog = std::move(*Catalog::create({{"ram", "", kSize, false, 1}}, std::nullopt));
   auto engine = engine_of(16);
   Buffer buffer(512);
@@ -66,7 +66,7 @@ TEST_P(Fairness, ADeviceKeepsItsSlotsUntilItsLastOpenCloses) {
 }
 
 // Operations of a fast device are reported before earlier ones of a slow device.
-TEST_P(Fairness, ASlowDeviceDoesNotHoldUpOthers) {
+TEST_P(Fairness, SlowDeviceDoesNotDelayOthers) {
   auto catalog = std::move(
       *Catalog::create({{"slow", "", kSize, false, 2000}, {"good", "", kSize, false, 1}}, std::nullopt));
   auto slow = std::move(*catalog->open("s", "slow", AccessMode::read_write));
@@ -84,7 +84,7 @@ TEST_P(Fairness, ASlowDeviceDoesNotHoldUpOthers) {
   std::array<StorageResult, 1> done;
   for (unsigned i = 0; i < 20; ++i) {
     ASSERT_EQ(engine->wait(done), 1U);
-    EXPECT_LT(done[0].id, block::OpId{1000}) << "an operation of the slow device came before the good one's";
+    EXPECT_LT(done[0].id, block::OpId{1000}) << "an operation of the slow device was reported first";
   }
   EXPECT_EQ(slow.device->in_flight(), 100U);
   while (engine->wait(done) != 0) {
@@ -92,7 +92,7 @@ TEST_P(Fairness, ASlowDeviceDoesNotHoldUpOthers) {
 }
 
 // A long memory operation takes many calls of poll(), and a later short one is reported before it.
-TEST_P(Fairness, ALongMemoryOperationLetsOthersPass) {
+TEST_P(Fairness, LongMemoryOperationDoesNotDelayOthers) {
   constexpr std::uint32_t kLong = 1U << 30;
   auto catalog = std::move(*Catalog::create({{"ram", "", kLong}, {"good", "", kSize}}, std::nullopt));
   auto ram = std::move(*catalog->open("s", "ram", AccessMode::read_write));
@@ -114,7 +114,7 @@ TEST_P(Fairness, ALongMemoryOperationLetsOthersPass) {
   EXPECT_EQ(reported, 8U);
 }
 
-TEST_P(Fairness, ZeroedMemoryIsGivenBackToTheSystem) {
+TEST_P(Fairness, ZeroedMemoryIsReleasedToTheSystem) {
   constexpr std::uint32_t kBytes = 16U << 20;
   auto catalog = std::move(*Catalog::create({{"ram", "", kBytes}}, std::nullopt));
   auto ram = std::move(*catalog->open("s", "ram", AccessMode::read_write));

@@ -29,7 +29,7 @@ blkcnt_t allocated(const std::string& path) {
 class EngineFile : public WithRunner {};
 INSTANTIATE_TEST_SUITE_P(Runners, EngineFile, ::testing::Values(Runs::io_uring, Runs::threads), runner_name);
 
-TEST_P(EngineFile, ZeroesFreeTheirBlocksUnlessTheyAreToStay) {
+TEST_P(EngineFile, WriteZeroesFreesBlocksUnlessNounmap) {
   TestDirectory directory;
   const std::string path = directory.make_file("thin.img", kSize);
   ASSERT_EQ(::truncate(path.c_str(), 0), 0);
@@ -50,7 +50,7 @@ TEST_P(EngineFile, ZeroesFreeTheirBlocksUnlessTheyAreToStay) {
   EXPECT_GE(allocated(path), full) << "NOUNMAP keeps blocks";
   zeroes.nounmap = false;
   EXPECT_EQ(run(*engine, zeroes), 0);
-  EXPECT_LE(allocated(path), empty + 16) << "zeroes that may be trimmed free blocks";
+  EXPECT_LE(allocated(path), empty + 16) << "without NOUNMAP, blocks are freed";
   zeroes.nounmap = true;
   EXPECT_EQ(run(*engine, zeroes), 0);
   EXPECT_GE(allocated(path), empty + static_cast<blkcnt_t>(kSize / 512)) << "NOUNMAP fills holes";
@@ -59,7 +59,7 @@ TEST_P(EngineFile, ZeroesFreeTheirBlocksUnlessTheyAreToStay) {
   EXPECT_EQ(back, Buffer(kSize));
 }
 
-TEST_P(EngineFile, ServesWhatWasAddedOnceMeasured) {
+TEST_P(EngineFile, ServesAGrownFileAfterMeasuring) {
   TestDirectory directory;
   const std::string path = directory.make_file("grows.img", kSize);
   const auto catalog = std::move(*Catalog::create({{"disk", path, 0, false, 0}}, std::nullopt));
@@ -71,7 +71,7 @@ TEST_P(EngineFile, ServesWhatWasAddedOnceMeasured) {
   ASSERT_EQ(::truncate(path.c_str(), 2 * kSize + 100), 0);
   EXPECT_EQ(run(*engine, io(device, Opcode::write, kSize / 512, data)), EIO);
   device.resize(device.measure());
-  EXPECT_EQ(device.sectors(), 2 * kSize / 512) << "the rest of a block is not exported";
+  EXPECT_EQ(device.sectors(), 2 * kSize / 512) << "an incomplete last block is not exported";
   EXPECT_EQ(run(*engine, io(device, Opcode::write, kSize / 512, data)), 0);
   ASSERT_EQ(::truncate(path.c_str(), kSize), 0);
   device.resize(device.measure());

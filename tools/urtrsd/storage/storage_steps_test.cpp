@@ -77,7 +77,7 @@ struct Abilities {
   bool zeroes;
 };
 
-TEST_F(EngineSteps, WhatHasToBeDurableIsWhateverTheFileSystemCanDo) {
+TEST_F(EngineSteps, DurableOperationsSyncOnEveryFileSystem) {
   bool volatile_data = false;
   Abilities can{};
   const auto engine = engine_of([&](const FileStep& step) -> std::int32_t {
@@ -102,14 +102,14 @@ TEST_F(EngineSteps, WhatHasToBeDurableIsWhateverTheFileSystemCanDo) {
                                     << can.punches << " zeroes " << can.zeroes;
         op.fua = false;
         ASSERT_EQ(result_of(*engine, op).error, can_do ? 0 : EOPNOTSUPP);
-        EXPECT_EQ(volatile_data, can_do) << "nobody asked for more";
+        EXPECT_EQ(volatile_data, can_do) << "durability was not requested";
         volatile_data = false;
       }
     }
   }
 }
 
-TEST_F(EngineSteps, AFailureToMakeDurableIsOfItsOperationAlone) {
+TEST_F(EngineSteps, FailedSyncIsReportedOnlyForItsOperation) {
   bool fails = true;
   const auto engine = engine_of([&](const FileStep& step) {
     return fails ? -EIO : step.kind == OpStep::sync_data ? 0 : static_cast<std::int32_t>(step.length);
@@ -122,7 +122,7 @@ TEST_F(EngineSteps, AFailureToMakeDurableIsOfItsOperationAlone) {
   for (const std::uint64_t sector : {std::uint64_t{0}, kSize / 512}) {
     done = result_of(*engine, range(device(), Opcode::write_zeroes, sector, sector == 0 ? 100 : 512));
     EXPECT_EQ(done.error, sector == 0 ? EINVAL : EIO);
-    EXPECT_FALSE(done.sync_failed) << "a device would be damaged by a request that did nothing";
+    EXPECT_FALSE(done.sync_failed) << "a rejected request must not count as a failed sync";
   }
   fails = false;
   done = result_of(*engine, flush);

@@ -83,7 +83,7 @@ inline Buffer filled(std::size_t size, std::uint8_t seed) {
 class WithRunner : public ::testing::TestWithParam<Runs> {
  protected:
   void SetUp() override {
-    if (lacks_runner(GetParam())) GTEST_SKIP() << "io_uring is refused here";
+    if (lacks_runner(GetParam())) GTEST_SKIP() << "io_uring is not available";
   }
   static std::unique_ptr<StorageEngine> engine_of(std::uint32_t depth = 64) {
     return make_engine(GetParam(), depth);

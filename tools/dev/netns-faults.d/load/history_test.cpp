@@ -39,7 +39,7 @@ const std::string one = std::to_string(kOne);
 const std::string two = std::to_string(kTwo);
 const std::string read = std::to_string(first_id(0) + 3);
 
-TEST(Cell, IsKnownByItsWholeContent) {
+TEST(Cell, IsIdentifiedByItsWholeContent) {
   std::vector<std::byte> cell(kCellBytes);
   EXPECT_EQ(value_of(cell, 3, 7), 0U);
   write_cell(kOne, 3, 7, cell);
@@ -49,13 +49,13 @@ TEST(Cell, IsKnownByItsWholeContent) {
   std::vector<std::byte> newer(kCellBytes);
   write_cell(kTwo, 3, 7, newer);
   std::memcpy(cell.data() + kCellBytes / 2, newer.data() + kCellBytes / 2, kCellBytes / 2);
-  EXPECT_FALSE(value_of(cell, 3, 7)) << "half of it is of another write";
+  EXPECT_FALSE(value_of(cell, 3, 7)) << "half of the cell is from another write";
   std::vector<std::byte> zeros(kCellBytes);
   zeros.back() = std::byte{1};
   EXPECT_FALSE(value_of(zeros, 3, 7));
 }
 
-TEST(History, AcceptsWhatWritesExplain) {
+TEST(History, AcceptsReadsExplainedByWrites) {
   const Findings found = judged("w " + one + " 0 2 10\na " + one + " ok 20\nr " + read + " 0 4 30\na " +
                                 read + " ok 40 " + one + " " + one + " 0 0\nend 50\n");
   EXPECT_TRUE(found.broken.empty()) << found.broken.front();
@@ -64,7 +64,7 @@ TEST(History, AcceptsWhatWritesExplain) {
   EXPECT_EQ(found.compared, 4U);
 }
 
-TEST(History, FindsAnOlderWriteThatLandsLate) {
+TEST(History, FindsAnOlderWriteThatTakesEffectLate) {
   const std::string events = "w " + one + " 0 1 10\na " + one + " ok 20\nw " + two + " 0 1 30\na " + two +
                              " ok 40\nr " + read + " 0 1 50\na " + read + " ok 60 " + one + "\nend 70\n";
   EXPECT_NE(first_broken(events), "");
@@ -75,31 +75,31 @@ TEST(History, FindsALostWriteInTheImage) {
   EXPECT_EQ(first_broken(events, {kOne, 0, 0, 0}), "");
   EXPECT_NE(first_broken(events, {0, 0, 0, 0}), "");
   EXPECT_NE(first_broken(events, {kBroken, 0, 0, 0}), "");
-  EXPECT_NE(first_broken(events, {kOne, 0, kTwo, 0}), "") << "nobody wrote it";
+  EXPECT_NE(first_broken(events, {kOne, 0, kTwo, 0}), "") << "no client wrote this value";
 }
 
-TEST(History, LetsAWriteWithoutAnAnswerLandAtAnyTime) {
+TEST(History, WriteWithoutAnAnswerMayTakeEffectAtAnyTime) {
   const std::string begun = "w " + one + " 0 1 10\n";
   const std::string newer = "w " + two + " 0 1 30\na " + two + " ok 40\n";
   EXPECT_EQ(first_broken(begun + newer, {kOne, 0, 0, 0}), "") << "killed before its answer";
   const std::string gone = begun + "a " + one + " gone 5 20\n" + newer + "end 50\n";
   EXPECT_EQ(first_broken(gone, {kOne, 0, 0, 0}), "");
   const std::string refused = begun + "a " + one + " peer 28 20\n" + newer + "end 50\n";
-  EXPECT_NE(first_broken(refused, {kOne, 0, 0, 0}), "") << "the server had ended it";
+  EXPECT_NE(first_broken(refused, {kOne, 0, 0, 0}), "") << "the server had failed the write";
 }
 
-TEST(History, WantsOneAnswerToEachRequest) {
+TEST(History, RequiresOneAnswerPerRequest) {
   EXPECT_NE(first_broken("w " + one + " 0 1 10\nend 20\n"), "");
   EXPECT_EQ(judged("w " + one + " 0 1 10\n").unanswered, 1U);
   EXPECT_NE(refusal("w " + one + " 0 1 10\na " + one + " ok 20\na " + one + " ok 30\n"), "");
   EXPECT_NE(refusal("a " + one + " ok 20\n"), "");
 }
 
-TEST(History, FindsABrokenCell) {
+TEST(History, FindsAnInvalidCell) {
   EXPECT_NE(first_broken("r " + read + " 0 1 10\na " + read + " ok 20 x\nend 30\n"), "");
 }
 
-TEST(History, JoinsClientsByTheClock) {
+TEST(History, OrdersEventsOfAllClientsByTime) {
   Book book;
   const std::string other = std::to_string(first_id(1) + 1);
   std::istringstream first(kHead + ("w " + one + " 0 1 10\na " + one + " ok 20\nend 30\n"));
@@ -114,13 +114,13 @@ TEST(History, JoinsClientsByTheClock) {
   EXPECT_FALSE(book.judge().broken.empty());
 }
 
-TEST(History, RefusesWhatIsNoHistory) {
+TEST(History, RefusesInvalidHistories) {
   for (const char* events : {"w 1 0 1 10\n", "x\n", "w\n", "end 1\nend 2\n"})
     EXPECT_NE(refusal(events), "") << events;
   EXPECT_NE(refusal("w " + one + " 3 2 10\n"), "") << "beyond the last cell";
-  EXPECT_NE(refusal("r " + read + " 0 1 10\na " + read + " ok 20\n"), "") << "without its value";
+  EXPECT_NE(refusal("r " + read + " 0 1 10\na " + read + " ok 20\n"), "") << "a read without its value";
   EXPECT_NE(refusal("r " + read + " 0 1 10\na " + read + " ok 20 -1\n"), "");
-  EXPECT_EQ(refusal("w " + one + " 0 1 10\na " + one + " ok"), "") << "cut by the end of the process";
+  EXPECT_EQ(refusal("w " + one + " 0 1 10\na " + one + " ok"), "") << "truncated when the process died";
   Book book;
   std::istringstream empty("");
   EXPECT_FALSE(book.add(empty, "empty"));

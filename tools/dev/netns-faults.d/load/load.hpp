@@ -57,7 +57,7 @@ class Load {
     Time begun = 0;
   };
   struct Cell {
-    std::uint16_t reads = 0;  // number in flight
+    std::uint16_t reads = 0;  // number of reads in flight
     std::uint16_t writes = 0;
   };
   struct ErrorCount {

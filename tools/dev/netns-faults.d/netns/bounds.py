@@ -7,14 +7,14 @@ class Timing:
     """Timers in seconds. Client and server use the same heartbeat settings."""
     heartbeat: float = 0.2
     missed: int = 5
-    connect: float = 3.0  # per connection
+    connect: float = 3.0  # time limit of one connection attempt
     info: float = 3.0
     fence: float = 10.0
     queue: float = 60.0
     reconnect_min: float = 0.2
     reconnect_max: float = 1.0
     jitter: float = 0.2
-    busy_retry: float = 0.25  # core/proto/config.hpp
+    busy_retry: float = 0.25  # default in core/proto/config.hpp
 
     @property
     def detect(self):

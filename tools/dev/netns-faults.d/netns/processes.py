@@ -50,7 +50,6 @@ class Server:
         self.disk.mkdir()
         exports = []
         for client in range(case.clients):
-            self.image(client)  # its name
             delay = f",delay_ms={case.storage_ms}" if case.storage_ms else ""
             exports += ["--export", f"disk{client}={self.image(client)}{delay}"]
         self.options = ["--port", str(PORT), "--heartbeat-interval", f"{round(timing.heartbeat * 1000)}ms",

@@ -46,7 +46,7 @@ class Run:
                 for step in self.steps:
                     self.take(step)
                 self.finish()
-                yield  # the caller judges while the server still runs, because its disk may be a mount of its own
+                yield  # the caller judges now: the disk may be mounted only in the namespace of the running server
                 self.server.terminate()
             finally:
                 self.lateness = lateness.worst

@@ -18,7 +18,7 @@ class Item:
     (folder of the build), {work} and {root}."""
     name: str
     title: str
-    build: str  # CMake preset
+    build: str  # CMake preset of the build
     targets: tuple
     command: tuple
     seconds: float  # estimated duration of a chunk on two processors
@@ -68,7 +68,7 @@ def items():
 @dataclasses.dataclass(frozen=True)
 class Chunk:
     item: Item
-    number: int  # from 1
+    number: int  # number of the chunk, from 1
     first_seed: int
     size: int
 

@@ -26,5 +26,5 @@ until [ -e "$RUN/judged" ]; do (keep_reading) || sleep 1; done >"$RUN/reading.lo
 "$LAB_BUILD/tools/urtrs-conform/urtrs-conform" --role client --fabric "$LAB_FABRIC" --target "$(address 1 server)" \
   --wait 60 --json "$RUN/conform.json" ${CONFORM_OPTIONS-} || code=$?
 touch "$RUN/judged"
-[ "$CLIENT" = kernel ] || client_kill 0 || true  # it would hold its last read until queue_timeout
+[ "$CLIENT" = kernel ] || client_kill 0 || true  # otherwise its last read waits for a path until queue_timeout
 [ "${code-0}" = 0 ] || fail "$(grep -c '\[failed\]' "$RESULT/log") cases; see above"

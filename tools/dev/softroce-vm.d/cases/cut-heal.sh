@@ -11,7 +11,7 @@ QUEUE_DEPTH=512
 read -ra order <<<"$pairs"
 DISKS=${#order[@]}
 declare -A shortest longest
-as() {  # the disk of a pair of peers, whose side the functions of the lab take from now on
+as() {  # as DISK: the functions of the lab now act for the pair of peers that uses this disk
   CLIENT=${order[$1]%-*} SERVER=${order[$1]#*-} PORT=
   if [ "$DISKS" != 1 ] && [ "$SERVER" = kernel ]; then PORT=1235; fi
 }

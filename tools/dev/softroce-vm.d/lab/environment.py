@@ -18,7 +18,7 @@ LIBRARIES = ("rdma-core", "ibverbs-providers", "librdmacm1", "libibverbs1", "bus
 
 UNDER_TEST = ("tools/urtrsd/urtrsd", "tools/nbdkit/nbdkit-urtrs-plugin.so")
 REPLAY = "tools/urtrs-replay/urtrs-replay"  # runs on the host, replays the traces of the programs under test
-TARGETS = {"nbdkit-urtrs-plugin.so": "nbdkit-urtrs-plugin"}  # of the build, where it is not called as the program
+TARGETS = {"nbdkit-urtrs-plugin.so": "nbdkit-urtrs-plugin"}  # program -> CMake target with another name
 
 
 def missing_packages(wanted):

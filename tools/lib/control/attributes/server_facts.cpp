@@ -55,7 +55,7 @@ json extensions_of(const At& at) {
   return names;
 }
 
-// Null without a reason.
+// Returns a member of the text of the path's reason; null if the path has no reason.
 template <auto member>
 json reason_of(const At& at) {
   return at.path.reason == Reason::none ? json() : json(text_of(at.path.reason).*member);
@@ -77,13 +77,13 @@ json max_of(const Times& times) {
   return tools::micros_of(times.max());
 }
 
-// Null before the path is connected.
+// Returns a statistic of the service times in one direction; null before the path is connected.
 template <Direction direction, json (*read)(const Times&)>
 json timed(const At& at) {
   return at.path.times == nullptr ? json() : read(at.path.times->of(direction));
 }
 
-// [nanoseconds or more, requests] of each bucket with requests.
+// Returns [lowest time in ns, number of requests] for each bucket that has requests.
 template <Direction direction>
 json buckets_of(const At& at) {
   if (at.path.times == nullptr || !at.buckets) return {};

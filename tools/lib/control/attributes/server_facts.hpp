@@ -24,8 +24,8 @@ struct ExportModel {
   std::uint32_t delay_ms = 0;
   bool read_only = false;
   bool force = false;   // allows writers even if this host uses the device
-  bool lost = false;    // its NBD server is lost
-  std::string missing;  // reason why it is not served; empty: it is
+  bool lost = false;    // the connection to its NBD server is lost
+  std::string missing;  // reason why the device is not served; empty: served
 };
 
 std::span<const tools::Fact<ServerSessionStatus>> server_session_facts();
@@ -33,6 +33,6 @@ std::span<const tools::Fact<ServerPathAt>> server_path_facts();
 std::span<const tools::Fact<OpenDeviceAt>> open_device_facts();
 std::span<const tools::Fact<ExportModel>> export_facts();
 
-std::string pathname_of(std::string_view described);  // SRC@DST of path_ends()
+std::string pathname_of(std::string_view described);  // returns "SRC@DST" from path_ends()
 
 }  // namespace rtrs::attributes

@@ -85,7 +85,7 @@ class ServerTreeTest : public testing::Test {
 using Names = std::vector<std::string>;
 constexpr const char* kPath = "devices/virtual/rtrs-server/blya/paths/ip:10.0.0.1@ip:10.0.0.2";
 
-TEST_F(ServerTreeTest, ASessionIsThereWhileAPathIsConnected) {
+TEST_F(ServerTreeTest, SessionIsListedWhileAPathIsConnected) {
   EXPECT_EQ(names("class/rtrs-server"), Names{"blya"});
   EXPECT_EQ(tree().find("class/rtrs-server/blya")->target(), "../../devices/virtual/rtrs-server/blya");
   model->sessions[0].paths[0].state = PathState::closing;
@@ -93,11 +93,11 @@ TEST_F(ServerTreeTest, ASessionIsThereWhileAPathIsConnected) {
   EXPECT_EQ(names("devices/virtual/rtrs-server"), Names{});
 }
 
-TEST_F(ServerTreeTest, APathThatClosesIsNotThere) {
+TEST_F(ServerTreeTest, ClosingPathIsNotListed) {
   EXPECT_EQ(names("devices/virtual/rtrs-server/blya/paths"), Names{"ip:10.0.0.1@ip:10.0.0.2"});
 }
 
-TEST_F(ServerTreeTest, FilesOfAPathReadAsLinuxWritesThem) {
+TEST_F(ServerTreeTest, PathFilesHaveTheFormatOfLinux) {
   const std::string at = kPath;
   EXPECT_EQ(names(at), (Names{"disconnect", "dst_addr", "hca_name", "hca_port", "src_addr", "stats"}));
   EXPECT_EQ(read(at + "/src_addr"), "ip:10.0.0.1\n");
@@ -108,7 +108,7 @@ TEST_F(ServerTreeTest, FilesOfAPathReadAsLinuxWritesThem) {
   EXPECT_EQ(read(at + "/stats/rdma"), "1 4128 2 1600\n");
 }
 
-TEST_F(ServerTreeTest, OneActsAndAnythingElseIsRefused) {
+TEST_F(ServerTreeTest, OnlyWritingOneStartsTheOperation) {
   const std::string at = kPath;
   EXPECT_EQ(write(at + "/disconnect", "1\n"), 0);
   EXPECT_EQ(write(at + "/disconnect", "1"), 0);
@@ -122,12 +122,12 @@ TEST_F(ServerTreeTest, OneActsAndAnythingElseIsRefused) {
   EXPECT_EQ(operations.done.size(), 3U);
 }
 
-TEST_F(ServerTreeTest, WhatAnOperationAnswersIsTheErrnoOfTheWrite) {
+TEST_F(ServerTreeTest, WriteReturnsTheErrnoOfTheOperation) {
   operations.answer = ENOENT;
   EXPECT_EQ(write(std::string(kPath) + "/disconnect", "1"), ENOENT);
 }
 
-TEST_F(ServerTreeTest, DevicesAreListedByTheNameOfWhatIsExported) {
+TEST_F(ServerTreeTest, DevicesAreListedByTheNameOfTheirBackingFile) {
   const std::string devices = "devices/virtual/rnbd-server/ctl/devices";
   EXPECT_EQ(names(devices), (Names{"disk0.img", "memory:ram"}));
   EXPECT_EQ(names(devices + "/disk0.img"), (Names{"block_dev", "sessions"}));
@@ -143,7 +143,7 @@ TEST_F(ServerTreeTest, DevicesAreListedByTheNameOfWhatIsExported) {
   EXPECT_EQ(operations.done, Names{"close 18"});
 }
 
-TEST_F(ServerTreeTest, DevicesOfOneNameHaveTheirFoldersToo) {
+TEST_F(ServerTreeTest, DevicesWithTheSameFileNameHaveSeparateFolders) {
   model->devices.push_back({"/other/disk0.img", {}});
   const std::string devices = "devices/virtual/rnbd-server/ctl/devices";
   EXPECT_EQ(names(devices), (Names{"!other!disk0.img", "!srv!disk0.img", "memory:ram"}));
@@ -159,7 +159,7 @@ TEST_F(ServerTreeTest, ParametersOfTheModules) {
   EXPECT_EQ(read("module/rnbd_server/parameters/dev_search_path"), "/srv/%SESSNAME%\n");
 }
 
-TEST_F(ServerTreeTest, WhatIsNotThereIsNotFound) {
+TEST_F(ServerTreeTest, MissingPathIsNotFound) {
   for (const char* path : {"x", "class/x", "class/rtrs-server/blya/paths", "..", "devices/../class",
                            "devices/virtual/rtrs-server/blya/paths/ip:10.0.0.1@ip:10.0.0.2/src_addr/x"})
     EXPECT_FALSE(tree().find(path)) << path;
@@ -167,7 +167,7 @@ TEST_F(ServerTreeTest, WhatIsNotThereIsNotFound) {
   EXPECT_TRUE(tree().find("//class//"));
 }
 
-TEST_F(ServerTreeTest, NamesOfPeersCannotLeaveTheirFolder) {
+TEST_F(ServerTreeTest, PeerChosenNamesCannotLeaveTheirFolder) {
   EXPECT_EQ(entry_name("../x"), "..!x");
   EXPECT_EQ(entry_name(".."), "!..");
   EXPECT_EQ(entry_name(""), "!");
@@ -178,7 +178,7 @@ TEST_F(ServerTreeTest, NamesOfPeersCannotLeaveTheirFolder) {
   EXPECT_EQ(read("devices/virtual/rnbd-server/ctl/devices/disk0.img/sessions/a!b/mapping_path"), "disk0\n");
 }
 
-TEST(PathEnds, OfAnyText) {
+TEST(PathEnds, ParsesAnyText) {
   EXPECT_EQ(path_ends("10.0.0.1:1 > 10.0.0.2:2").source, "ip:10.0.0.1");
   EXPECT_EQ(path_ends("[fe80::1]:1 > [fe80::2]:2").destination, "ip:fe80::2");
   EXPECT_EQ(path_ends("[fe80::1%Eth7]:1 > [fe80::2%Eth7]:2").destination, "ip:fe80::2%Eth7");

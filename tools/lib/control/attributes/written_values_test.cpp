@@ -32,7 +32,7 @@ TEST(WrittenValues, AttemptsAreDecimalWithOneNewline) {
   EXPECT_EQ(error_of(parse_attempts("-2147483648")), EINVAL) << "an int, and below -1";
 }
 
-TEST(WrittenValues, SectorsAreInAnyBase) {
+TEST(WrittenValues, SectorsAreDecimalHexOrOctal) {
   for (const auto& [text, value] :
        std::vector<std::pair<std::string, std::uint64_t>>{{"131072\n", 131072},
                                                           {"0x20000\n", 131072},
@@ -47,7 +47,7 @@ TEST(WrittenValues, SectorsAreInAnyBase) {
   EXPECT_EQ(error_of(parse_sectors("18446744073709551616")), ERANGE);
 }
 
-TEST(WrittenValues, APolicyIsANumberABriefNameOrTheBeginOfALongOne) {
+TEST(WrittenValues, PolicyIsANumberAShortNameOrBeginsWithALongName) {
   for (const auto& [text, policy] : std::vector<std::pair<std::string, MultipathPolicy>>{
            {"0\n", MultipathPolicy::round_robin},
            {"1", MultipathPolicy::min_inflight},
@@ -66,7 +66,7 @@ TEST(WrittenValues, APolicyIsANumberABriefNameOrTheBeginOfALongOne) {
   EXPECT_EQ(policy_text(MultipathPolicy::min_latency), "min-latency (ML: 2)\n");
 }
 
-TEST(WrittenValues, AddressesHaveAKindAndAreNumbers) {
+TEST(WrittenValues, AddressesHaveAKindAndAreNumeric) {
   const auto both = parse_addresses("ip:10.1.0.1,ip:fd00::2", 7, EINVAL);
   ASSERT_TRUE(both);
   EXPECT_EQ(both->source, "10.1.0.1");
@@ -86,10 +86,10 @@ TEST(WrittenValues, AddressesHaveAKindAndAreNumbers) {
         "ip:storage1", "ip:10.1.0.1@ip:10.1.0.2@ip:10.1.0.2", "ip:10.1.0.2:7", "IP:10.1.0.2"})
     EXPECT_EQ(error_of(parse_addresses(text, 7, EINVAL)), EINVAL) << text;
   EXPECT_EQ(error_of(parse_addresses("ip:10.1.0.1@10.1.0.2", 7, EPROTONOSUPPORT)), EPROTONOSUPPORT);
-  EXPECT_EQ(error_of(parse_addresses("10.1.0.1@ip:10.1.0.2", 7, EPROTONOSUPPORT)), EINVAL) << "the source";
+  EXPECT_EQ(error_of(parse_addresses("10.1.0.1@ip:10.1.0.2", 7, EPROTONOSUPPORT)), EINVAL) << "bad source";
 }
 
-TEST(MapRequest, OptionsStandInAnyOrderAndTheLastCounts) {
+TEST(MapRequest, OptionsHaveAnyOrderAndTheLastOneApplies) {
   const auto one = parse_map_request(
       "  path=ip:10.1.0.2 dest_port=0x10 access_mode=rw  path=ip:10.1.0.1@ip:10.1.0.3 sessname=a "
       "sessname=lab access_mode=ro "
@@ -100,13 +100,13 @@ TEST(MapRequest, OptionsStandInAnyOrderAndTheLastCounts) {
   EXPECT_EQ(one->device, "d/0");
   EXPECT_EQ(one->mode, wire::rnbd::AccessMode::read_only);
   ASSERT_EQ(one->paths.size(), 2U);
-  EXPECT_EQ(one->paths[0].port, 1234) << "dest_port is of the paths behind it";
+  EXPECT_EQ(one->paths[0].port, 1234) << "dest_port applies to the paths after it";
   EXPECT_EQ(one->paths[1].port, 16);
   EXPECT_EQ(one->port, 16);
   EXPECT_EQ(one->poll_queues, -1);
 }
 
-TEST(MapRequest, WrongOptionsAreRefused) {
+TEST(MapRequest, InvalidOptionsAreRefused) {
   for (const char* wrong :
        {"more=1", "x", "access_mode=zz", "access_mode=", "dest_port=70000", "dest_port=-1", "dest_port=x",
         "dest_port=1x", "dest_port=99999999999", "nr_poll_queues=5", "nr_poll_queues=-2",
@@ -120,7 +120,7 @@ TEST(MapRequest, WrongOptionsAreRefused) {
   EXPECT_TRUE(parse_map_request(std::string(kEnough) + "nr_poll_queues=4 dest_port=65535", kProcessors));
 }
 
-TEST(MapRequest, NamesAreCutAndPathsCounted) {
+TEST(MapRequest, LongNamesAreTruncatedAndPathsLimited) {
   const std::string longest(255, 'a');
   const auto cut = parse_map_request("sessname=" + longest + " device_path=" + longest, kProcessors);
   ASSERT_TRUE(cut);
@@ -134,7 +134,7 @@ TEST(MapRequest, NamesAreCutAndPathsCounted) {
   EXPECT_EQ(error_of(parse_map_request(text + " path=ip:10.1.0.9", kProcessors)), ENOMEM);
 }
 
-TEST(MapRequest, ASessionNeedsPathsThatDifferAndAName) {
+TEST(MapRequest, NewSessionNeedsDistinctPathsAndAName) {
   const auto problem = [](const std::string& text) {
     const auto request = parse_map_request(text, kProcessors);
     return request ? new_session_problem(*request) : -1;

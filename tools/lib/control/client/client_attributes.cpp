@@ -81,7 +81,7 @@ void ClientControl::end_writes(const ClientModel& model) {
     std::optional<int> outcome = outcome_of(one.begun, model);
     if (!outcome && now >= one.until) outcome = ETIMEDOUT;
     if (!outcome) return false;
-    // In Linux, a path that could not connect does not exist.
+    // As in Linux, a path whose first attempt fails is not added.
     if (*outcome != 0 && one.begun.what == StartedOperation::What::add_path)
       target_.remove_path(one.begun.path);
     over.emplace_back(std::move(one.tell), *outcome);

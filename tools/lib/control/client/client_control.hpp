@@ -56,12 +56,12 @@ struct ClientModel {
   MultipathPolicy policy = MultipathPolicy::min_inflight;
   std::int32_t max_reconnect_attempts = -1;
   HeartbeatConfig heartbeat;
-  Nanos reconnect_min = 0, reconnect_max = 0;  // as in ClientConfig
+  Nanos reconnect_min = 0, reconnect_max = 0;  // pauses between attempts, see ClientConfig
   std::vector<ClientTimer> timers;
   std::uint32_t depth = 0;        // permits; 0 until the first path connected
   std::uint32_t max_io_size = 0;  // bytes; 0 until the first path connected
   std::size_t queued = 0;         // requests that wait for a permit
-  unsigned under_way = 0;         // requests of the application without a response
+  unsigned under_way = 0;         // application requests in flight
   ClientStats stats;
   std::vector<ClientPathModel> paths;
   std::vector<ClientDeviceModel> devices;

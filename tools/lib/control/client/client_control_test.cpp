@@ -52,7 +52,7 @@ TEST_F(ClientControlTest, ShowsPathsWithTheNextAttemptAndTheReason) {
   EXPECT_EQ(shown["devices"][0]["mapping_path"], "disk0");
 }
 
-TEST_F(ClientControlTest, AttemptsThatAreUsedUpTellWhatTheLastOneFailedOf) {
+TEST_F(ClientControlTest, ExhaustedAttemptsReportTheCauseOfTheLastOne) {
   PathStatus& status = client.shown.paths[1].status;
   status.reason = Reason::attempts_exhausted;
   status.last_cause = Reason::connect_refused;
@@ -60,7 +60,7 @@ TEST_F(ClientControlTest, AttemptsThatAreUsedUpTellWhatTheLastOneFailedOf) {
             "all reconnect attempts failed, the last of them: connection refused");
 }
 
-TEST_F(ClientControlTest, APathShowsItsTimersAndHowLongItsAnswersTook) {
+TEST_F(ClientControlTest, PathShowsItsTimersAndResponseTimes) {
   client.shown.heartbeat = {milliseconds(500), 3};
   client.shown.reconnect_min = milliseconds(250);
   client.shown.reconnect_max = seconds(4);
@@ -77,20 +77,20 @@ TEST_F(ClientControlTest, APathShowsItsTimersAndHowLongItsAnswersTook) {
   EXPECT_EQ(path["answer_time"]["read"]["count"], 0);
 }
 
-TEST_F(ClientControlTest, APathThatIsSilentSaysForHowLong) {
+TEST_F(ClientControlTest, SilentPathShowsTheDuration) {
   EXPECT_FALSE(client.shown.paths.empty());
   EXPECT_FALSE((*ask("client.show"))["sessions"][0]["paths"][0].contains("silent_s"));
   client.shown.paths[0].status.silent_since = seconds(88);
   EXPECT_EQ((*ask("client.show"))["sessions"][0]["paths"][0]["silent_s"], 12.0);
 }
 
-TEST_F(ClientControlTest, PathTellsWhenItsConnectionLastEnded) {
+TEST_F(ClientControlTest, PathShowsWhenItsConnectionWasLost) {
   EXPECT_FALSE((*ask("client.show"))["sessions"][0]["paths"][0].contains("lost_s"));
   client.shown.paths[0].status.lost_at = seconds(90);
   EXPECT_EQ((*ask("client.show"))["sessions"][0]["paths"][0]["lost_s"], 10.0);
 }
 
-TEST_F(ClientControlTest, APathIsNamedInEachWayThatIsClear) {
+TEST_F(ClientControlTest, PathIsFoundByAnyUnambiguousName) {
   for (const char* name : {"ip:10.0.1.2", "1", "10.0.1.2"})
     EXPECT_EQ(errno_of("path.reconnect", {{"path", name}}), 0);
   for (const char* name : {"ip:10.0.0.1@ip:10.0.0.2", "ip:10.0.0.1", "rxe0", "0"})
@@ -98,39 +98,38 @@ TEST_F(ClientControlTest, APathIsNamedInEachWayThatIsClear) {
   ASSERT_EQ(client.done.size(), 7U);
   EXPECT_EQ(client.done[0], (std::pair<std::string, unsigned>("reconnect", 1)));
   EXPECT_EQ(client.done[3], (std::pair<std::string, unsigned>("disconnect", 0)));
-  EXPECT_EQ(errno_of("path.remove", {{"path", "2"}}), ENOENT) << "it was removed before";
+  EXPECT_EQ(errno_of("path.remove", {{"path", "2"}}), ENOENT) << "already removed";
   EXPECT_EQ(errno_of("path.remove", {{"path", "0"}, {"session", "web2"}}), ENOENT);
   EXPECT_EQ(errno_of("path.remove", {{"path", "1"}, {"session", "web1"}}), 0);
 }
 
-TEST_F(ClientControlTest, ANameThatMeansTwoPathsIsRefused) {
+TEST_F(ClientControlTest, AmbiguousPathNameIsRefused) {
   client.shown.paths[1].device = {"rxe0", 1};
   const auto refused = ask("path.remove", {{"path", "rxe0"}});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().error, EINVAL);
-  EXPECT_EQ(refused.error().code, rpc::Code::failed)
-      << "the words are right, and mean one path in another session";
+  EXPECT_EQ(refused.error().code, rpc::Code::failed) << "valid syntax; unambiguous in another session";
   EXPECT_TRUE(client.done.empty());
 }
 
-TEST_F(ClientControlTest, TheLastPathIsRemovedByForceOnly) {
+TEST_F(ClientControlTest, LastPathIsRemovedOnlyByForce) {
   EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), EBUSY) << "the other one is not connected";
   EXPECT_TRUE(client.done.empty());
   EXPECT_EQ(errno_of("path.remove", {{"path", "1"}}), 0) << "the other one is connected";
   client.shown.paths[0].status.state = PathState::waiting;
   client.shown.paths[0].status.ever_connected = true;
   client.shown.paths[1].status.ever_connected = false;
-  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), EBUSY) << "it comes back, and the other one never came";
+  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), EBUSY) << "only this path was ever connected";
   EXPECT_EQ(errno_of("path.remove", {{"path", "1"}}), 0);
   client.shown.paths[1].status.ever_connected = true;
-  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), 0) << "either may come back";
+  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), 0) << "either may reconnect";
   EXPECT_EQ(errno_of("path.remove", {{"path", "0"}, {"force", "true"}}), 0);
   client.shown.paths.resize(1);
   client.shown.paths[0].status.state = PathState::waiting;
-  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), EBUSY) << "there is no other";
+  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), EBUSY) << "it is the only path";
 }
 
-TEST_F(ClientControlTest, APathThatWasRemovedOrNeverCameIsNoOther) {
+TEST_F(ClientControlTest, RemovedAndNeverConnectedPathsDoNotCountAsAlternatives) {
   client.shown.paths[0].status.state = PathState::waiting;
   client.shown.paths[0].status.ever_connected = false;
   client.shown.paths[1].status = {};
@@ -141,19 +140,19 @@ TEST_F(ClientControlTest, APathThatWasRemovedOrNeverCameIsNoOther) {
   client.shown.paths[1].status.state = PathState::waiting;
   client.shown.paths[2].status.state = PathState::waiting;
   client.shown.paths[2].status.ever_connected = false;
-  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), 0) << "one of the others has been";
+  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), 0) << "another path was connected before";
   client.shown.paths[1].status.ever_connected = false;
-  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), EBUSY) << "none of them has";
+  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), EBUSY) << "no other path was ever connected";
 }
 
-TEST_F(ClientControlTest, APathIsAddedOnce) {
+TEST_F(ClientControlTest, AddedPathMustDifferFromExistingOnes) {
   const auto added = ask("path.add", {{"path", "ip:10.0.2.1@ip:10.0.2.2"}, {"port", "4321"}});
   ASSERT_TRUE(added);
   EXPECT_EQ((*added)["path"], 2);
   EXPECT_EQ(client.added.source, "10.0.2.1");
   EXPECT_EQ(client.added.port, 4321);
   EXPECT_EQ(errno_of("path.add", {{"path", "10.0.0.1@10.0.0.2"}}), EEXIST);
-  EXPECT_EQ(errno_of("path.add", {{"path", "10.0.2.2"}}), 0) << "the one that was there is removed";
+  EXPECT_EQ(errno_of("path.add", {{"path", "10.0.2.2"}}), 0) << "the old path of this address is removed";
   for (const char* port : {"0", "65536", "-1", "1x", "999999"})
     EXPECT_EQ(errno_of("path.add", {{"path", "10.0.9.2"}, {"port", port}}), EINVAL) << port;
   EXPECT_EQ(errno_of("path.add", {{"path", "ip:10.0.0.1@"}}), EINVAL);
@@ -161,7 +160,7 @@ TEST_F(ClientControlTest, APathIsAddedOnce) {
   EXPECT_EQ(errno_of("path.add", {{"path", "10.0.9.2"}}), ENOSPC);
 }
 
-TEST_F(ClientControlTest, APathThatThisHostCannotConnectIsRefusedWithItsCause) {
+TEST_F(ClientControlTest, PathWithUnusableAddressIsRefusedWithTheCause) {
   client.error = EHOSTUNREACH;
   const auto unknown = ask("path.add", {{"path", "nosuchhost"}});
   ASSERT_FALSE(unknown);
@@ -173,7 +172,7 @@ TEST_F(ClientControlTest, APathThatThisHostCannotConnectIsRefusedWithItsCause) {
   EXPECT_EQ(foreign.error().message, "adding the path: the source address does not belong to this host");
 }
 
-TEST_F(ClientControlTest, PoliciesAreThoseOfLinux) {
+TEST_F(ClientControlTest, PolicyNamesAreThoseOfLinux) {
   for (const auto& [text, policy] : std::initializer_list<std::pair<const char*, MultipathPolicy>>{
            {"0", MultipathPolicy::round_robin},
            {"MI", MultipathPolicy::min_inflight},
@@ -196,14 +195,14 @@ TEST_F(ClientControlTest, ReadOnlyCallerCannotChangeAnything) {
   EXPECT_TRUE(log.empty());
 }
 
-TEST_F(ClientControlTest, AChangeIsALineThatCannotForgeOthers) {
+TEST_F(ClientControlTest, LoggedChangeIsOneLineWithoutControlCharacters) {
   ask("path.remove", {{"path", "x\nroot: done\x1b[2J"}});
   ASSERT_EQ(log.size(), 1U);
   EXPECT_EQ(log[0].find('\n'), std::string::npos);
   EXPECT_EQ(log[0].find('\x1b'), std::string::npos);
 }
 
-TEST_F(ClientControlTest, StrangeParametersAreRefused) {
+TEST_F(ClientControlTest, InvalidParametersAreRefused) {
   EXPECT_EQ(errno_of("path.remove", {{"pth", "0"}}), EINVAL);
   EXPECT_EQ(errno_of("path.remove", {{"path", 0}}), EINVAL);
   EXPECT_EQ(errno_of("path.remove", {{"path", std::string("0\0x", 3)}}), EINVAL);
@@ -211,26 +210,26 @@ TEST_F(ClientControlTest, StrangeParametersAreRefused) {
   EXPECT_EQ(ask("path.remov").error().hint, "did you mean \"path.remove\"?");
 }
 
-TEST_F(ClientControlTest, ADeviceInUseIsUnmappedByForceOnly) {
+TEST_F(ClientControlTest, DeviceInUseIsUnmappedOnlyByForce) {
   client.error = EBUSY;
   EXPECT_EQ(errno_of("device.unmap", {{"device", "disk0"}}), EBUSY);
   EXPECT_EQ(errno_of("device.unmap", {{"device", "disk0"}, {"force", "true"}}), 0);
 }
 
-TEST_F(ClientControlTest, StatisticsOfAllPathsOrOfOne) {
+TEST_F(ClientControlTest, StatisticsOfOneOrAllPathsAreReset) {
   EXPECT_EQ(errno_of("stats.reset", {{"path", "1"}}), 0);
   EXPECT_EQ(client.done.size(), 1U);
   EXPECT_EQ(errno_of("stats.reset"), 0);
   EXPECT_EQ(client.done.size(), 4U);
 }
 
-TEST_F(ClientControlTest, StatisticsOfAnotherSessionAreNotThese) {
+TEST_F(ClientControlTest, StatisticsOfAnUnknownSessionAreRefused) {
   EXPECT_EQ(errno_of("stats.reset", {{"session", "web2"}}), ENOENT);
   EXPECT_EQ(errno_of("stats.reset", {{"session", "web2"}, {"path", "0"}}), ENOENT);
   EXPECT_TRUE(client.done.empty());
 }
 
-TEST_F(ClientControlTest, TheDumpSaysWhatAPathWaitsFor) {
+TEST_F(ClientControlTest, DumpShowsWhatEachPathWaitsFor) {
   client.shown.oldest = OldestRequest{seconds(98), 0, 1};
   const json session = (*ask("debug.dump"))["sessions"][0];
   EXPECT_EQ(session["paths"][1]["waits"], "the next attempt in 4.2 s");
@@ -238,7 +237,7 @@ TEST_F(ClientControlTest, TheDumpSaysWhatAPathWaitsFor) {
   EXPECT_EQ(session["oldest_request"]["age_s"], 2.0);
 }
 
-TEST(ClientEvents, AFailoverHasThePathAndWhatItTookOverSinceTheLastLook) {
+TEST(ClientEvents, FailoverEventHasThePathAndTheNewRequests) {
   ClientPathModel path = FakeClient().shown.paths[0];
   std::uint64_t seen = 0;
   EXPECT_TRUE(failover_json(path, seen).is_null());
@@ -247,7 +246,7 @@ TEST(ClientEvents, AFailoverHasThePathAndWhatItTookOverSinceTheLastLook) {
   EXPECT_EQ(
       told,
       (json{{"what", "failover"}, {"path", 0}, {"pathname", "ip:10.0.0.1@ip:10.0.0.2"}, {"requests", 5}}));
-  EXPECT_TRUE(failover_json(path, seen).is_null()) << "told once";
+  EXPECT_TRUE(failover_json(path, seen).is_null()) << "reported once";
   path.status.failovers = 7;
   EXPECT_EQ(failover_json(path, seen)["requests"], 2);
   path.status.failovers = 3;
@@ -256,7 +255,7 @@ TEST(ClientEvents, AFailoverHasThePathAndWhatItTookOverSinceTheLastLook) {
   EXPECT_TRUE(failover_json(path, seen).is_null());
 }
 
-TEST(ClientEvents, AnAttemptHasItsNumberItsReasonAndTheTimeToTheNext) {
+TEST(ClientEvents, PathEventHasAttemptReasonAndTimeToTheNext) {
   PathEvent event;
   event.path = {1, PathState::waiting, Reason::connect_refused, 0, 3, milliseconds(4200)};
   const json told = event_json(event);

@@ -28,7 +28,7 @@ struct StartedOperation {
   What what = What::add_path;
   unsigned path = 0;  // index of the path
   std::string device{};
-  wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // for map_device
+  wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // requested mode; map_device only
 };
 
 // Operations that writes to the attributes of one client start. Each returns 0 or a positive errno. After 0,

@@ -76,7 +76,7 @@ class ClientTreeTest : public testing::Test {
   std::optional<int> ended;
 };
 
-TEST_F(ClientTreeTest, FilesAreWhereLinuxHasThem) {
+TEST_F(ClientTreeTest, FilesHaveThePathsOfLinux) {
   EXPECT_EQ(names(""), (Names{"block", "class", "devices"}));
   EXPECT_EQ(target("class/rtrs-client/web1"), "../../devices/virtual/rtrs-client/web1");
   EXPECT_EQ(target("class/rnbd-client/ctl"), "../../devices/virtual/rnbd-client/ctl");
@@ -88,20 +88,20 @@ TEST_F(ClientTreeTest, FilesAreWhereLinuxHasThem) {
                                "remove_path", "src_addr", "state", "stats"}));
   EXPECT_EQ(names(kUp + "/stats"),
             (Names{"cpu_migration_from", "cpu_migration_to", "rdma", "reconnects", "reset_all"}));
-  EXPECT_EQ(names(kCtl + "/devices"), Names{"disk0@web1"}) << "what is idle is not mapped";
+  EXPECT_EQ(names(kCtl + "/devices"), Names{"disk0@web1"}) << "an idle device is not mapped";
   EXPECT_EQ(target(kCtl + "/devices/disk0@web1"), "../../../block/rnbd3");
   EXPECT_EQ(names("block"), Names{"rnbd3"});
   EXPECT_EQ(names(kDisk), (Names{"access_mode", "mapping_path", "nr_poll_queues", "remap_device", "resize",
                                  "session", "state", "unmap_device"}));
 }
 
-TEST_F(ClientTreeTest, ASlashInTheNameOfADeviceIsAnExclamationMark) {
+TEST_F(ClientTreeTest, SlashInADeviceNameBecomesAnExclamationMark) {
   client.shown.devices[1].state = "init";
   EXPECT_EQ(names(kCtl + "/devices"), (Names{"dir!idle@web1", "disk0@web1"}));
   EXPECT_EQ(read("devices/virtual/block/rnbd0/rnbd/mapping_path"), "dir/idle\n");
 }
 
-TEST_F(ClientTreeTest, FilesReadAsLinuxWritesThem) {
+TEST_F(ClientTreeTest, FilesHaveTheFormatOfLinux) {
   for (const auto& [path, text] : std::map<std::string, std::string>{
            {kSession + "/max_reconnect_attempts", "-1\n"},
            {kSession + "/mpath_policy", "min-latency (ML: 2)\n"},
@@ -140,7 +140,7 @@ TEST_F(ClientTreeTest, FilesReadAsLinuxWritesThem) {
   EXPECT_EQ(read(kUp), "errno " + std::to_string(EISDIR));
 }
 
-TEST_F(ClientTreeTest, ReadOnlyFilesTakeNothing) {
+TEST_F(ClientTreeTest, ReadOnlyFilesRefuseWrites) {
   for (const std::string& path :
        {kUp + "/state", kUp + "/cur_latency", kDisk + "/access_mode", kDisk + "/nr_poll_queues"}) {
     EXPECT_EQ((*look_at_attribute(client, path))["mode"], 0444) << path;
@@ -149,7 +149,7 @@ TEST_F(ClientTreeTest, ReadOnlyFilesTakeNothing) {
   EXPECT_EQ((*look_at_attribute(client, kUp + "/stats/rdma"))["mode"], 0644);
 }
 
-TEST_F(ClientTreeTest, EachStatisticIsResetByOne) {
+TEST_F(ClientTreeTest, WritingOneResetsAStatistic) {
   for (const char* text : {"", "\n", "0", "2\n", "1x", " 1", "1\n\n"})
     for (const char* file : {"rdma", "reconnects", "reset_all", "cpu_migration_from", "cpu_migration_to"})
       EXPECT_EQ(write(kUp + "/stats/" + file, text), EINVAL) << file << text;
@@ -161,7 +161,7 @@ TEST_F(ClientTreeTest, EachStatisticIsResetByOne) {
   EXPECT_EQ(client.done.back(), (Done{"reset traffic", 1}));
 }
 
-TEST_F(ClientTreeTest, SettingsOfTheSession) {
+TEST_F(ClientTreeTest, SessionSettingsAreWrittenAndReadBack) {
   EXPECT_EQ(write(kSession + "/max_reconnect_attempts", "7\n"), 0);
   EXPECT_EQ(read(kSession + "/max_reconnect_attempts"), "7\n");
   EXPECT_EQ(write(kSession + "/max_reconnect_attempts", "10000"), EINVAL);
@@ -171,7 +171,7 @@ TEST_F(ClientTreeTest, SettingsOfTheSession) {
   EXPECT_EQ(write(kSession + "/mpath_policy", "3"), EINVAL);
 }
 
-TEST_F(ClientTreeTest, ADisconnectReturnsWhenThePathIsClosed) {
+TEST_F(ClientTreeTest, DisconnectReturnsWhenThePathIsClosed) {
   for (const char* text : {"", "0", "1\n\n", "disconnect"})
     EXPECT_EQ(write(kUp + "/disconnect", text), EINVAL) << text;
   EXPECT_TRUE(client.done.empty());
@@ -186,7 +186,7 @@ TEST_F(ClientTreeTest, ADisconnectReturnsWhenThePathIsClosed) {
   EXPECT_EQ(ended, 0);
 }
 
-TEST_F(ClientTreeTest, ARemovalReturnsWhenThePathIsGone) {
+TEST_F(ClientTreeTest, RemovePathReturnsWhenThePathIsRemoved) {
   up().state = PathState::draining;
   begin(kUp + "/remove_path", "1");
   EXPECT_EQ(client.done, (std::vector<Done>{{"remove", 0}}));
@@ -197,7 +197,7 @@ TEST_F(ClientTreeTest, ARemovalReturnsWhenThePathIsGone) {
   EXPECT_EQ(write(kUp + "/remove_path", "1"), ENOENT);
 }
 
-TEST_F(ClientTreeTest, AReconnectReturnsWithTheEndOfItsAttempt) {
+TEST_F(ClientTreeTest, ReconnectReturnsWhenItsAttemptEnds) {
   down().state = PathState::connecting;
   EXPECT_EQ(write(kDown + "/reconnect", "1"), EBUSY);
   down().state = PathState::closing;
@@ -219,10 +219,10 @@ TEST_F(ClientTreeTest, AReconnectReturnsWithTheEndOfItsAttempt) {
   }
   client.error = ENOENT;
   down().state = PathState::waiting;
-  EXPECT_EQ(write(kDown + "/reconnect", "1"), ENOENT) << "what the client itself refuses comes at once";
+  EXPECT_EQ(write(kDown + "/reconnect", "1"), ENOENT) << "a refusal by the client is returned at once";
 }
 
-TEST_F(ClientTreeTest, APathThatWaitsForItsTurnHasNotFailed) {
+TEST_F(ClientTreeTest, HeldBackPathHasNotFailed) {
   down().state = PathState::draining;
   begin(kDown + "/reconnect", "1");
   down().state = PathState::waiting;
@@ -231,7 +231,7 @@ TEST_F(ClientTreeTest, APathThatWaitsForItsTurnHasNotFailed) {
   EXPECT_EQ(ended, std::nullopt);
 }
 
-TEST_F(ClientTreeTest, AWriteEndsAfterItsBound) {
+TEST_F(ClientTreeTest, WriteTimesOutAfterItsLimit) {
   up().state = PathState::closing;
   begin(kUp + "/disconnect", "1");
   client.clock += ClientControl::kWriteBound - 1;
@@ -242,7 +242,7 @@ TEST_F(ClientTreeTest, AWriteEndsAfterItsBound) {
   EXPECT_EQ(ended, ETIMEDOUT);
 }
 
-TEST_F(ClientTreeTest, APathThatIsAddedConnectsOrIsGone) {
+TEST_F(ClientTreeTest, AddPathReturnsWhenThePathIsConnected) {
   for (const char* text : {"", "\n", "x", "ip:", "10.0.2.2", "gid:1", "ip:10.0.2.1@", "@ip:10.0.2.2"})
     EXPECT_EQ(write(kSession + "/add_path", text), EINVAL) << text;
   EXPECT_EQ(write(kSession + "/add_path", "ip:10.0.0.1,ip:10.0.0.2\n"), EEXIST);
@@ -257,7 +257,7 @@ TEST_F(ClientTreeTest, APathThatIsAddedConnectsOrIsGone) {
   EXPECT_TRUE(client.done.empty());
 }
 
-TEST_F(ClientTreeTest, APathThatCannotConnectIsTakenAwayWithTheErrnoOfTheReason) {
+TEST_F(ClientTreeTest, PathThatCannotConnectIsRemovedWithTheErrnoOfTheCause) {
   third().state = PathState::connecting;
   begin(kSession + "/add_path", "ip:10.0.2.9");
   third().state = PathState::waiting;
@@ -271,10 +271,10 @@ TEST_F(ClientTreeTest, APathThatCannotConnectIsTakenAwayWithTheErrnoOfTheReason)
   third().reason = Reason::rejected;
   third().peer_errno = EBUSY;
   control.go_on();
-  EXPECT_EQ(ended, EBUSY) << "what the server said comes first";
+  EXPECT_EQ(ended, EBUSY) << "the errno of the server takes precedence";
 }
 
-TEST_F(ClientTreeTest, ADeviceIsMappedWhenTheServerHasOpenedIt) {
+TEST_F(ClientTreeTest, MapDeviceReturnsWhenTheServerHasOpenedTheDevice) {
   for (const auto& [text, error] : std::vector<std::pair<std::string, int>>{
            {"", EINVAL},
            {"sessname=web1", EINVAL},
@@ -298,7 +298,7 @@ TEST_F(ClientTreeTest, ADeviceIsMappedWhenTheServerHasOpenedIt) {
   EXPECT_EQ(ended, EPERM);
 }
 
-TEST_F(ClientTreeTest, ADeviceIsUnmappedWhenItIsGone) {
+TEST_F(ClientTreeTest, UnmapDeviceReturnsWhenTheDeviceIsUnmapped) {
   for (const char* text : {"", "\n", "1", "Normal", "norm", "normal x", "force normal"})
     EXPECT_EQ(write(kDisk + "/unmap_device", text), EINVAL) << text;
   client.error = EBUSY;
@@ -314,7 +314,7 @@ TEST_F(ClientTreeTest, ADeviceIsUnmappedWhenItIsGone) {
   EXPECT_EQ(ended, 0);
 }
 
-TEST_F(ClientTreeTest, ADeviceIsRemappedAndResized) {
+TEST_F(ClientTreeTest, DeviceIsRemappedAndResized) {
   for (const char* text : {"", "0", "11", "1x"})
     EXPECT_EQ(write(kDisk + "/remap_device", text), EINVAL) << text;
   EXPECT_EQ(write(kDisk + "/remap_device", " 1 \n"), 0);

@@ -21,9 +21,9 @@ std::string contradiction(const AuthChoice&);
 
 struct OpenedAuth {
   keyed::Mode mode = keyed::Mode::off;
-  std::optional<keyed::SharedKey> key;          // only for a client
+  std::optional<keyed::SharedKey> key;          // set only for a client
   std::shared_ptr<tls::Renewal> renewal;        // only for a client; reads the file again when it changes
-  std::shared_ptr<const keyed::KeyTable> keys;  // only for a server
+  std::shared_ptr<const keyed::KeyTable> keys;  // set only for a server
 };
 // Reads the key file and builds the lookup table of a server. Do not call this on the thread of an event
 // loop: reading can hang, and the table of 10,000 keys takes milliseconds. The error is a sentence for the

@@ -47,14 +47,14 @@ keyed::SharedKey only_key(const keyed::KeyTable& keys) {
   return keys.of(keyed::hint_of(tls::hmac_sha256(), "web1")).first->second;
 }
 
-TEST_F(AuthChoiceTest, WithoutKeysNobodyIsAsked) {
+TEST_F(AuthChoiceTest, WithoutKeysAuthenticationIsOff) {
   const auto opened = open_auth({}, false);
   ASSERT_TRUE(opened);
   EXPECT_EQ(opened->mode, keyed::Mode::off);
   EXPECT_NE(refusal({.mode = "require", .keys = {}, .identity = {}}, false), "");
 }
 
-TEST_F(AuthChoiceTest, KeysAreRequiredUnlessSaidOtherwise) {
+TEST_F(AuthChoiceTest, KeysDefaultToRequire) {
   if (tls::hmac_sha256() == nullptr) GTEST_SKIP() << "a build without OpenSSL";
   const auto opened = open_auth({.mode = {}, .keys = file, .identity = {}}, false);
   ASSERT_TRUE(opened) << opened.error();
@@ -67,7 +67,7 @@ TEST_F(AuthChoiceTest, KeysAreRequiredUnlessSaidOtherwise) {
   EXPECT_NE(refusal({.mode = "allow", .keys = file, .identity = {}}, true), "");
 }
 
-TEST_F(AuthChoiceTest, AClientHasOneKey) {
+TEST_F(AuthChoiceTest, ClientUsesExactlyOneKey) {
   if (tls::hmac_sha256() == nullptr) GTEST_SKIP() << "a build without OpenSSL";
   write("web1:" + std::string(64, '1') + "\nweb2:" + std::string(64, '2') + "\n");
   const auto both = open_auth({.mode = {}, .keys = file, .identity = {}}, false);
@@ -84,7 +84,7 @@ TEST_F(AuthChoiceTest, AClientHasOneKey) {
   EXPECT_EQ(opened->key->identity, "web2");
 }
 
-TEST_F(AuthChoiceTest, OfManyKeysTheFirstAreNamed) {
+TEST_F(AuthChoiceTest, ErrorListsTheFirstEightIdentities) {
   if (tls::hmac_sha256() == nullptr) GTEST_SKIP() << "a build without OpenSSL";
   std::string text;
   const auto told = [&](int keys) {
@@ -98,7 +98,7 @@ TEST_F(AuthChoiceTest, OfManyKeysTheFirstAreNamed) {
   EXPECT_NE(told(9).find(eight + " ...;"), std::string::npos) << told(9);
 }
 
-TEST_F(AuthChoiceTest, AFileThatOthersMayReadIsRefused) {
+TEST_F(AuthChoiceTest, FileReadableByOthersIsRefused) {
   if (tls::hmac_sha256() == nullptr) GTEST_SKIP() << "a build without OpenSSL";
   ::chmod(file.c_str(), 0644);
   EXPECT_NE(refusal({.mode = {}, .keys = file, .identity = {}}, false).find("chmod 600"), std::string::npos);
@@ -129,7 +129,7 @@ std::vector<std::byte> request(bool offers) {
 }
 
 // Test vectors of docs/protocol.md, appendix A, for other implementations.
-TEST_F(AuthChoiceTest, ProofsAreTheseBytes) {
+TEST_F(AuthChoiceTest, ProofsMatchTheTestVectors) {
   const auto mac = tls::hmac_sha256();
   if (mac == nullptr) GTEST_SKIP() << "a build without OpenSSL";
   keyed::SharedKey key{"web1", {}};
@@ -177,7 +177,7 @@ struct AskedServer {
 };
 
 // Two servers with the same key file. A restarted server is like a second server.
-TEST_F(AuthChoiceTest, EachServerHasNoncesOfItsOwn) {
+TEST_F(AuthChoiceTest, EachServerHasItsOwnNonces) {
   if (tls::hmac_sha256() == nullptr) GTEST_SKIP() << "a build without OpenSSL";
   const auto opened = open_auth({.mode = {}, .keys = file, .identity = {}}, false);
   ASSERT_TRUE(opened) << opened.error();
@@ -189,7 +189,7 @@ TEST_F(AuthChoiceTest, EachServerHasNoncesOfItsOwn) {
   EXPECT_NE(*one.nonce, *other.nonce);
 }
 
-TEST_F(AuthChoiceTest, AReplacedModeCounts) {
+TEST_F(AuthChoiceTest, ReplacedModeTakesEffect) {
   if (tls::hmac_sha256() == nullptr) GTEST_SKIP() << "a build without OpenSSL";
   auto opened = open_auth({.mode = {}, .keys = file, .identity = {}}, false);
   ASSERT_TRUE(opened) << opened.error();

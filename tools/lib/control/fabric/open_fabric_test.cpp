@@ -17,7 +17,7 @@ std::string refusal(const std::string& fabric, const std::function<void(FabricCh
   return opened ? "" : opened.error();
 }
 
-TEST(OpenFabric, WhatIsOfAnotherFabricIsRefused) {
+TEST(OpenFabric, OptionsOfAnotherFabricAreRefused) {
   const auto shm = [](FabricChoice& choice) { choice.provider = "shm"; };
   const auto crc = [](FabricChoice& choice) { choice.crc = true; };
   const auto device = [](FabricChoice& choice) { choice.device = "mlx5_0"; };
@@ -38,7 +38,7 @@ TEST(OpenFabric, WhatIsOfAnotherFabricIsRefused) {
 }
 
 // Otherwise a man in the middle could downgrade the client to a connection without TLS.
-TEST(OpenFabric, AClientDoesNotLeaveTlsToItsServer) {
+TEST(OpenFabric, ClientRefusesTlsAllow) {
   const std::string refused = refusal("tcp", [](FabricChoice& choice) {
     choice.client = true;
     choice.tls.mode = "allow";
@@ -47,7 +47,7 @@ TEST(OpenFabric, AClientDoesNotLeaveTlsToItsServer) {
   EXPECT_EQ(refused.rfind("tls=allow is for servers", 0), 0U) << refused;
 }
 
-TEST(OpenFabric, WhatIsItsOwnIsTaken) {
+TEST(OpenFabric, OptionsOfTheChosenFabricAreAccepted) {
   EXPECT_EQ(refusal("tcp", [](FabricChoice& choice) { choice.crc = true; }), "");
   EXPECT_EQ(refusal("tcp", [](FabricChoice&) {}), "");
   EXPECT_EQ(refusal("other", [](FabricChoice&) {}), "unknown fabric 'other'; choose tcp, libfabric or verbs");

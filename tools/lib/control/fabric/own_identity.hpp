@@ -1,4 +1,4 @@
-// The identity by which a server knows a client.
+// Identity that the credentials of a client prove to a server.
 #pragma once
 #include <string>
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr Nanos kDay = seconds(24ULL * 3600);
 
-TEST(DailyRateLimit, IsDueOnceADayFromADayAfterTheStartOn) {
+TEST(DailyRateLimit, IsDueOnceADayStartingOneDayAfterTheStart) {
   DailyRateLimit warning(seconds(7));
   EXPECT_FALSE(warning.is_due(seconds(7)));
   EXPECT_FALSE(warning.is_due(kDay));

@@ -91,7 +91,7 @@ struct TextServer::Connection : std::enable_shared_from_this<Connection> {
   web::request_parser<web::empty_body> parser;
   web::response<web::string_body> response;
   bool asked = false;   // the request has arrived, or reading failed
-  bool counted = true;  // included in State::connections
+  bool counted = true;  // counted in State::connections
 };
 
 // Closes the oldest connection that has sent no request; returns false if there is none.

@@ -18,7 +18,7 @@ struct TextServerOptions {
   std::string path = "/metrics";
   std::string content_type = "text/plain; version=0.0.4; charset=utf-8";
   unsigned most_connections = 16;
-  std::chrono::milliseconds patience = std::chrono::seconds(5);  // for request and response each
+  std::chrono::milliseconds patience = std::chrono::seconds(5);  // time limit of request and response each
 };
 
 class TextServer {

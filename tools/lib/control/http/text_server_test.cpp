@@ -81,7 +81,7 @@ TEST_F(TextServerTest, ServesThePage) {
   EXPECT_EQ(ask(connected(), "HEAD /metrics HTTP/1.1\r\nHost: a\r\n\r\n").find("page"), std::string::npos);
 }
 
-TEST_F(TextServerTest, NothingElse) {
+TEST_F(TextServerTest, OtherRequestsAreRefused) {
   start();
   EXPECT_NE(ask(connected(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n").find(" 404 "), std::string::npos);
   const std::string refused = ask(connected(), "DELETE /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -105,7 +105,7 @@ TEST_F(TextServerTest, SilentConnectionsAreBounded) {
   EXPECT_NE(ask(second, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").find(" 200 "), std::string::npos);
 }
 
-TEST_F(TextServerTest, ConnectionsThatAskedDoNotGiveWay) {
+TEST_F(TextServerTest, ConnectionsWithARequestAreNotReplaced) {
   // Larger than the socket buffers, so that sending blocks while the client does not read.
   large.assign(std::size_t{16} << 20, 'x');
   TextServerOptions options;
@@ -118,7 +118,7 @@ TEST_F(TextServerTest, ConnectionsThatAskedDoNotGiveWay) {
   EXPECT_EQ(ask(connected(), "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"), "");
 }
 
-TEST_F(TextServerTest, ASilentConnectionEndsByItself) {
+TEST_F(TextServerTest, SilentConnectionTimesOut) {
   TextServerOptions options;
   options.patience = std::chrono::milliseconds(1);
   start(options);
@@ -130,8 +130,8 @@ TEST_F(TextServerTest, ASilentConnectionEndsByItself) {
   EXPECT_EQ(got, "");
 }
 
-TEST_F(TextServerTest, OnAUnixSocket) {
-  const trace::ScratchFolder folder;
+TEST_F(TextServerTest, ServesOnAUnixSocket) {
+  const tools::ScratchFolder folder;
   TextServerOptions options;
   options.address = folder / "metrics.sock";
   start(options);
@@ -140,15 +140,15 @@ TEST_F(TextServerTest, OnAUnixSocket) {
   EXPECT_NE(ask(socket, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").find("page 1"), std::string::npos);
 }
 
-TEST_F(TextServerTest, AUnixSocketGoesWithItsServerAndNotBefore) {
-  const trace::ScratchFolder folder;
+TEST_F(TextServerTest, UnixSocketIsRemovedOnlyByItsServer) {
+  const tools::ScratchFolder folder;
   TextServerOptions options;
   options.address = folder / "metrics.sock";
   const auto page = [] { return std::string("page\n"); };
   auto first = TextServer::listen(own, options, page);
   ASSERT_TRUE(first) << first.error().sentence;
   const auto second = TextServer::listen(own, options, page);
-  ASSERT_FALSE(second) << "it would take the place of one that is served";
+  ASSERT_FALSE(second) << "the socket is in use";
   EXPECT_NE(second.error().sentence.find("another process listens on it"), std::string::npos)
       << second.error().sentence;
   EXPECT_TRUE(std::filesystem::exists(options.address));
@@ -156,8 +156,8 @@ TEST_F(TextServerTest, AUnixSocketGoesWithItsServerAndNotBefore) {
   EXPECT_FALSE(std::filesystem::exists(options.address));
 }
 
-TEST_F(TextServerTest, ASocketThatAKilledProcessLeftIsReplacedAndNothingElse) {
-  const trace::ScratchFolder folder;
+TEST_F(TextServerTest, OnlyAStaleSocketIsReplaced) {
+  const tools::ScratchFolder folder;
   TextServerOptions options;
   options.address = folder / "metrics.sock";
   { asio::local::stream_protocol::acceptor killed(own, options.address); }
@@ -171,8 +171,8 @@ TEST_F(TextServerTest, ASocketThatAKilledProcessLeftIsReplacedAndNothingElse) {
 
 // Connecting to a datagram socket fails although a process uses it. The failure must not count as a dead
 // socket.
-TEST_F(TextServerTest, ASocketOfAnotherKindIsLeftAlone) {
-  const trace::ScratchFolder folder;
+TEST_F(TextServerTest, DatagramSocketIsNotReplaced) {
+  const tools::ScratchFolder folder;
   TextServerOptions options;
   options.address = folder / "metrics.sock";
   const asio::local::datagram_protocol::socket lives(own, options.address);
@@ -180,7 +180,7 @@ TEST_F(TextServerTest, ASocketOfAnotherKindIsLeftAlone) {
   EXPECT_TRUE(std::filesystem::exists(options.address));
 }
 
-TEST_F(TextServerTest, ThosePastAreNotCounted) {
+TEST_F(TextServerTest, ClosedConnectionsDoNotCount) {
   TextServerOptions options;
   options.most_connections = 2;
   start(options);
@@ -189,7 +189,7 @@ TEST_F(TextServerTest, ThosePastAreNotCounted) {
         << i;
 }
 
-TEST_F(TextServerTest, AddressesThatCannotBe) {
+TEST_F(TextServerTest, UnusableAddressesAreRefused) {
   for (const char* wrong :
        {"127.0.0.1", "localhost:1", ":1", "127.0.0.1:70000", "127.0.0.1:x", "192.0.2.1:1"}) {
     TextServerOptions options;
@@ -198,7 +198,7 @@ TEST_F(TextServerTest, AddressesThatCannotBe) {
   }
 }
 
-TEST(TextAddress, OfEachKind) {
+TEST(TextAddress, ParsesEachKindOfAddress) {
   const auto one = parse_text_address("[::1]:9469");
   ASSERT_TRUE(one) << one.error();
   EXPECT_EQ(one->host, "::1");
@@ -212,7 +212,7 @@ TEST(TextAddress, OfEachKind) {
     EXPECT_FALSE(parse_text_address(wrong)) << wrong;
 }
 
-TEST(TextAddress, ANameOfASocketHasItsZeroByte) {
+TEST(TextAddress, SocketPathLeavesRoomForTheZeroByte) {
   constexpr std::size_t kRoom = sizeof(sockaddr_un::sun_path);
   EXPECT_TRUE(parse_text_address("/" + std::string(kRoom - 2, 'x')));
   const auto too_long = parse_text_address("/" + std::string(kRoom - 1, 'x'));

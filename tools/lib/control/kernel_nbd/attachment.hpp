@@ -41,7 +41,7 @@ std::vector<Attached> attached_devices(const std::string& blocks);
 // Returns 7 for "nbd7"; nullopt if the name has another form.
 std::optional<unsigned> index_of(std::string_view name);
 
-// Path of the lock file that the process that keeps the devices connected holds locked.
+// Path of the lock file of `urtrs-mapd --kernel-devices`, the process that keeps the devices connected.
 std::string keeper_lock_file();
 // Returns whether that process runs; nullopt if this user may not open the lock file.
 std::optional<bool> keeper_runs();

@@ -18,7 +18,7 @@ Attachment odd() {
   return {0x16d, 300, "/run/with blank%/nbd-a@b.sock", "a \xc3\xa4/b%20\x7f"};
 }
 
-TEST(Attachment, TheKernelKeepsALineOfPrintableAscii) {
+TEST(Attachment, IdentityIsOneLineOfPrintableAscii) {
   EXPECT_EQ(identity_of({0x16d, 300, "/run/urtrs/nbd-a.sock", "disk0"}),
             "urtrs1 16d 300 /run/urtrs/nbd-a.sock disk0");
   const std::string line = identity_of(odd());
@@ -27,15 +27,15 @@ TEST(Attachment, TheKernelKeepsALineOfPrintableAscii) {
   EXPECT_EQ(parse_identity(identity_of({1, 0, "/s", ""})), (Attachment{1, 0, "/s", ""}));
 }
 
-TEST(Attachment, WhatOthersAttachedIsNotOurs) {
+TEST(Attachment, OtherIdentitiesAreRefused) {
   for (const char* text : {"", "disk0", "urtrs1", "urtrs1 1 2 /s", "urtrs1 1 2 /s a b", "urtrs2 1 2 /s a",
                            "urtrs1 10000 2 /s a", "urtrs1 x 2 /s a", "urtrs1 1 -2 /s a", "urtrs1 1 2  a",
                            "urtrs1 1 2 /s a%2", "urtrs1 1 2 /s a%", "urtrs1 1 2 /s a%zz"})
     EXPECT_FALSE(parse_identity(text)) << text;
 }
 
-TEST(Attachment, DevicesAreThoseWithOurIdentity) {
-  const trace::ScratchFolder folder;
+TEST(Attachment, OnlyDevicesWithOurIdentityAreListed) {
+  const tools::ScratchFolder folder;
   const auto put = [&](const std::string& name, const std::string& backend, const std::string& size) {
     std::filesystem::create_directories(folder / name);
     std::ofstream(folder / (name + "/backend")) << backend << '\n';
@@ -58,19 +58,19 @@ std::ptrdiff_t open_files() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
 }
 
-TEST(KeeperRuns, WhileItHoldsTheLock) {
-  const trace::ScratchFolder folder;
+TEST(KeeperRuns, TrueWhileTheLockIsHeld) {
+  const tools::ScratchFolder folder;
   ::setenv("URTRS_RUNTIME_DIR", folder.path().c_str(), 1);
   ASSERT_EQ(keeper_lock_file(), folder / "kernel-devices.lock");
-  EXPECT_EQ(keeper_runs(), false) << "nobody has been there";
+  EXPECT_EQ(keeper_runs(), false) << "no lock file";
   Descriptor lock(::open(keeper_lock_file().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   const std::ptrdiff_t before = open_files();
-  EXPECT_EQ(keeper_runs(), false) << "left behind";
-  ASSERT_EQ(::flock(lock.get(), LOCK_EX | LOCK_NB), 0) << "looking holds nothing";
+  EXPECT_EQ(keeper_runs(), false) << "lock file that no process holds";
+  ASSERT_EQ(::flock(lock.get(), LOCK_EX | LOCK_NB), 0) << "keeper_runs() keeps no lock";
   EXPECT_EQ(keeper_runs(), true);
   EXPECT_EQ(open_files(), before);
   ::setenv("URTRS_RUNTIME_DIR", (folder / "kernel-devices.lock").c_str(), 1);
-  EXPECT_EQ(keeper_runs(), std::nullopt) << "no folder";
+  EXPECT_EQ(keeper_runs(), std::nullopt) << "not a folder";
   ::setenv("URTRS_RUNTIME_DIR", "", 1);
   EXPECT_EQ(keeper_lock_file(), "/run/urtrs-kernel-devices/kernel-devices.lock");
   ::unsetenv("URTRS_RUNTIME_DIR");

@@ -58,7 +58,7 @@ class Driver {
   Places places_;
   Log log_;
   Keeper machine_;
-  std::deque<Input> inputs_;  // wait for give()
+  std::deque<Input> inputs_;  // inputs not processed yet by give()
   bool gives_ = false;
   boost::asio::steady_timer tick_;
   std::unique_ptr<Kernel> kernel_;
@@ -66,7 +66,7 @@ class Driver {
   boost::asio::posix::stream_descriptor news_;
   int kernel_error_ = 0;
   std::map<Serial, OpenExport> opened_;
-  std::map<std::string, std::unique_ptr<rpc::AsyncClient>> links_;  // by control socket
+  std::map<std::string, std::unique_ptr<rpc::AsyncClient>> links_;  // control socket -> connection to nbdkit
 };
 
 // Returns the path of the control socket of the nbdkit whose NBD socket is `socket`

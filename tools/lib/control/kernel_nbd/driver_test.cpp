@@ -204,7 +204,7 @@ class DriverTest : public testing::Test {
     ASSERT_GE(calls_.all.size(), calls);
   }
 
-  trace::ScratchFolder folder_;
+  tools::ScratchFolder folder_;
   asio::io_context context_;
   Calls calls_;
   Places places_;
@@ -213,7 +213,7 @@ class DriverTest : public testing::Test {
   std::string log_;
 };
 
-TEST_F(DriverTest, TheKernelGetsAConnectionThatStaysOpen) {
+TEST_F(DriverTest, ConnectionStaysOpenAfterTheHandOver) {
   attach(300);
   const Server server(context_, folder_ / "s");
   Driver devices(context_, places_, how_, [](int, const std::string&) {});
@@ -227,7 +227,7 @@ TEST_F(DriverTest, TheKernelGetsAConnectionThatStaysOpen) {
   EXPECT_EQ(calls_.all[1], calls_.all[0]);
 }
 
-TEST_F(DriverTest, OneThatNobodyServesAnyMoreIsDetached) {
+TEST_F(DriverTest, DeviceWithoutAServerIsDetached) {
   attach(0);
   Driver devices(context_, places_, how_, [](int, const std::string&) {});
   devices.begin();
@@ -235,7 +235,7 @@ TEST_F(DriverTest, OneThatNobodyServesAnyMoreIsDetached) {
   EXPECT_EQ(calls_.all[0], "detach 1");
 }
 
-TEST_F(DriverTest, OneWhoseSocketLacksItsFileIsDetachedOnceItIsLost) {
+TEST_F(DriverTest, DeviceWhoseSocketFileWasRemovedIsDetachedWhenLost) {
   attach(0);
   const Server server(context_, folder_ / "s");
   std::filesystem::remove(folder_ / "s");
@@ -251,7 +251,7 @@ TEST_F(DriverTest, OneWhoseSocketLacksItsFileIsDetachedOnceItIsLost) {
 
 // The file of the dead server's socket still exists. The kernel reported the lost connection before the
 // driver listened.
-TEST_F(DriverTest, OneWhoseServerDiedBeforeIsDetachedToo) {
+TEST_F(DriverTest, DeviceWhoseServerDiedEarlierIsDetached) {
   attach(0);
   { const Server dead(context_, folder_ / "s"); }
   Driver devices(context_, places_, how_, [](int, const std::string&) {});
@@ -260,7 +260,7 @@ TEST_F(DriverTest, OneWhoseServerDiedBeforeIsDetachedToo) {
   EXPECT_EQ(calls_.all, std::vector<std::string>{"detach 1"});
 }
 
-TEST_F(DriverTest, AModuleThatComesLaterIsFound) {
+TEST_F(DriverTest, ModuleLoadedLaterIsFound) {
   attach(300);
   has_module_ = false;
   const Server server(context_, folder_ / "s");
@@ -273,21 +273,21 @@ TEST_F(DriverTest, AModuleThatComesLaterIsFound) {
   EXPECT_TRUE(calls_.all[0].starts_with("hand over 1 "));
 }
 
-TEST_F(DriverTest, WhatIsHandedOverOrOfNoUseIsClosed) {
+TEST_F(DriverTest, HandedOverAndUnusableConnectionsAreClosed) {
   attach(300);
   Server server(context_, folder_ / "s");
   Driver devices(context_, places_, how_, log());
   devices.begin();
   until(1);
   ::close(std::exchange(calls_.handed, -1));
-  EXPECT_TRUE(server.has_ended(0)) << "the kernel has it alone";
+  EXPECT_TRUE(server.has_ended(0)) << "only the kernel still has the connection";
   attach(300, "s", 0x165);
   until([&] { return lines("3 /dev/nbd1 (disk0): the export has the NBD flags") > 0; });
   EXPECT_TRUE(server.has_ended(1));
   EXPECT_EQ(calls_.all.size(), 1U);
 }
 
-TEST_F(DriverTest, ADeviceFollowsTheSizeThatNbdkitTells) {
+TEST_F(DriverTest, DeviceIsResizedWhenNbdkitReportsANewSize) {
   how_.settle = 0;
   attach(300, "nbd-a.sock");
   const Server server(context_, folder_ / "nbd-a.sock");
@@ -310,7 +310,7 @@ TEST_F(DriverTest, MissedEventsAndRefusalsAreRetried) {
   calls_.error = EINVAL;
   devices.begin();
   until(2);
-  EXPECT_EQ(calls_.all[1], calls_.all[0]) << "the kernel refused it";
+  EXPECT_EQ(calls_.all[1], calls_.all[0]) << "retried because the kernel refused it";
   run_for(50);
   EXPECT_EQ(calls_.all.size(), 2U);
   tell(kMissed);
@@ -330,7 +330,7 @@ TEST_F(DriverTest, KernelErrorIsLoggedOnce) {
       "4 cannot open netlink to the kernel's NBD client: No such file or directory (errno 2); retrying\n");
 }
 
-TEST_F(DriverTest, WithoutADeviceTheKernelIsNotAsked) {
+TEST_F(DriverTest, KernelIsNotQueriedWithoutADevice) {
   has_module_ = false;
   Driver devices(context_, places_, how_, log());
   devices.begin();
@@ -353,7 +353,8 @@ TEST_F(DriverTest, ReloadedModuleIsQueriedAgain) {
   lose();
   until(3);
   EXPECT_EQ(calls_.asked, 2);
-  // The driver has not seen a time without devices. Events of that time were lost.
+  // The module was reloaded between two listings, so events were lost. ENOENT makes the driver open netlink
+  // again and check every device.
   std::filesystem::copy(folder_ / "nbd1", folder_ / "nbd2");
   until(4);
   EXPECT_TRUE(calls_.all[3].starts_with("hand over 2 "));
@@ -369,7 +370,7 @@ TEST_F(DriverTest, ReloadedModuleIsQueriedAgain) {
   until(8);
 }
 
-TEST_F(DriverTest, OneThatTheKernelDoesNotDetachIsTold) {
+TEST_F(DriverTest, FailedDetachIsLogged) {
   attach(0);
   Driver devices(context_, places_, how_, log());
   devices.begin();
@@ -379,7 +380,7 @@ TEST_F(DriverTest, OneThatTheKernelDoesNotDetachIsTold) {
   EXPECT_EQ(lines("3 /dev/nbd1 cannot be detached: Device or resource busy"), 1U) << log_;
 }
 
-TEST_F(DriverTest, AnotherThatHasItsPlaceIsNotDetached) {
+TEST_F(DriverTest, ReplacedDeviceIsNotDetached) {
   attach(0);
   how_.list_pause = seconds(60);
   Driver devices(context_, places_, how_, log());
@@ -390,7 +391,7 @@ TEST_F(DriverTest, AnotherThatHasItsPlaceIsNotDetached) {
   EXPECT_TRUE(calls_.all.empty());
 }
 
-TEST(ControlOf, IsBesideTheSocketForNbd) {
+TEST(ControlOf, IsInTheFolderOfTheNbdSocket) {
   EXPECT_EQ(control_of("/run/urtrs/nbd-a@b.sock"), "/run/urtrs/client-map-a@b.sock");
   EXPECT_EQ(control_of("/run/disk0.sock"), "");
 }

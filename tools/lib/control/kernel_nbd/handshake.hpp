@@ -40,7 +40,7 @@ class Handshake {
   std::string have_;
   State state_ = State::greeting;
   std::uint32_t type_ = 0;    // type of the current reply
-  std::uint32_t length_ = 0;  // bytes of its content
+  std::uint32_t length_ = 0;  // bytes of the content of the reply
   bool has_export_ = false;
   Export export_;
   std::string error_;

@@ -36,7 +36,7 @@ std::string error_after(const std::string& octets) {
   return one.error();
 }
 
-TEST(Handshake, AsksForTheExportAndIsTold) {
+TEST(Handshake, RequestsTheExportAndGetsItsFacts) {
   Handshake one("disk0");
   const std::string asked =
       big(3, 4) + "IHAVEOPT" + big(7, 4) + big(13, 4) + big(5, 4) + "disk0" + big(1, 2) + big(3, 2);
@@ -49,7 +49,7 @@ TEST(Handshake, AsksForTheExportAndIsTold) {
   EXPECT_EQ(one.result(), (Export{8192, 0x16d, 1024}));
 }
 
-TEST(Handshake, InSingleBytes) {
+TEST(Handshake, AcceptsSingleBytes) {
   Handshake one("disk0");
   std::string sent;
   // Information that was not requested is skipped.
@@ -60,17 +60,17 @@ TEST(Handshake, InSingleBytes) {
   EXPECT_EQ(one.result(), (Export{512, 1, 512}));
 }
 
-TEST(Handshake, ZeroesAreRefusedOnlyWhereTheServerAllowsIt) {
+TEST(Handshake, NoZeroesIsRequestedOnlyIfTheServerOffersIt) {
   Handshake one("");
   EXPECT_EQ(one.take("NBDMAGICIHAVEOPT\0\1"s).substr(0, 4), big(1, 4));
 }
 
-TEST(Handshake, FlagsThatItDoesNotKnowAreNotAgreedTo) {
+TEST(Handshake, UnknownHandshakeFlagsAreNotEchoed) {
   Handshake one("");
   EXPECT_EQ(one.take("NBDMAGICIHAVEOPT\xff\xff"s).substr(0, 4), big(3, 4));
 }
 
-TEST(Handshake, AnInformationOfAnotherLengthIsSkipped) {
+TEST(Handshake, InformationWithAWrongLengthIsSkipped) {
   for (const std::size_t octets : {0, 1, 2, 11, 13}) {
     Handshake one("disk0");
     one.take(kGreeting + reply(3, std::string(octets, '\0')) + kAck);
@@ -85,7 +85,7 @@ TEST(Handshake, AnInformationOfAnotherLengthIsSkipped) {
   }
 }
 
-TEST(Handshake, Bounds) {
+TEST(Handshake, BlockSizesAndReplyLengthsAreBounded) {
   Handshake one("disk0");
   one.take(kGreeting + exported(8192, 1) + reply(3, big(1, 2) + std::string(4094, 'n')) + blocks(600));
   EXPECT_EQ(one.result(), (Export{8192, 1, 1024})) << "the next power of two";
@@ -98,11 +98,11 @@ TEST(Handshake, Bounds) {
   EXPECT_NE(error_after(kGreeting + exported(512, 1) + blocks(4097)), "");
 }
 
-TEST(Handshake, WhatItDoesNotUnderstandEndsIt) {
+TEST(Handshake, UnexpectedBytesEndTheHandshake) {
   EXPECT_NE(error_after("NBDMAGIC\0\0\x42\x02\x81\x86\x12\x53\0\3"s), "") << "oldstyle";
   EXPECT_EQ(error_after(kGreeting + big(0x3e889045565a9, 8) + big(6, 4) + big(1, 4) + big(0, 4)),
             "unexpected reply of the NBD server")
-      << "but another option";
+      << "reply to another option";
   EXPECT_NE(error_after("HTTP/1.1 400 Bad Request"), "");
   EXPECT_NE(error_after("NBDMAGICIHAVEOPT\0\0"s), "");
   EXPECT_NE(error_after(kGreeting + std::string(20, 'x')), "");

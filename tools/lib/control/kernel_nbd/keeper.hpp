@@ -18,7 +18,7 @@
 
 namespace rtrs::kernel_nbd {
 
-using Serial = std::uint64_t;  // number of an Open
+using Serial = std::uint64_t;  // identifies an Open and its answer
 
 // Inputs.
 struct Listed {  // all devices that are attached now
@@ -114,7 +114,7 @@ class Keeper {
     Nanos since = 0;   // time when the state began
     Serial asked = 0;  // number of the Open in progress, until HandedOver; 0: none
     Nanos next = 0;    // time of the next Open
-    Nanos pause = 0;   // the last pause between attempts
+    Nanos pause = 0;   // last pause between attempts, doubled after each failure
     bool resizing = false;
     std::string trouble;  // why the last attempt failed
     bool told = false;    // `trouble` is logged

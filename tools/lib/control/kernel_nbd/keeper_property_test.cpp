@@ -163,7 +163,7 @@ class World {
   std::set<Serial> opened_;
 };
 
-TEST(KeeperProperty, EachDeviceHasItsConnectionInTheEnd) {
+TEST(KeeperProperty, EveryDeviceIsFinallyConnectedOrDetached) {
   for (std::uint64_t seed = 0; seed < 500 && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     World(seed).play(100);

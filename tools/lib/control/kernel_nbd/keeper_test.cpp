@@ -51,7 +51,7 @@ class KeeperTest : public testing::Test {
   std::string told_;
 };
 
-TEST_F(KeeperTest, ADeviceThatIsFoundGetsAConnectionInCaseItHasNone) {
+TEST_F(KeeperTest, FoundDeviceGetsAConnection) {
   EXPECT_EQ(only<List>(give(Tick{})).size(), 1U);
   const auto opens = only<Open>(give(Listed{{{3, kDisk, kBytes}}}));
   ASSERT_EQ(opens.size(), 1U);
@@ -64,10 +64,10 @@ TEST_F(KeeperTest, ADeviceThatIsFoundGetsAConnectionInCaseItHasNone) {
   EXPECT_EQ(handed[0].what, kDisk);
   give(HandedOver{3, 0});
   EXPECT_EQ(state(), Keeper::State::connected);
-  EXPECT_FALSE(told("connected again")) << "nobody knows that it was not";
+  EXPECT_FALSE(told("connected again")) << "the connection may never have been lost";
 }
 
-TEST_F(KeeperTest, ALostConnectionIsReplacedAsSoonAsSomebodyAnswers) {
+TEST_F(KeeperTest, LostConnectionIsReplacedWhenAServerAnswers) {
   connected();
   EXPECT_EQ(only<Open>(give(Lost{3})).size(), 1U);
   EXPECT_TRUE(told("lost"));
@@ -97,7 +97,7 @@ TEST_F(KeeperTest, ALostConnectionIsReplacedAsSoonAsSomebodyAnswers) {
   EXPECT_TRUE(told("connected again"));
 }
 
-TEST_F(KeeperTest, TheFirstAttemptsFollowQuickly) {
+TEST_F(KeeperTest, FirstAttemptsFollowQuickly) {
   connected();
   give(Lost{3});
   const Nanos lost = now_;
@@ -110,13 +110,13 @@ TEST_F(KeeperTest, TheFirstAttemptsFollowQuickly) {
   EXPECT_FALSE(told("no such file")) << "nbdkit is being started";
 }
 
-TEST_F(KeeperTest, AConnectionThatWasLostTwiceAtOnceIsReplacedOnce) {
+TEST_F(KeeperTest, RepeatedLossStartsOneAttempt) {
   connected();
   give(Lost{3});
   EXPECT_TRUE(give(Lost{3}).empty());
 }
 
-TEST_F(KeeperTest, AnotherExportIsNotTakenForTheSame) {
+TEST_F(KeeperTest, ConnectionToADifferentExportIsClosed) {
   EXPECT_EQ(mismatch(kDisk, kBytes, kExport), "");
   EXPECT_EQ(mismatch(kDisk, kBytes, {kBytes * 2 + 100, 0x16d, 512}), "") << "it grew";
   EXPECT_NE(mismatch(kDisk, kBytes, {kBytes - 512, 0x16d, 512}), "");
@@ -137,7 +137,7 @@ TEST_F(KeeperTest, AnotherExportIsNotTakenForTheSame) {
   EXPECT_EQ(only<HandOver>(give(Opened{open_.serial, kExport})).size(), 1U);
 }
 
-TEST_F(KeeperTest, ADeviceWhoseTimeIsOverIsDetached) {
+TEST_F(KeeperTest, DeviceIsDetachedAfterItsWaitTime) {
   connected();
   give(Lost{3});
   const Nanos end = now_ + seconds(kDisk.wait);
@@ -157,11 +157,11 @@ TEST_F(KeeperTest, ADeviceWhoseTimeIsOverIsDetached) {
   EXPECT_TRUE(keeper_.devices().empty());
 }
 
-TEST_F(KeeperTest, OneThatCouldNotBeDetachedIsTriedFurther) {
+TEST_F(KeeperTest, DeviceThatCannotBeDetachedIsTriedAgain) {
   connected();
   give(Lost{3});
   now_ += seconds(kDisk.wait);
-  EXPECT_TRUE(only<Detach>(give(Tick{})).empty()) << "somebody may answer yet";
+  EXPECT_TRUE(only<Detach>(give(Tick{})).empty()) << "the pending attempt may still succeed";
   EXPECT_EQ(only<Detach>(give(NotOpened{open_.serial, "nobody listens"})).size(), 1U);
   EXPECT_EQ(state(), Keeper::State::over);
   EXPECT_EQ(only<Open>(give(Listed{{{3, kDisk, kBytes}}})).size(), 1U);
@@ -177,7 +177,7 @@ TEST_F(KeeperTest, DeviceThatMayHaveAConnectionIsNotDetached) {
   EXPECT_GT(now_, seconds(1000 + kDisk.wait));
 }
 
-TEST_F(KeeperTest, WhatIsDetachedOrAttachedToAnotherIsForgotten) {
+TEST_F(KeeperTest, DetachedOrReattachedDeviceIsForgotten) {
   connected();
   give(Lost{3});
   const Serial old = open_.serial;
@@ -193,7 +193,7 @@ TEST_F(KeeperTest, WhatIsDetachedOrAttachedToAnotherIsForgotten) {
   EXPECT_EQ(only<Close>(give(Opened{opens[1].serial, kExport})).size(), 1U);
 }
 
-TEST_F(KeeperTest, ANewDeviceIsLookedForWhenItLosesItsConnectionAtOnce) {
+TEST_F(KeeperTest, LossOfAnUnknownDeviceListsTheDevices) {
   give(Tick{});
   EXPECT_TRUE(give(Tick{}).empty());
   EXPECT_EQ(only<List>(give(Lost{7})).size(), 1U);
@@ -205,17 +205,17 @@ TEST_F(KeeperTest, MissedEventsCauseACheckOfEveryDevice) {
   EXPECT_EQ(state(), Keeper::State::unknown);
 }
 
-TEST_F(KeeperTest, WhatTheKernelRefusesIsTriedAgain) {
+TEST_F(KeeperTest, HandOverRefusedByTheKernelIsRetried) {
   connected();
   give(Lost{3});
   give(Opened{open_.serial, kExport});
-  EXPECT_EQ(only<List>(give(HandedOver{3, EINVAL})).size(), 1U) << "it may be gone";
+  EXPECT_EQ(only<List>(give(HandedOver{3, EINVAL})).size(), 1U) << "the device may be detached";
   EXPECT_EQ(state(), Keeper::State::lost);
   now_ = keeper_.next_tick();
   EXPECT_EQ(only<Open>(give(Tick{})).size(), 1U);
 }
 
-TEST_F(KeeperTest, ADeviceFollowsTheSizeOfItsExport) {
+TEST_F(KeeperTest, DeviceIsResizedWithItsExport) {
   connected();
   now_ += seconds(60);
   const auto looks = only<QuerySize>(give(Tick{}));
@@ -223,19 +223,19 @@ TEST_F(KeeperTest, ADeviceFollowsTheSizeOfItsExport) {
   EXPECT_EQ(looks[0].socket, kDisk.socket);
   EXPECT_TRUE(only<Resize>(give(SizeReported{3, kBytes})).empty());
   EXPECT_TRUE(only<Resize>(give(SizeReported{3, kBytes + 100})).empty()) << "no whole sector more";
-  EXPECT_TRUE(only<Resize>(give(SizeReported{3, 0})).empty()) << "not known";
+  EXPECT_TRUE(only<Resize>(give(SizeReported{3, 0})).empty()) << "size unknown";
   const auto sizes = only<Resize>(give(SizeReported{3, 2 * kBytes}));
   ASSERT_EQ(sizes.size(), 1U);
   EXPECT_EQ(sizes[0].bytes, 2 * kBytes);
-  EXPECT_TRUE(only<Resize>(give(SizeReported{3, 2 * kBytes})).empty()) << "under way";
+  EXPECT_TRUE(only<Resize>(give(SizeReported{3, 2 * kBytes})).empty()) << "a resize is in progress";
   now_ += seconds(60);
-  EXPECT_TRUE(only<QuerySize>(give(Tick{})).empty()) << "under way";
+  EXPECT_TRUE(only<QuerySize>(give(Tick{})).empty()) << "a resize is in progress";
   EXPECT_EQ(only<List>(give(Resized{3, 0})).size(), 1U);
   give(Listed{{{3, kDisk, 2 * kBytes}}});
   EXPECT_TRUE(only<Resize>(give(SizeReported{3, 2 * kBytes})).empty());
 }
 
-TEST_F(KeeperTest, OnlyWholeSectorsAreAskedForAndLessIsAWarning) {
+TEST_F(KeeperTest, ResizeUsesWholeSectorsAndShrinkingIsAWarning) {
   connected();
   now_ += seconds(60);
   Actions all = give(SizeReported{3, kBytes + 512 + 100});
@@ -249,7 +249,7 @@ TEST_F(KeeperTest, OnlyWholeSectorsAreAskedForAndLessIsAWarning) {
   EXPECT_EQ(only<Tell>(all).at(0).grade, Tell::Grade::warning);
 }
 
-TEST_F(KeeperTest, ASizeThatTheKernelRefusesIsToldAndTriedAgain) {
+TEST_F(KeeperTest, ResizeRefusedByTheKernelIsLoggedAndRetried) {
   connected();
   now_ += seconds(60);
   ASSERT_EQ(only<Resize>(give(SizeReported{3, 2 * kBytes})).size(), 1U);
@@ -260,20 +260,20 @@ TEST_F(KeeperTest, ASizeThatTheKernelRefusesIsToldAndTriedAgain) {
   EXPECT_EQ(only<Resize>(give(SizeReported{3, 2 * kBytes})).size(), 1U);
 }
 
-TEST_F(KeeperTest, OneThatIsLostAfterAttemptsInVainIsTriedAtOnce) {
+TEST_F(KeeperTest, LossAfterFailedAttemptsIsRetriedAtOnce) {
   give(Listed{{{3, kDisk, kBytes}}});
   give(NotOpened{open_.serial, "hangs"});
   EXPECT_EQ(keeper_.next_tick(), now_ + milliseconds(50));
   for (int turn = 0; turn < 20; ++turn) fail_next("hangs");
   EXPECT_TRUE(told("hangs; retrying"));
   told_.clear();
-  EXPECT_EQ(only<Open>(give(Lost{3})).size(), 1U) << "not after the pause";
+  EXPECT_EQ(only<Open>(give(Lost{3})).size(), 1U) << "without waiting for the pause";
   give(NotOpened{open_.serial, "hangs"});
   EXPECT_EQ(keeper_.next_tick(), now_ + milliseconds(50));
   EXPECT_FALSE(told("hangs"));
   now_ += seconds(2);
   fail_next("hangs");
-  EXPECT_TRUE(told("hangs; retrying")) << "it was lost since";
+  EXPECT_TRUE(told("hangs; retrying")) << "logged again after a new loss";
 }
 
 TEST_F(KeeperTest, EachReasonIsLogged) {
@@ -293,10 +293,10 @@ TEST_F(KeeperTest, EachReasonIsLogged) {
   give(NotOpened{open_.serial, "another"});
   now_ += seconds(2);
   fail_next("another");
-  EXPECT_TRUE(told("another; retrying")) << "it had a connection since";
+  EXPECT_TRUE(told("another; retrying")) << "logged again after a connection";
 }
 
-TEST_F(KeeperTest, ASizeIsNotChangedWhileRequestsWaitForTheNewConnection) {
+TEST_F(KeeperTest, ResizeWaitsUntilTheNewConnectionHasSettled) {
   connected();
   EXPECT_TRUE(only<Resize>(give(SizeReported{3, 2 * kBytes})).empty());
   now_ += seconds(60);

@@ -16,7 +16,7 @@ struct OpenExport {
   Export what;
 };
 struct NoExport {
-  std::string why;       // a sentence
+  std::string why;       // cause, as a sentence
   bool is_dead = false;  // no process of this network namespace has the socket
 };
 using OpenResult = tl::expected<OpenExport, NoExport>;

@@ -55,7 +55,7 @@ class OpenExportTest : public testing::Test {
     });
   }
 
-  trace::ScratchFolder folder_;
+  tools::ScratchFolder folder_;
   std::string path_;
   Descriptor listener_;
   std::string heard_;  // bytes that serve() received
@@ -66,7 +66,7 @@ const std::string kAnswers =
     "\0\3\xe8\x89\x04\x55\x65\xa9\0\0\0\7\0\0\0\3\0\0\0\14\0\0\0\0\0\0\0\0\20\0\1\155"s
     "\0\3\xe8\x89\x04\x55\x65\xa9\0\0\0\7\0\0\0\1\0\0\0\0"s;
 
-TEST_F(OpenExportTest, TheConnectionIsOpenAfterwards) {
+TEST_F(OpenExportTest, OpenedConnectionStaysOpen) {
   std::thread server = serve(kAnswers);
   {
     const OpenResult opened = open_export(path_, "disk0", kLong);
@@ -80,7 +80,7 @@ TEST_F(OpenExportTest, TheConnectionIsOpenAfterwards) {
   EXPECT_TRUE(heard_.ends_with('x'));
 }
 
-TEST_F(OpenExportTest, WhyThereIsNone) {
+TEST_F(OpenExportTest, FailureHasACause) {
   std::thread server = serve("no NBD at all, and longer than a greeting");
   const OpenResult odd = open_export(path_, "disk0", kLong);
   server.join();
@@ -111,7 +111,7 @@ TEST_F(OpenExportTest, ClosedSocketMeansADeadServer) {
   EXPECT_TRUE(dead.error().is_dead) << dead.error().why;
 }
 
-TEST_F(OpenExportTest, WhoeverTookItsFileAlongIsDeadAndWhoeverLostItIsNot) {
+TEST_F(OpenExportTest, RemovedSocketFileAloneDoesNotMeanADeadServer) {
   std::filesystem::remove(path_);
   const OpenResult lives = open_export(path_, "disk0", kLong);
   ASSERT_FALSE(lives);
@@ -122,7 +122,7 @@ TEST_F(OpenExportTest, WhoeverTookItsFileAlongIsDeadAndWhoeverLostItIsNot) {
   EXPECT_TRUE(dead.error().is_dead) << dead.error().why;
 }
 
-TEST_F(OpenExportTest, AnotherSocketOfThisNameElsewhereIsNotTheOneThatDied) {
+TEST_F(OpenExportTest, SocketOfTheSameNameInAnotherFolderDoesNotCount) {
   std::filesystem::create_directory(folder_ / "other");
   const Descriptor other = listen_at(folder_ / "other/an nbd.sock");
   listener_ = Descriptor();
@@ -133,7 +133,7 @@ TEST_F(OpenExportTest, AnotherSocketOfThisNameElsewhereIsNotTheOneThatDied) {
 }
 
 // The process bound the socket by a relative name, so the kernel's list does not say in which folder it is.
-TEST_F(OpenExportTest, ASocketWithoutAFolderMayBeTheOne) {
+TEST_F(OpenExportTest, SocketWithARelativeNameMayBeAlive) {
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(folder_.path());
   const Descriptor lives = listen_at("alone.sock");
@@ -144,7 +144,7 @@ TEST_F(OpenExportTest, ASocketWithoutAFolderMayBeTheOne) {
   EXPECT_FALSE(unknown.error().is_dead) << unknown.error().why;
 }
 
-TEST_F(OpenExportTest, AConnectionThatLivesIsKnownWithoutItsListener) {
+TEST_F(OpenExportTest, OpenConnectionWithoutListenerMeansALiveServer) {
   Descriptor served;
   std::thread server([&] { served = Descriptor(::accept(listener_.get(), nullptr, nullptr)); });
   const Descriptor held(::socket(AF_UNIX, SOCK_STREAM, 0));
@@ -164,7 +164,7 @@ TEST_F(OpenExportTest, AConnectionThatLivesIsKnownWithoutItsListener) {
   EXPECT_TRUE(dead.error().is_dead);
 }
 
-TEST_F(OpenExportTest, OneThatClosesOrRefusesIsNoExport) {
+TEST_F(OpenExportTest, ClosedOrRefusedHandshakeIsAnError) {
   std::thread closes([this] { const Descriptor one(::accept(listener_.get(), nullptr, nullptr)); });
   const OpenResult closed = open_export(path_, "disk0", kLong);
   closes.join();

@@ -71,10 +71,10 @@ Rows of_servers() {
   return {
       {"sessions", "sessions of urtrsd", server.max_sessions, kMaxSessions, "", 0, "`max_sessions`",
        "the connect request is refused: `too_many_sessions`, ENOMEM (12)"},
-      {"host_sessions", "sessions of one client address", daemon::host_sessions_of(server), kMaxSessions, "",
-       0, "`max_host_sessions`", "the connect request is refused: `too_many_sessions`, ENOMEM (12)"},
-      {"half_open", "sessions of one client address without INFO_REQ", daemon::half_open_of(server),
-       kMaxSessions, "", 0, "`max_half_open`", "the oldest of them is closed"},
+      {"host_sessions", "sessions of one client address", host_sessions_of(server), kMaxSessions, "", 0,
+       "`max_host_sessions`", "the connect request is refused: `too_many_sessions`, ENOMEM (12)"},
+      {"half_open", "sessions of one client address without INFO_REQ", half_open_of(server), kMaxSessions, "",
+       0, "`max_half_open`", "the oldest of them is closed"},
       {"connection_memory", "memory for the connections of the fabric tcp", tcp.max_memory / kMebibyte,
        kMaxMebibytes, "MiB", 0, "`connection_memory_mb`",
        "the connect request is refused: `no_resources`, ENOMEM (12)"},
@@ -86,12 +86,11 @@ Rows of_servers() {
             "the oldest connection of the address with the most connections is closed"),
       fixed("host_connect_requests", "of these, those of one client address", tcp.max_handshakes_per_host, "",
             "its oldest connection is closed"),
-      fixed("storage_operations", "IOs in progress in storage", daemon::kStorageOperations, "", "IOs wait"),
-      fixed("storage_threads", "of these, those without io_uring", daemon::kStorageThreads, "", "IOs wait"),
-      fixed("config_bytes", "file of configuration", daemon::kMaxConfigFile, "bytes", "the file is refused"),
-      fixed("config_line_bytes", "line of this file", daemon::kMaxConfigLine, "bytes", "the file is refused"),
-      fixed("config_key_parts", "parts of a key in this file", daemon::kMaxConfigKeyParts, "",
-            "the file is refused"),
+      fixed("storage_operations", "IOs in progress in storage", kStorageOperations, "", "IOs wait"),
+      fixed("storage_threads", "of these, those without io_uring", kStorageThreads, "", "IOs wait"),
+      fixed("config_bytes", "file of configuration", kMaxConfigFile, "bytes", "the file is refused"),
+      fixed("config_line_bytes", "line of this file", kMaxConfigLine, "bytes", "the file is refused"),
+      fixed("config_key_parts", "parts of a key in this file", kMaxConfigKeyParts, "", "the file is refused"),
   };
 }
 

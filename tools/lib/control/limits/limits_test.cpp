@@ -17,7 +17,7 @@ std::string page(const char* name) {
   return whole.str();
 }
 
-TEST(Limits, EachHasAName) {
+TEST(Limits, NamesAreUniqueAndComplete) {
   std::set<std::string> names;
   for (const Limit& one : limits()) {
     EXPECT_TRUE(names.insert(one.name).second) << one.name << " is there twice";
@@ -29,7 +29,7 @@ TEST(Limits, EachHasAName) {
   EXPECT_EQ(find_limit("nonsense"), nullptr);
 }
 
-TEST(Limits, OneThatNothingRaisesIsAsGreatAsItGets) {
+TEST(Limits, LimitWithoutASettingIsAtItsMaximum) {
   for (const Limit& one : limits()) {
     EXPECT_GE(one.most, one.value) << one.name;
     if (*one.setting == '\0') {
@@ -39,7 +39,7 @@ TEST(Limits, OneThatNothingRaisesIsAsGreatAsItGets) {
   }
 }
 
-TEST(Limits, TheProtocolsAreThoseOfItsDocument) {
+TEST(Limits, ProtocolLimitsMatchTheDocument) {
   const std::string protocol = page("protocol.md");
   EXPECT_NE(protocol.find("| MAX_PATHS_NUM | " + std::to_string(find_limit("paths")->protocol) + " |"),
             std::string::npos);

@@ -5,7 +5,7 @@
 
 #include "core/proto/config.hpp"
 
-namespace rtrs::daemon {
+namespace rtrs::tools {
 
 // Maximum number of concurrent storage operations; further operations are queued.
 inline constexpr std::uint32_t kStorageOperations = 2048;
@@ -28,4 +28,4 @@ constexpr std::uint32_t half_open_of(const ServerConfig& config) noexcept {
   return config.max_half_open != 0 ? config.max_half_open : (config.max_sessions + 1) / 2;
 }
 
-}  // namespace rtrs::daemon
+}  // namespace rtrs::tools

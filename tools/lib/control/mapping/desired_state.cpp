@@ -60,7 +60,7 @@ namespace {
 // Checks the credentials with the parameter rules of the plugin, which will get them.
 std::optional<Refusal> check_credentials(const SessionWish& one) {
   constexpr std::size_t kMaxValue = 4096;
-  nbdkit::Settings settings;
+  plugin::Settings settings;
   std::string why;
   const auto take = [&](const std::string& key, const std::string& value) {
     if (const auto taken = settings.set(key, value); why.empty() && !taken) why = taken.error();
@@ -159,7 +159,7 @@ std::string session_name(std::string_view host, std::string_view server) {
   if (exact && name.size() <= kMaxSessionName) return name;
   // The checksum keeps the names of different servers different.
   const std::string whole = std::string(host) + "@" + std::string(server);
-  std::uint32_t sum = 2166136261U;  // FNV-1a
+  std::uint32_t sum = 2166136261U;  // FNV-1a hash
   for (const char c : whole) sum = (sum ^ static_cast<unsigned char>(c)) * 16777619U;
   const std::string tail = fmt::format("-{:08x}", sum);
   return name.substr(0, kMaxSessionName - tail.size()) + tail;

@@ -16,7 +16,7 @@
 namespace rtrs::mapping {
 
 inline constexpr std::size_t kMostSessions = 64;
-inline constexpr std::size_t kMaxDevices = rnbd::kMaxClientDevices;  // per session
+inline constexpr std::size_t kMaxDevices = rnbd::kMaxClientDevices;  // maximum number of devices per session
 // Maximum length of names in bytes. The session name is part of the names of files and sockets.
 inline constexpr std::size_t kMaxSessionName = 48;
 inline constexpr std::size_t kMaxDeviceName = 254;

@@ -273,9 +273,9 @@ Processes restarted(FakeDisk& disk, Processes& processes) {
   return shape;
 }
 
-TEST(StateCrash, CrashAtAnyStepLosesNothingThatWasAcknowledged) {
+TEST(StateCrash, CrashAtAnyStepKeepsAcknowledgedChanges) {
   const unsigned steps = steps_of_all();
-  ASSERT_GT(steps, 40U) << "five for each save";
+  ASSERT_GT(steps, 40U) << "five steps for each save";
   enum class Loss { kill, power };
   for (unsigned at = 1; at <= steps; ++at)
     for (const auto& [loss, names, content] :
@@ -312,7 +312,7 @@ TEST(StateCrash, CrashAtAnyStepLosesNothingThatWasAcknowledged) {
     }
 }
 
-TEST(StateCrash, WhatCannotBeWrittenIsUndoneAndToldAsSuch) {
+TEST(StateCrash, ChangeThatCannotBeSavedIsUndoneAndReported) {
   const unsigned steps = steps_of_all();
   for (unsigned at = 1; at <= steps; ++at)
     for (const int failure : {ENOSPC, EIO}) {

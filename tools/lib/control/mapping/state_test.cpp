@@ -44,14 +44,14 @@ nlohmann::json good() {
   return nlohmann::json::parse(state_text(some_wishes()));
 }
 
-TEST(StateText, WhatIsWrittenIsReadAgain) {
+TEST(StateText, WrittenStateIsReadBack) {
   const auto parsed = parse_state(state_text(some_wishes()));
   ASSERT_TRUE(parsed) << parsed.error().why;
   EXPECT_EQ(*parsed, some_wishes());
   EXPECT_EQ(parse_state(state_text({})), Wishes{});
 }
 
-TEST(StateText, EveryChangedMemberIsRefused) {
+TEST(StateText, InvalidMembersAreRefused) {
   auto state = good();
   state["sessions"][0]["devices"][0]["access_mode"] = "wr";
   EXPECT_EQ(why(state), "the access mode of a device must be ro, rw or migration");
@@ -89,7 +89,7 @@ TEST(StateText, EveryChangedMemberIsRefused) {
   EXPECT_NE(why(state).find("unknown fabric \"ib\""), std::string::npos);
 }
 
-TEST(StateText, MembersThatAreMissingOrUnknownAreRefused) {
+TEST(StateText, MissingAndUnknownMembersAreRefused) {
   for (const char* name : {"session", "paths", "port", "fabric", "devices"}) {
     auto state = good();
     state["sessions"][0].erase(name);
@@ -108,7 +108,7 @@ TEST(StateText, MembersThatAreMissingOrUnknownAreRefused) {
   EXPECT_NE(why(state), "taken");
 }
 
-TEST(StateText, CredentialsAndNamesMakeTheVersion) {
+TEST(StateText, VersionDependsOnCredentialsAndNames) {
   const auto version = [](const Wishes& wishes) {
     return nlohmann::json::parse(state_text(wishes))["schema_version"].get<int>();
   };
@@ -120,7 +120,7 @@ TEST(StateText, CredentialsAndNamesMakeTheVersion) {
   EXPECT_EQ(version(wishes), 1);
 }
 
-TEST(StateText, AStateOfAnOlderVersionHasSessionsWithoutANameOfTheirOwn) {
+TEST(StateText, OlderVersionsHaveNoNamesAtServers) {
   Wishes wishes = some_wishes();
   wishes["host@10_0_0_2"].name.clear();
   for (const int version : {1, 2, 3}) {
@@ -132,7 +132,7 @@ TEST(StateText, AStateOfAnOlderVersionHasSessionsWithoutANameOfTheirOwn) {
   }
 }
 
-TEST(StateText, ANameThatNoServerTakesIsRefused) {
+TEST(StateText, InvalidNameAtServerIsRefused) {
   for (const nlohmann::json& name :
        {nlohmann::json(""), nlohmann::json("a/b"), nlohmann::json("a.b"), nlohmann::json("a\nb"),
         nlohmann::json(std::string(255, 'x')), nlohmann::json(1), nlohmann::json()}) {
@@ -145,7 +145,7 @@ TEST(StateText, ANameThatNoServerTakesIsRefused) {
   EXPECT_EQ(why(state), "taken");
 }
 
-TEST(StateText, CredentialsThatThePluginDoesNotTakeAreRefused) {
+TEST(StateText, CredentialsInvalidForThePluginAreRefused) {
   const auto refusal = [](const char* key, const nlohmann::json& value) {
     auto state = good();
     for (auto& session : state["sessions"])
@@ -180,7 +180,7 @@ std::size_t line_with(const std::string& text, std::string_view word) {
                  std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
 }
 
-TEST(StateText, AMistakeHasTheLineInWhichItStands) {
+TEST(StateText, ErrorHasTheLineOfTheMistake) {
   const std::string text = state_text(some_wishes());
   EXPECT_EQ(line(text, "\"ro\"", "\"wr\""), line_with(text, "\"ro\""));
   EXPECT_EQ(line(text, "\"migration\"", "7"), line_with(text, "\"migration\""));
@@ -198,7 +198,7 @@ TEST(StateText, AMistakeHasTheLineInWhichItStands) {
   EXPECT_EQ(line(text, "\n}\n", "\n"), line_with(text, "\n}\n") + 1);
 }
 
-TEST(LineOf, TextsInAnyForm) {
+TEST(LineOf, FindsValuesInAnyLayout) {
   constexpr std::string_view kText =
       "{\"a\":[\n1,\n{\"b\":\"}]\\\",\",\n\"c\":[[],\n\"x\"]}],\n\"d\":null,\n\"e\":true}";
   EXPECT_EQ(line_of(kText, {}), 1U);
@@ -206,12 +206,12 @@ TEST(LineOf, TextsInAnyForm) {
   EXPECT_EQ(line_of(kText, {"a", "1", "b"}), 3U);
   EXPECT_EQ(line_of(kText, {"a", "1", "c"}), 4U);
   EXPECT_EQ(line_of(kText, {"a", "1", "c", "1"}), 5U);
-  EXPECT_EQ(line_of(kText, {"a", "1", "nothing"}), 3U) << "of what is around it";
+  EXPECT_EQ(line_of(kText, {"a", "1", "nothing"}), 3U) << "line of the enclosing value";
   EXPECT_EQ(line_of(kText, {"d"}), 6U);
   EXPECT_EQ(line_of(kText, {"e"}), 7U);
 }
 
-TEST(StateText, ALaterVersionIsNotDamaged) {
+TEST(StateText, LaterVersionIsNotDamage) {
   auto state = good();
   state["schema_version"] = kStateVersion + 1;
   state["new"] = 1;
@@ -221,7 +221,7 @@ TEST(StateText, ALaterVersionIsNotDamaged) {
   EXPECT_FALSE(parse_state("{}").error().newer);
 }
 
-TEST(StateText, LimitsOfAHostileFile) {
+TEST(StateText, HostileFileIsBounded) {
   auto state = good();
   for (int i = 0; i < 10000; ++i)
     state["sessions"][0]["devices"].push_back({{"device", std::to_string(i)}, {"access_mode", "ro"}});
@@ -238,7 +238,7 @@ TEST(StateText, LimitsOfAHostileFile) {
   EXPECT_FALSE(parse_state("[]"));
 }
 
-RC_GTEST_PROP(StateTextProperty, AChangedByteIsTakenWholeOrRefused, ()) {
+RC_GTEST_PROP(StateTextProperty, ChangedFileIsValidOrRefused, ()) {
   std::string text = state_text(some_wishes());
   const auto at = *rc::gen::inRange<std::size_t>(0, text.size());
   if (*rc::gen::arbitrary<bool>())
@@ -249,7 +249,7 @@ RC_GTEST_PROP(StateTextProperty, AChangedByteIsTakenWholeOrRefused, ()) {
   if (parsed) RC_ASSERT(!check(*parsed));
 }
 
-TEST(Wishes, NamesOfSessionsAreMadeOfHostAndServer) {
+TEST(Wishes, SessionNameIsMadeOfHostAndServer) {
   EXPECT_EQ(session_name("web1", "10.0.0.2"), "web1@10_0_0_2");
   EXPECT_EQ(session_name("web1", "fd00::2"), "web1@fd00--2");
   EXPECT_EQ(session_name("web1", "storage1.example.org"), "web1@storage1_example_org");
@@ -260,7 +260,7 @@ TEST(Wishes, NamesOfSessionsAreMadeOfHostAndServer) {
       EXPECT_FALSE(check_session_name(session_name(host, server)));
 }
 
-TEST(Wishes, AnotherServerOrHostHasAnotherSession) {
+TEST(Wishes, DifferentHostsAndServersHaveDifferentNames) {
   const std::string same(40, 'x');
   std::set<std::string> names;
   const std::vector<std::pair<std::string, std::string>> all{
@@ -271,7 +271,7 @@ TEST(Wishes, AnotherServerOrHostHasAnotherSession) {
   EXPECT_EQ(names.size(), all.size());
 }
 
-TEST(Wishes, TheSamePathsInAnotherSpelling) {
+TEST(Wishes, EqualPathsInOtherSpellingsAreEqual) {
   SessionWish one;
   one.paths = {"10.0.0.1@10.0.0.2", "10.0.1.2"};
   SessionWish other = one;
@@ -293,10 +293,10 @@ class StateFile : public testing::Test {
  protected:
   std::string path(const char* name) const { return (folder_.path() / name).string(); }
   void put(const char* name, const std::string& text) const { std::ofstream(path(name)) << text; }
-  trace::ScratchFolder folder_;
+  tools::ScratchFolder folder_;
 };
 
-TEST(Wishes, WhatDiffersIsNamed) {
+TEST(Wishes, DifferenceIsDescribed) {
   SessionWish there;
   there.paths = {"10.0.0.1@10.0.0.2", "10.0.1.2"};
   SessionWish asked = there;
@@ -310,7 +310,7 @@ TEST(Wishes, WhatDiffersIsNamed) {
   EXPECT_EQ(describe_difference(asked, there), "has other paths: 10.0.0.1@10.0.0.2 10.0.1.2");
 }
 
-TEST_F(StateFile, IsReplacedAsAWhole) {
+TEST_F(StateFile, IsReplacedAtomically) {
   EXPECT_EQ(read_state(path("state")), tl::unexpected(ENOENT));
   ASSERT_EQ(write_state(path("state"), "first"), 0);
   put("state.new", "what a killed process left");
@@ -323,7 +323,7 @@ TEST_F(StateFile, IsReplacedAsAWhole) {
   EXPECT_EQ(write_state(path("nowhere/state"), "x"), ENOENT);
 }
 
-TEST_F(StateFile, OnlyARegularFileOfSomeSizeIsRead) {
+TEST_F(StateFile, OnlyRegularFilesOfBoundedSizeAreRead) {
   put("target", "x");
   std::filesystem::create_symlink(path("target"), path("link"));
   EXPECT_EQ(read_state(path("link")), tl::unexpected(ELOOP));
@@ -339,7 +339,7 @@ TEST_F(StateFile, OnlyARegularFileOfSomeSizeIsRead) {
   EXPECT_EQ(read_state(path("target")), "x") << "nothing is written through a link";
 }
 
-TEST_F(StateFile, DamagedFileIsKeptUnderAnotherName) {
+TEST_F(StateFile, DamagedFileIsRenamed) {
   for (const char* name : {"state.damaged", "state.damaged-2", "state.damaged-3"}) {
     put("state", name);
     EXPECT_EQ(set_aside(path("state")), path(name));
@@ -349,7 +349,7 @@ TEST_F(StateFile, DamagedFileIsKeptUnderAnotherName) {
   EXPECT_EQ(set_aside(path("state")), tl::unexpected(ENOENT));
 }
 
-TEST(MayBeState, WhatAnotherProgramWroteIsNone) {
+TEST(MayBeState, FilesOfOtherProgramsAreNoState) {
   using namespace std::string_view_literals;
   for (const std::string_view ours : {""sv, "\n"sv, "\r\n{"sv, "{"sv, " {\"version\""sv, "\0\0\0"sv})
     EXPECT_TRUE(may_be_state(ours)) << ours;

@@ -27,7 +27,7 @@ struct Wrong {
 // Part of the file with its position.
 struct Part {
   const json& value;
-  const char* name;  // for messages
+  const char* name;  // name of the part in error messages
   JsonPlace place;
 
   [[noreturn]] void wrong(std::string why, const std::string& member = {}) const {

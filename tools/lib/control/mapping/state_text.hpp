@@ -19,7 +19,7 @@ std::string state_text(const Wishes&);
 struct StateFileError {
   bool newer = false;    // a later version wrote the file; it need not be damaged
   std::size_t line = 0;  // line of the mistake, from 1; 0: the mistake has no line
-  std::string why;       // a sentence
+  std::string why;       // cause, as a sentence
 };
 // Parses the text. Fails if a member is unknown, missing or of another type, or if check() refuses the
 // result.

@@ -167,8 +167,8 @@ class Supervisor {
     bool kept = false;     // part of the desired state
     bool mapped = false;   // mapped in the process
     bool asked = false;    // a Map or Unmap is in progress
-    bool there = false;    // mapped according to the last Answers without a pending Map or Unmap
-    bool force = false;    // value for the next Unmap
+    bool there = false;    // mapped, according to the last Answers received while no Map or Unmap was pending
+    bool force = false;    // `force` of the next Unmap
     bool dropped = false;  // removed from the desired state; restored if the process refuses the unmap
     Change change = Change::none;
     Ticket ticket = 0;
@@ -177,7 +177,7 @@ class Supervisor {
     bool unsaved = false;  // Done::unsaved for the Done of `ticket`
     int error = 0;         // errno of the last refusal
     Nanos not_before = 0;
-    Nanos pause = 0;  // the last pause
+    Nanos pause = 0;  // last pause before a retry
   };
   // A path that is being added or removed.
   struct PathChange {
@@ -202,7 +202,7 @@ class Supervisor {
     Nanos since = 0;          // time when the state began
     Nanos heard = 0;          // time of the last Answers
     Nanos not_before = 0;     // earliest time of the next Start
-    Nanos pause = 0;          // the last pause
+    Nanos pause = 0;          // last pause before a restart
     std::uint64_t ended = 0;  // number of times that the process ended unasked
 
     // False if no device of the session is wanted: the rest is being removed, and another wish may use the

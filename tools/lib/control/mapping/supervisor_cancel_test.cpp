@@ -27,10 +27,10 @@ void expect_done(const Action& action, Ticket ticket, int error) {
   EXPECT_EQ(done->error, error);
 }
 
-TEST_F(SupervisorCancel, BeforeTheProcessWasAsked) {
+TEST_F(SupervisorCancel, UnmapBeforeTheProcessAnswersCancelsTheMap) {
   ask(1);
   Actions told = on(DeviceUnmapRequested{"s", "a", false, 2});
-  ASSERT_EQ(told.size(), 1U) << "while it starts nobody knows what it has mapped";
+  ASSERT_EQ(told.size(), 1U) << "a starting process may have mapped it";
   expect_done(told[0], 1, ECANCELED);
   told = on(Answers{"s", {}});
   ASSERT_EQ(told.size(), 2U);
@@ -38,7 +38,7 @@ TEST_F(SupervisorCancel, BeforeTheProcessWasAsked) {
   EXPECT_TRUE(std::holds_alternative<End>(told[1]));
 }
 
-TEST_F(SupervisorCancel, WhileTheProcessWaitsForTheServer) {
+TEST_F(SupervisorCancel, UnmapDuringTheMapCancelsIt) {
   ask(1);
   on(Answers{"s", {}});
   Actions told = on(DeviceUnmapRequested{"s", "a", false, 2});
@@ -59,7 +59,7 @@ TEST_F(SupervisorCancel, WhileTheProcessWaitsForTheServer) {
   EXPECT_TRUE(std::holds_alternative<End>(told[1]));
 }
 
-TEST_F(SupervisorCancel, AMomentTooLateTheDeviceIsUnmapped) {
+TEST_F(SupervisorCancel, CancelThatComesTooLateUnmapsTheDevice) {
   ask(1);
   on(Answers{"s", {}});
   on(DeviceUnmapRequested{"s", "a", false, 2});
@@ -72,7 +72,7 @@ TEST_F(SupervisorCancel, AMomentTooLateTheDeviceIsUnmapped) {
 }
 
 // A device of the state file whose server is down. No request waits for the device.
-TEST(SupervisorCancelRestored, WhatIsTriedAgainAndAgainIsUnmappedAtOnce) {
+TEST(SupervisorCancelRestored, RetriedDeviceIsUnmappedAtOnce) {
   SessionWish wish;
   wish.paths = {"10.0.0.2"};
   wish.devices["a"];
@@ -81,7 +81,7 @@ TEST(SupervisorCancelRestored, WhatIsTriedAgainAndAgainIsUnmappedAtOnce) {
   machine.on(Answers{"s", {}}, 0);
   Actions told = machine.on(DeviceUnmapRequested{"s", "a", false, 2}, 0);
   ASSERT_EQ(told.size(), 1U);
-  EXPECT_TRUE(std::holds_alternative<Save>(told[0])) << "the file first";
+  EXPECT_TRUE(std::holds_alternative<Save>(told[0])) << "saved first";
   told = machine.on(Saved{}, 0);
   ASSERT_EQ(told.size(), 1U);
   EXPECT_TRUE(std::holds_alternative<Cancel>(told[0]));
@@ -92,7 +92,7 @@ TEST(SupervisorCancelRestored, WhatIsTriedAgainAndAgainIsUnmappedAtOnce) {
 }
 
 // A found process has mapped a device that is not wished, and a user requests the device in another mode.
-TEST(SupervisorRefused, WhatWasThereBeforeIsUnmapped) {
+TEST(SupervisorRefused, UnwishedDeviceIsUnmappedAfterARefusedMap) {
   SessionWish wish;
   wish.paths = {"10.0.0.2"};
   wish.devices["b"];

@@ -8,7 +8,7 @@
 namespace rtrs::mapping::supervisor_found_test {
 namespace {
 
-TEST(SupervisorFound, NothingIsStartedBeforeAllThatRunIsFound) {
+TEST(SupervisorFound, NoProcessStartsUntilAllRunningOnesAreFound) {
   SessionWish wish;
   wish.paths = {"10.0.0.2"};
   wish.devices["a"];
@@ -22,7 +22,7 @@ TEST(SupervisorFound, NothingIsStartedBeforeAllThatRunIsFound) {
 }
 
 // The desired state was lost, and the process has more devices than the state file can have.
-TEST(SupervisorFound, OfMoreDevicesThanASessionMayHaveTheFirstAreWished) {
+TEST(SupervisorFound, ExcessDevicesAreNotAdopted) {
   Supervisor::Options options;
   options.ends_unwanted_processes = false;
   Supervisor machine({}, options);

@@ -95,7 +95,7 @@ void Supervisor::adopt(Session& session, const Answers& answers) {
   now.paths = answers.paths;
   if (!check_session(now) && !same_paths(now, session.wish)) session.wish = now;
   for (const std::string& name : answers.devices) {
-    if (check_device_name(name)) continue;  // invalid in the state file
+    if (check_device_name(name)) continue;  // the state file could not contain the name
     if (session.devices.size() >= kMaxDevices && !session.devices.contains(name)) continue;
     Device& device = session.devices[name];
     const auto mode = answers.modes.find(name);

@@ -300,7 +300,7 @@ Wishes draw_wishes() {
   return wishes;
 }
 
-RC_GTEST_PROP(SupervisorProperty, WhatRunsBecomesWhatIsWished, ()) {
+RC_GTEST_PROP(SupervisorProperty, ProcessesConvergeToTheWishes, ()) {
   World world(draw_wishes());
   world.save();
   for (const std::string& session : kSessions)
@@ -317,7 +317,7 @@ RC_GTEST_PROP(SupervisorProperty, WhatRunsBecomesWhatIsWished, ()) {
   world.check_converged();
 }
 
-RC_GTEST_PROP(SupervisorProperty, WhereTheWishesWereLostWhatRanGoesOnUntilSomebodyUnmapsIt, ()) {
+RC_GTEST_PROP(SupervisorProperty, LostWishesAreAdoptedFromRunningProcesses, ()) {
   Supervisor::Options lost;
   lost.ends_unwanted_processes = false;
   World world({}, lost);

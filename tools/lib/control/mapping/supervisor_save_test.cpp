@@ -17,30 +17,30 @@ Play with_a() {
   return play;
 }
 
-TEST(SupervisorSave, AMapThatCannotBeWrittenIsUnmappedBeforeItIsTold) {
+TEST(SupervisorSave, UnsavedMapIsUndoneBeforeItsDone) {
   Play play = with_a();
   play.map("b", 1);
   play.disk_error = ENOSPC;
   EXPECT_EQ(play.on(Mapped{"s", "b", 0}), (Words{"save", "unmap s/b force"}));
   EXPECT_EQ(play.wishes(), some_wishes());
-  EXPECT_EQ(play.map("b", 2), Words{"done 2 16"}) << "EBUSY: it is on its way out";
+  EXPECT_EQ(play.map("b", 2), Words{"done 2 16"}) << "EBUSY: it is being unmapped";
   EXPECT_EQ(play.on(Unmapped{"s", "b", 0}), Words{"done 1 28 unsaved"});
   EXPECT_EQ(play.machine().sessions().at("s").devices.size(), 1U);
 }
 
-TEST(SupervisorSave, OfANewSessionNothingIsLeft) {
+TEST(SupervisorSave, UnsavedMapOfANewSessionLeavesNothing) {
   Play play;
   play.map("a", 1);
   play.up();
   play.disk_error = EIO;
   EXPECT_EQ(play.on(Mapped{"s", "a", 0}), (Words{"save", "unmap s/a force"}));
-  EXPECT_EQ(play.on(Unmapped{"s", "a", EIO}), Words{"done 1 5 unsaved"}) << "told all the same";
+  EXPECT_EQ(play.on(Unmapped{"s", "a", EIO}), Words{"done 1 5 unsaved"}) << "even if the unmap fails";
   EXPECT_TRUE(play.wishes().empty());
   EXPECT_EQ(play.on(Ended{"s"}), Words{});
   EXPECT_TRUE(play.machine().sessions().empty());
 }
 
-TEST(SupervisorSave, AnUnmapThatCannotBeWrittenDoesNothing) {
+TEST(SupervisorSave, UnsavedUnmapChangesNothing) {
   Play play = with_a();
   play.disk_error = EROFS;
   EXPECT_EQ(play.on(DeviceUnmapRequested{"s", "a", true, 1}), (Words{"save", "done 1 30 unsaved"}));
@@ -50,12 +50,12 @@ TEST(SupervisorSave, AnUnmapThatCannotBeWrittenDoesNothing) {
   EXPECT_EQ(play.on(DeviceUnmapRequested{"s", "a", true, 2}), (Words{"save", "unmap s/a force"}));
 }
 
-TEST(SupervisorSave, AFileThatKeepsFailingIsTriedAgainUntilItIsWritten) {
+TEST(SupervisorSave, FailedSaveIsRetriedUntilItSucceeds) {
   Play play = with_a();
   play.on(DeviceUnmapRequested{"s", "a", false, 1});
   play.disk_error = ENOSPC;
   EXPECT_EQ(play.on(Unmapped{"s", "a", EBUSY}), (Words{"save", "done 1 16"}));
-  EXPECT_EQ(play.wishes(), some_wishes()) << "the file has to get it back";
+  EXPECT_EQ(play.wishes(), some_wishes()) << "the device must be restored in the file";
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(play.left(), seconds(5));
     EXPECT_EQ(play.tick(), Words{"save"});
@@ -65,7 +65,7 @@ TEST(SupervisorSave, AFileThatKeepsFailingIsTriedAgainUntilItIsWritten) {
   EXPECT_EQ(play.left(), kNever);
 }
 
-TEST(SupervisorSave, ADeviceThatRanBeforeStaysWhereItCannotBeWritten) {
+TEST(SupervisorSave, AdoptedDeviceStaysMappedIfSavingFails) {
   Supervisor::Options options;
   options.ends_unwanted_processes = false;
   Play play({}, options);
@@ -78,25 +78,25 @@ TEST(SupervisorSave, ADeviceThatRanBeforeStaysWhereItCannotBeWritten) {
   EXPECT_EQ(play.tick(), Words{"save"});
 }
 
-TEST(SupervisorSilence, WhoWaitsForAProcessThatSaysNothingIsTold) {
+TEST(SupervisorSilence, RequestToASilentProcessTimesOut) {
   Play play = with_a();
   play.map("b", 1);
   play.on(DeviceUnmapRequested{"s", "a", false, 2});
   play.after(seconds(10));
   play.up({"a"});
-  EXPECT_EQ(play.left(), seconds(30)) << "it has answered";
+  EXPECT_EQ(play.left(), seconds(30)) << "its answer restarted the time limit";
   EXPECT_EQ(play.tick(), (Words{"done 2 110", "cancel", "done 1 110"})) << "ETIMEDOUT";
   EXPECT_EQ(play.left(), kNever);
-  EXPECT_EQ(play.on(Mapped{"s", "b", 0}), Words{"unmap s/b"}) << "nobody wants it any more";
-  EXPECT_EQ(play.on(Unmapped{"s", "a", 0}), Words{}) << "as it was told";
+  EXPECT_EQ(play.on(Mapped{"s", "b", 0}), Words{"unmap s/b"}) << "its request has failed already";
+  EXPECT_EQ(play.on(Unmapped{"s", "a", 0}), Words{}) << "its request has completed already";
 }
 
-TEST(SupervisorSilence, AProcessThatIsKilledWhileItIsAskedIsAskedAgain) {
+TEST(SupervisorSilence, EndOfTheProcessCompletesPendingRequests) {
   Play play = with_a();
   play.map("b", 1);
   EXPECT_EQ(play.on(DeviceUnmapRequested{"s", "a", false, 2}), (Words{"save", "unmap s/a"}));
   EXPECT_EQ(play.on(Ended{"s"}), (Words{"done 1 107", "done 2 0"}));
-  EXPECT_EQ(play.on(Mapped{"s", "b", ENOTCONN}), Words{}) << "the connection says so, too";
+  EXPECT_EQ(play.on(Mapped{"s", "b", ENOTCONN}), Words{}) << "no second Done";
   EXPECT_TRUE(play.machine().sessions().empty());
 }
 
@@ -114,7 +114,7 @@ class SupervisorPaths : public ::testing::Test {
   Play play_ = with_a();
 };
 
-TEST_F(SupervisorPaths, AreAddedInTheProcessAndThenKept) {
+TEST_F(SupervisorPaths, PathIsAddedInTheProcessAndThenSaved) {
   EXPECT_EQ(add("10.0.0.3", 1), Words{"add s/10.0.0.3"});
   expect_saved({"10.0.0.2"});
   EXPECT_EQ(add("10.0.0.4", 2), Words{"done 2 114"}) << "EALREADY";
@@ -127,7 +127,7 @@ TEST_F(SupervisorPaths, AreAddedInTheProcessAndThenKept) {
   EXPECT_EQ(remove("10.0.0.3", 5), Words{"done 5 16"}) << "EBUSY: the last one";
 }
 
-TEST_F(SupervisorPaths, WhatTheProcessRefusesIsNotKept) {
+TEST_F(SupervisorPaths, RefusedPathIsNotSaved) {
   add("nowhere", 1);
   EXPECT_EQ(play_.on(PathChanged{"s", "", EHOSTUNREACH}), Words{"done 1 113"});
   add("10.0.0.3", 2);
@@ -135,7 +135,7 @@ TEST_F(SupervisorPaths, WhatTheProcessRefusesIsNotKept) {
   EXPECT_EQ(paths(), Words{"10.0.0.2"});
 }
 
-TEST_F(SupervisorPaths, WhatCannotBeWrittenIsUndone) {
+TEST_F(SupervisorPaths, UnsavedPathChangeIsUndone) {
   add("10.0.0.3", 1);
   play_.disk_error = ENOSPC;
   EXPECT_EQ(play_.on(PathChanged{"s", "7", 0}), (Words{"save", "remove s/7 force"}));
@@ -151,7 +151,7 @@ TEST_F(SupervisorPaths, WhatCannotBeWrittenIsUndone) {
   EXPECT_EQ(play_.on(Ended{"s"}), Words{"done 3 5 unsaved"});
 }
 
-TEST_F(SupervisorPaths, OfAProcessThatIsEndedAreNotUndone) {
+TEST_F(SupervisorPaths, UnsavedPathChangeOfAnEndingProcessIsNotUndone) {
   add("10.0.0.3", 1);
   play_.on(DeviceUnmapRequested{"s", "a", false, 2});
   play_.on(Unmapped{"s", "a", 0});
@@ -160,18 +160,18 @@ TEST_F(SupervisorPaths, OfAProcessThatIsEndedAreNotUndone) {
   EXPECT_EQ(play_.on(PathChanged{"s", "1", 0}), (Words{"save", "done 1 28 unsaved"}));
 }
 
-TEST_F(SupervisorPaths, OfASessionThatDoesNotRunAreForItsNextStart) {
+TEST_F(SupervisorPaths, PathChangeWithoutAProcessAppliesToTheNextStart) {
   play_.on(Ended{"s"});
   EXPECT_EQ(add("10.0.0.3", 1), (Words{"save", "done 1 0"}));
   EXPECT_EQ(play_.tick(), Words{"start s"});
-  EXPECT_EQ(remove("10.0.0.2", 2), (Words{"save", "done 2 0", "end s"})) << "it was started with the others";
+  EXPECT_EQ(remove("10.0.0.2", 2), (Words{"save", "done 2 0", "end s"})) << "started with the old paths";
   play_.disk_error = ENOSPC;
   EXPECT_EQ(add("10.0.0.4", 3), (Words{"save", "done 3 28 unsaved"}));
   expect_saved({"10.0.0.3"});
   EXPECT_EQ(remove("10.0.0.9", 4), Words{"done 4 2"}) << "ENOENT";
 }
 
-TEST_F(SupervisorPaths, AreNotChangedBeforeAFoundProcessAnswers) {
+TEST_F(SupervisorPaths, PathChangeIsRefusedUntilAFoundProcessAnswers) {
   Play play(some_wishes());
   play.on(Found{"s"});
   EXPECT_EQ(play.on(PathChangeRequested{"s", "10.0.0.3", true, false, 1}), Words{"done 1 11"}) << "EAGAIN";
@@ -180,10 +180,10 @@ TEST_F(SupervisorPaths, AreNotChangedBeforeAFoundProcessAnswers) {
   EXPECT_EQ(play.on(PathChangeRequested{"t", "10.0.0.3", true, false, 3}), Words{"done 3 2"});
 }
 
-TEST_F(SupervisorPaths, OfAProcessThatSaysNothing) {
+TEST_F(SupervisorPaths, PathChangeOfASilentProcessTimesOut) {
   add("10.0.0.3", 1);
   EXPECT_EQ(play_.tick(), Words{"done 1 110"}) << "ETIMEDOUT";
-  EXPECT_EQ(play_.on(PathChanged{"s", "1", 0}), Words{"save"}) << "it did it after all";
+  EXPECT_EQ(play_.on(PathChanged{"s", "1", 0}), Words{"save"}) << "the process has added the path";
   expect_saved({"10.0.0.2", "10.0.0.3"});
 }
 

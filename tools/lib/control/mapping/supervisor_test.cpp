@@ -8,7 +8,7 @@
 namespace rtrs::mapping::supervisor_test {
 namespace {
 
-TEST(Supervisor, ARestoredSessionIsStartedAndItsDevicesAreMapped) {
+TEST(Supervisor, RestoredSessionIsStartedAndItsDevicesAreMapped) {
   Play play(some_wishes({"a", "b"}));
   EXPECT_EQ(play.on(Tick{}), Words{"start s"});
   EXPECT_EQ(play.up(), (Words{"map s/a rw", "map s/b rw"}));
@@ -18,20 +18,20 @@ TEST(Supervisor, ARestoredSessionIsStartedAndItsDevicesAreMapped) {
   EXPECT_EQ(play.wishes(), some_wishes({"a", "b"}));
 }
 
-TEST(Supervisor, WhoAsksForADeviceHearsOfItOnceItIsMappedAndSaved) {
+TEST(Supervisor, MapIsDoneAfterTheDeviceIsMappedAndSaved) {
   Play play;
   EXPECT_EQ(play.map("a", 7), Words{"start s"});
-  EXPECT_TRUE(play.wishes().empty()) << "nothing is kept that was never mapped";
+  EXPECT_TRUE(play.wishes().empty()) << "only mapped devices are saved";
   EXPECT_EQ(play.up(), Words{"map s/a rw"});
   EXPECT_EQ(play.on(Mapped{"s", "a", 0}), (Words{"save", "done 7 0"}));
   EXPECT_EQ(play.wishes(), some_wishes());
   EXPECT_EQ(play.map("a", 8), Words{"done 8 17"}) << "EEXIST";
 }
 
-TEST(Supervisor, TwoDevicesShareTheProcess) {
+TEST(Supervisor, DevicesOfASessionShareTheProcess) {
   Play play;
   play.map("a", 1);
-  EXPECT_EQ(play.map("b", 2), Words{}) << "it starts already";
+  EXPECT_EQ(play.map("b", 2), Words{}) << "it is already starting";
   EXPECT_EQ(play.up(), (Words{"map s/a rw", "map s/b rw"}));
   play.on(Mapped{"s", "a", 0});
   EXPECT_EQ(play.on(Mapped{"s", "b", 0}), (Words{"save", "done 2 0"}));
@@ -43,7 +43,7 @@ TEST(Supervisor, TwoDevicesShareTheProcess) {
   EXPECT_TRUE(play.machine().sessions().empty());
 }
 
-TEST(Supervisor, ARefusedDeviceIsForgottenWhereSomebodyAskedForIt) {
+TEST(Supervisor, RefusedDeviceOfAMapRequestIsForgotten) {
   Play play;
   play.map("a", 1);
   play.up();
@@ -52,7 +52,7 @@ TEST(Supervisor, ARefusedDeviceIsForgottenWhereSomebodyAskedForIt) {
 }
 
 // The second request has other paths, as from a user who corrects a mistake.
-TEST(Supervisor, WhatFailedLeavesItsNameToTheNextAtOnce) {
+TEST(Supervisor, NameOfAFailedSessionIsReusable) {
   for (const bool hangs : {false, true}) {
     Play play;
     play.map("a", 1);
@@ -75,15 +75,15 @@ TEST(Supervisor, WhatFailedLeavesItsNameToTheNextAtOnce) {
 }
 
 // The found process may still have devices that are not wished.
-TEST(Supervisor, AProcessOfAnEarlierWishIsNotTakenForTheNext) {
+TEST(Supervisor, ProcessOfAnEarlierWishIsNotReused) {
   Play play;
   EXPECT_EQ(play.on(Found{"s"}), Words{"end s"});
   EXPECT_EQ(play.map("a", 1), Words{});
   EXPECT_EQ(play.on(Ended{"s"}), Words{"start s"});
-  EXPECT_EQ(play.machine().sessions().at("s").wish.paths, Words{"10.0.0.2"}) << "not those of the one found";
+  EXPECT_EQ(play.machine().sessions().at("s").wish.paths, Words{"10.0.0.2"}) << "not those found";
 }
 
-TEST(Supervisor, ARefusedDeviceIsTriedAgainWhereItIsKept) {
+TEST(Supervisor, RefusedDeviceOfTheWishesIsRetried) {
   Play play(some_wishes());
   play.on(Tick{});
   play.up();
@@ -100,7 +100,7 @@ TEST(Supervisor, ARefusedDeviceIsTriedAgainWhereItIsKept) {
   EXPECT_EQ(play.on(RetryNow{"s"}), Words{"map s/a rw"});
 }
 
-TEST(Supervisor, AProcessThatEndsIsStartedAgainAfterAPauseThatGrows) {
+TEST(Supervisor, EndedProcessIsRestartedAfterAGrowingPause) {
   Play play(some_wishes());
   play.on(Tick{});
   Nanos pause = milliseconds(200);
@@ -119,10 +119,10 @@ TEST(Supervisor, AProcessThatEndsIsStartedAgainAfterAPauseThatGrows) {
   EXPECT_EQ(play.up(), Words{"map s/a rw"}) << "a new process has nothing mapped";
   play.after(seconds(60));
   play.on(Ended{"s"});
-  EXPECT_EQ(play.left(), milliseconds(200)) << "it ran for long";
+  EXPECT_EQ(play.left(), milliseconds(200)) << "it ran for `calm`";
 }
 
-TEST(Supervisor, WhoAsksWaitsForNoPause) {
+TEST(Supervisor, MapRequestSkipsThePause) {
   Play play(some_wishes());
   play.on(Tick{});
   for (unsigned i = 0; i < 9; ++i) {
@@ -137,40 +137,40 @@ TEST(Supervisor, WhoAsksWaitsForNoPause) {
   EXPECT_EQ(play.wishes(), some_wishes());
 }
 
-TEST(Supervisor, AHurryWaitsForNoPause) {
+TEST(Supervisor, RetryNowSkipsThePause) {
   Play play(some_wishes());
   play.on(Tick{});
   play.on(Ended{"s"});
   EXPECT_EQ(play.machine().sessions().at("s").ended, 1U);
-  EXPECT_EQ(play.on(RetryNow{"t"}), Words{}) << "of nobody";
+  EXPECT_EQ(play.on(RetryNow{"t"}), Words{}) << "unknown session";
   EXPECT_EQ(play.on(RetryNow{"s"}), Words{"start s"});
   play.on(Ended{"s"});
-  EXPECT_EQ(play.left(), milliseconds(400)) << "but the next one is as long as before";
+  EXPECT_EQ(play.left(), milliseconds(400)) << "the pause keeps growing";
 }
 
-TEST(Supervisor, WhatIsBeingUnmappedAlreadyIsGone) {
+TEST(Supervisor, UnmapOfADeviceThatIsAlreadyUnmappedSucceeds) {
   for (const int error : {EALREADY, ENOENT}) {
     Play play(some_wishes());
     play.on(Tick{});
     play.up();
     play.on(Mapped{"s", "a", 0});
     play.on(DeviceUnmapRequested{"s", "a", false, 1});
-    EXPECT_EQ(play.map("a", 2), Words{"done 2 16"}) << "EBUSY: it is on its way out";
+    EXPECT_EQ(play.map("a", 2), Words{"done 2 16"}) << "EBUSY: it is being unmapped";
     EXPECT_EQ(play.on(Unmapped{"s", "a", error}), (Words{"done 1 0", "end s"}));
   }
 }
 
-TEST(Supervisor, AnAnswerThatNobodyWaitsForChangesNothing) {
+TEST(Supervisor, UnexpectedAnswerChangesNothing) {
   Play play(some_wishes());
   play.on(Tick{});
-  EXPECT_EQ(play.on(Mapped{"s", "a", 0}), Words{}) << "it was not asked";
+  EXPECT_EQ(play.on(Mapped{"s", "a", 0}), Words{}) << "no Map is pending";
   EXPECT_EQ(play.on(Unmapped{"s", "a", 0}), Words{});
   EXPECT_EQ(play.on(Ended{"t"}), Words{});
   EXPECT_EQ(play.on(Answers{"t", {"a"}}), Words{});
   EXPECT_EQ(play.up(), Words{"map s/a rw"});
 }
 
-TEST(Supervisor, ADeviceInUseStaysWithoutForce) {
+TEST(Supervisor, DeviceInUseStaysMappedWithoutForce) {
   Play play(some_wishes());
   play.on(Tick{});
   play.up();
@@ -179,14 +179,14 @@ TEST(Supervisor, ADeviceInUseStaysWithoutForce) {
   EXPECT_TRUE(play.wishes().empty());
   EXPECT_TRUE(play.machine().sessions().at("s").in_use());
   EXPECT_EQ(play.on(DeviceUnmapRequested{"s", "a", true, 2}), Words{"done 2 114"})
-      << "EALREADY: the first is not over";
+      << "EALREADY: the first unmap is pending";
   EXPECT_EQ(play.on(Unmapped{"s", "a", EBUSY}), (Words{"save", "done 1 16"}));
   EXPECT_EQ(play.wishes(), some_wishes());
-  EXPECT_EQ(play.left(), kNever) << "it is as it should be";
+  EXPECT_EQ(play.left(), kNever) << "nothing left to do";
   EXPECT_EQ(play.on(DeviceUnmapRequested{"s", "b", false, 3}), Words{"done 3 2"});
 }
 
-TEST(Supervisor, AnUnmapWhileNothingRunsIsDoneAtOnce) {
+TEST(Supervisor, UnmapWithoutAProcessIsDoneAtOnce) {
   Play play(some_wishes());
   play.on(Tick{});
   play.on(Ended{"s"});
@@ -194,7 +194,7 @@ TEST(Supervisor, AnUnmapWhileNothingRunsIsDoneAtOnce) {
   EXPECT_TRUE(play.machine().sessions().empty());
 }
 
-TEST(Supervisor, AMapWhileTheProcessEndsWaitsForTheNextOne) {
+TEST(Supervisor, MapDuringTheEndOfAProcessWaitsForTheNextOne) {
   Play play(some_wishes());
   play.on(Tick{});
   play.up();
@@ -206,7 +206,7 @@ TEST(Supervisor, AMapWhileTheProcessEndsWaitsForTheNextOne) {
   EXPECT_EQ(play.up(), Words{"map s/a rw"});
 }
 
-TEST(Supervisor, WhatDoesNotEndIsKilled) {
+TEST(Supervisor, ProcessThatDoesNotEndIsKilled) {
   Play play;
   play.map("a", 1);
   EXPECT_EQ(play.left(), seconds(30));
@@ -218,7 +218,7 @@ TEST(Supervisor, WhatDoesNotEndIsKilled) {
   EXPECT_TRUE(play.machine().sessions().empty());
 }
 
-TEST(Supervisor, AKeptSessionThatHangsIsStartedAgainLater) {
+TEST(Supervisor, HungProcessIsRestartedAfterAPause) {
   Play play(some_wishes());
   play.on(Tick{});
   EXPECT_EQ(play.tick(), Words{"end s"});
@@ -228,18 +228,18 @@ TEST(Supervisor, AKeptSessionThatHangsIsStartedAgainLater) {
   EXPECT_EQ(play.tick(), Words{"start s"});
 }
 
-TEST(Supervisor, AProcessThatRunsAlreadyIsTakenOver) {
+TEST(Supervisor, RunningProcessIsTakenOver) {
   Play play(some_wishes({"a", "b"}));
   EXPECT_EQ(play.on(Found{"s"}), Words{}) << "not started";
   EXPECT_EQ(play.up({"a", "x"}), (Words{"map s/b rw", "unmap s/x"}));
   play.on(Mapped{"s", "b", 0});
   EXPECT_EQ(play.on(Unmapped{"s", "x", EBUSY}), Words{});
-  EXPECT_EQ(play.tick(), Words{"unmap s/x"}) << "without force, again and again";
+  EXPECT_EQ(play.tick(), Words{"unmap s/x"}) << "retried without force";
   EXPECT_EQ(play.on(Unmapped{"s", "x", 0}), Words{});
   EXPECT_EQ(play.left(), kNever);
 }
 
-TEST(Supervisor, ADeviceThatIsThereAlreadyIsMappedAllTheSameForWhoAsks) {
+TEST(Supervisor, MapRequestOfAnAlreadyMappedDeviceIsSentToTheProcess) {
   Play play(some_wishes({"b"}));
   play.on(Found{"s"});
   play.map("a", 1);
@@ -249,14 +249,14 @@ TEST(Supervisor, ADeviceThatIsThereAlreadyIsMappedAllTheSameForWhoAsks) {
   EXPECT_EQ(play.wishes(), some_wishes({"a", "b"}));
 }
 
-TEST(Supervisor, AnUnmapAskedBeforeAFoundProcessAnswersWaitsForIt) {
+TEST(Supervisor, UnmapWaitsForTheAnswerOfAFoundProcess) {
   Play play(some_wishes());
   play.on(Found{"s"});
   EXPECT_EQ(play.on(DeviceUnmapRequested{"s", "a", true, 1}), Words{"save"});
   EXPECT_EQ(play.up({"a"}), Words{"unmap s/a force"});
 }
 
-TEST(Supervisor, AProcessThatNobodyWishesIsEnded) {
+TEST(Supervisor, UnwishedProcessIsEnded) {
   Play play;
   EXPECT_EQ(play.on(Found{"s"}), Words{"end s"});
 }
@@ -270,14 +270,14 @@ Play lost() {
   return play;
 }
 
-TEST(Supervisor, WhereTheWishesWereLostWhatRunsIsWished) {
+TEST(Supervisor, LostWishesAreRestoredFromTheFoundProcess) {
   Play play = lost();
   EXPECT_TRUE(play.machine().sessions().at("s").in_use());
   EXPECT_EQ(play.on(Answers{"s", {"x", "y"}, {{"y", {wire::rnbd::AccessMode::read_only}}}}), Words{"save"});
   Wishes both = some_wishes({"x", "y"});
   both["s"].devices["y"].mode = wire::rnbd::AccessMode::read_only;
   EXPECT_EQ(play.wishes(), both);
-  EXPECT_EQ(play.map("a", 1), Words{"map s/a rw"}) << "in the process that is there";
+  EXPECT_EQ(play.map("a", 1), Words{"map s/a rw"}) << "in the running process";
   play.on(Mapped{"s", "a", 0});
   play.on(DeviceUnmapRequested{"s", "a", false, 2});
   EXPECT_EQ(play.on(Unmapped{"s", "a", 0}), Words{"done 2 0"}) << "the others still need it";
@@ -286,7 +286,7 @@ TEST(Supervisor, WhereTheWishesWereLostWhatRunsIsWished) {
   EXPECT_EQ(play.up(), (Words{"map s/x rw", "map s/y ro"}));
 }
 
-TEST(Supervisor, WhoAsksBeforeAFoundProcessSaysWhatItHasGetsThatOrIsRefused) {
+TEST(Supervisor, MapBeforeAdoptionSucceedsOnlyInTheSameMode) {
   for (const auto mode : {wire::rnbd::AccessMode::read_write, wire::rnbd::AccessMode::read_only}) {
     Play play = lost();
     EXPECT_EQ(play.on(DeviceMapRequested{"s", {}, "x", {}, 1}), Words{});
@@ -294,11 +294,11 @@ TEST(Supervisor, WhoAsksBeforeAFoundProcessSaysWhatItHasGetsThatOrIsRefused) {
     EXPECT_EQ(play.on(Answers{"s", {"x"}, {{"x", {mode}}}}),
               (Words{"save", same ? "done 1 0" : "done 1 17"}));
     EXPECT_EQ(play.wishes().at("s").devices.at("x").mode, mode);
-    EXPECT_EQ(play.wishes().at("s").paths, Words{"10.0.0.2"}) << "those of the process";
+    EXPECT_EQ(play.wishes().at("s").paths, Words{"10.0.0.2"}) << "the paths of the process";
   }
 }
 
-TEST(Supervisor, WhereTheWishesWereLostAHungProcessIsNotEnded) {
+TEST(Supervisor, HungProcessIsNotEndedIfTheWishesWereLost) {
   Play play = lost();
   EXPECT_EQ(play.left(), kNever);
   play.map("a", 1);
@@ -306,37 +306,37 @@ TEST(Supervisor, WhereTheWishesWereLostAHungProcessIsNotEnded) {
   EXPECT_EQ(play.left(), kNever);
   EXPECT_EQ(play.map("b", 2), Words{"done 2 110"});
   EXPECT_EQ(play.up({"x", "a"}), Words{"save"});
-  EXPECT_EQ(play.wishes(), some_wishes({"a", "x"})) << "it has it, whoever was told what";
+  EXPECT_EQ(play.wishes(), some_wishes({"a", "x"})) << "mapped, although its request timed out";
 }
 
-TEST(Supervisor, AFoundProcessWithoutDevicesIsEnded) {
+TEST(Supervisor, FoundProcessWithoutDevicesIsEnded) {
   Play play = lost();
-  EXPECT_EQ(play.up({"a\nb"}), Words{"end s"}) << "no name of a device";
+  EXPECT_EQ(play.up({"a\nb"}), Words{"end s"}) << "an invalid device name";
   Play another = lost();
   EXPECT_EQ(another.on(Ended{"s"}), Words{});
   EXPECT_TRUE(another.machine().sessions().empty());
 }
 
-TEST(Supervisor, ADeviceThatIsGoneIsMappedAgain) {
+TEST(Supervisor, LostDeviceIsMappedAgain) {
   Play play(some_wishes());
   play.on(Tick{});
   play.up();
   play.on(Mapped{"s", "a", 0});
-  EXPECT_EQ(play.on(Answers{"s", {"a", "by hand"}}), Words{}) << "what others map is theirs";
+  EXPECT_EQ(play.on(Answers{"s", {"a", "by hand"}}), Words{}) << "devices mapped by hand are left alone";
   EXPECT_EQ(play.on(Answers{"s", {}}), Words{"map s/a rw"});
 }
 
-TEST(Supervisor, AFewAtATime) {
+TEST(Supervisor, RequestsPerProcessAreLimited) {
   Words devices;
   for (char c = 'a'; c < 'a' + 20; ++c) devices.emplace_back(1, c);
   Play play(some_wishes(devices));
   play.on(Tick{});
   EXPECT_EQ(play.up().size(), Supervisor::kMaxAsked);
-  EXPECT_EQ(play.left(), kNever) << "the next answer moves it on";
+  EXPECT_EQ(play.left(), kNever) << "waits for the next answer";
   EXPECT_EQ(play.on(Mapped{"s", "a", 0}).size(), 1U);
 }
 
-TEST(Supervisor, LimitsRefuseOne) {
+TEST(Supervisor, ExcessDevicesAndSessionsAreRefused) {
   Play play;
   for (std::size_t i = 0; i < kMaxDevices; ++i) play.map("d" + std::to_string(i), i + 1);
   EXPECT_EQ(play.map("one more", 1000), Words{"done 1000 28"}) << "ENOSPC";

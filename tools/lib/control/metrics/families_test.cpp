@@ -5,7 +5,7 @@
 namespace rtrs::metrics::families_test {
 namespace {
 
-TEST(Families, MetricsOfOneNameAreTogetherUnderOneHelp) {
+TEST(Families, MetricsWithTheSameNameShareOneHelp) {
   Families all;
   all.gauge("up", "is it?", 1, {{"session", "a"}});
   all.counter("ios_total", "IOs", 7);
@@ -15,13 +15,13 @@ TEST(Families, MetricsOfOneNameAreTogetherUnderOneHelp) {
             "# HELP ios_total IOs\n# TYPE ios_total counter\nios_total 7\n");
 }
 
-TEST(Families, ALargeCounterLosesNothing) {
+TEST(Families, LargeCounterIsExact) {
   Families all;
   all.counter("bytes_total", "bytes", ~std::uint64_t{0});
   EXPECT_NE(all.text().find("bytes_total 18446744073709551615\n"), std::string::npos);
 }
 
-TEST(Families, LabelsHoldNoQuoteAndNoLine) {
+TEST(Families, QuotesAndNewlinesAreEscaped) {
   Families all;
   all.gauge("up", "one\nline", 1, {{"name", "a\"} 2\nup 3\\\xff"}});
   const std::string text = all.text();
@@ -30,7 +30,7 @@ TEST(Families, LabelsHoldNoQuoteAndNoLine) {
   EXPECT_NE(text.find("up{name=\"a\\\"} 2"), std::string::npos) << text;
 }
 
-TEST(Families, BucketsOfAHistogramAddUp) {
+TEST(Families, HistogramBucketsAreCumulative) {
   ServiceTimes::Times times;
   for (const std::uint64_t time : {1'000U, 10'000U, 1'000'000'000U}) times.record(time);
   Families all;

@@ -13,7 +13,7 @@
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/session_name.hpp"
 
-namespace rtrs::nbdkit {
+namespace rtrs::plugin {
 namespace {
 
 using Done = tl::expected<void, std::string>;
@@ -187,4 +187,4 @@ Done Settings::complete(const std::string& who, std::uint32_t random, const std:
   return check_outputs(*this);
 }
 
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::plugin

@@ -12,7 +12,7 @@
 #include "core/wire/rnbd_messages.hpp"
 #include "tools/lib/control/fabric/open_fabric.hpp"
 
-namespace rtrs::nbdkit {
+namespace rtrs::plugin {
 
 struct Settings {
   std::vector<std::string> paths;  // as given; complete() checks them
@@ -30,7 +30,7 @@ struct Settings {
   tools::FabricChoice fabric;
   ClientConfig protocol;  // queue depth, connections, heartbeat, reconnect, queue_timeout
   Nanos connect_timeout = seconds(15);
-  std::string trace;  // file; empty: none
+  std::string trace;  // trace file; empty: none
   rtrs::trace::FileOptions trace_options;
   // File for the last trace records, written when an error closes a path, on a broken invariant and on
   // SIGUSR1. Empty: written only on SIGUSR1, to a file in `directory`.
@@ -62,4 +62,4 @@ const char* settings_help();
 // Returns the parameters that only the plugin has; the others are options::connection_options().
 std::span<const options::Option<Settings*>> plugin_options();
 
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::plugin

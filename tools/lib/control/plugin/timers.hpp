@@ -5,10 +5,10 @@
 #include "tools/lib/control/client/client_control.hpp"
 #include "tools/lib/control/plugin/settings.hpp"
 
-namespace rtrs::nbdkit {
+namespace rtrs::plugin {
 
 // Call after Settings::complete(). Includes timers without a parameter and timers that are derived from
 // others.
 std::vector<control::ClientTimer> timers_of(const Settings&);
 
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::plugin

@@ -52,7 +52,7 @@ class BrokenDevice : public ::testing::Test {
   PlayedSystem system;
 };
 
-TEST_F(BrokenDevice, AWriteThatIsNotCarriedOut) {
+TEST_F(BrokenDevice, WriteThatTransfersNothingFails) {
   const Lines lines = probed({.post_send = [](ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** refused) {
     if (request->opcode == IBV_WR_RDMA_WRITE) request->num_sge = 0;
     return good_ops.post_send(pair, request, refused);
@@ -64,7 +64,7 @@ TEST_F(BrokenDevice, AWriteThatIsNotCarriedOut) {
   expect(lines, "write with immediate", Grade::ok);
 }
 
-TEST_F(BrokenDevice, AnImmediateThatIsLost) {
+TEST_F(BrokenDevice, LostImmediateFails) {
   const Lines lines = probed({.poll_cq = [](ibv_cq* queue, int count, ibv_wc* out) {
     const int found = good_ops.poll_cq(queue, count, out);
     if (found == 1) out->wc_flags &= ~unsigned{IBV_WC_WITH_IMM};
@@ -75,7 +75,7 @@ TEST_F(BrokenDevice, AnImmediateThatIsLost) {
   expect(lines, "write", Grade::ok);
 }
 
-TEST_F(BrokenDevice, AnImmediateOfAnotherMessage) {
+TEST_F(BrokenDevice, WrongImmediateFails) {
   const Lines lines = probed({.poll_cq = [](ibv_cq* queue, int count, ibv_wc* out) {
     const int found = good_ops.poll_cq(queue, count, out);
     if (found == 1) out->imm_data ^= 1U;
@@ -85,7 +85,7 @@ TEST_F(BrokenDevice, AnImmediateOfAnotherMessage) {
   expect(lines, "data before immediates", Grade::failed, "has the immediate of round");
 }
 
-TEST_F(BrokenDevice, ACompletionThatNeverComes) {
+TEST_F(BrokenDevice, MissingCompletionFails) {
   const Lines lines = probed({.poll_cq = [](ibv_cq*, int, ibv_wc*) { return 0; }});
   for (const Line& one : lines)
     EXPECT_EQ(one.grade, one.check == "memory of a session" ? Grade::ok : Grade::failed) << one.check;
@@ -93,12 +93,12 @@ TEST_F(BrokenDevice, ACompletionThatNeverComes) {
   expect(lines, "flush", Grade::failed, "0 of 8 receives are given back");
 }
 
-TEST_F(BrokenDevice, AQueueThatCannotBeRead) {
+TEST_F(BrokenDevice, UnreadableCompletionQueueFails) {
   const Lines lines = probed({.poll_cq = [](ibv_cq*, int, ibv_wc*) { return -1; }});
   expect(lines, "write", Grade::failed, "the completion queue cannot be read");
 }
 
-TEST_F(BrokenDevice, APostThatIsRefused) {
+TEST_F(BrokenDevice, RefusedPostFails) {
   const Lines lines = probed({.post_send = [](ibv_qp*, ibv_send_wr* request, ibv_send_wr** refused) {
     *refused = request;
     return ENOMEM;
@@ -108,7 +108,7 @@ TEST_F(BrokenDevice, APostThatIsRefused) {
   expect(lines, "flush", Grade::ok);
 }
 
-TEST_F(BrokenDevice, AMessageThatInvalidatesNothing) {
+TEST_F(BrokenDevice, SendWithoutInvalidationFails) {
   const Lines lines = probed({.post_send = [](ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** refused) {
     if (request->opcode == IBV_WR_SEND_WITH_INV) request->opcode = IBV_WR_SEND;
     return good_ops.post_send(pair, request, refused);
@@ -118,7 +118,7 @@ TEST_F(BrokenDevice, AMessageThatInvalidatesNothing) {
 }
 
 // The device reports the invalidation, but the key stays valid.
-TEST_F(BrokenDevice, AnInvalidationThatIsOnlyTold) {
+TEST_F(BrokenDevice, ReportedInvalidationWithoutEffectFails) {
   static std::uint32_t key;
   const Lines lines = probed({.post_send =
                                   [](ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** refused) {
@@ -140,7 +140,7 @@ TEST_F(BrokenDevice, AnInvalidationThatIsOnlyTold) {
   expect(lines, "message with invalidation", Grade::failed, "an invalidated key is taken");
 }
 
-TEST_F(BrokenDevice, AWindowThatStaysOpen) {
+TEST_F(BrokenDevice, UnbindWithoutEffectFails) {
   const Lines lines = probed({.bind_mw = [](ibv_qp* pair, ibv_mw* window, ibv_mw_bind* request) {
     // Completes the unbind request without unbinding.
     if (request->bind_info.length != 0) return good_ops.bind_mw(pair, window, request);
@@ -154,7 +154,7 @@ TEST_F(BrokenDevice, AWindowThatStaysOpen) {
 }
 
 // The device writes the data and completes successfully, whatever the key.
-TEST_F(BrokenDevice, KeysThatNobodyChecks) {
+TEST_F(BrokenDevice, UncheckedKeysFail) {
   const Lines lines = probed({.post_send = [](ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** refused) {
     if (request->opcode == IBV_WR_RDMA_WRITE) {
       const ibv_sge& from = request->sg_list[0];
@@ -172,7 +172,7 @@ TEST_F(BrokenDevice, KeysThatNobodyChecks) {
 }
 
 // The device writes the data and then fails the work request.
-TEST_F(BrokenDevice, KeysThatAreCheckedTooLate) {
+TEST_F(BrokenDevice, KeysCheckedAfterTheWriteFail) {
   const Lines lines = probed({.post_send = [](ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** refused) {
     if (request->opcode == IBV_WR_RDMA_WRITE) {
       const ibv_sge& from = request->sg_list[0];
@@ -187,13 +187,13 @@ TEST_F(BrokenDevice, KeysThatAreCheckedTooLate) {
   expect(lines, "message with invalidation", Grade::failed, "fails, and changes memory");
 }
 
-TEST_F(BrokenDevice, AWindowThatCannotBeBound) {
+TEST_F(BrokenDevice, RefusedWindowBindFails) {
   const Lines lines = probed({.bind_mw = [](ibv_qp*, ibv_mw*, ibv_mw_bind*) { return EINVAL; }});
   expect(lines, "window of type 1", Grade::failed, "posting a binding: Invalid argument");
   EXPECT_FALSE(windows_work(lines));
 }
 
-TEST_F(BrokenDevice, ReceivesThatAreNotGivenBack) {
+TEST_F(BrokenDevice, ReceivesThatAreNotFlushedFail) {
   const Lines lines = probed({.poll_cq = [](ibv_cq* queue, int count, ibv_wc* out) {
     const int found = good_ops.poll_cq(queue, count, out);
     return found == 1 && out->status == IBV_WC_WR_FLUSH_ERR && ++turn > 3 ? 0 : found;
@@ -202,7 +202,7 @@ TEST_F(BrokenDevice, ReceivesThatAreNotGivenBack) {
   expect(lines, "write", Grade::ok);
 }
 
-TEST_F(BrokenDevice, ReceivesThatAreGivenBackAsIfTheyWereGood) {
+TEST_F(BrokenDevice, ReceivesFlushedWithSuccessFail) {
   const Lines lines = probed({.poll_cq = [](ibv_cq* queue, int count, ibv_wc* out) {
     const int found = good_ops.poll_cq(queue, count, out);
     if (found == 1 && out->status == IBV_WC_WR_FLUSH_ERR) out->status = IBV_WC_SUCCESS;

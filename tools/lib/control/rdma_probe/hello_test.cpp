@@ -6,7 +6,7 @@
 namespace rtrs::probe::hello_test {
 namespace {
 
-TEST(Hello, WhatIsEncodedIsDecodedAndNothingElse) {
+TEST(Hello, RoundTripsAndRefusesOtherBytes) {
   const Hello hello{.key = 0x01020304, .address = 0x1122334455667788, .length = 131072};
   const HelloBytes bytes = encode(hello);
   const auto got = decode(bytes);
@@ -23,7 +23,7 @@ TEST(Hello, WhatIsEncodedIsDecodedAndNothingElse) {
   }
 }
 
-TEST(Hello, APatternIsThatOfItsRoundOnly) {
+TEST(Hello, PatternMatchesOnlyItsRound) {
   std::array<std::byte, kPatternBytes> bytes{};
   EXPECT_FALSE(has_pattern(bytes, 0));
   make_pattern(bytes, 7);

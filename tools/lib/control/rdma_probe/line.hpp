@@ -15,7 +15,7 @@ struct Line {
   std::string check{};
   Grade grade = Grade::ok;
   std::string what{};
-  std::string remedy{};            // what to do; empty: nothing
+  std::string remedy{};            // advice to the user; empty: none needed
   std::optional<double> number{};  // value of a measurement or a limit
   const char* unit = "";           // unit of `number`
 };

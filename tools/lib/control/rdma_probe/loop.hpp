@@ -26,7 +26,7 @@ class Buffer {
   ibv_mr* region() const noexcept { return region_.get(); }
   std::uint64_t address() const noexcept { return reinterpret_cast<std::uintptr_t>(memory_.get()); }
   void fill(std::byte value) noexcept;
-  bool holds(std::byte value) const noexcept;  // in every byte
+  bool holds(std::byte value) const noexcept;  // returns true if every byte is `value`
   void release() noexcept { region_.reset(); }
 
  private:

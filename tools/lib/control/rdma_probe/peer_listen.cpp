@@ -83,7 +83,7 @@ class Listener {
 
   std::string talk(Link& link, Clock::time_point end) {
     std::uint64_t rounds = 0, wrong = 0;
-    std::uint32_t unanswered = 0;  // own writes without a completion
+    std::uint32_t unanswered = 0;  // number of own writes without a completion
     Clock::time_point heard = Clock::now();
     while (!gone(link)) {
       const Clock::time_point now = Clock::now();

@@ -13,7 +13,7 @@ Resolve name_of(std::vector<std::string> addresses) {
   };
 }
 
-TEST_F(PeerTest, EachAddressOfANameIsTriedUntilOneAnswers) {
+TEST_F(PeerTest, AddressesOfANameAreTriedUntilOneAnswers) {
   ListeningProbe server;
   const auto ask = [&](std::vector<std::string> addresses) {
     return probe_peer(
@@ -32,7 +32,7 @@ TEST_F(PeerTest, EachAddressOfANameIsTriedUntilOneAnswers) {
 }
 
 // The first address belongs to a device, but no probe listens there.
-TEST_F(PeerTest, AnAddressOfANameWithoutAProbeIsNotTheLast) {
+TEST_F(PeerTest, AddressWithoutAProbeIsSkipped) {
   ListeningProbe server(std::chrono::seconds(10), kServer);
   const PeerLines got = probe_peer(
       {.address = "storage", .port = server.port(), .rounds = 5, .resolve = name_of({"192.0.2.2", kServer})},
@@ -41,7 +41,7 @@ TEST_F(PeerTest, AnAddressOfANameWithoutAProbeIsNotTheLast) {
   EXPECT_TRUE(says(got.lines, Grade::ok, "no peer at 192.0.2.2:")) << text_of(got.lines);
 }
 
-TEST_F(PeerTest, TheFirstAddressOfANameThatADeviceHasIsListenedOn) {
+TEST_F(PeerTest, ListensOnTheFirstAddressThatBelongsToADevice) {
   Pace pace = test_pace();
   std::uint16_t port = 0;
   pace.stop = [&port] { return port != 0; };

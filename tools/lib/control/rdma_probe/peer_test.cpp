@@ -19,7 +19,7 @@ namespace {
 
 const auto* const environment = ::testing::AddGlobalTestEnvironment(new mock_hca::NoProblems);
 
-TEST_F(PeerTest, ProbesTalkOneAfterAnother) {
+TEST_F(PeerTest, ProbesAreServedOneAfterAnother) {
   ListeningProbe server;
   for (unsigned i = 0; i < 2; ++i) {
     const PeerLines got = asked(server.port());
@@ -34,7 +34,7 @@ TEST_F(PeerTest, ProbesTalkOneAfterAnother) {
   EXPECT_TRUE(says(told, Grade::ok, "20 rounds"));
 }
 
-TEST_F(PeerTest, AnAddressOfThisHostChoosesTheDevice) {
+TEST_F(PeerTest, LocalAddressChoosesTheDevice) {
   ListeningProbe server;
   const PeerLines got =
       probe_peer({.address = "192.0.2.2@192.0.2.1", .port = server.port(), .rounds = 5}, test_pace());
@@ -42,14 +42,14 @@ TEST_F(PeerTest, AnAddressOfThisHostChoosesTheDevice) {
   EXPECT_TRUE(says(got.lines, Grade::ok, "by port 1 of rxe0, from 192.0.2.2")) << text_of(got.lines);
 }
 
-TEST_F(PeerTest, NobodyListens) {
+TEST_F(PeerTest, MissingListenerIsReported) {
   const PeerLines got = asked(4711);
   EXPECT_TRUE(says(got.lines, Grade::failed, "no server listens on that address")) << text_of(got.lines);
   EXPECT_FALSE(got.silent);
   EXPECT_NE(got.lines.back().remedy.find("--listen --port=4711"), std::string::npos);
 }
 
-TEST_F(PeerTest, AnAddressThatIsNoneOrThatNobodyHas) {
+TEST_F(PeerTest, InvalidOrUnreachableAddressFails) {
   const auto ask = [](const char* address) {
     return probe_peer({.address = address, .port = 1, .rounds = 1}, test_pace()).lines;
   };
@@ -59,7 +59,7 @@ TEST_F(PeerTest, AnAddressThatIsNoneOrThatNobodyHas) {
   EXPECT_TRUE(says(ask("192.0.2.77@192.0.2.1"), Grade::failed, "that address cannot be resolved"));
 }
 
-TEST_F(PeerTest, APortThatIsTakenCannotBeListenedOn) {
+TEST_F(PeerTest, ListeningOnAPortInUseFails) {
   ListeningProbe server(std::chrono::seconds(10), kServer);
   const Lines lines = listen_for_peers({.address = kServer, .port = server.port()}, test_pace());
   EXPECT_TRUE(says(lines, Grade::failed, "cannot listen on 192.0.2.1")) << text_of(lines);
@@ -68,7 +68,7 @@ TEST_F(PeerTest, APortThatIsTakenCannotBeListenedOn) {
       says(listen_for_peers({.address = "192.0.2.256"}, test_pace()), Grade::failed, "is not an address"));
 }
 
-TEST_F(PeerTest, WhereNobodyComesTheTimeIsOver) {
+TEST_F(PeerTest, ListeningEndsWhenNoPeerConnects) {
   const Lines lines = listen_for_peers({.port = 0, .lasts = std::chrono::milliseconds(1)}, test_pace());
   EXPECT_TRUE(says(lines, Grade::absent, "none came")) << text_of(lines);
 }
@@ -144,7 +144,7 @@ TEST_F(PeerTest, UnknownPeerIsRejectedAndTheNextOneIsServed) {
   EXPECT_TRUE(says(told, Grade::failed, "the peer is not a probe of this version")) << text_of(told);
 }
 
-TEST_F(PeerTest, ARoundWithOtherDataIsFound) {
+TEST_F(PeerTest, RoundWithWrongDataIsReported) {
   ListeningProbe server;
   Stranger stranger(server.port(), kHello);
   ASSERT_EQ(stranger.answered, RDMA_CM_EVENT_CONNECT_RESPONSE);
@@ -162,7 +162,7 @@ TEST_F(PeerTest, ARoundWithOtherDataIsFound) {
       << text_of(server.finish());
 }
 
-TEST_F(PeerTest, AMessageInsteadOfARoundEndsTheConnection) {
+TEST_F(PeerTest, SendInsteadOfARoundEndsTheConnection) {
   ListeningProbe server;
   Stranger stranger(server.port(), kHello);
   ibv_send_wr request{}, *refused = nullptr;
@@ -177,7 +177,7 @@ TEST_F(PeerTest, AMessageInsteadOfARoundEndsTheConnection) {
   EXPECT_TRUE(says(server.finish(), Grade::failed, "it sent an invalid message")) << text_of(server.finish());
 }
 
-TEST_F(PeerTest, AWriteToMemoryThatWasNotGivenEndsTheConnection) {
+TEST_F(PeerTest, WriteOutsideTheGrantedMemoryEndsTheConnection) {
   ListeningProbe server;
   Stranger stranger(server.port(), kHello);
   Hello beyond = stranger.there;
@@ -190,7 +190,7 @@ TEST_F(PeerTest, AWriteToMemoryThatWasNotGivenEndsTheConnection) {
   EXPECT_TRUE(all_ok(asked(server.port()).lines));
 }
 
-TEST_F(PeerTest, OneThatTakesNoAnswersIsLeft) {
+TEST_F(PeerTest, PeerThatReceivesNoAnswersIsDisconnected) {
   ListeningProbe server;
   Stranger stranger(server.port(), kHello);
   const Pace pace = test_pace();
@@ -206,7 +206,7 @@ TEST_F(PeerTest, OneThatTakesNoAnswersIsLeft) {
       << text_of(server.finish());
 }
 
-TEST_F(PeerTest, OneThatIsSilentIsLeft) {
+TEST_F(PeerTest, SilentPeerIsDisconnected) {
   ListeningProbe server(std::chrono::milliseconds(20));
   Stranger stranger(server.port(), kHello);
   EXPECT_EQ(stranger.next(), RDMA_CM_EVENT_DISCONNECTED);
@@ -255,34 +255,34 @@ void accept_with(rdma_cm_id* id, std::uint32_t queue_pair, std::span<const std::
   EXPECT_EQ(rdma_accept(id, &params), 0);
 }
 
-TEST_F(PeerTest, AServerThatIsNoProbe) {
+TEST_F(PeerTest, ServerThatIsNotAProbeIsReported) {
   const PeerLines got = asked_of([](rdma_cm_id* id, std::uint32_t pair) { accept_with(id, pair, {}); });
   EXPECT_TRUE(says(got.lines, Grade::failed, "the peer is not a probe of this version"))
       << text_of(got.lines);
 }
 
-TEST_F(PeerTest, AServerThatGivesTooLittleMemory) {
+TEST_F(PeerTest, ServerWithTooLittleMemoryIsReported) {
   const PeerLines got = asked_of([](rdma_cm_id* id, std::uint32_t pair) {
     accept_with(id, pair, encode({.key = 1, .address = 1, .length = 4096}));
   });
   EXPECT_TRUE(says(got.lines, Grade::failed, "too little memory")) << text_of(got.lines);
 }
 
-TEST_F(PeerTest, AServerThatGivesAKeyThatIsNone) {
+TEST_F(PeerTest, ServerWithAnInvalidKeyIsReported) {
   const PeerLines got = asked_of([](rdma_cm_id* id, std::uint32_t pair) {
     accept_with(id, pair, encode({.key = 77, .address = 1, .length = 1U << 30U}));
   });
   EXPECT_TRUE(says(got.lines, Grade::failed, "a round: remote access error")) << text_of(got.lines);
 }
 
-TEST_F(PeerTest, AServerThatDoesNotAnswer) {
+TEST_F(PeerTest, SilentServerIsReported) {
   const PeerLines got =
       asked_of([](rdma_cm_id*, std::uint32_t) {}, test_pace(std::chrono::milliseconds(200)));
   EXPECT_TRUE(says(got.lines, Grade::failed, "no answer within 200 ms")) << text_of(got.lines);
   EXPECT_TRUE(got.silent);
 }
 
-TEST_F(PeerTest, WhateverCannotBeHadIsToldAndNothingIsLeftBehind) {
+TEST_F(PeerTest, EveryFailedCreationIsReportedWithoutALeak) {
   bool creation_failed = true;
   for (unsigned skip = 0; creation_failed; ++skip) {
     ASSERT_LT(skip, 100U);

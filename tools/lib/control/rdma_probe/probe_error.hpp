@@ -18,7 +18,7 @@ constexpr std::size_t kSessionBytes = std::size_t{64} << 20U;
 
 struct Trouble {
   std::string what;
-  std::string remedy{};  // empty: report a driver bug
+  std::string remedy{};  // advice; empty: report a driver bug
   Line::Grade grade = Line::Grade::failed;
 };
 

@@ -32,7 +32,7 @@ bool any_failed(const Lines& lines) {
 
 // --- kinds of adapters ---
 
-TEST(Probe, SoftRoceDoesEverythingAndIsNotInvalidatedByItself) {
+TEST(Probe, SoftRocePassesWithInvalidationOff) {
   const Lines lines = probe_of(mock_hca::rxe());
   for (const char* check :
        {"write", "inline write", "empty write with immediate", "write with immediate",
@@ -51,7 +51,7 @@ TEST(Probe, SoftRoceDoesEverythingAndIsNotInvalidatedByItself) {
   }
 }
 
-TEST(Probe, Mlx5DoesEverythingAndIsInvalidatedByWindows) {
+TEST(Probe, Mlx5PassesWithInvalidationByWindows) {
   const Lines lines = probe_of(mock_hca::mlx5());
   expect(lines, "window of type 1", Grade::ok, "its stale key refused on the second");
   expect(lines, "window of type 2", Grade::ok, "refused on a second");
@@ -59,7 +59,7 @@ TEST(Probe, Mlx5DoesEverythingAndIsInvalidatedByWindows) {
   EXPECT_FALSE(any_failed(lines)) << text_of(lines);
 }
 
-TEST(Probe, IrdmaHasWindowsOfType1AloneAndLessDepth) {
+TEST(Probe, IrdmaHasOnlyType1WindowsAndLessDepth) {
   const Lines lines = probe_of(mock_hca::irdma());
   expect(lines, "window of type 1", Grade::ok);
   expect(lines, "window of type 2", Grade::absent, "the driver has none");
@@ -78,14 +78,14 @@ TEST(Probe, BnxtHasNoWindows) {
   EXPECT_FALSE(any_failed(lines)) << text_of(lines);
 }
 
-TEST(Probe, Hfi1TakesNothingInline) {
+TEST(Probe, Hfi1GrantsNoInlineData) {
   const Lines lines = probe_of(mock_hca::hfi1());
   expect_report(lines, "inline data", Grade::absent, "96 bytes requested, 0 granted");
   expect(lines, "inline write", Grade::absent);
   EXPECT_FALSE(any_failed(lines)) << text_of(lines);
 }
 
-TEST(Probe, WindowsThatAreOnlyPromisedAreNotThere) {
+TEST(Probe, AdvertisedButMissingWindowsAreReportedAbsent) {
   mock_hca::reset({mock_hca::bnxt_re()});
   std::string why;
   const auto device = open_device(PlayedSystem(), "bnxt_re0", why);
@@ -94,7 +94,7 @@ TEST(Probe, WindowsThatAreOnlyPromisedAreNotThere) {
   expect(test_windows(*device, short_pace()), "window of type 1", Grade::absent, "says that it has them");
 }
 
-TEST(Probe, EachAdapterIsProbedOrTheOneThatIsAskedFor) {
+TEST(Probe, ProbesAllAdaptersOrTheRequestedOne) {
   mock_hca::reset({mock_hca::mlx5(), mock_hca::hfi1()});
   const auto devices = [](const std::string& asked) {
     std::set<std::string> names;
@@ -114,7 +114,7 @@ TEST(Probe, EachAdapterIsProbedOrTheOneThatIsAskedFor) {
 
 // --- facts about the host ---
 
-TEST(Probe, TheHostIsReported) {
+TEST(Probe, HostFactsAreReported) {
   PlayedSystem system;
   system.memlock = std::uint64_t{8} << 20U;
   system.links = {{"/sys/class/infiniband/mlx5_0/device", "0000:3b:00.0"},
@@ -146,10 +146,10 @@ TEST(Probe, TheHostIsReported) {
   expect_report(lines, "port 1 GIDs", Grade::ok, "1 192.0.2.1 (RoCE v2, bond0.5, a VLAN)");
   expect_report(lines, "port 1 GIDs", Grade::ok, "eth1 of the bond bond0");
   EXPECT_EQ(find(lines, "port 1 GIDs", Line::Part::report)->what.find("7 "), std::string::npos)
-      << "it is empty";
+      << "an empty GID is not listed";
 }
 
-TEST(Probe, ABondIsNamedWithItsInterfaces) {
+TEST(Probe, BondIsReportedWithItsInterfaces) {
   PlayedSystem system;
   const std::string at = "/sys/class/infiniband/mlx5_0/ports/1/";
   system.files = {{at + "gids/1", ""},
@@ -162,7 +162,7 @@ TEST(Probe, ABondIsNamedWithItsInterfaces) {
 
 // Makes the creation of each verbs object fail in turn. A line must report it, nothing may leak, and no
 // missing object may be used.
-TEST(Probe, EveryObjectMayBeTheOneThatCannotBeHad) {
+TEST(Probe, EveryFailedCreationIsReportedWithoutALeak) {
   unsigned failures = 0;
   bool creation_failed = true;
   // Without repeated measurements, so that the number of objects does not depend on the speed of the machine.
@@ -182,7 +182,7 @@ TEST(Probe, EveryObjectMayBeTheOneThatCannotBeHad) {
   EXPECT_GT(failures, 20U);
 }
 
-TEST(Probe, ADeviceThatIsRemovedMeanwhileFailsItsLines) {
+TEST(Probe, RemovedDeviceFailsItsLines) {
   verbs::expect_removal();
   mock_hca::reset({mock_hca::mlx5()});
   std::string why;
@@ -196,7 +196,7 @@ TEST(Probe, ADeviceThatIsRemovedMeanwhileFailsItsLines) {
   expect(lines, "4 KiB writes", Grade::failed, "", Line::Part::measurement);
 }
 
-TEST(Probe, ItEndsWhenItIsAskedTo) {
+TEST(Probe, StopEndsTheProbe) {
   mock_hca::reset({mock_hca::mlx5()});
   Pace pace = short_pace();
   unsigned said = 0;

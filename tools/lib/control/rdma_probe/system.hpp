@@ -17,8 +17,8 @@ class System {
   // Returns the file name of a link's target; empty if there is no such link.
   virtual std::string target(const std::string& link) const = 0;
   virtual std::string kernel() const = 0;
-  virtual std::string rdma_core() const = 0;                       // version; empty: unknown
-  virtual std::optional<std::uint64_t> memlock_bytes() const = 0;  // nullopt: no limit
+  virtual std::string rdma_core() const = 0;                       // version of rdma-core; empty: unknown
+  virtual std::optional<std::uint64_t> memlock_bytes() const = 0;  // for locked memory; nullopt: no limit
 };
 
 std::unique_ptr<System> this_system();

@@ -61,14 +61,14 @@ class AsyncClientTest : public testing::Test {
     ASSERT_EQ(said_.size(), answers);
   }
 
-  trace::ScratchFolder folder_;
+  tools::ScratchFolder folder_;
   boost::asio::io_context context_;
   std::unique_ptr<Server> server_;
   std::vector<Reply> kept_;
   std::vector<std::string> said_;
 };
 
-TEST_F(AsyncClientTest, NobodyListens) {
+TEST_F(AsyncClientTest, ConnectWithoutAListenerFails) {
   EXPECT_EQ(AsyncClient::connect(context_, folder_ / "nobody.sock").error(), ENOENT);
   EXPECT_EQ(AsyncClient::connect(context_, std::string(200, 'x')).error(), ENAMETOOLONG);
 }
@@ -86,7 +86,7 @@ TEST_F(AsyncClientTest, RepliesReachTheirCallers) {
             (std::vector<std::string>{R"({"method":"watch"})", std::to_string(EBUSY), R"({"late":true})"}));
 }
 
-TEST_F(AsyncClientTest, ALongAnswerComesWhole) {
+TEST_F(AsyncClientTest, LongReplyArrivesComplete) {
   const auto client = connect();
   client->call("large", json::object(), seconds(60), note());
   run(1);
@@ -102,7 +102,7 @@ TEST_F(AsyncClientTest, MissingReplyTimesOut) {
   kept_[0].result(json::object());
   client->call("fine", json::object(), seconds(60), note());
   run(2);
-  EXPECT_EQ(said_[1], R"({"method":"fine"})") << "the late one is dropped";
+  EXPECT_EQ(said_[1], R"({"method":"fine"})") << "the late reply is dropped";
 }
 
 TEST_F(AsyncClientTest, CloseByThePeerFailsAllPendingCalls) {
@@ -120,7 +120,7 @@ TEST_F(AsyncClientTest, CloseByThePeerFailsAllPendingCalls) {
   EXPECT_EQ(said_[4], std::to_string(ENOTCONN));
 }
 
-TEST_F(AsyncClientTest, AnAnswerMayDestroyTheClient) {
+TEST_F(AsyncClientTest, ReplyHandlerMayDestroyTheClient) {
   auto client = connect();
   client->call("fine", json::object(), seconds(60), [&](const auto&) {
     client.reset();
@@ -129,7 +129,7 @@ TEST_F(AsyncClientTest, AnAnswerMayDestroyTheClient) {
   client->call("fine", json::object(), seconds(60), note());
   run(1);
   context_.poll();
-  EXPECT_EQ(said_, std::vector<std::string>{"gone"}) << "who still waits is told nothing";
+  EXPECT_EQ(said_, std::vector<std::string>{"gone"}) << "pending calls are dropped";
 }
 
 TEST_F(AsyncClientTest, InvalidJsonRpcEndsTheConnection) {

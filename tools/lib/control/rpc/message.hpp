@@ -22,7 +22,7 @@ enum class Code : int {
   failed = 1,         // the operation was tried and failed; `errno` has the cause
   no_such_thing = 2,  // the session, path, device or export does not exist
   not_permitted = 3,
-  busy = 4,  // a limit is reached
+  busy = 4,  // a limit of the server is reached
 };
 
 struct Error {

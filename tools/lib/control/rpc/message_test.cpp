@@ -20,7 +20,7 @@ Error refusal_of(std::string_view line) {
   return answer && answer->error ? *answer->error : Error{};
 }
 
-TEST(RpcMessage, ARequestHasIdMethodAndParameters) {
+TEST(RpcMessage, RequestHasIdMethodAndParameters) {
   const Received received =
       parse_request(R"({"jsonrpc":"2.0","id":7,"method":"path.disconnect","params":{"path":"0"}})");
   ASSERT_TRUE(received.request);
@@ -30,26 +30,26 @@ TEST(RpcMessage, ARequestHasIdMethodAndParameters) {
   EXPECT_TRUE(received.request->wants_answer());
 }
 
-TEST(RpcMessage, WithoutParametersThereIsAnEmptyObject) {
+TEST(RpcMessage, MissingParametersAreAnEmptyObject) {
   const Received received = parse_request(R"({"jsonrpc":"2.0","id":"a","method":"server.show"})");
   ASSERT_TRUE(received.request);
   EXPECT_EQ(received.request->params, json::object());
 }
 
-TEST(RpcMessage, WithoutAnIdItIsANotification) {
+TEST(RpcMessage, RequestWithoutAnIdIsANotification) {
   const Received received = parse_request(R"({"jsonrpc":"2.0","method":"x"})");
   ASSERT_TRUE(received.request);
   EXPECT_FALSE(received.request->wants_answer());
 }
 
-TEST(RpcMessage, WithANullIdItIsARequest) {
+TEST(RpcMessage, RequestWithANullIdNeedsAResponse) {
   const Received received = parse_request(R"({"jsonrpc":"2.0","id":null,"method":"x"})");
   ASSERT_TRUE(received.request);
   EXPECT_TRUE(received.request->wants_answer());
   EXPECT_TRUE(received.request->id.is_null());
 }
 
-TEST(RpcMessage, WhatIsNoRequestIsAnsweredWithTheReason) {
+TEST(RpcMessage, InvalidRequestIsAnsweredWithTheReason) {
   EXPECT_EQ(refusal_of("").code, Code::parse_error);
   EXPECT_EQ(refusal_of("{").code, Code::parse_error);
   EXPECT_EQ(refusal_of("\xff\xfe").code, Code::parse_error);
@@ -62,19 +62,19 @@ TEST(RpcMessage, WhatIsNoRequestIsAnsweredWithTheReason) {
   EXPECT_EQ(refusal_of(R"({"jsonrpc":"2.0","id":1,"method":"x","params":[1]})").code, Code::invalid_params);
 }
 
-TEST(RpcMessage, TheAnswerNamesTheIdWhereItCouldBeRead) {
+TEST(RpcMessage, ErrorHasTheIdIfItCouldBeRead) {
   const Received received = parse_request(R"({"jsonrpc":"2.0","id":9,"method":"x","params":3})");
   ASSERT_TRUE(received.answer);
   EXPECT_EQ(parse_answer(*received.answer)->id, 9);
 }
 
-TEST(RpcMessage, WhatIsNestedTooDeeplyIsRefused) {
+TEST(RpcMessage, TooDeepNestingIsRefused) {
   const std::string open(20'000, '[');
   EXPECT_EQ(refusal_of(open).code, Code::parse_error);
   EXPECT_EQ(refusal_of(open + std::string(20'000, ']')).code, Code::parse_error);
 }
 
-TEST(RpcMessage, AnErrorComesBackWhole) {
+TEST(RpcMessage, ErrorRoundTrips) {
   const auto answer = parse_answer(error_line(4, {Code::no_such_thing, "no session named \"a\"", "look", 2}));
   ASSERT_TRUE(answer && answer->error);
   EXPECT_EQ(answer->id, 4);
@@ -84,14 +84,14 @@ TEST(RpcMessage, AnErrorComesBackWhole) {
   EXPECT_EQ(answer->error->error, 2);
 }
 
-TEST(RpcMessage, ParamsOfANotificationAreAnObject) {
+TEST(RpcMessage, NotificationParamsMustBeAnObject) {
   const auto event = parse_answer(R"({"jsonrpc":"2.0","method":"event","params":{"what":"up"}})");
   ASSERT_TRUE(event && event->method);
   EXPECT_EQ(event->params, json({{"what", "up"}}));
   EXPECT_FALSE(parse_answer(R"({"jsonrpc":"2.0","method":"event","params":[1]})"));
 }
 
-TEST(RpcMessage, LinesHaveNoNewlineWhateverTheyHold) {
+TEST(RpcMessage, LinesContainNoNewline) {
   // A name chosen by a peer can contain any byte.
   const std::string name = "a\nb\xff\x01";
   const std::string line = result_line(1, {{"name", name}});
@@ -99,7 +99,7 @@ TEST(RpcMessage, LinesHaveNoNewlineWhateverTheyHold) {
   ASSERT_TRUE(parse_answer(line));
 }
 
-TEST(RpcMessage, AnyBytesAreARequestOrAreAnswered) {
+TEST(RpcMessage, AnyBytesAreARequestOrGetAnError) {
   std::minstd_rand random(7);
   const auto draw = [&random](std::size_t below) { return static_cast<std::size_t>(random()) % below; };
   const std::string good = R"({"jsonrpc":"2.0","id":7,"method":"path.disconnect","params":{"path":"0"}})";

@@ -20,7 +20,7 @@ TEST(RpcPlaces, BusyClientIsKept) {
   EXPECT_FALSE(gives_way(Places{{Rank::stranger, true, 1}}, Rank::stranger));
 }
 
-TEST(RpcPlaces, TheLowestRankGoesFirst) {
+TEST(RpcPlaces, LowestRankIsEvictedFirst) {
   const Places places{{Rank::owner, false, 1}, {Rank::member, false, 2}, {Rank::stranger, false, 3}};
   EXPECT_EQ(gives_way(places, Rank::owner), 2U);
 }
@@ -37,7 +37,7 @@ TEST(RpcPlaces, BusyStrangersAreEvictedByHigherRanks) {
   EXPECT_FALSE(gives_way(places, Rank::stranger));
 }
 
-TEST(RpcPlaces, WhereThereIsNobodyThereIsNoPlace) {
+TEST(RpcPlaces, NoConnectionMeansNoPlace) {
   EXPECT_FALSE(gives_way({}, Rank::owner));
 }
 

@@ -52,8 +52,8 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   std::set<std::shared_ptr<Reply::Connection>> connections;
 };
 
-// One client. State::connections owns it until it ends. Pending asio handlers also hold it; it refers to
-// State weakly.
+// Connection of one client. State::connections and pending asio handlers share its ownership until it ends.
+// The connection has only a weak pointer to State.
 struct Reply::Connection : std::enable_shared_from_this<Reply::Connection> {
   Connection(std::shared_ptr<Server::State> server_, Protocol::socket socket_, const Caller& caller_)
       : server(server_),
@@ -75,7 +75,7 @@ struct Reply::Connection : std::enable_shared_from_this<Reply::Connection> {
   Caller caller;
   std::size_t most_unsent;
   std::array<char, 4096> room{};
-  std::string input;  // received and not processed yet
+  std::string input;  // received bytes that are not processed yet
   std::deque<std::string> output;
   std::size_t unsent = 0;   // bytes in `output`
   std::uint64_t last_use;   // value of State::uses at the last request

@@ -48,7 +48,7 @@ struct ServerOptions {
   std::string path;
   std::string group;  // group of the socket, which may open it; empty: the group of the process
   unsigned most_connections = 32;
-  std::size_t most_unsent = std::size_t{1} << 20;  // bytes queued for one connection
+  std::size_t most_unsent = std::size_t{1} << 20;  // maximum number of bytes queued for one connection
   // Called with a sentence when accept() fails, for example because no descriptor is free. Called once until
   // a client can connect again, on the thread of the event loop. May be empty.
   std::function<void(const std::string&)> trouble{};

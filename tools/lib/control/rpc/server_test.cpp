@@ -98,7 +98,7 @@ class RpcServerTest : public testing::Test {
     return fd;
   }
 
-  trace::ScratchFolder folder;
+  tools::ScratchFolder folder;
   ServerOptions options;
   boost::asio::io_context context;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard{context.get_executor()};
@@ -106,7 +106,7 @@ class RpcServerTest : public testing::Test {
   std::thread thread;
 };
 
-TEST_F(RpcServerTest, AnswersNowAndLater) {
+TEST_F(RpcServerTest, RespondsAtOnceAndLater) {
   start();
   Client asks = client();
   const auto now = asks.call("who", json::object());
@@ -128,7 +128,7 @@ TEST_F(RpcServerTest, OnlyOwnerAndGroupMayOpenTheSocket) {
   EXPECT_EQ(found.st_mode & 07777, 0660U);
 }
 
-TEST_F(RpcServerTest, ALineWithoutEndIsRefusedAndOthersAreServed) {
+TEST_F(RpcServerTest, EndlessLineIsRefusedAndOthersAreServed) {
   start();
   const int fd = raw();
   const std::string much(kMaxLineBytes + 8192, 'x');
@@ -138,7 +138,7 @@ TEST_F(RpcServerTest, ALineWithoutEndIsRefusedAndOthersAreServed) {
   EXPECT_TRUE(client().call("who", json::object()));
 }
 
-TEST_F(RpcServerTest, ALineHasItsMostBytesAndNotOneMore) {
+TEST_F(RpcServerTest, LineLengthLimitIsExact) {
   start();
   const std::string request = R"({"jsonrpc":"2.0","id":1,"method":"who"})";
   const auto answer_to = [&](std::size_t bytes) {
@@ -233,7 +233,7 @@ TEST_F(RpcServerTest, SubscriberReceivesBroadcasts) {
   EXPECT_EQ(event->params["serial"], 1);
 }
 
-TEST_F(RpcServerTest, ACallEndsInTimeWhateverElseComes) {
+TEST_F(RpcServerTest, CallTimesOutDespiteNotifications) {
   start();
   Client asks = client();
   ASSERT_TRUE(asks.call("watch", json::object()));
@@ -266,13 +266,13 @@ TEST_F(RpcServerTest, MissingDescriptorIsLoggedOnce) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_NE(sentence.find("accepting connections failed: Too many open files; ulimit -n"), std::string::npos)
       << sentence;
-  EXPECT_TRUE(client().call("who", json::object())) << "and goes on";
+  EXPECT_TRUE(client().call("who", json::object())) << "accepts connections again";
   ::close(newcomer);
   stop();
   EXPECT_EQ(times, 1U);
 }
 
-TEST_F(RpcServerTest, ASocketThatAKilledProcessLeftIsReplaced) {
+TEST_F(RpcServerTest, StaleSocketIsReplaced) {
   start();
   stop();
   sockaddr_un address{};
@@ -286,7 +286,7 @@ TEST_F(RpcServerTest, ASocketThatAKilledProcessLeftIsReplaced) {
   EXPECT_TRUE(again) << again.error();
 }
 
-TEST_F(RpcServerTest, ASocketInUseAndAFileAreLeftAlone) {
+TEST_F(RpcServerTest, SocketInUseAndRegularFileAreNotReplaced) {
   start();
   auto second = Server::listen(context, options, [](const Caller&, const Request&, const Reply&) {});
   ASSERT_FALSE(second);
@@ -313,7 +313,7 @@ int listen_at(const std::string& path) {
 
 // The listen queue is full, and the server accepts no connection.
 TEST(RpcClientTest, StalledPeerTimesOut) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   const std::string path = folder / "control.sock";
   const int listener = listen_at(path);
   const auto first = Client::connect(path);
@@ -329,7 +329,7 @@ TEST(RpcClientTest, StalledPeerTimesOut) {
 
 // The server does not read.
 TEST(RpcClientTest, PeerThatDoesNotReadTimesOut) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   const std::string path = folder / "control.sock";
   const int listener = listen_at(path);
   auto one = Client::connect(path, std::chrono::milliseconds(50));

@@ -42,10 +42,10 @@ class SocketPathTest : public ::testing::Test {
     return path;
   }
 
-  const trace::ScratchFolder folder_;
+  const tools::ScratchFolder folder_;
 };
 
-TEST_F(SocketPathTest, StaleSocketsAreRemovedAndThoseOfAStartingProcessStay) {
+TEST_F(SocketPathTest, OnlySocketsOfDeadProcessesAreRemoved) {
   const std::string dead = bound(fmt::format("urtrsd-{}.sock", ended_process()));
   const std::string starting = bound(fmt::format("urtrsd-{}.sock", ::getpid()));
   const std::string unnumbered = bound("urtrsd-x.sock");
@@ -57,7 +57,7 @@ TEST_F(SocketPathTest, StaleSocketsAreRemovedAndThoseOfAStartingProcessStay) {
   EXPECT_TRUE(std::filesystem::exists(starting));
 }
 
-TEST_F(SocketPathTest, ThatAFolderMayNotBeLookedIntoIsSaid) {
+TEST_F(SocketPathTest, UnreadableFolderIsReported) {
   ASSERT_EQ(only_socket("urtrsd").error().error, ENOENT);
   std::filesystem::permissions(folder_.path(), std::filesystem::perms::none);
   const pid_t child = ::fork();
@@ -75,7 +75,7 @@ TEST_F(SocketPathTest, ThatAFolderMayNotBeLookedIntoIsSaid) {
   std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_all);
 }
 
-TEST_F(SocketPathTest, AFolderOfAnotherUserIsNotTaken) {
+TEST_F(SocketPathTest, FolderOfAnotherUserIsNotUsed) {
   constexpr uid_t kNobody = 65534;
   bound("urtrsd-1.sock");
   EXPECT_EQ(sockets("urtrsd").size(), 1U);

@@ -34,7 +34,7 @@ std::string written(Log log, std::size_t columns, const std::function<void(Progr
   return result;
 }
 
-TEST(ProgressLine, IsRewrittenInPlaceAndGoneAtTheEnd) {
+TEST(ProgressLine, IsOverwrittenInPlaceAndClearedAtTheEnd) {
   EXPECT_EQ(written(Log::silent, 80,
                     [](ProgressLine& line) {
                       line.show("one");
@@ -50,7 +50,7 @@ TEST(ProgressLine, IsRewrittenInPlaceAndGoneAtTheEnd) {
             "\r\033[Kone\r\033[K");
 }
 
-TEST(ProgressLine, IsCutToTheTerminal) {
+TEST(ProgressLine, IsCutToTheWidthOfTheTerminal) {
   EXPECT_EQ(written(Log::lines, 8, [](ProgressLine& line) { line.show("1234567"); }),
             "\r\033[K1234567\r\033[K");
   EXPECT_EQ(written(Log::lines, 8, [](ProgressLine& line) { line.show("12345678"); }),
@@ -59,7 +59,7 @@ TEST(ProgressLine, IsCutToTheTerminal) {
             "\r\033[Ka\u00e4\u20ac\r\033[K");
 }
 
-TEST(ProgressLine, ElsewhereIsALineEveryTenSeconds) {
+TEST(ProgressLine, OtherStreamsGetALineEveryTenSeconds) {
   EXPECT_EQ(written(Log::lines, 0,
                     [](ProgressLine& line) {
                       line.show("too early");
@@ -82,7 +82,7 @@ TEST(ProgressLine, ElsewhereIsALineEveryTenSeconds) {
             "");
 }
 
-TEST(ProgressLine, OnATerminalItIsDueTenTimesASecond) {
+TEST(ProgressLine, IsDueTenTimesASecondOnATerminal) {
   written(Log::silent, 80, [](ProgressLine& line) {
     EXPECT_FALSE(line.is_due());
     now += milliseconds(100);
@@ -92,7 +92,7 @@ TEST(ProgressLine, OnATerminalItIsDueTenTimesASecond) {
   });
 }
 
-TEST(ProgressLine, SaysHowFar) {
+TEST(ProgressLine, ShowsProgressRateAndRemainingTime) {
   EXPECT_EQ(progress_text(1234, 10000, "seeds", 5), "12 %, 1,234 of 10,000 seeds, 247/s, 36 s left");
   EXPECT_EQ(progress_text(0, 10, "seeds", 5), "0 %, 0 of 10 seeds");
   EXPECT_EQ(progress_text(3, 10, "MiB", 0), "30 %, 3 of 10 MiB");
@@ -104,7 +104,7 @@ TEST(ProgressLine, SaysHowFar) {
   EXPECT_EQ(with_commas(1234567), "1,234,567");
 }
 
-TEST(Terminal, AFileIsNone) {
+TEST(Terminal, FileIsNoTerminal) {
   std::FILE* const file = std::tmpfile();
   EXPECT_FALSE(is_terminal(file));
   EXPECT_FALSE(wants_color(file));
@@ -133,7 +133,7 @@ class Pty {
   std::FILE* stream_ = nullptr;
 };
 
-TEST(Terminal, ColorIsForTerminalsWithoutNoColor) {
+TEST(Terminal, ColorNeedsATerminalWithoutNoColor) {
   const Pty pty;
   ASSERT_NE(pty.stream(), nullptr);
   ::setenv("TERM", "xterm", 1);

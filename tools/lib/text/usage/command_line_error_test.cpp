@@ -33,7 +33,7 @@ std::string said(std::vector<std::string> words) {
   return "nothing";
 }
 
-TEST(WordsToParse, AnEmptyValueIsAWordOfItsOwn) {
+TEST(WordsToParse, EmptyValueIsASeparateWord) {
   using Words = std::vector<std::string>;
   const CLI::App app;
   EXPECT_EQ(words_to_parse(app, {"--a=", "--b=1", "c="}), (Words{"c=", "--b=1", "", "--a"}));
@@ -51,28 +51,28 @@ TEST(CommandLineError, NamesTheWordAndTheNearestOption) {
   EXPECT_EQ(said({"run", "x", "y"}), "tool: unknown argument \"y\" of run; see tool run --help\n");
 }
 
-TEST(CommandLineError, NamesTheCommandsWhereNoneIsGiven) {
+TEST(CommandLineError, MissingCommandListsTheCommands) {
   EXPECT_EQ(said({}), "tool: no command is given; the commands are run, sweep; see tool --help\n");
 }
 
-TEST(CommandLineError, WhatIsMissingOrNoNumberIsOneLine) {
+TEST(CommandLineError, MissingAndInvalidValuesAreReportedOnOneLine) {
   EXPECT_EQ(said({"run"}), "tool: FILE is required; see tool run --help\n");
   EXPECT_EQ(said({"run", "--seed", "x", "file"}),
             "tool: --seed: expected a number in its range, got \"x\"; see tool run --help\n");
   EXPECT_EQ(said({"run", "file", "--seed"}), "tool: --seed needs a value: INT; see tool run --help\n");
 }
 
-TEST(CommandLineError, AnOptionIsNoValueOfAnother) {
+TEST(CommandLineError, OptionIsNotTakenAsAValue) {
   const std::string missing =
       "tool: --seed needs a value, but the next argument, \"--file=x\", is an option; see tool --help\n";
   EXPECT_EQ(said({"run", "--seed", "--file=x"}), missing);
-  EXPECT_EQ(said({"--seed", "--file=x", "run"}), missing) << "wherever it stands";
-  EXPECT_EQ(said({"run", "--file", "--seedling", "x"}), "nothing") << "what is no option may be a value";
+  EXPECT_EQ(said({"--seed", "--file=x", "run"}), missing) << "also before the subcommand";
+  EXPECT_EQ(said({"run", "--file", "--seedling", "x"}), "nothing") << "not an option, so a value";
   EXPECT_EQ(said({"run", "--seed=1", "--file=x", "x"}), "nothing");
   EXPECT_EQ(said({"run", "--quick", "--seed", "1", "x"}), "nothing") << "an option without a value";
 }
 
-TEST(JsonError, IsOneLineWhateverTheMessage) {
+TEST(JsonError, IsOneLineForAnyMessage) {
   EXPECT_EQ(json_error(2, "no \"x\\\n\x01\"\n\n"),
             "{\"schema_version\":1,\"error\":{\"code\":\"usage\",\"message\":\"no "
             "\\\"x\\\\\\u000a\\u0001\\\"\"}}\n");
@@ -83,7 +83,7 @@ TEST(JsonError, IsOneLineWhateverTheMessage) {
   EXPECT_FALSE(wants_json(3, behind));
 }
 
-TEST(CommandLineError, AWordCannotSteerATerminal) {
+TEST(CommandLineError, ArgumentCannotControlTheTerminal) {
   EXPECT_EQ(said({"run", "--\x1b[2J\n", "x"}).find('\x1b'), std::string::npos);
 }
 

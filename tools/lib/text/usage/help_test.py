@@ -46,7 +46,7 @@ def test_help_fits_a_screen(name):
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if "--help-all" in said(name, "--help")])
-def test_help_all_has_what_help_has_and_more(name):
+def test_help_all_has_more_options_than_help(name):
     short = said(name, "--help")
     whole = said(name, "--help-all")
     assert too_wide(whole) == []
@@ -60,7 +60,7 @@ TOPICS = {"urtrsd": ["port"], "urtrs-sim": ["sweep", "seeds"], "urtrs-replay": [
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name in TOPICS])
-def test_help_topic_has_one_thing_alone(name):
+def test_help_topic_shows_only_that_topic(name):
     assert said(name, "help") == said(name, "--help")
     for topic in TOPICS[name]:
         text = said(name, "help", topic)

@@ -136,7 +136,7 @@ std::string to_json(const ChoiceLogFile& file) {
 tl::expected<ChoiceLogFile, std::string> parse_choice_log(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   const auto wrong = [](std::string why) { return tl::make_unexpected(std::move(why)); };
-  // Older files have other names for two members.
+  // Older files use other names for two members: "urtrs_tape" and "tape".
   const bool older = json.is_object() && json.contains("urtrs_tape");
   const char* const version = older ? "urtrs_tape" : "urtrs_choices";
   const char* const lines = older ? "tape" : "choices";

@@ -19,7 +19,7 @@ namespace rtrs::tools {
 struct ChoiceLogFile {
   static constexpr int kVersion = 1;
   std::uint64_t seed = 0;    // seed of the world; the data and names of a run derive from it
-  std::string oracle, seen;  // violated oracle, and what it saw
+  std::string oracle, seen;  // id of the violated oracle, and its description of the violation
   sim::ChoiceLog choice_log;
   std::optional<sim::Scenario> scenario;  // directed world only; otherwise drawn from the choice log
   bool over_tcp = false;                  // "fabric": "tcp", see sim::Scenario

@@ -20,7 +20,7 @@ IsolatedResult play(IsolatedRunner& runner, std::uint64_t seed) {
   return runner.run(world, [seed] { return std::make_unique<sim::SeededChoice>(seed); });
 }
 
-TEST(IsolatedRun, GivesTheRunAndItsChoiceLog) {
+TEST(IsolatedRun, ReplayOfTheChoiceLogRepeatsTheRun) {
   IsolatedRunner runner;
   ASSERT_TRUE(runner.works());
   const IsolatedResult one = play(runner, 11);
@@ -45,7 +45,7 @@ class Crash final : public sim::ChoiceSource {
   }
 };
 
-TEST(IsolatedRun, ACrashIsAResultWithALog) {
+TEST(IsolatedRun, CrashIsReportedWithItsChoiceLog) {
   IsolatedRunner runner;
   const IsolatedResult result = runner.run({}, [] { return std::make_unique<Crash>(); });
   EXPECT_TRUE(result.failed);
@@ -54,7 +54,7 @@ TEST(IsolatedRun, ACrashIsAResultWithALog) {
 }
 
 // Includes scenarios in which a node violates the protocol, so that violations are found.
-TEST(LiveJudge, FindsInTheRecordsWhatTheTraceFilesShow) {
+TEST(LiveJudge, VerdictEqualsThatOfTheTraceFiles) {
   LiveJudge live;
   unsigned found = 0;
   for (const sim::Directed& one : sim::directed_scenarios()) {
@@ -80,7 +80,7 @@ TEST(LiveJudge, FindsInTheRecordsWhatTheTraceFilesShow) {
   EXPECT_GT(found, 5u);
 }
 
-TEST(ShrinkRun, ARunThatDoesNotFailIsLeftAlone) {
+TEST(ShrinkRun, PassingRunIsNotShrunk) {
   IsolatedRunner runner;
   sim::WorldOptions world;
   world.seed = 11;
@@ -89,7 +89,7 @@ TEST(ShrinkRun, ARunThatDoesNotFailIsLeftAlone) {
   EXPECT_EQ(run.shrunk.runs, 0u);
 }
 
-RC_GTEST_PROP(ChoiceLogFile, AnyLogComesBackAsWritten, (std::uint64_t seed)) {
+RC_GTEST_PROP(ChoiceLogFile, WrittenLogIsReadBackUnchanged, (std::uint64_t seed)) {
   sim::SeededChoice choice(seed);
   choice.record(true);
   for (std::uint64_t i = 0; i < 1 + seed % 30; ++i) {
@@ -113,7 +113,7 @@ RC_GTEST_PROP(ChoiceLogFile, AnyLogComesBackAsWritten, (std::uint64_t seed)) {
   RC_ASSERT(again->choice_log == file.choice_log);
 }
 
-TEST(ChoiceLogFile, WhatIsNoChoiceLogIsRefusedWithAReason) {
+TEST(ChoiceLogFile, InvalidChoiceLogIsRefusedWithAReason) {
   const auto why = [](const std::string& text) {
     const auto file = parse_choice_log(text);
     return file ? std::string("accepted") : file.error();
@@ -137,8 +137,9 @@ TEST(ChoiceLogFile, WhatIsNoChoiceLogIsRefusedWithAReason) {
             "line 2 of the choice log: a choice log has at most 10,000,000 values");
 }
 
-// Examples: steps for block devices without disks, and steps for things that the world does not have.
-TEST(ChoiceLogFile, AScenarioThatCannotBePlayedIsRefused) {
+// Unplayable: a step for a path that the world does not have, a script line that is no text, block device
+// options that contradict each other.
+TEST(ChoiceLogFile, UnplayableScenarioIsRefused) {
   const auto refusal = [](const std::string& scenario) {
     const auto file =
         parse_choice_log(R"({"urtrs_choices": 1, "seed": 1, "choices": [], "scenario": )" + scenario + "}");

@@ -115,7 +115,7 @@ void IsolatedRunner::child(sim::WorldOptions options, const MakeChoice& make) no
   }
   const sim::WorldResult result = world->run();
   choice_log.set_observer(nullptr);
-  world.reset();  // completes the traces
+  world.reset();  // the destructor completes the trace files
   shared_->failed = result.failed;
   shared_->stalled = result.stalled;
   shared_->exhausted = result.exhausted;

@@ -27,7 +27,7 @@ ShrunkRun shrink_run(IsolatedRunner& runner, const sim::WorldOptions& world, con
   };
   bound(result.first);
   bounded.max_events = std::min(world.max_events, 4 * result.first.events + 20'000);
-  if (result.first.events == 0) bounded.max_events = world.max_events;  // crashed: count unknown
+  if (result.first.events == 0) bounded.max_events = world.max_events;  // the run crashed: count unknown
   std::uint64_t runs = 0;
   std::optional<IsolatedResult> tried;
   const sim::LogTrial trial = [&](const sim::ChoiceLog& candidate) -> std::optional<sim::ChoiceLog> {

@@ -20,12 +20,12 @@ class TraceScratch {
 
  private:
   static std::filesystem::path base();
-  trace::ScratchFolder folder_{base()};
+  ScratchFolder folder_{base()};
 };
 
 struct TraceViolation {
   std::string id;      // id of the rule, or A1..A18 for a law
-  std::string oracle;  // O1..O18
+  std::string oracle;  // id of the oracle, O1 to O18
   std::string rule;    // text of the rule
   std::string seen;    // id of the rule, what was seen, and what was allowed
   std::string where;   // file and record number
@@ -36,7 +36,7 @@ struct TraceViolation {
 class TraceVerdict {
  public:
   void add(const std::vector<spec::Finding>& findings, std::size_t most_states, const std::string& trace);
-  void add(const sim::LawCheck& laws);
+  void add(const trace::LawCheck& laws);
   const std::optional<TraceViolation>& first() const noexcept { return first_; }
 
  private:

@@ -62,7 +62,7 @@ bool given_twice(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     struct stat found {};
     const int failed = path == "-" ? ::fstat(STDIN_FILENO, &found) : ::stat(path.c_str(), &found);
-    if (failed != 0) continue;  // reported when the file is opened
+    if (failed != 0) continue;  // the error is reported when the file is opened
     const auto [at, first] = seen.try_emplace({found.st_dev, found.st_ino}, path);
     if (first) continue;
     error(path + (path == at->second ? " is given twice" : " is the same file as " + at->second) +

@@ -8,7 +8,7 @@
 #include "core/record/chain_hash.hpp"
 #include "sim/net/basic/law_monitor.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::trace {
 
 namespace {
 
@@ -152,19 +152,20 @@ class LawCollector::Direction {
  public:
   Direction(const End& from, const End& to, const spec::Uuid& session, const Chunks& chunks)
       : from_(from), to_(to), session_(session), chunks_(chunks) {
-    feed(NetworkEvent::Kind::qp_created, [](NetworkEvent& h) { h.qp = 0, h.node = 0; });
-    feed(NetworkEvent::Kind::qp_created, [](NetworkEvent& h) { h.qp = 1, h.node = 1; });
-    feed(NetworkEvent::Kind::qp_paired, [](NetworkEvent&) {});
+    feed(sim::NetworkEvent::Kind::qp_created, [](sim::NetworkEvent& h) { h.qp = 0, h.node = 0; });
+    feed(sim::NetworkEvent::Kind::qp_created, [](sim::NetworkEvent& h) { h.qp = 1, h.node = 1; });
+    feed(sim::NetworkEvent::Kind::qp_paired, [](sim::NetworkEvent&) {});
     for (std::size_t wr = 0; wr < from.sent.size(); ++wr)
-      feed(NetworkEvent::Kind::posted, [&](NetworkEvent& h) {
+      feed(sim::NetworkEvent::Kind::posted, [&](sim::NetworkEvent& h) {
         const Message& message = from.sent[wr];
         h.wr = wr, h.op = op_of(message.op), h.imm = message.imm, h.length = message.length;
       });
-    feed(NetworkEvent::Kind::receives_posted, [&](NetworkEvent& h) {
+    feed(sim::NetworkEvent::Kind::receives_posted, [&](sim::NetworkEvent& h) {
       h.qp = 1, h.length = static_cast<std::uint32_t>(std::min<std::size_t>(to.received.size(), 0xffffffff));
     });
     // Grants access to everything, because the rules of requests and responses check keys.
-    feed(NetworkEvent::Kind::key_granted, [](NetworkEvent& h) { h.node = 1, h.length = 0xffffffff; });
+    feed(sim::NetworkEvent::Kind::key_granted,
+         [](sim::NetworkEvent& h) { h.node = 1, h.length = 0xffffffff; });
   }
 
   void judge(LawCheck& check, Contents contents) {
@@ -183,7 +184,7 @@ class LawCollector::Direction {
     }
     check.messages += to_.received.size();
     check.violations += monitor_.violation_count();
-    for (const Violation& violation : monitor_.violations())
+    for (const sim::Violation& violation : monitor_.violations())
       if (check.findings.size() < kKept) check.findings.push_back({violation.law, violation.text + where()});
   }
 
@@ -230,8 +231,8 @@ class LawCollector::Direction {
     return trace::content_digest(filler.data(), filler.size()) == digest;
   }
   template <class Change>
-  void feed(NetworkEvent::Kind kind, Change change) {
-    NetworkEvent network_event;
+  void feed(sim::NetworkEvent::Kind kind, Change change) {
+    sim::NetworkEvent network_event;
     network_event.kind = kind;
     network_event.qp = 0;
     network_event.peer = 1;
@@ -241,9 +242,9 @@ class LawCollector::Direction {
   void effect(std::size_t wr, const Message& seen) {
     const std::uint32_t length = seen.known || wr >= from_.sent.size() ? seen.length : from_.sent[wr].length;
     const bool writes = seen.op == spec::WireOp::write || seen.op == spec::WireOp::write_imm;
-    const auto place = [&](NetworkEvent& h) { h.qp = 1, h.peer = 0, h.wr = wr, h.length = length; };
-    if (writes && length != 0) feed(NetworkEvent::Kind::placed, place);
-    feed(NetworkEvent::Kind::executed, [&](NetworkEvent& h) {
+    const auto place = [&](sim::NetworkEvent& h) { h.qp = 1, h.peer = 0, h.wr = wr, h.length = length; };
+    if (writes && length != 0) feed(sim::NetworkEvent::Kind::placed, place);
+    feed(sim::NetworkEvent::Kind::executed, [&](sim::NetworkEvent& h) {
       place(h);
       h.op = op_of(seen.op), h.imm = seen.imm, h.flag = seen.op != spec::WireOp::write;
     });
@@ -271,7 +272,7 @@ class LawCollector::Direction {
   const End& to_;
   const spec::Uuid& session_;
   const Chunks& chunks_;
-  LawMonitor monitor_;
+  sim::LawMonitor monitor_;
 };
 
 // Finds traces that do not belong to the same run as the others. Two traces belong to one run if a connection
@@ -323,4 +324,4 @@ LawCheck LawCollector::judge(Contents contents) const {
   return check;
 }
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::trace

@@ -12,10 +12,10 @@
 
 #include "conformance/spec/event.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::trace {
 
 struct LawFinding {
-  unsigned law = 0;  // A1..A18
+  unsigned law = 0;  // number of the law, A1 to A18
   std::string text;
 };
 
@@ -65,8 +65,8 @@ class LawCollector {
     std::uint32_t length = 0;
     bool known = true;  // `length` is known
     std::uint32_t head_size = 0;
-    std::uint64_t head = 0;   // digest of the part that a machine parses
-    std::uint64_t data = 0;   // digest of the rest; 0: none
+    std::uint64_t head = 0;   // digest of the head, which the protocol machines parse
+    std::uint64_t data = 0;   // digest of the bytes outside the head; 0: none
     std::uint64_t order = 0;  // number of its record among all records
   };
   struct End {
@@ -89,7 +89,7 @@ class LawCollector {
     std::uint16_t cid = 0;
     auto operator<=>(const Name&) const = default;
   };
-  using Place = std::pair<unsigned, unsigned>;  // trace, machine
+  using Place = std::pair<unsigned, unsigned>;  // numbers of the trace and of the machine
   class Direction;
   class Chunks;
 
@@ -107,4 +107,4 @@ class LawCollector {
       traces_without_beginning_;  // traces that have messages of a connection, but not its beginning
 };
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::trace

@@ -7,7 +7,7 @@
 #include "conformance/spec/bytes.hpp"
 #include "conformance/spec/immediate.hpp"
 
-namespace rtrs::sim::law_check_test {
+namespace rtrs::trace::law_check_test {
 namespace {
 
 constexpr spec::Key kKey{0, 1, 1};
@@ -58,20 +58,20 @@ TEST(LawCheck, AcceptsAPrefix) {
   EXPECT_EQ(check.violations, 0U);
 }
 
-TEST(LawCheck, FindsWhatAReliableConnectionCannotDo) {
+TEST(LawCheck, LossDuplicateInventionAndReorderingAreViolations) {
   EXPECT_NE(judged({{1, 2, 3}, {1, 3}}).violations, 0U) << "a loss in the middle";
-  EXPECT_NE(judged({{1, 2}, {1, 2, 2}}).violations, 0U) << "twice";
-  EXPECT_NE(judged({{1, 2}, {1, 2, 3}}).violations, 0U) << "from nothing";
+  EXPECT_NE(judged({{1, 2}, {1, 2, 2}}).violations, 0U) << "duplicated";
+  EXPECT_NE(judged({{1, 2}, {1, 2, 3}}).violations, 0U) << "never sent";
   EXPECT_NE(judged({{1, 2}, {2, 1}}).violations, 0U) << "out of order";
 }
 
-TEST(LawCheck, BlamesNobodyForWhatAKilledSenderCouldNotRecord) {
+TEST(LawCheck, TruncatedSenderTraceExcusesUnrecordedMessages) {
   EXPECT_EQ(judged({{1, 2}, {1, 2, 3}, false}).violations, 0U);
   EXPECT_EQ(judged({{1, 2}, {1, 2, 2, 1}, false}).violations, 0U) << "the same numbers again";
-  EXPECT_NE(judged({{1, 2, 3}, {1, 3}, false}).violations, 0U) << "what is recorded must agree";
+  EXPECT_NE(judged({{1, 2, 3}, {1, 3}, false}).violations, 0U) << "recorded messages must match";
 }
 
-TEST(LawCheck, DemandsTheSameOfAReceiverThatWasKilled) {
+TEST(LawCheck, TruncatedReceiverTraceExcusesNoExtraMessages) {
   EXPECT_EQ(judged({{1, 2, 3}, {1}, true, false}).violations, 0U);
   EXPECT_NE(judged({{1, 2}, {1, 2, 3}, true, false}).violations, 0U);
 }
@@ -133,7 +133,7 @@ class Writes : public ::testing::Test {
   bool laws_open_ = false;
 };
 
-TEST_F(Writes, OtherContentThanWasSentIsAViolation) {
+TEST_F(Writes, ContentThatDiffersFromTheSentOneIsAViolation) {
   begin(true, 1);
   sent(0, 1, 5), answer(spec::Kind::WireReceived, 0, 1), sent(0, 1, 6);
   begin(false, 1);
@@ -144,7 +144,7 @@ TEST_F(Writes, OtherContentThanWasSentIsAViolation) {
   EXPECT_EQ(check.unproven, 0U);
 }
 
-TEST_F(Writes, ContentThatAnUnansweredCopyMayHaveOverwrittenProvesNothing) {
+TEST_F(Writes, ContentThatAnUnansweredCopyMayHaveOverwrittenIsUnproven) {
   begin(true, 2);
   sent(0, 1, 5), sent(1, 1, 5), answer(spec::Kind::WireReceived, 1, 1), sent(1, 1, 6);
   begin(false, 2);
@@ -154,7 +154,7 @@ TEST_F(Writes, ContentThatAnUnansweredCopyMayHaveOverwrittenProvesNothing) {
   EXPECT_EQ(check.unproven, 1U);
 }
 
-TEST_F(Writes, ACopyInAnotherChunkExcusesNothing) {
+TEST_F(Writes, WriteToAnotherChunkExcusesNoDifference) {
   begin(true, 2);
   sent(0, 2, 5), sent(1, 1, 6);
   begin(false, 2);
@@ -162,7 +162,7 @@ TEST_F(Writes, ACopyInAnotherChunkExcusesNothing) {
   EXPECT_EQ(judged().violations, 1U);
 }
 
-TEST_F(Writes, TracesOfOneSideAreNoStrangersAndThoseOfTwoRunsAre) {
+TEST_F(Writes, TraceOfAnotherRunIsAStranger) {
   begin(true, 1);
   sent(0, 1, 5), answer(spec::Kind::WireReceived, 0, 1);
   begin(true, 1, 1);
@@ -178,4 +178,4 @@ TEST_F(Writes, TracesOfOneSideAreNoStrangersAndThoseOfTwoRunsAre) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim::law_check_test
+}  // namespace rtrs::trace::law_check_test

@@ -2,11 +2,11 @@
 
 #include "tools/lib/trace/judge/translate.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::trace {
 
 namespace {
 
-constexpr std::uint64_t kProgressEvery = 1 << 14;  // records
+constexpr std::uint64_t kProgressEvery = 1 << 14;  // records between two progress reports
 
 void add_doubts(TraceCheck& check, const trace::Header& header) {
   using Status = trace::Reader::Status;
@@ -100,4 +100,4 @@ TraceCheck check_trace(trace::Source& source, LawCollector* laws, const CheckPro
   return check;
 }
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::trace

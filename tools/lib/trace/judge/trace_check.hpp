@@ -10,7 +10,7 @@
 #include "tools/lib/trace/judge/law_check.hpp"
 #include "tools/lib/trace/reader/reader.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::trace {
 
 enum class CheckVerdict : std::uint8_t { conforming, violating, inconclusive };
 const char* to_string(CheckVerdict) noexcept;
@@ -25,7 +25,7 @@ struct TraceCheck {
   std::uint64_t records = 0;
   trace::Reader::Status status = trace::Reader::Status::ok;
   trace::Reader::Stop stop;
-  std::vector<std::string> judged;  // what was judged, as text
+  std::vector<std::string> judged;  // which parts of the trace were judged, as text
   // Reasons why a conforming trace proves less than it could. If not empty, the result is inconclusive.
   std::vector<std::string> doubts;
 };
@@ -37,4 +37,4 @@ using CheckProgress = std::function<void(std::uint64_t bytes)>;
 TraceCheck check_trace(trace::Source& source, LawCollector* laws = nullptr,
                        const CheckProgress& progress = {}, std::uint64_t capture_heartbeat = 0);
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::trace

@@ -6,7 +6,7 @@
 
 #include "core/proto/ids.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::trace {
 
 namespace {
 
@@ -135,7 +135,7 @@ constexpr Named kCm = RTRS_FIELD("kind", cm);
 
 struct Words {
   std::string_view enumeration;
-  std::span<const std::string_view> words;  // index: number in the specification; unknown words are 0
+  std::span<const std::string_view> words;  // index: value in the specification; an unknown word becomes 0
 };
 constexpr std::string_view kStates[] = {"",         "absent",  "connecting", "connected",
                                         "draining", "waiting", "closing",    "closed"};
@@ -215,4 +215,4 @@ const spec::Event* Translator::translate(const trace::Record& record) {
   return &event_;
 }
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::trace

@@ -10,7 +10,7 @@
 #include "core/record/codec.hpp"
 #include "core/record/schema.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::trace {
 
 class Translator {
  public:
@@ -36,4 +36,4 @@ class Translator {
   spec::Event event_;
 };
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::trace

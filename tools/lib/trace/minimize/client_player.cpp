@@ -88,7 +88,7 @@ bool ClientPlayer::answer_for(ConKey& key, std::uint32_t age, std::uint32_t requ
   const bool tagged = machine_.path(key.path).has_generations();
   const std::uint32_t id = tagged ? pack_msg_id(depth_, posted.permit, posted.generation) : posted.permit;
   imm = wire::encode_io_rsp(wire::imm_type(imm), id, rsp.error);
-  // The server responds once.
+  // The server responds to each request once.
   found->second.posted.reset();
   return true;
 }

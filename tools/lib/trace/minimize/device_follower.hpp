@@ -18,18 +18,18 @@ class ClientDevicesFollower {
   void on_action(const ClientDevicesAction&, std::size_t at, std::uint32_t index);
 
  private:
-  // Values that begin_io() gives an IO and its IoDone repeats. A trace may have any number without an IoDone.
+  // begin_io() assigns these values to an IO, and its IoDone repeats them. IOs without IoDone are possible.
   using Ticket = std::pair<rnbd::DeviceHandle, rnbd::IoTicket>;
   std::map<rnbd::DeviceHandle, std::uint32_t> maps_;   // device -> index of the input that mapped it
   std::map<std::uint64_t, std::size_t> sent_;          // token -> number of the SendMessage action
-  std::map<Ticket, std::deque<std::uint32_t>> begun_;  // inputs that began such IOs, oldest first
+  std::map<Ticket, std::deque<std::uint32_t>> begun_;  // indexes of the inputs that began IOs, oldest first
   rnbd::DeviceHandle beginning_ = 0;                   // device of the last IoBegun
 };
 
 class ServerDevicesFollower {
  public:
   InputMeta meta(const ServerDevicesInput&, std::uint32_t index);
-  // `metas`: meta data of all inputs so far. Receives the device id that the response to an OPEN contains.
+  // `metas`: meta data of all inputs so far. For a response to an OPEN, sets InputMeta::gives of the input.
   void on_action(const ServerDevicesAction&, std::vector<InputMeta>& metas, std::uint32_t index);
 
  private:

@@ -104,7 +104,7 @@ class DevicesMinimizeTest : public ::testing::Test {
     return minimize(bytes_of(out), options);
   }
 
-  const trace::ScratchFolder folder;
+  const ScratchFolder folder;
   const std::string directory = folder.path().string();
   std::string file;
 };
@@ -119,16 +119,16 @@ auto actions_of(const Inputs& trace, std::uint32_t input) {
                  trace.actions.begin() + static_cast<std::ptrdiff_t>(end));
 }
 
-TEST_F(DevicesMinimizeTest, AnyPartOfAClientsRunIsARunOfItsDevices) {
+TEST_F(DevicesMinimizeTest, AnySubsetOfClientInputsReplaysIdentically) {
   thin_out(recorded<ClientDevicesInputs>(".client1.rtrc"));
 }
 
-TEST_F(DevicesMinimizeTest, AnyPartOfAServersRunIsARunOfItsDevices) {
+TEST_F(DevicesMinimizeTest, AnySubsetOfServerInputsReplaysIdentically) {
   thin_out(recorded<ServerDevicesInputs>(".server.rtrc"));
 }
 
 // The other core does not report a successful IO.
-TEST_F(DevicesMinimizeTest, AnIoOfAClientThatAnotherCoreJudgedNeedsItsDeviceOnly) {
+TEST_F(DevicesMinimizeTest, DifferentIoResultIsMinimizedToOneDeviceAndOneIo) {
   const MachineTrace machine = recorded<ClientDevicesInputs>(".client1.rtrc", ten_succeeded);
   const auto& trace = std::get<ClientDevicesInputs>(machine.machine);
   for (auto last = static_cast<std::uint32_t>(trace.inputs.size()); last-- > 30;) {
@@ -149,7 +149,7 @@ TEST_F(DevicesMinimizeTest, AnIoOfAClientThatAnotherCoreJudgedNeedsItsDeviceOnly
 }
 
 // The other core does not respond to a request whose storage operation is done.
-TEST_F(DevicesMinimizeTest, AnAnswerOfAServerThatIsMissingNeedsItsRequestsOnly) {
+TEST_F(DevicesMinimizeTest, MissingResponseIsMinimizedToItsRequests) {
   const MachineTrace machine = recorded_without_faults<ServerDevicesInputs>(".server.rtrc");
   const auto& trace = std::get<ServerDevicesInputs>(machine.machine);
   for (auto last = static_cast<std::uint32_t>(trace.inputs.size()); last-- > 30;) {
@@ -172,7 +172,7 @@ TEST_F(DevicesMinimizeTest, AnAnswerOfAServerThatIsMissingNeedsItsRequestsOnly) 
 }
 
 // The other core reports a device change twice. The extra action must have the handle of the shorter run.
-TEST_F(DevicesMinimizeTest, AnActionThatThisCoreDoesNotTakeNamesADeviceOfTheShorterRun) {
+TEST_F(DevicesMinimizeTest, ExtraActionHasTheDeviceHandleOfTheShorterRun) {
   const MachineTrace machine = recorded<ClientDevicesInputs>(".client1.rtrc", ten_succeeded);
   const auto& trace = std::get<ClientDevicesInputs>(machine.machine);
   for (auto last = static_cast<std::uint32_t>(trace.inputs.size()); last-- > 1;) {
@@ -195,7 +195,7 @@ TEST_F(DevicesMinimizeTest, AnActionThatThisCoreDoesNotTakeNamesADeviceOfTheShor
 
 // The other core starts an operation twice. The extra action must have the operation number of the shorter
 // run.
-TEST_F(DevicesMinimizeTest, AnOperationThatThisCoreDoesNotBeginHasTheNumberOfTheShorterRun) {
+TEST_F(DevicesMinimizeTest, ExtraOperationHasTheNumberOfTheShorterRun) {
   constexpr auto kEndsBesideAnother = [](const ServerDevicesInput& input) {
     const auto* done = event_if<trace::StorageDone>(input);
     return done != nullptr && done->operation != 0;
@@ -224,7 +224,7 @@ TEST_F(DevicesMinimizeTest, AnOperationThatThisCoreDoesNotBeginHasTheNumberOfThe
 }
 
 // Marks can also be events of device machines.
-TEST_F(DevicesMinimizeTest, MarksOfDevicesAreKeptInTheirOrder) {
+TEST_F(DevicesMinimizeTest, DeviceMarksAreKeptInOrder) {
   recorded<ClientDevicesInputs>(".client1.rtrc");
   MinimizeOptions options;
   options.directory = directory;

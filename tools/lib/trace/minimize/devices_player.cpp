@@ -101,10 +101,10 @@ void ClientDevicesPlayer::step(const Input& input, Actions& actions) {
 
 namespace {
 
-// Translates an identifier from the run of `from` to the run of `here`. Both maps have the input that an
-// identifier belongs to as key. An identifier can be reused, so the latest entry counts. Returns false if
-// that input was left out. An identifier without an input stays unchanged, because only the recorded step
-// uses it.
+// Translates an identifier from the run of `from` to the run of `here`. The key of both maps is the input
+// that created the identifier. Identifiers can be reused, so the latest entry counts. Returns false if the
+// creating input was left out. An identifier without such an input stays unchanged, because only the recorded
+// step uses it.
 template <class Name, class Names>
 bool rename_like(Name& name, const Names& from, const Names& here) {
   const auto before =

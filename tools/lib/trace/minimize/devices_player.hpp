@@ -53,7 +53,7 @@ class ClientDevicesPlayer {
   std::uint32_t number_ = 0;                             // index of the current input
   std::map<std::uint32_t, rnbd::DeviceHandle> handles_;  // input that mapped the device -> handle
   std::map<std::uint64_t, trace::SendMessage> sent_;     // token -> unanswered message
-  std::map<std::uint32_t, StartedOperation> begun_;      // IoBegun input -> IO
+  std::map<std::uint32_t, StartedOperation> begun_;      // index of the IoBegun input -> IO
   std::uint64_t last_token_ = 0;
 };
 

@@ -121,7 +121,7 @@ Judge judge_by_check() {
   return [](const std::string& path) -> Judged {
     const OpenFile file(path);
     trace::FdSource source(file.fd());
-    const sim::TraceCheck check = sim::check_trace(source);
+    const trace::TraceCheck check = trace::check_trace(source);
     if (check.findings.empty()) return std::nullopt;
     const spec::Finding& first = check.findings.front();
     const std::string id(spec::info_of(first.rule).id);
@@ -135,7 +135,7 @@ Judge judge_by_reference(std::string command) {
     const auto text = output_of(command + " replay --json " + quoted(path) + " 2>/dev/null");
     if (!text) return tl::make_unexpected(text.error());
     const auto json = nlohmann::json::parse(*text, nullptr, false);
-    // A core that crashes gives no verdict. That does not happen with possible inputs.
+    // No verdict: the reference build crashed. The inputs tried here are possible, so it should not crash.
     if (!json.is_object() || !json.contains("verdict"))
       return tl::make_unexpected(command + " does not replay");
     if (json["verdict"] != "diverged") return std::nullopt;

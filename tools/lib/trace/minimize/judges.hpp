@@ -14,7 +14,7 @@ struct Fault {
   std::string failure;           // failure, without details that differ between runs
   std::uint64_t record = kLast;  // record of the failure; later records do not matter
   static constexpr std::uint64_t kLast = ~std::uint64_t{0};
-  std::string seen;         // details as text
+  std::string seen;         // details of the failure, as text
   std::uint64_t count = 1;  // number of violations
 };
 // Judges the trace at `path`. Returns nullopt if it has no failure. The error says why it cannot be judged.

@@ -20,8 +20,8 @@ std::size_t kind_of(const AnyAction& action) {
 }
 
 // Calls visit() for each number in the fields, in order. Skips uuids, because they come from inputs and do
-// not change. A byte array counts with its maximum length, so that two actions of one kind have the same
-// number of numbers.
+// not change. Visits all elements of a byte array up to its capacity, so that all actions of one kind have
+// equally many numbers.
 template <class One, class Visit>
 void visit_numbers(One& action, Visit visit) {
   trace::visit_leaves(action, [&visit](auto& field) {
@@ -76,8 +76,8 @@ std::string words(const AnyAction& action) {
 
 // First difference between two steps, independent of identifiers.
 struct StepDifference {
-  std::size_t at = 0;                                 // index of the action
-  std::size_t recorded = kNothing, rerun = kNothing;  // kinds of the action
+  std::size_t at = 0;                                 // index of the first action that differs
+  std::size_t recorded = kNothing, rerun = kNothing;  // kinds of that action; kNothing: no such action
   std::size_t field = kNothing;                       // first different field, if the kinds are equal
   static constexpr std::size_t kNothing = ~std::size_t{0};
   bool looks_like(const StepDifference& other) const {

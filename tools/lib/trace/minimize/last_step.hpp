@@ -14,8 +14,8 @@ namespace rtrs::tools {
 
 class LastStep {
  public:
-  // Searches the first recorded action that this core would not take. `over` is called periodically: if it
-  // returns true, the search ends and out_of_time() is true. May be empty.
+  // Searches for the first recorded action that this core would not take. Calls `over` periodically; if it
+  // returns true, the search ends and out_of_time() is true. `over` may be empty.
   explicit LastStep(const MachineTrace&, const std::function<bool()>& over = {});
   ~LastStep();
   LastStep(const LastStep&) = delete;
@@ -24,7 +24,7 @@ class LastStep {
   bool differs() const;
   // True if time ran out before all inputs were compared and no difference was found.
   bool out_of_time() const;
-  // Record from which only the state hashes differ, although all actions are equal; nullopt: none.
+  // First record whose state hash differs although all actions so far are equal; nullopt: none.
   std::optional<std::uint64_t> hidden_since() const;
   // Kinds of the recorded action and of the action of this core, as text.
   std::string failure() const;
@@ -32,7 +32,7 @@ class LastStep {
   std::size_t inputs() const;  // number of inputs up to the difference
 
   struct Candidate {
-    Inputs inputs;            // inputs that are possible
+    Inputs inputs;            // the kept inputs, without impossible ones
     RecordedActions actions;  // actions of the last input, as recorded
   };
   // Runs the inputs `kept`. Returns nullopt if the last step does not differ in the same way any more. `as`:

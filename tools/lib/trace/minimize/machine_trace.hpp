@@ -22,10 +22,10 @@ namespace rtrs::tools {
 struct InputMeta {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   std::uint32_t request = kNone;  // index of the input that began the request
-  std::uint32_t age = 0;          // number of attempts of the path after that of the key
+  std::uint32_t age = 0;          // how many attempts of the path are newer than the attempt in the key
   std::uint64_t record = 0;       // number of the record in the file
-  // Index in MachineInputs::actions of the first recorded action of this input. The actions end at those of
-  // the next input.
+  // Index in MachineInputs::actions of the first recorded action of this input. The last one is before
+  // first_action of the next input.
   std::size_t first_action = 0;
   std::optional<std::uint64_t> state;  // fingerprint of the machine after the input, if recorded
   // Device machines only. about: index of the action that the input answers. gives: device id in the response
@@ -38,7 +38,7 @@ struct InputMeta {
 template <class Config, class Input, class RecordedAction>
 struct MachineInputs {
   Config config;
-  std::uint16_t session = 0;  // servers only
+  std::uint16_t session = 0;  // number of the session; servers only
   std::vector<Input> inputs;
   std::vector<InputMeta> metas;
   std::vector<RecordedAction> actions;

@@ -21,7 +21,7 @@ Inputs first_numbers(std::size_t count) {
   return all;
 }
 
-// Grouping of inputs by path or device; with `attempts`, by connection attempt of a path.
+// Returns the group of an input for Thinning: its path or device; with `attempts`, the connection attempt.
 std::uint32_t group_of(const MachineTrace& machine, std::uint32_t input, bool attempts) {
   return std::visit(
       [&](const auto& trace) {
@@ -148,8 +148,8 @@ class Minimizer {
       return std::move(failing->inputs);
     };
     const MachineTrace smallest = thin(machine, kept, attempt);
-    // Writes the result again, because the last candidate in the file need not have failed. If the core
-    // crashes, its last input is written, but not executed.
+    // Writes the result again, because the file contains the last candidate, which may have passed. If the
+    // core crashes, its last input is written, but not executed.
     RunOptions options;
     options.hashes = options_.hashes;
     if (stops && !kept.empty()) options.stop_at = kept.back();

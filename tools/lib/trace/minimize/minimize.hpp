@@ -22,7 +22,7 @@ struct MinimizeOptions {
   enum class Looks : std::uint8_t {
     all,
     invariant,  // the core crashes or breaks an invariant
-    check,      // as invariant, or the specification is violated
+    check,      // the core crashes, breaks an invariant, or violates the specification
     replay,     // this core differs from the recording
   };
   Looks looks = Looks::all;

@@ -24,7 +24,7 @@ namespace {
 
 class MinimizeTest : public ::testing::Test {
  protected:
-  const trace::ScratchFolder folder;
+  const ScratchFolder folder;
   const std::string directory = folder.path().string();
 };
 
@@ -99,7 +99,7 @@ void record(const std::string& file) {
   converse(talk);
 }
 
-TEST_F(MinimizeTest, AWholeRunIsWrittenAsItWas) {
+TEST_F(MinimizeTest, CompleteRunIsWrittenUnchanged) {
   record(directory + "/a.rtrc");
   const LoadedTrace trace = load(directory + "/a.rtrc");
   ASSERT_EQ(trace.machines.size(), 1u);
@@ -116,7 +116,7 @@ TEST_F(MinimizeTest, AWholeRunIsWrittenAsItWas) {
 }
 
 // If the first incarnation is left out, the second attempt becomes the first, and its requests stay possible.
-TEST_F(MinimizeTest, NamesFollowWhatIsLeftOut) {
+TEST_F(MinimizeTest, IdentifiersAreAdaptedWhenInputsAreRemoved) {
   record(directory + "/a.rtrc");
   const LoadedTrace trace = load(directory + "/a.rtrc");
   const MachineTrace& machine = trace.machines.at(0);
@@ -130,7 +130,7 @@ TEST_F(MinimizeTest, NamesFollowWhatIsLeftOut) {
   EXPECT_EQ(result.inputs, 10u) << "nothing became impossible";
 }
 
-TEST_F(MinimizeTest, WhatCannotHappenAnyMoreIsLeftOut) {
+TEST_F(MinimizeTest, InputsThatBecomeImpossibleAreRemoved) {
   record(directory + "/a.rtrc");
   const LoadedTrace trace = load(directory + "/a.rtrc");
   const MachineTrace& machine = trace.machines.at(0);
@@ -139,10 +139,10 @@ TEST_F(MinimizeTest, WhatCannotHappenAnyMoreIsLeftOut) {
   write_run(machine, kept, directory + "/b.rtrc");
   const auto result = replayed(directory + "/b.rtrc");
   EXPECT_EQ(result.verdict, trace::Verdict::identical);
-  EXPECT_EQ(result.inputs, 1u) << "an operator may ask for the path, nothing else is possible";
+  EXPECT_EQ(result.inputs, 1u) << "only the operator's path request is still possible";
 }
 
-TEST_F(MinimizeTest, ARunThatDoesNotFailIsLeftAlone) {
+TEST_F(MinimizeTest, PassingRunIsNotMinimized) {
   record(directory + "/a.rtrc");
   MinimizeOptions options;
   options.directory = directory;
@@ -152,7 +152,7 @@ TEST_F(MinimizeTest, ARunThatDoesNotFailIsLeftAlone) {
   EXPECT_EQ(result.runs, 2u) << "run again, and its records judged";
 }
 
-TEST_F(MinimizeTest, AStepOfAnotherCoreIsKeptAsItWasRecorded) {
+TEST_F(MinimizeTest, DifferentStepIsKeptAsRecorded) {
   {
     Conversation talk(directory + "/a.rtrc");
     converse(talk);
@@ -173,7 +173,7 @@ TEST_F(MinimizeTest, AStepOfAnotherCoreIsKeptAsItWasRecorded) {
   EXPECT_EQ(replay.divergence.rerun.substr(0, 8), "Complete");
 }
 
-TEST_F(MinimizeTest, WhereTimeIsOverTheFailureIsWrittenAsLongAsItIs) {
+TEST_F(MinimizeTest, FailureIsWrittenUnshortenedWhenTimeRunsOut) {
   {
     Conversation talk(directory + "/a.rtrc");
     converse(talk);
@@ -187,12 +187,12 @@ TEST_F(MinimizeTest, WhereTimeIsOverTheFailureIsWrittenAsLongAsItIs) {
   const Minimized result = minimize(bytes_of(directory + "/a.rtrc"), options);
   ASSERT_TRUE(result.fails) << result.error;
   EXPECT_FALSE(result.complete);
-  EXPECT_EQ(result.runs, 0u) << "attempts to take something away";
+  EXPECT_EQ(result.runs, 0u) << "no time to try removing inputs";
   EXPECT_EQ(result.inputs, result.inputs_before);
   EXPECT_EQ(replayed(result.file).verdict, trace::Verdict::diverged);
 }
 
-TEST_F(MinimizeTest, TheSearchForTheStepThatDiffersEndsWhenTimeIsOver) {
+TEST_F(MinimizeTest, SearchForTheDifferentStepEndsWhenTimeRunsOut) {
   {
     Conversation talk(directory + "/a.rtrc");
     talk.feed(PathAdded{0, 0});
@@ -216,7 +216,7 @@ TEST_F(MinimizeTest, TheSearchForTheStepThatDiffersEndsWhenTimeIsOver) {
   EXPECT_NE(result.error.find("time ran out"), std::string::npos) << result.error;
 }
 
-TEST_F(MinimizeTest, MarksAreKeptInTheirOrder) {
+TEST_F(MinimizeTest, MarksAreKeptInOrder) {
   record(directory + "/a.rtrc");
   MinimizeOptions options;
   options.directory = directory;
@@ -233,7 +233,7 @@ TEST_F(MinimizeTest, MarksAreKeptInTheirOrder) {
   EXPECT_GE(result.inputs, 11u);
 }
 
-TEST_F(MinimizeTest, AMarkThatIsNotThereIsNothingToMinimise) {
+TEST_F(MinimizeTest, MissingMarkIsNoFailure) {
   record(directory + "/a.rtrc");
   MinimizeOptions options;
   options.directory = directory;
@@ -244,7 +244,7 @@ TEST_F(MinimizeTest, AMarkThatIsNotThereIsNothingToMinimise) {
 }
 
 // Fake reference build that always finds the same difference at the same place.
-TEST_F(MinimizeTest, TakesAwayWhatTheDifferenceDoesNotNeed) {
+TEST_F(MinimizeTest, InputsUnrelatedToTheDifferenceAreRemoved) {
   record(directory + "/a.rtrc");
   const std::string script = directory + "/reference";
   FILE* file = std::fopen(script.c_str(), "w");

@@ -19,7 +19,7 @@ using RecordedActions = std::variant<std::vector<ClientAction>, std::vector<Serv
                                      std::vector<ClientDevicesAction>, std::vector<ServerDevicesAction>>;
 
 struct Written {
-  int error = 0;  // positive errno
+  int error = 0;  // positive errno of writing the trace; 0: none
   std::uint64_t records = 0;
   const char* broken = nullptr;  // invariant that the last input broke; nullptr: none
 };

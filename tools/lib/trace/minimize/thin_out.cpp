@@ -29,7 +29,7 @@ bool drop_groups(Numbers& kept, const Thinning::Grouping& group_of, const Thinni
   return any;
 }
 
-// Tries to remove each run of `step` neighbours, from the end.
+// Tries to remove each group of `step` consecutive items, starting at the end.
 bool drop_runs(Numbers& kept, std::size_t step, const Thinning& how) {
   bool any = false;
   for (std::size_t end = kept.size(); end > 0 && !how.over();) {

@@ -43,7 +43,7 @@ bool has_value(const StateText& text, std::string_view value) {
   return std::any_of(text.begin(), text.end(), [&](const auto& field) { return field.second == value; });
 }
 
-TEST(DeviceState, AClientWithDevicesAndIoComesBack) {
+TEST(DeviceState, ClientStateRoundTrip) {
   rnbd::test::Client client;
   const rnbd::DeviceHandle first = client.opened("first", 7);
   client.begin(first);
@@ -51,25 +51,25 @@ TEST(DeviceState, AClientWithDevicesAndIoComesBack) {
   expect_round_trip(client.devices);
 }
 
-TEST(DeviceState, AServerWithDevicesAndIoComesBack) {
+TEST(DeviceState, ServerStateRoundTrip) {
   const auto session = std::make_unique<rnbd::test::Session>();
   session->io(session->opened("first"), wire::rnbd::Opcode::write);
   expect_round_trip(session->devices);
 }
 
-TEST(DeviceState, TextHasTheNamesOfDevices) {
+TEST(DeviceState, TextContainsDeviceNames) {
   rnbd::test::Client client;
   client.map("shelf/one");
   EXPECT_TRUE(has_value(state_text(client.devices), "shelf/one"));
 }
 
-TEST(DeviceState, ControlCharactersOfANameAreNotShown) {
+TEST(DeviceState, ControlCharactersInNamesAreReplaced) {
   rnbd::test::Client client;
   client.map("a\x1b[2Jb\x7f");
   EXPECT_TRUE(has_value(state_text(client.devices), "a?[2Jb?"));
 }
 
-TEST(DeviceState, ANameThatIsNoneIsRefused) {
+TEST(DeviceState, InvalidNameIsRefused) {
   const auto load = [](std::vector<std::uint8_t> bytes) {
     wire::Name name;
     return state::load(bytes.data(), bytes.data() + bytes.size(), name) != nullptr;

@@ -34,7 +34,7 @@ RC_GTEST_PROP(Varint, RoundTrip, ()) {
   RC_ASSERT(unzigzag(zigzag(number)) == number);
 }
 
-TEST(Varint, RefusesOtherForms) {
+TEST(Varint, RefusesOverlongAndOversizedEncodings) {
   std::uint64_t value = 0;
   const std::uint8_t overlong[] = {0x80, 0x00};
   EXPECT_EQ(get_varint(overlong, overlong + 2, value), nullptr);
@@ -106,11 +106,11 @@ void add_kinds(std::type_identity<std::variant<Alternatives...>>, std::set<KindI
   (add(std::type_identity<Alternatives>{}), ...);
 }
 
-TEST(Format, EveryAlternativeHasANumber) {
+TEST(Format, EveryActionKindHasANumber) {
   std::set<KindId> actions;
   add_kinds(std::type_identity<ClientAction>{}, actions);
   add_kinds(std::type_identity<ServerAction>{}, actions);
-  EXPECT_EQ(actions.size(), 22U);  // 8 kinds belong to both
+  EXPECT_EQ(actions.size(), 22U);  // 8 kinds belong to client and server
   add_kinds(std::type_identity<RegistryAction>{}, actions);
   EXPECT_EQ(actions.size(), 25U);
 }
@@ -129,7 +129,7 @@ TEST(Format, EveryErrorHasAWord) {
   EXPECT_EQ(found->word_of(static_cast<std::uint64_t>(Errc::path_exists)), "path_exists");
 }
 
-RC_GTEST_PROP(Format, EveryEventComesBack, ()) {
+RC_GTEST_PROP(Format, EveryEventRoundTrips, ()) {
   std::string bytes;
   Writer writer(std::make_unique<StringSink>(bytes));
   RC_ASSERT(writer.start(plain_header()) == 0);
@@ -147,7 +147,7 @@ RC_GTEST_PROP(Format, EveryEventComesBack, ()) {
   RC_ASSERT(back.chain_hash == writer.chain_hash());
 }
 
-RC_GTEST_PROP(Format, StructsComeBack, ()) {
+RC_GTEST_PROP(Format, StructsRoundTrip, ()) {
   std::string bytes;
   Writer writer(std::make_unique<StringSink>(bytes));
   RC_ASSERT(writer.start(plain_header()) == 0);
@@ -211,7 +211,7 @@ TEST(Format, ChainHashIgnoresBlocks) {
   EXPECT_EQ(hashes[0], hashes[1]);
 }
 
-TEST(Format, TextsOfTheHeaderAreCleaned) {
+TEST(Format, HeaderTextsAreTruncatedAndSanitized) {
   Header header = plain_header();
   header.origin.tool = "a\xff" + std::string(2000, 'b');
   header.origin.role = "\xc3\xa4";
@@ -225,7 +225,7 @@ TEST(Format, TextsOfTheHeaderAreCleaned) {
   EXPECT_EQ(back.header.origin.role, "\xc3\xa4");
 }
 
-TEST(Text, RecordsReadWell) {
+TEST(Text, RecordsAndTimesAsText) {
   const std::string bytes = small_trace(1);
   MemorySource source(bytes);
   Reader reader(source);
@@ -238,7 +238,7 @@ TEST(Text, RecordsReadWell) {
   EXPECT_EQ(time_text(kNever), "never");
 }
 
-TEST(Text, EnumerationsByWord) {
+TEST(Text, EnumerationsAreShownAsWords) {
   const EventInfo& event = *builtin_schema().find(kKindOf<ConnectionLost>);
   Value values[4];
   values[3].number = static_cast<std::uint64_t>(Reason::heartbeat_lost);

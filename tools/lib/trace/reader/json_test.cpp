@@ -34,7 +34,7 @@ std::string from_json(const std::string& text, std::string& error) {
   return bytes;
 }
 
-RC_GTEST_PROP(Json, BackToTheSameBytes, ()) {
+RC_GTEST_PROP(Json, RoundTripGivesTheSameBytes, ()) {
   std::string bytes;
   Writer writer(std::make_unique<StringSink>(bytes));
   Header header = plain_header();
@@ -53,7 +53,7 @@ RC_GTEST_PROP(Json, BackToTheSameBytes, ()) {
   RC_ASSERT(again == bytes);
 }
 
-TEST(Json, OneLineARecord) {
+TEST(Json, OneLinePerRecord) {
   const std::string text = to_json(small_trace(1));
   EXPECT_NE(
       text.find(
@@ -64,7 +64,7 @@ TEST(Json, OneLineARecord) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
 }
 
-TEST(Json, TextsWithEverything) {
+TEST(Json, TextsWithSpecialCharactersRoundTrip) {
   Header header = plain_header();
   header.schema.events.push_back({399, static_cast<EventClass>(9), "Later", {}});
   header.schema.events.push_back({400, EventClass::control, "Note", {{"text", FieldType::text, 0, 0}}});
@@ -90,7 +90,7 @@ std::string broken(const std::string& from, const std::string& to) {
   return error;
 }
 
-TEST(Json, RefusesWhatDoesNotFit) {
+TEST(Json, RefusesInvalidLines) {
   EXPECT_EQ(broken("\"key.path\":1", "\"key.path\":4294967296"), "a field is out of range");
   EXPECT_EQ(broken("\"key.path\":1", "\"key.path\":-1"), "field key.path has a wrong value");
   EXPECT_EQ(broken("\"key.path\":1", "\"key.path\":1.5"), "field key.path has a wrong value");
@@ -110,7 +110,7 @@ TEST(Json, RefusesWhatDoesNotFit) {
 }
 
 // Numbers are neither truncated nor rounded: 65537 must not become version 1.
-TEST(Json, NumbersOfTheHeaderAreWholeAndFit) {
+TEST(Json, RefusesHeaderNumbersThatAreFractionalOrTooLarge) {
   for (const char* number : {"65537", "-1", "1.5", "9.1e24", "9111111111111111111111110", "\"1\"", "null"}) {
     const std::string error = broken("\"major\":1", std::string("\"major\":") + number);
     EXPECT_NE(error.find(" is not an integer from 0 to 65535"), std::string::npos) << number << ": " << error;

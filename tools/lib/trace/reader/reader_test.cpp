@@ -56,7 +56,7 @@ TEST(Reader, EveryWrongByteIsFound) {
   }
 }
 
-TEST(Reader, BytesAfterTheTrailer) {
+TEST(Reader, BytesAfterTheTrailerAreDamage) {
   const std::string bytes = small_trace(1) + "x";
   const ReadBack back = read_all(bytes);
   EXPECT_EQ(back.status, Status::damaged);
@@ -64,7 +64,7 @@ TEST(Reader, BytesAfterTheTrailer) {
   EXPECT_EQ(back.records.size(), 3U);
 }
 
-TEST(Reader, NamesWhatIsNoTrace) {
+TEST(Reader, ReportsForeignFilesAndUnknownVersions) {
   EXPECT_EQ(read_all("").status, Status::not_a_trace);
   EXPECT_EQ(read_all("#!/bin/sh and so on").status, Status::not_a_trace);
   std::string later = small_trace(1);
@@ -76,7 +76,7 @@ TEST(Reader, NamesWhatIsNoTrace) {
 }
 
 // Bytes with valid checksums can still be invalid. Reading such bytes must be safe.
-RC_GTEST_PROP(Reader, NonsenseWithGoodChecksums, ()) {
+RC_GTEST_PROP(Reader, InvalidBytesWithValidChecksumsAreSafe, ()) {
   std::vector<std::size_t> ends;
   std::string bytes = small_trace(4, &ends);
   const auto damage = [&bytes](std::size_t from, std::size_t to) {
@@ -112,14 +112,14 @@ RC_GTEST_PROP(Reader, NonsenseWithGoodChecksums, ()) {
   RC_ASSERT(reader.stop().offset <= bytes.size());
 }
 
-RC_GTEST_PROP(Reader, AnyBytes, ()) {
+RC_GTEST_PROP(Reader, RandomBytesAreSafe, ()) {
   const auto tail = *rc::gen::arbitrary<std::string>();
   const ReadBack back = read_all(std::string(kMagic) + std::string("\1\0\0\0", 4) + tail);
   RC_ASSERT(back.status != Status::end);
 }
 
 // A later version added an event, a frame and a header field. The trace can still be read and printed.
-TEST(Reader, AdditionsOfALaterVersion) {
+TEST(Reader, ReadsAdditionsOfALaterVersion) {
   Header header = plain_header();
   header.minor = 7;
   EventInfo added;
@@ -178,7 +178,7 @@ TEST(Reader, SkipsFramesOfALaterVersion) {
 
 TEST(Compatibility, OlderTracesLackFields) {
   Schema older = builtin_schema();
-  auto& fields = older.events[0].fields;  // BeginClient
+  auto& fields = older.events[0].fields;  // fields of BeginClient
   ASSERT_EQ(fields.back().name, "config.probe_deliveries");
   fields.pop_back();
   Compatibility compatibility(older);

@@ -29,7 +29,7 @@ class Incomplete {
       if constexpr (Reflected<Field>) look<Field>(name + "." + field);
     });
     std::size_t expected = members<T>();
-    // A ConKey records its path and its session as one number, an event with a ticket the ticket's members.
+    // A ConKey records path and session as one number. An event records the members of its ticket.
     if constexpr (std::is_same_v<T, ConKey>) --expected;
     if constexpr (requires { value.ticket; }) expected += members<rnbd::IoTicket>() - 1;
     if (listed != expected)
@@ -55,7 +55,7 @@ TEST(RecordedMembers, EveryMemberOfEveryEventIsRecorded) {
   EXPECT_EQ(incomplete.names, "");
 }
 
-TEST(RecordedMembers, AForgottenOneIsSeen) {
+TEST(RecordedMembers, UnlistedMemberIsReported) {
   Incomplete incomplete;
   incomplete.look<Forgetful>("Forgetful");
   EXPECT_EQ(incomplete.names, "Forgetful: 3 members, 2 recorded\n");

@@ -42,7 +42,7 @@ class RecorderTest : public ::testing::Test {
   const Origin origin_{"test", "client", "none", 1, {}};
 
  private:
-  const ScratchFolder folder_;
+  const tools::ScratchFolder folder_;
 };
 
 TEST_F(RecorderTest, FileHasInputsAndActions) {
@@ -77,7 +77,7 @@ TEST_F(RecorderTest, FileHasInputsAndActions) {
   EXPECT_EQ(back.chain_hash, recorder.chain_hash());
 }
 
-TEST_F(RecorderTest, VariantsAreTakenApart) {
+TEST_F(RecorderTest, VariantIsRecordedAsItsEvent) {
   Recorder recorder;
   ASSERT_EQ(recorder.open_hash(origin_), 0);
   recorder.input(1, ClientInput(ImmReceived{1, {1, 2, 3}, 4}));
@@ -91,7 +91,7 @@ TEST_F(RecorderTest, VariantsAreTakenApart) {
   EXPECT_NE(other.chain_hash(), as_variant);
 }
 
-TEST_F(RecorderTest, RingKeepsTheLast) {
+TEST_F(RecorderTest, RingKeepsTheNewestRecords) {
   Recorder recorder(64);
   recorder.begin(0, 3, MachineKind::client_session, ClientConfig{});
   feed(recorder, 1, 1000);
@@ -108,7 +108,7 @@ TEST_F(RecorderTest, RingKeepsTheLast) {
 
 // With 100 machines, an input causes no more snapshots than with 16. When the ring grows, it keeps its
 // records.
-TEST_F(RecorderTest, RingGrowsWithTheMachinesThatAreWatched) {
+TEST_F(RecorderTest, RingGrowsWithTheNumberOfWatchedMachines) {
   constexpr unsigned kMachines = 100, kRing = 256, kRounds = 200;
   Recorder recorder(kRing);
   feed(recorder, 1, 100);
@@ -152,7 +152,7 @@ TEST_F(RecorderTest, RingThatGrowsAfterItWrappedKeepsItsRecordsInOrder) {
   EXPECT_EQ(times, expected);
 }
 
-TEST_F(RecorderTest, RingWithItsBeginningIsWhole) {
+TEST_F(RecorderTest, RingThatNeverWrappedIsComplete) {
   Recorder recorder(64);
   ClientConfig config;
   config.seed = 1234567890123456789U;
@@ -165,7 +165,7 @@ TEST_F(RecorderTest, RingWithItsBeginningIsWhole) {
   EXPECT_EQ(back.records[0].kind, kKindOf<BeginClient>);
   EXPECT_EQ(back.records[0].fields, encoded_fields(BeginClient{0, config}));
   EXPECT_EQ(count(back, kKindOf<ImmReceived>), 29U);
-  EXPECT_EQ(count(back, kKindOf<ActionCount>), 20U);  // i % 3 != 0
+  EXPECT_EQ(count(back, kKindOf<ActionCount>), 20U);  // feed() gives an action if i % 3 != 0
 }
 
 // A value in several slots is dropped if its first slot was overwritten.
@@ -180,7 +180,7 @@ TEST_F(RecorderTest, RingDropsHalfOverwrittenValues) {
   EXPECT_EQ(count(back, kKindOf<ImmReceived>), 14U);
 }
 
-TEST_F(RecorderTest, LateFileSaysThatItsBeginningIsMissing) {
+TEST_F(RecorderTest, FileOpenedLateIsMarkedPartial) {
   Recorder recorder;
   feed(recorder, 0, 3);
   ASSERT_EQ(recorder.open_file(path("late").c_str(), origin_), 0);
@@ -189,7 +189,7 @@ TEST_F(RecorderTest, LateFileSaysThatItsBeginningIsMissing) {
   EXPECT_EQ(read_all(content(path("late"))).header.flags, static_cast<std::uint32_t>(partial));
 }
 
-TEST_F(RecorderTest, NothingIsLostUpToTheLastFlush) {
+TEST_F(RecorderTest, RecordsBeforeTheLastFlushAreReadable) {
   Recorder recorder;
   ASSERT_EQ(recorder.open_file(path("killed").c_str(), origin_), 0);
   feed(recorder, 0, 100);
@@ -201,7 +201,7 @@ TEST_F(RecorderTest, NothingIsLostUpToTheLastFlush) {
   EXPECT_EQ(count(back, kKindOf<ImmReceived>), 100U);
 }
 
-TEST_F(RecorderTest, FullDiskEndsTheFileOnly) {
+TEST_F(RecorderTest, FullDiskStopsOnlyTheFile) {
   // No byte can be written, as on a full disk.
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -220,7 +220,7 @@ TEST_F(RecorderTest, FullDiskEndsTheFileOnly) {
   EXPECT_EQ(recorder.open_file(path("no/such/folder").c_str(), origin_), ENOENT);
 }
 
-TEST_F(RecorderTest, DiskThatFillsUpWhileRecording) {
+TEST_F(RecorderTest, DiskFillsUpDuringRecording) {
   // Writes beyond the limit fail with EFBIG, as with ENOSPC on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};

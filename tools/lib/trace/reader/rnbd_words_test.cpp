@@ -65,7 +65,7 @@ TEST(RnbdWords, Answers) {
             "segments, write-back cache, cache 99");
 }
 
-TEST(RnbdWords, IdsByOtherNames) {
+TEST(RnbdWords, IdsAreNamedByTheCaller) {
   const RnbdNames names{[](std::uint32_t id) { return "D" + std::to_string(id); },
                         [](std::uint64_t instance) { return "C" + std::to_string(instance); }};
   EXPECT_EQ(rnbd_request_words(bytes_of(some_io()), names), "WRITE 4096 B at sector 8 of device D7");
@@ -77,7 +77,7 @@ TEST(RnbdWords, IdsByOtherNames) {
   EXPECT_TRUE(words.starts_with("OPEN_RSP device D7, ") && words.ends_with(", cache C99")) << words;
 }
 
-TEST(RnbdWords, WhatIsNoMessageIsShownAsItIs) {
+TEST(RnbdWords, InvalidMessageIsShownAsBytes) {
   const std::array<std::byte, 3> three{std::byte{1}, std::byte{0}, std::byte{0xfe}};
   EXPECT_EQ(rnbd_request_words({}), "no message of RNBD (too_short) ");
   EXPECT_EQ(rnbd_request_words(three), "no message of RNBD (too_short) 0100fe");
@@ -94,7 +94,7 @@ TEST(RnbdWords, WhatIsNoMessageIsShownAsItIs) {
   EXPECT_TRUE(is_rnbd_request(bytes_of(rnbd::Close{7})));
 }
 
-TEST(RnbdWords, TheDeviceOfAMessage) {
+TEST(RnbdWords, DeviceOfAMessage) {
   EXPECT_EQ(rnbd_device_of(bytes_of(some_io())), 7U);
   EXPECT_EQ(rnbd_device_of(bytes_of(rnbd::Close{9})), 9U);
   EXPECT_EQ(rnbd_device_of(bytes_of(rnbd::SessInfo{2})), std::nullopt);
@@ -102,7 +102,7 @@ TEST(RnbdWords, TheDeviceOfAMessage) {
 }
 
 // The wire note of a request ends with its RTRS header, which has three forms.
-TEST(RnbdWords, TheUserHeaderOfANote) {
+TEST(RnbdWords, UserHeaderOfANote) {
   const std::vector<std::byte> header = bytes_of(some_io());
   const auto length = static_cast<std::uint16_t>(header.size());
   const auto head_of = [&header](const auto& rtrs, std::size_t data) {

@@ -89,7 +89,7 @@ class RecordedDevices {
 constexpr rnbd::IoNature kWrite{true, false, false};
 constexpr rnbd::IoNature kFlush{false, false, true};
 
-// Gives each input at least once: IO, a server restart that loses the cache, and invalid names.
+// Feeds each kind of input at least once, including a server restart that loses the cache, and invalid names.
 void feed_all_inputs(RecordedDevices& devices) {
   EXPECT_EQ(devices.step(rnbd::MapRequested{"", wire::rnbd::AccessMode::read_only}).error, 22);
   EXPECT_NE(devices.step(rnbd::MapRequested{std::string_view("a\0b", 3), {}}).error, 0);
@@ -182,10 +182,10 @@ class DeviceReplay : public ::testing::Test {
   }
 
  private:
-  const ScratchFolder folder_;
+  const tools::ScratchFolder folder_;
 };
 
-TEST_F(DeviceReplay, TheSameStatesAndActionsAgain) {
+TEST_F(DeviceReplay, ReplayGivesTheSameStatesAndActions) {
   const ReplayResult result = replayed_bytes(story());
   ASSERT_EQ(result.verdict, Verdict::identical) << result.why << result.divergence.rerun;
   EXPECT_EQ(result.machines, 1U);
@@ -193,7 +193,7 @@ TEST_F(DeviceReplay, TheSameStatesAndActionsAgain) {
   EXPECT_GT(result.actions, 30U);
 }
 
-TEST_F(DeviceReplay, EveryKindOfInputAndActionIsInTheStory) {
+TEST_F(DeviceReplay, StoryCoversEveryKindOfInputAndAction) {
   std::set<KindId> seen;
   each_record(story(), [&](const Record& record, const Schema&) { seen.insert(record.event->id); });
 #define RTRS_TRACE_SEEN(number, event_class, type) EXPECT_TRUE(seen.contains(number)) << #type;
@@ -201,7 +201,7 @@ TEST_F(DeviceReplay, EveryKindOfInputAndActionIsInTheStory) {
 #undef RTRS_TRACE_SEEN
 }
 
-TEST_F(DeviceReplay, InWords) {
+TEST_F(DeviceReplay, RecordsAsText) {
   const std::string trace = story();
   last_with(trace, "> MapRequested             mode=rw name=\"sh\\\\\\\\elf/\\\\xff\\x1b\"");
   last_with(trace, "< SendMessage            token=2 kind=open direction=read response_length=56 header=02");
@@ -211,7 +211,7 @@ TEST_F(DeviceReplay, InWords) {
 }
 
 // The ring contains inputs of several slots, and the number of actions after each input.
-TEST_F(DeviceReplay, ADumpOfTheRing) {
+TEST_F(DeviceReplay, RingDumpReplaysIdentically) {
   Recorder recorder;
   RecordedDevices devices(recorder);
   feed_all_inputs(devices);
@@ -222,7 +222,7 @@ TEST_F(DeviceReplay, ADumpOfTheRing) {
   EXPECT_EQ(result.actions, replayed_bytes(story()).actions);
 }
 
-TEST_F(DeviceReplay, AWrappedRingAndALateFileBeginWithTheState) {
+TEST_F(DeviceReplay, WrappedRingAndLateFileBeginWithASnapshot) {
   Recorder recorder(64);
   RecordedDevices devices(recorder);
   const auto disk = devices.step(rnbd::MapRequested{"disk", wire::rnbd::AccessMode::read_write}).device;
@@ -246,7 +246,7 @@ TEST_F(DeviceReplay, AWrappedRingAndALateFileBeginWithTheState) {
   }
 }
 
-TEST_F(DeviceReplay, AStateThatCannotBeIsRefused) {
+TEST_F(DeviceReplay, InvalidStateIsRefused) {
   rnbd::test::Client client;
   client.begin(client.opened("disk", 5));
   const auto machine = blank_core_machines()(MachineKind::client_devices);
@@ -264,7 +264,7 @@ TEST_F(DeviceReplay, AStateThatCannotBeIsRefused) {
 }
 
 // A changed field of an action is a divergence at that record.
-TEST_F(DeviceReplay, AChangedFieldOfAnActionIsFound) {
+TEST_F(DeviceReplay, ChangedFieldOfAnActionIsADivergence) {
   const std::string trace = story();
   unsigned changed = 0;
   each_record(trace, [&](const Record& record, const Schema&) {
@@ -288,7 +288,7 @@ TEST_F(DeviceReplay, AChangedFieldOfAnActionIsFound) {
 
 // A changed input is also found, because the machine reacts differently: an id in an OPEN_RSP, a name, an
 // errno.
-TEST_F(DeviceReplay, AChangedInputIsFound) {
+TEST_F(DeviceReplay, ChangedInputIsADivergence) {
   const std::string trace = story();
   const auto found = [&](const std::string& record, std::size_t field, std::function<void(Value&)> change) {
     const std::uint64_t seq = last_with(trace, record);
@@ -310,7 +310,7 @@ TEST_F(DeviceReplay, AChangedInputIsFound) {
 
 // Removes the OPEN after a reconnect, as if the machine had forgotten it. The first different input is
 // reported.
-TEST_F(DeviceReplay, AForgottenReopenIsFound) {
+TEST_F(DeviceReplay, MissingReopenIsADivergence) {
   const std::string trace = story();
   std::vector<std::uint64_t> opens;
   std::uint64_t input = 0;

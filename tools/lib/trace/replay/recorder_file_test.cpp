@@ -39,7 +39,7 @@ class FileTest : public ::testing::Test {
   }
 
  private:
-  const ScratchFolder folder_;
+  const tools::ScratchFolder folder_;
 };
 
 // A client that retries to connect, because its server never answers.
@@ -84,7 +84,7 @@ class Client {
   Nanos now_ = 100;
 };
 
-TEST_F(FileTest, HashesOfTheStateAreWrittenAndCompared) {
+TEST_F(FileTest, StateHashesAreWrittenAndCompared) {
   Recorder recorder;
   ASSERT_EQ(recorder.open_file(path("t").c_str(), {}, {Detail::machines, 1}), 0);
   Client client(recorder);
@@ -96,7 +96,7 @@ TEST_F(FileTest, HashesOfTheStateAreWrittenAndCompared) {
   EXPECT_EQ(result.inputs, 61U);
 }
 
-TEST_F(FileTest, AFileThatBeginsInTheMiddleHasTheState) {
+TEST_F(FileTest, FileOpenedLateBeginsWithASnapshot) {
   Recorder recorder;
   Client client(recorder);
   client.attempts(20);
@@ -110,7 +110,7 @@ TEST_F(FileTest, AFileThatBeginsInTheMiddleHasTheState) {
   EXPECT_EQ(result.skipped, 0U);
 }
 
-TEST_F(FileTest, AWrappedRingHasTheState) {
+TEST_F(FileTest, WrappedRingContainsASnapshot) {
   Recorder recorder(64);
   Client client(recorder);
   client.attempts(200);
@@ -162,7 +162,7 @@ TEST_F(FileTest, ChangedSnapshotIsADivergence) {
   EXPECT_NE(result.divergence.recorded, result.divergence.rerun);
 }
 
-TEST_F(FileTest, RotatedFilesAreBoundedAndEachReplays) {
+TEST_F(FileTest, RotatedFilesAreBoundedAndReplayable) {
   Recorder recorder;
   FileOptions options;
   options.rotate_bytes = 20'000;
@@ -189,7 +189,7 @@ TEST_F(FileTest, RotatedFilesAreBoundedAndEachReplays) {
   EXPECT_FALSE(std::filesystem::exists(path("r.3")));
 }
 
-TEST_F(FileTest, OldBlocksAreWrittenWithoutBeingFull) {
+TEST_F(FileTest, PartlyFilledBlocksAreWrittenAfterTheFlushInterval) {
   Recorder recorder;
   FileOptions options;
   options.flush_every = seconds(1);
@@ -203,7 +203,7 @@ TEST_F(FileTest, OldBlocksAreWrittenWithoutBeingFull) {
 }
 
 // The part written before the limit can be replayed. Recording continues in the ring.
-TEST_F(FileTest, LimitOfFileSizes) {
+TEST_F(FileTest, FileSizeLimitKeepsTheWrittenPart) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   rlimit small = before;
@@ -278,7 +278,7 @@ TEST_F(FileTest, OnlyTracesAndEmptyFilesAreReplaced) {
   }
 }
 
-TEST_F(FileTest, AFileOrLinkOfAnotherUserInAPublicFolderIsNotUsed) {
+TEST_F(FileTest, FilesAndLinksOfOtherUsersInPublicFoldersAreRefused) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make files of another user";
   constexpr uid_t kNobody = 65534;
   Recorder recorder;
@@ -311,7 +311,7 @@ TEST_F(FileTest, AFileOrLinkOfAnotherUserInAPublicFolderIsNotUsed) {
   EXPECT_EQ(recorder.dump_ring(path("public/to_empty").c_str(), {}), 0);
 }
 
-TEST_F(FileTest, RotationReplacesTracesOnly) {
+TEST_F(FileTest, RotationReplacesOnlyTraces) {
   std::ofstream(path("t.2")) << "notes";
   Recorder recorder;
   FileOptions options;
@@ -338,7 +338,7 @@ TEST(State, TextAndDifferences) {
   EXPECT_EQ(first.b, "paths[0].index=0");
 }
 
-TEST(State, ComesBackFromBytes) {
+TEST(State, RoundTripThroughBytes) {
   ClientConfig config;
   config.seed = 99;
   ClientSession session(config);

@@ -99,12 +99,12 @@ struct ReplayResult {
   std::uint64_t records = 0;
   std::uint64_t machines = 0;
   std::uint64_t inputs = 0;
-  std::uint64_t actions = 0;       // number compared
-  std::uint64_t state_hashes = 0;  // number compared
+  std::uint64_t actions = 0;       // number of compared actions
+  std::uint64_t state_hashes = 0;  // number of compared hashes
   std::uint64_t other_hashes = 0;  // not compared: from a version whose configuration has other fields
-  std::uint64_t snapshots = 0;     // number loaded or compared
+  std::uint64_t snapshots = 0;     // number of snapshots loaded or compared
   std::uint64_t skipped = 0;       // records skipped because the state of the machine is not known yet
-  std::uint64_t notes = 0;         // wire notes, skipped
+  std::uint64_t notes = 0;         // number of wire notes, which replay skips
   std::uint64_t chain_hash = 0;    // hash of the blocks read
   bool counts_only = false;        // the trace has only the number of actions per step
   bool stopped = false;            // ended after the last of ReplayOptions::visit

@@ -65,7 +65,7 @@ class ClientDevicesReplay final
   }
 
  private:
-  // Begins and actions are no inputs.
+  // Begin events and actions are not inputs.
   template <class Event>
   bool on(const Event& event, Effects& effects) {
     if constexpr (KindOf<Event>::category != EventClass::input)
@@ -78,14 +78,14 @@ class ClientDevicesReplay final
     return step(rnbd::MapRequested{name, event.mode}, effects);
   }
   bool on(const IoBegun& event, Effects& effects) {
-    // If the machine would hold or refuse the IO, it has no action here, and the recorded IoStarted shows the
-    // difference.
+    // A machine that would hold or refuse the IO takes no action, so the recorded IoStarted is reported as a
+    // divergence.
     if (machine_.gate(event.device) != rnbd::Gate::go) return true;
     effects.add_event(machine_.begin_io(event));
     return true;
   }
   bool on(const IoDone& event, Effects& effects) {
-    if (machine_.io_in_flight(event.device) == 0) return true;  // the IO did not begin, see above
+    if (machine_.io_in_flight(event.device) == 0) return true;  // held or refused at IoBegun
     return step(event, effects);
   }
 };

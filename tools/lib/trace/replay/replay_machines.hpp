@@ -5,8 +5,8 @@
 namespace rtrs::trace {
 
 // Handles the begin events of client session, server session, server registry, and of the device machines of
-// client and server. Refuses invalid configurations. An input that no driver would give aborts the program,
-// as it would have aborted the recorded program.
+// client and server. Refuses invalid configurations. An input that no driver gives fails an assertion and
+// aborts the program, as in the recorded program.
 MachineFactory core_machines();
 BlankFactory blank_core_machines();
 

@@ -86,7 +86,7 @@ TEST(Replay, Identical) {
   EXPECT_EQ(result.records, 2 + 90 + 90 + 2U);
 }
 
-TEST(Replay, AnInstanceThatBeginsAgainIsNew) {
+TEST(Replay, InstanceThatBeginsAgainIsANewMachine) {
   ChoiceLog choice_log;
   choice_log.begin(1);
   choice_log.imm(1, 2);
@@ -95,7 +95,7 @@ TEST(Replay, AnInstanceThatBeginsAgainIsNew) {
   EXPECT_EQ(choice_log.replay().verdict, Verdict::identical);
 }
 
-TEST(Replay, OtherAction) {
+TEST(Replay, DifferentActionIsADivergence) {
   ChoiceLog choice_log;
   choice_log.begin(1);
   for (unsigned i = 0; i < 30; ++i) choice_log.imm(1, 1);
@@ -114,7 +114,7 @@ TEST(Replay, OtherAction) {
   EXPECT_EQ(result.divergence.before.back().substr(0, 2), "61");
 }
 
-TEST(Replay, MissingAction) {
+TEST(Replay, MissingActionIsADivergence) {
   ChoiceLog choice_log;
   choice_log.begin(1);
   choice_log.put(1, ImmReceived{1, {0, 0, 1}, 2});
@@ -127,7 +127,7 @@ TEST(Replay, MissingAction) {
   EXPECT_EQ(result.divergence.rerun, "Complete permit=1 result=ok peer_errno=0 (1 more than recorded)");
 }
 
-TEST(Replay, MissingActionAtTheEnd) {
+TEST(Replay, MissingActionAtTheEndIsADivergenceOrDamage) {
   ChoiceLog choice_log;
   choice_log.begin(1);
   choice_log.put(1, ImmReceived{1, {0, 0, 1}, 1});
@@ -138,7 +138,7 @@ TEST(Replay, MissingActionAtTheEnd) {
   EXPECT_EQ(cut.replay(false).verdict, Verdict::damaged);
 }
 
-TEST(Replay, ActionTooMany) {
+TEST(Replay, ExtraActionIsADivergence) {
   ChoiceLog choice_log;
   choice_log.begin(1);
   choice_log.imm(1, 1);
@@ -148,7 +148,7 @@ TEST(Replay, ActionTooMany) {
   EXPECT_EQ(result.divergence.rerun, "no further action");
 }
 
-TEST(Replay, OtherState) {
+TEST(Replay, DifferentStateHashIsADivergence) {
   ChoiceLog choice_log;
   choice_log.begin(1);
   choice_log.imm(1, 1);
@@ -159,7 +159,7 @@ TEST(Replay, OtherState) {
   EXPECT_EQ(result.divergence.rerun, "StateHash fingerprint=1");
 }
 
-TEST(Replay, WithoutItsBeginning) {
+TEST(Replay, TraceWithoutBeginningIsNotReplayable) {
   Header header = plain_header();
   header.flags = partial;
   ChoiceLog choice_log(header);
@@ -178,7 +178,7 @@ TEST(Replay, WithoutItsBeginning) {
   EXPECT_EQ(wrong.replay().why, "record 1 (Continued): a machine of this kind has no such input");
 }
 
-TEST(Replay, CountsOfARing) {
+TEST(Replay, ActionCountsOfARingAreCompared) {
   Header header = plain_header();
   header.flags = action_counts;
   for (const std::uint16_t counted : {std::uint16_t{2}, std::uint16_t{1}}) {
@@ -275,7 +275,7 @@ ReplayResult replay_core(const std::string& bytes) {
   return replay(source, core_machines());
 }
 
-TEST(ReplayCore, ClientSession) {
+TEST(ReplayCore, ClientSessionReplaysIdentically) {
   CoreRun choice_log;
   choice_log.run();
   EXPECT_GE(choice_log.connects(), 10U);
@@ -286,7 +286,7 @@ TEST(ReplayCore, ClientSession) {
   EXPECT_GT(result.actions, 20U);
 }
 
-TEST(ReplayCore, AlteredRecordsAreFound) {
+TEST(ReplayCore, ChangedActionIsADivergence) {
   CoreRun choice_log;
   choice_log.run();
   const std::string bytes = choice_log.bytes();
@@ -311,8 +311,8 @@ TEST(ReplayCore, AlteredRecordsAreFound) {
   }
 }
 
-// Another seed gives other jitter. The first different delay is reported.
-TEST(ReplayCore, OtherConfiguration) {
+// Another seed changes the back-off jitter, so the first delay that differs is reported.
+TEST(ReplayCore, DifferentConfigurationDivergesOrIsRefused) {
   CoreRun choice_log;
   choice_log.run();
   const ReplayResult result =
@@ -330,7 +330,7 @@ TEST(ReplayCore, OtherConfiguration) {
 }
 
 // The trace is from a version without the configuration field `close_timeout`.
-TEST(ReplayCore, AnOlderVersionsHashesAreNotCompared) {
+TEST(ReplayCore, StateHashesOfAnOlderVersionAreNotCompared) {
   CoreRun choice_log;
   choice_log.run();
   const std::string bytes = choice_log.bytes();
@@ -364,7 +364,7 @@ TEST(ReplayCore, AnOlderVersionsHashesAreNotCompared) {
   EXPECT_GT(result.actions, 20U);
 }
 
-TEST(ReplayCore, RingThatStillHasItsBeginning) {
+TEST(ReplayCore, RingThatNeverWrappedReplaysIdentically) {
   CoreRun choice_log;
   choice_log.run();
   const std::string path = ::testing::TempDir() + "urtrs-replay-ring.rtrc";

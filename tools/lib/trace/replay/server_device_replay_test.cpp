@@ -141,17 +141,17 @@ class ServerDeviceReplay : public ::testing::Test {
   }
 
  private:
-  const ScratchFolder folder_;
+  const tools::ScratchFolder folder_;
 };
 
-TEST_F(ServerDeviceReplay, TheSameStatesAndActionsAgain) {
+TEST_F(ServerDeviceReplay, ReplayGivesTheSameStatesAndActions) {
   const ReplayResult result = replayed(story());
   ASSERT_EQ(result.verdict, Verdict::identical) << result.why << result.divergence.rerun;
   EXPECT_EQ(result.machines, 1U);
   EXPECT_EQ(result.state_hashes, result.inputs);
 }
 
-TEST_F(ServerDeviceReplay, EveryKindIsInTheStoryAndInWords) {
+TEST_F(ServerDeviceReplay, StoryCoversEveryKindAndHasItAsText) {
   std::set<KindId> seen;
   std::string text;
   copied(story(), [&](const Record& record, const std::vector<Value>&) {
@@ -166,7 +166,7 @@ TEST_F(ServerDeviceReplay, EveryKindIsInTheStoryAndInWords) {
   EXPECT_NE(text.find("opcode=write fua=false"), text.npos) << text;
 }
 
-TEST_F(ServerDeviceReplay, ADumpOfTheRingAndALateFile) {
+TEST_F(ServerDeviceReplay, RingDumpAndLateFileReplayIdentically) {
   Recorder recorder;
   {
     RecordedServer server(recorder);
@@ -184,7 +184,7 @@ TEST_F(ServerDeviceReplay, ADumpOfTheRingAndALateFile) {
   EXPECT_EQ(late.snapshots, 1U);
 }
 
-TEST_F(ServerDeviceReplay, AChangedFieldOfAnActionIsFound) {
+TEST_F(ServerDeviceReplay, ChangedFieldOfAnActionIsADivergence) {
   const std::string trace = story();
   std::vector<std::pair<std::uint64_t, std::size_t>> fields;
   copied(trace, [&](const Record& record, const std::vector<Value>& values) {
@@ -208,7 +208,7 @@ TEST_F(ServerDeviceReplay, AChangedFieldOfAnActionIsFound) {
 
 // Changed inputs: a byte in a request header, an error of storage, or a result that the machine does not wait
 // for.
-TEST_F(ServerDeviceReplay, AChangedInputIsFound) {
+TEST_F(ServerDeviceReplay, ChangedInputIsADivergence) {
   const std::string trace = story();
   const auto changed = [&](std::string_view event, std::size_t field, std::size_t byte) {
     std::string bytes;
@@ -234,7 +234,7 @@ TEST_F(ServerDeviceReplay, AChangedInputIsFound) {
   changed("DeviceForceClosed", 0, 0);
 }
 
-TEST_F(ServerDeviceReplay, AStateThatCannotBeIsRefused) {
+TEST_F(ServerDeviceReplay, InvalidStateIsRefused) {
   rnbd::test::Session session;
   session.io(session.opened("disk"), wire::rnbd::Opcode::write);
   const auto machine = blank_core_machines()(MachineKind::server_devices);

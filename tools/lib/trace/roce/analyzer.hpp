@@ -46,16 +46,16 @@ struct ConnectionInfo {
 struct AnalyzerCounters {
   std::uint64_t packets = 0;
   std::uint64_t bad_icrc = 0;          // packets with a wrong ICRC, which are used anyway
-  std::uint64_t retransmitted = 0;     // data packets
-  std::uint64_t cm_retransmitted = 0;  // CM messages
+  std::uint64_t retransmitted = 0;     // number of retransmitted data packets
+  std::uint64_t cm_retransmitted = 0;  // number of retransmitted CM messages
   std::uint64_t rnr_naks = 0;
   std::uint64_t sequence_naks = 0;
   std::uint64_t fatal_naks = 0;
   std::uint64_t gaps = 0;
   std::uint64_t lost_packets = 0;
   std::uint64_t unacknowledged =
-      0;  // messages and replies to a client without an acknowledgement in the capture; left out
-  std::uint64_t acknowledgements = 0;  // ACKs and NAKs
+      0;  // messages and CM replies to a client that the capture does not show as acknowledged; left out
+  std::uint64_t acknowledgements = 0;  // number of ACKs and NAKs
   std::uint64_t unproven = 0;  // messages to a client in a capture without acknowledgements; assumed received
   std::uint64_t strangers = 0;  // packets of queue pairs whose connection request is not in the capture
 };

@@ -19,8 +19,8 @@ class ByteSource {
 
 struct CapturedFrame {
   std::uint64_t time = 0;        // ns since 1970, on the clock of the capturing host
-  std::uint16_t link = 0;        // LinkType
-  std::uint32_t original = 0;    // bytes on the wire
+  std::uint16_t link = 0;        // link type, a value of LinkType
+  std::uint32_t original = 0;    // length on the wire, in bytes
   std::vector<std::byte> bytes;  // captured bytes, possibly fewer than `original`
 };
 

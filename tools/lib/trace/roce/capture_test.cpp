@@ -86,7 +86,7 @@ Analyzed analyze(const std::vector<CapturedFrame>& frames) {
 constexpr const char* kCaptures[] = {"rnr_nak", "path_loss", "invalidation"};
 constexpr std::size_t kTransport = 42;  // bytes of the Ethernet, IPv4 and UDP headers
 
-TEST(Capture, RealFramesDecodeWithTheirIcrcAndEncodeToTheSameBytes) {
+TEST(Capture, RealFramesRoundTripWithValidIcrc) {
   for (const char* name : kCaptures) {
     const Frames frames = frames_of(load(name));
     ASSERT_EQ(frames.status, CaptureReader::Status::end) << name;
@@ -106,7 +106,7 @@ TEST(Capture, RealFramesDecodeWithTheirIcrcAndEncodeToTheSameBytes) {
   }
 }
 
-TEST(Capture, AWrongBitIsSeenByTheIcrc) {
+TEST(Capture, FlippedBitMakesTheIcrcWrong) {
   Frames frames = frames_of(load("rnr_nak"));
   CapturedFrame& frame = frames.all[18];
   frame.bytes[kTransport + 40] ^= std::byte{1};
@@ -115,7 +115,7 @@ TEST(Capture, AWrongBitIsSeenByTheIcrc) {
   EXPECT_TRUE(packet.bad_icrc);
 }
 
-TEST(Capture, EveryMessageOfRealPeersIsRebuilt) {
+TEST(Capture, EveryMessageOfARealCaptureIsReconstructed) {
   const Analyzed rnr = analyze(frames_of(load("rnr_nak")).all);
   EXPECT_EQ(rnr.count(WireEvent::Kind::message), 23);
   EXPECT_EQ(rnr.counters.rnr_naks, 5U);
@@ -132,7 +132,7 @@ TEST(Capture, EveryMessageOfRealPeersIsRebuilt) {
   }
 }
 
-TEST(Capture, FramesThatTheCaptureLacksAreGapsOfTheirDirection) {
+TEST(Capture, MissingFramesAreGapsInTheirDirection) {
   const std::vector<CapturedFrame> frames = frames_of(load("rnr_nak")).all;
   const Analyzed info = analyze(frames, [](std::size_t n) { return n == 12; });  // without INFO_RSP
   EXPECT_EQ(info.counters.gaps, 1U);
@@ -147,7 +147,7 @@ TEST(Capture, FramesThatTheCaptureLacksAreGapsOfTheirDirection) {
   EXPECT_GT(late.counters.strangers, 50U);
 }
 
-TEST(Capture, CmMessagesComeBack) {
+TEST(Capture, CmMessageRoundTrips) {
   CmMessage request;
   request.transaction = 0x123456789abcdefULL;
   request.local_id = 0x11223344;
@@ -185,7 +185,7 @@ std::string classic(bool big, bool nano) {
   return out + "frame";
 }
 
-TEST(Capture, EveryDialectOfPcap) {
+TEST(Capture, ReadsBothByteOrdersAndTimeUnitsOfPcap) {
   for (const bool big : {false, true}) {
     for (const bool nano : {false, true}) {
       const std::string text = classic(big, nano);
@@ -200,7 +200,7 @@ TEST(Capture, EveryDialectOfPcap) {
   }
 }
 
-TEST(Capture, WhatTheWriterWritesTheReaderReads) {
+TEST(Capture, WrittenCaptureIsReadBack) {
   std::vector<std::byte> file;
   CaptureWriter writer([&file](Bytes bytes) { file.insert(file.end(), bytes.begin(), bytes.end()); }, "test");
   const std::vector<std::byte> frame(61, std::byte{9});
@@ -214,7 +214,7 @@ TEST(Capture, WhatTheWriterWritesTheReaderReads) {
   EXPECT_EQ(frames.all[1].bytes, frame);
 }
 
-TEST(Capture, ACutFileGivesWhatStandsBeforeTheCut) {
+TEST(Capture, TruncatedFileGivesTheFramesBeforeTheCut) {
   std::vector<std::byte> file = load("rnr_nak");
   const std::size_t all = frames_of(file).all.size();
   for (std::size_t size = 0; size < file.size(); size += 997) {
@@ -227,7 +227,7 @@ TEST(Capture, ACutFileGivesWhatStandsBeforeTheCut) {
 }
 
 // No out-of-bounds read, whatever the bytes are.
-TEST(Capture, DamagedFramesAndFilesAreSurvived) {
+TEST(Capture, DamagedFramesAndFilesAreSafe) {
   std::vector<std::byte> file = load("rnr_nak");
   std::uint64_t state = 1;
   const auto draw = [&state](std::size_t below) {

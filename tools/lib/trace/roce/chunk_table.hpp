@@ -19,8 +19,8 @@ class ChunkTable {
 
   [[nodiscard]] bool known() const noexcept { return !chunks_.empty(); }
   [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }
-  // Returns true if responses carry the data of READs (extension data_with_answer), unless a SEND_WITH_INV is
-  // sent between.
+  // Returns true if a response carries the data of its READ (extension data_with_answer). The data is sent
+  // separately if a SEND_WITH_INV has to come between data and response.
   [[nodiscard]] bool joins_data() const noexcept { return joins_data_; }
   // Returns the chunk of a request immediate; nullopt if it is no chunk of this path.
   [[nodiscard]] std::optional<wire::ChunkRef> chunk(std::uint32_t io_req_imm) const noexcept;

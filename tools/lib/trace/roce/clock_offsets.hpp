@@ -35,7 +35,7 @@ class ClockOffsets {
 
  private:
   using QueuePair = std::pair<Address, std::uint32_t>;
-  using Ends = std::pair<Address, Address>;  // the smaller address first
+  using Ends = std::pair<Address, Address>;  // address pair, the smaller address first
   struct Bounds {
     // Bounds of the offset to add to frames from the greater address, in ns.
     std::int64_t least = INT64_MIN;
@@ -70,7 +70,7 @@ class ClockOffsets {
   // Bounds from connect requests and their rejects. Kept apart, because a reject follows almost at once and
   // would move the middle of the other bounds.
   std::map<Ends, Bounds> rejects_;
-  std::map<Ends, std::int64_t> offsets_;  // offsets except 0
+  std::map<Ends, std::int64_t> offsets_;  // address pair -> offset in ns, without pairs whose offset is 0
   std::int64_t largest_ = 0;
   std::map<QueuePair, Handshake> handshakes_;  // by address and CM id of the client
   std::map<QueuePair, QueuePair> peers_;

@@ -81,7 +81,7 @@ class ClockOffsetsTest : public testing::Test {
   ClockOffsets clocks;
 };
 
-TEST_F(ClockOffsetsTest, FollowFromConnectingAlone) {
+TEST_F(ClockOffsetsTest, ConnectionSetupAloneGivesTheOffset) {
   for (const std::int64_t one : {5 * kMs, -5 * kMs}) {
     ahead = one;
     clocks = {};
@@ -92,7 +92,7 @@ TEST_F(ClockOffsetsTest, FollowFromConnectingAlone) {
   }
 }
 
-TEST_F(ClockOffsetsTest, AreThereForEitherOrderOfTheAddresses) {
+TEST_F(ClockOffsetsTest, OffsetIsFoundForEitherOrderOfTheAddresses) {
   std::swap(client, server);
   ahead = 5 * kMs;
   connect(0);
@@ -101,7 +101,7 @@ TEST_F(ClockOffsetsTest, AreThereForEitherOrderOfTheAddresses) {
   EXPECT_EQ(correction(), -ahead);
 }
 
-TEST_F(ClockOffsetsTest, OfOneClockAreNone) {
+TEST_F(ClockOffsetsTest, OneClockHasNoOffset) {
   connect(0);
   for (std::uint32_t psn = 0; psn < 10; ++psn) exchange(psn, kMs * (psn + 1));
   clocks.finish();
@@ -109,7 +109,7 @@ TEST_F(ClockOffsetsTest, OfOneClockAreNone) {
   EXPECT_EQ(clocks.largest(), 0);
 }
 
-TEST_F(ClockOffsetsTest, AreNotWhatNobodySets) {
+TEST_F(ClockOffsetsTest, OffsetAboveTheMaximumIsIgnored) {
   ahead = 101 * kMs;
   connect(0);
   exchange(7, kMs);
@@ -119,7 +119,7 @@ TEST_F(ClockOffsetsTest, AreNotWhatNobodySets) {
 
 // The first copy of a packet is missing, so the acknowledgement is before the retransmission, although there
 // is one clock.
-TEST_F(ClockOffsetsTest, AreNotWhatARetransmissionLooksLike) {
+TEST_F(ClockOffsetsTest, RetransmissionIsNoOffset) {
   connect(0);
   exchange(7, kMs);
   acknowledge(true, 8, 2 * kMs);
@@ -128,7 +128,7 @@ TEST_F(ClockOffsetsTest, AreNotWhatARetransmissionLooksLike) {
   EXPECT_EQ(correction(), 0);
 }
 
-TEST_F(ClockOffsetsTest, ARepeatedMessageOfConnectingSaysNothing) {
+TEST_F(ClockOffsetsTest, RepeatedCmMessagesAreIgnored) {
   ahead = 5 * kMs;
   connect(0);
   manage(CmAttribute::request, 80 * kMs);
@@ -138,7 +138,7 @@ TEST_F(ClockOffsetsTest, ARepeatedMessageOfConnectingSaysNothing) {
 }
 
 // The sequence number is reused later, after a wrap of the 24 bits or by another queue pair.
-TEST_F(ClockOffsetsTest, WhatIsFarApartIsNoCauseAndEffect) {
+TEST_F(ClockOffsetsTest, PacketsFarApartAreNoCauseAndEffect) {
   ahead = 5 * kMs;
   connect(0);
   exchange(7, kMs);
@@ -151,7 +151,7 @@ TEST_F(ClockOffsetsTest, WhatIsFarApartIsNoCauseAndEffect) {
 }
 
 // A NAK does not acknowledge the packet whose number it contains, because that packet was not accepted.
-TEST_F(ClockOffsetsTest, ARefusalIsNoEffectOfThePacketThatItNames) {
+TEST_F(ClockOffsetsTest, NakIsNoAcknowledgementOfItsPacket) {
   connect(0);
   exchange(7, kMs);
   constexpr std::uint8_t kSequenceNak = 3 << 5;
@@ -163,7 +163,7 @@ TEST_F(ClockOffsetsTest, ARefusalIsNoEffectOfThePacketThatItNames) {
   EXPECT_EQ(clocks.largest(), 0);
 }
 
-TEST_F(ClockOffsetsTest, TheLargestIsFarthestFromNothing) {
+TEST_F(ClockOffsetsTest, LargestOffsetHasTheLargestAbsoluteValue) {
   ahead = 2 * kMs;
   connect(0);
   server = address(3);
@@ -177,7 +177,7 @@ TEST_F(ClockOffsetsTest, TheLargestIsFarthestFromNothing) {
 }
 
 // One address pair has traffic in both directions, another pair of the same hosts in one direction.
-TEST_F(ClockOffsetsTest, AddressesThatSpokeOneWayTakeADifferenceThatFits) {
+TEST_F(ClockOffsetsTest, OneWayAddressPairUsesAFittingOffset) {
   ahead = -5 * kMs;
   connect(0);
   const Address first = server;
@@ -190,7 +190,7 @@ TEST_F(ClockOffsetsTest, AddressesThatSpokeOneWayTakeADifferenceThatFits) {
   EXPECT_EQ(correction(), 5 * kMs);
 }
 
-TEST_F(ClockOffsetsTest, ADifferenceThatDoesNotFitIsNotTaken) {
+TEST_F(ClockOffsetsTest, OneWayAddressPairIgnoresOffsetsThatDoNotFit) {
   ahead = -2 * kMs;
   connect(0);
   server = address(3);

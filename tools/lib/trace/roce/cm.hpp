@@ -23,6 +23,7 @@ inline constexpr std::uint16_t kRejectTimeout = 4;
 inline constexpr std::uint16_t kRejectConsumer = 28;
 inline constexpr std::size_t kMadBytes = 256;
 
+// Comments name the messages that have the field.
 struct CmMessage {
   CmAttribute attribute = CmAttribute::request;
   std::uint64_t transaction = 0;

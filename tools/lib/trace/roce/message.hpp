@@ -10,9 +10,9 @@ namespace rtrs::roce {
 struct Message {
   enum class Op : std::uint8_t { write, write_imm, send, send_imm, send_inv };
   Op op = Op::write;
-  std::uint32_t imm = 0;          // write_imm, send_imm; host order
-  std::uint32_t rkey = 0;         // write, write_imm, send_inv
-  std::uint64_t remote_addr = 0;  // write, write_imm
+  std::uint32_t imm = 0;          // only write_imm, send_imm; host order
+  std::uint32_t rkey = 0;         // only write, write_imm, send_inv
+  std::uint64_t remote_addr = 0;  // only write, write_imm
   std::vector<std::byte> payload;
   bool operator==(const Message&) const = default;
 

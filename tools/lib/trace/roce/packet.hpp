@@ -49,7 +49,7 @@ struct HeaderSet {
   bool aeth = false;
   bool imm = false;
   bool ieth = false;
-  bool known = false;  // the opcode is listed above
+  bool known = false;  // the opcode is a value of Opcode
 };
 [[nodiscard]] HeaderSet headers_of(Opcode) noexcept;
 
@@ -81,17 +81,17 @@ struct Packet {
   std::uint16_t pkey = 0xffff;
   std::uint32_t dest_qp = 0;       // 24 bits
   std::uint32_t psn = 0;           // 24 bits
-  std::uint32_t qkey = 0;          // DETH
-  std::uint32_t source_qp = 0;     // DETH
-  std::uint64_t remote_addr = 0;   // RETH
-  std::uint32_t rkey = 0;          // RETH, IETH
-  std::uint32_t dma_length = 0;    // RETH
-  std::uint32_t imm = 0;           // host order
-  std::uint8_t syndrome = 0;       // AETH
-  std::uint32_t msn = 0;           // AETH
+  std::uint32_t qkey = 0;          // from the DETH
+  std::uint32_t source_qp = 0;     // from the DETH
+  std::uint64_t remote_addr = 0;   // from the RETH
+  std::uint32_t rkey = 0;          // from the RETH or IETH
+  std::uint32_t dma_length = 0;    // from the RETH
+  std::uint32_t imm = 0;           // immediate, in host order
+  std::uint8_t syndrome = 0;       // from the AETH
+  std::uint32_t msn = 0;           // from the AETH
   std::uint32_t payload_cut = 0;   // bytes of the payload that are not in the capture
   bool bad_icrc = false;           // in a decoded packet: the ICRC is wrong
-  std::vector<std::byte> payload;  // without padding
+  std::vector<std::byte> payload;  // payload without padding
 
   [[nodiscard]] Acknowledgement acknowledgement() const noexcept {
     return static_cast<Acknowledgement>(syndrome >> 5);

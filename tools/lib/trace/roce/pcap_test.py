@@ -38,7 +38,7 @@ def notes(trace):
     return lines
 
 
-def test_real_captures(tmp_path):
+def test_real_captures_round_trip(tmp_path):
     for name in ("rnr_nak", "path_loss", "invalidation"):
         trace = os.path.join(tmp_path, name + ".rtrc")
         found = json.loads(replay("import", os.path.join(CAPTURES, name + ".pcapng"), trace, "--json").stdout)
@@ -66,7 +66,7 @@ def wireshark(capture):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_simulated_worlds(tmp_path, seed):
+def test_simulated_worlds_round_trip(tmp_path, seed):
     captures = []
     prefix = os.path.join(tmp_path, f"seed{seed}")
     run(SIM, "run", "--seed", str(seed), "--without", "clock_rate", "--trace", prefix)
@@ -92,7 +92,7 @@ def test_simulated_worlds(tmp_path, seed):
         wireshark(capture)
 
 
-def test_streams_and_mtu(tmp_path):
+def test_pipes_and_mtu(tmp_path):
     """Uses pipes for input and output, and other packet sizes."""
     trace = os.path.join(tmp_path, "piped.rtrc")
     with open(os.path.join(CAPTURES, "rnr_nak.pcapng"), "rb") as capture:
@@ -105,7 +105,7 @@ def test_streams_and_mtu(tmp_path):
     assert os.path.getsize(small) > len(whole.stdout)
 
 
-def test_bad_input(tmp_path):
+def test_invalid_input_is_refused(tmp_path):
     text = os.path.join(tmp_path, "text")
     with open(text, "w", encoding="utf-8") as file:
         file.write("hello, world, this is no capture and no trace either\n")

@@ -181,8 +181,8 @@ void Recordings::pair_halves() {
     std::uint32_t server = ConnectionEnds::kNone;
     const auto found = waiting.find(name(half));
     if (!halves_[half].request.empty() && found != waiting.end() && !found->second.empty()) {
-      // A network can duplicate a connect request. The matching half is the one with the reply that the
-      // client received and with the same messages. If several are equal, it is the first.
+      // A network can duplicate a connect request. The matching half has the reply that the client received
+      // and the same messages. If several halves match equally well, the first is taken.
       const auto rank = [this, half, &answer_of](std::uint32_t one) {
         const bool answered = answer_of(half) == answer_of(one);
         const std::int64_t forth = matching_messages(halves_[half], halves_[one]);

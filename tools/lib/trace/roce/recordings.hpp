@@ -29,7 +29,7 @@ struct StoredNote {
   std::uint64_t digest = 0;
   Nanos time = 0;                // start of the note's step, on the clock of the recording
   Nanos until = 0;               // start of the next step: the event was before this time
-  std::vector<std::byte> bytes;  // head, or private data
+  std::vector<std::byte> bytes;  // head of a message, or private data of a CM message
 };
 
 // One end of a connection, from one trace.

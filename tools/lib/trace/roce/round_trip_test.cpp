@@ -61,7 +61,7 @@ struct Files {
   std::vector<std::string> servers;
 };
 
-Files play(const trace::ScratchFolder& folder, std::uint64_t seed) {
+Files play(const tools::ScratchFolder& folder, std::uint64_t seed) {
   // Excludes clocks with different rates, which are not aligned, and client restarts with equal connect
   // requests, which cannot be distinguished.
   sim::FaultFilter filter;
@@ -340,9 +340,9 @@ Story imported(const Frames& frames, AnalyzerCounters& counters) {
   return told_by(load_text(text), true);
 }
 
-TEST_F(RoundTrip, FramesOfAServerWhoseClockIsAheadOrBehindAreReadInTheirOrder) {
+TEST_F(RoundTrip, ServerClockOffsetDoesNotChangeTheMessages) {
   for (const std::uint64_t seed : {3U, 5U, 11U}) {
-    const trace::ScratchFolder folder;
+    const tools::ScratchFolder folder;
     const Files files = play(folder, seed);
     std::vector<std::string> all = files.clients;
     all.insert(all.end(), files.servers.begin(), files.servers.end());
@@ -366,10 +366,10 @@ TEST_F(RoundTrip, FramesOfAServerWhoseClockIsAheadOrBehindAreReadInTheirOrder) {
 }
 
 // In these worlds the network duplicates a connect request, and the server accepts both copies.
-TEST_F(RoundTrip, OfDoubledRequestsTheOneCountsOnWhichTheSameWasSaid) {
+TEST_F(RoundTrip, DuplicatedConnectRequestIsPairedByItsMessages) {
   for (const std::uint64_t seed : {82612U, 8988U}) {
     SCOPED_TRACE(seed);
-    const trace::ScratchFolder folder;
+    const tools::ScratchFolder folder;
     const Files files = play(folder, seed);
     EXPECT_NO_THROW(check_both(files, 1024));
     EXPECT_NO_THROW(check_client(files, 1024));
@@ -378,15 +378,15 @@ TEST_F(RoundTrip, OfDoubledRequestsTheOneCountsOnWhichTheSameWasSaid) {
 }
 
 // The last messages of a connection that never ends: one before the analyzer's patience, one within it.
-TEST_F(RoundTrip, WhatASilentServerSaidLongAgoWasAcknowledged) {
-  const trace::ScratchFolder folder;
+TEST_F(RoundTrip, OldMessagesOfASilentServerAreAcknowledged) {
+  const tools::ScratchFolder folder;
   EXPECT_NO_THROW(check_server(play(folder, 25388), 256));
 }
 
-RC_GTEST_FIXTURE_PROP(RoundTrip, EventsOfSimulatedWorldsComeBack, ()) {
+RC_GTEST_FIXTURE_PROP(RoundTrip, EventsOfSimulatedWorldsRoundTrip, ()) {
   const auto seed = *rc::gen::inRange<std::uint64_t>(0, 100'000);
   const auto mtu = *rc::gen::element<std::uint32_t>(256, 1024, 4096);
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   const Files files = play(folder, seed);
   RC_LOG() << "seed " << seed << " mtu " << mtu;
   RC_ASSERT(!files.clients.empty() && !files.servers.empty());

@@ -41,7 +41,7 @@ Packet packet(std::uint32_t psn, Opcode opcode, const std::string& text) {
 
 using Messages = std::vector<std::string>;
 
-TEST(Stream, MessagesOfOneAndOfManyPacketsAcrossTheWrap) {
+TEST(Stream, MessagesAreAssembledAcrossTheSequenceNumberWrap) {
   Heard heard;
   Stream stream(0xfffffe, heard.sink());
   EXPECT_TRUE(stream.packet(0, packet(0xfffffe, Opcode::send_only, "a")));
@@ -53,7 +53,7 @@ TEST(Stream, MessagesOfOneAndOfManyPacketsAcrossTheWrap) {
   EXPECT_FALSE(stream.incomplete());
 }
 
-TEST(Stream, RetransmissionsSayNothing) {
+TEST(Stream, RetransmissionsAreDropped) {
   Heard heard;
   Stream stream(5, heard.sink());
   EXPECT_TRUE(stream.packet(0, packet(5, Opcode::send_only, "a")));
@@ -62,7 +62,7 @@ TEST(Stream, RetransmissionsSayNothing) {
   EXPECT_EQ(heard.messages, (Messages{"a"}));
 }
 
-TEST(Stream, PacketsThatOvertookOthersWait) {
+TEST(Stream, EarlyPacketsWaitForMissingOnes) {
   Heard heard;
   Stream stream(0, heard.sink());
   EXPECT_TRUE(stream.packet(0, packet(2, Opcode::send_only, "c")));
@@ -73,7 +73,7 @@ TEST(Stream, PacketsThatOvertookOthersWait) {
   EXPECT_EQ(heard.messages, (Messages{"ab", "c"}));
 }
 
-TEST(Stream, WhatThePeerAcknowledgedAndTheCaptureLacksIsAGap) {
+TEST(Stream, AcknowledgedPacketMissingInTheCaptureIsAGap) {
   Heard heard;
   Stream stream(0, heard.sink());
   stream.packet(0, packet(0, Opcode::send_first, "a"));
@@ -89,7 +89,7 @@ TEST(Stream, WhatThePeerAcknowledgedAndTheCaptureLacksIsAGap) {
   EXPECT_EQ(heard.messages, (Messages{"e", "g"}));
 }
 
-TEST(Stream, ACutPacketIsAGap) {
+TEST(Stream, TruncatedPacketIsAGap) {
   Heard heard;
   Stream stream(0, heard.sink());
   Packet cut = packet(0, Opcode::send_first, "a");
@@ -100,7 +100,7 @@ TEST(Stream, ACutPacketIsAGap) {
   EXPECT_TRUE(heard.messages.empty());
 }
 
-TEST(Stream, TheFrontThatNeverComesDoesNotFillMemory) {
+TEST(Stream, PacketsBehindAMissingOneAreBounded) {
   Heard heard;
   Stream stream(0, heard.sink());
   const auto many = static_cast<std::uint32_t>(Stream::kMaxWaiting) + 10;

@@ -51,11 +51,11 @@ class Synthesis {
     struct End {
       std::uint64_t serial = 0;
       std::uint32_t psn = 0;  // sequence number of its last packet
-      bool noticed = false;   // the receiver notices the message (it is in its trace)
+      bool noticed = false;   // the receiver sees the message and would record it; not for plain writes
     };
     std::uint32_t next_psn = 0;
     std::uint64_t posted = 0;        // number of messages, and serial of the last one
-    std::uint64_t acknowledged = 0;  // number of messages
+    std::uint64_t acknowledged = 0;  // number of acknowledged messages
     std::deque<End> ends;            // unacknowledged messages
   };
   struct Link {
@@ -63,7 +63,7 @@ class Synthesis {
     bool setup = false;  // the connect request was recorded
     bool replied = false;
     bool ready = false;   // the client has received the reply
-    bool closed = false;  // rejected or disconnected
+    bool closed = false;  // the connection was rejected or disconnected
     bool ends = false;    // the recording contains the end of the connection
     Address client;
     Address server;

@@ -131,7 +131,7 @@ void Synthesis::acknowledge(Link& link, bool to_server, std::uint64_t until) {
   emit(packet);
 }
 
-// Acknowledges up to the first message that the receiver notices.
+// Acknowledges the messages up to the first one that the receiver sees (Lane::End::noticed).
 void Synthesis::acknowledge_next(Link& link, bool to_server) {
   const Lane& lane = to_server ? link.to_server : link.to_client;
   for (const Lane::End& end : lane.ends)

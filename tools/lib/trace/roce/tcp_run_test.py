@@ -148,7 +148,7 @@ class TestRun:
             assert (trace["verdict"] == "inconclusive") == bool(trace["not_judged"]), trace
         return verdict
 
-    def test_a_copy_over_two_paths(self):
+    def test_copy_over_two_paths(self):
         self.start_server("server.rtrc")
         # The second path may connect later than the end of the first copy.
         both_up = f"test $(grep -o '\"state\": *\"connected\"' {self.file('status.json')} | wc -l) = 2"
@@ -187,7 +187,7 @@ class TestRun:
         with_data = tshark(self.file("both.pcapng"), *dissected, show="rtrs.type == IO_RSP && rtrs.data_len")
         assert len(with_data.splitlines()) == counted[2]
 
-    def test_a_server_that_was_killed(self):
+    def test_server_killed_during_copy(self):
         self.start_server("server1.rtrc")
         os.mkfifo(self.file("begun"))
         commands = (f"nbdcopy {self.file('disk.img')} $uri & echo >{self.file('begun')}; wait $! && "

@@ -28,7 +28,7 @@ class Explainer {
       bool write = false;
       std::uint32_t bytes = 0;
     };
-    std::map<std::uint16_t, Submitted> permits;  // client: by permit
+    std::map<std::uint16_t, Submitted> permits;  // client only: permit -> request
     std::map<std::uint32_t, ConKey> requests;    // server: by handle of the connect request
     // Steps whose message text is not known yet. posted: client, by permit. delivered: server, by chunk and
     // serial.

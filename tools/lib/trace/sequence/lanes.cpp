@@ -58,7 +58,7 @@ class Layout {
   // A server path belongs to the client that any of its connections matched; otherwise to an unrecorded
   // client.
   void place_server_connections() {
-    std::map<std::pair<Index, std::string>, Index> known;  // file, uuid
+    std::map<std::pair<Index, std::string>, Index> known;  // (file, uuid of the path) -> path
     const auto name = [this](const Connection& one) {
       return std::pair(machine(one.machine).file, one.path_uuid.empty() ? std::to_string(one.machine) + '/' +
                                                                               std::to_string(one.key.number())

@@ -96,7 +96,7 @@ class TestPage:
         count = re.match(r"([\d,]+) of ([\d,]+) steps", dom.named("status")[2])
         assert int(count[2].replace(",", "")) == len(self.titles)
 
-    def test_the_violation_is_seen_first_and_is_red(self):
+    def test_violation_is_shown_in_red(self):
         dom = self.dom("")
         marked = [one for one in dom.having("violation") if one[0] == "g"]
         assert [one[1]["data-record"] for one in marked] == [self.tag]
@@ -120,7 +120,7 @@ class TestPage:
         pressed = {one[1]["data-group"]: one[1]["aria-pressed"] for one in without.having("chip") if "data-group" in one[1]}
         assert (pressed["heartbeat"], pressed["io"]) == ("false", "true")
 
-    def test_a_chosen_step_is_decoded_and_its_request_followed(self):
+    def test_selected_step_is_decoded_and_its_request_followed(self):
         dom = self.dom("at=" + self.tag + "&follow=1")
         details = dom.named("details")[2]
         assert self.titles[self.moved] in details
@@ -143,7 +143,7 @@ class TestPage:
         assert time.named("mode")[2] == "time"
         assert self.dom("", press % "['v']").named("details")[2].count("Violation: planted") == 1
 
-    def test_hovering_decodes(self):
+    def test_hovering_shows_the_decoded_step(self):
         dom = self.dom("at=" + self.tag, """
             const row = document.querySelector('.step.io.selected');
             row.dispatchEvent(new PointerEvent('pointermove', {bubbles: true, clientX: 300, clientY: 300}));""")
@@ -152,13 +152,13 @@ class TestPage:
         assert self.titles[self.moved] in tip[2]
         assert "permit" in tip[2]
 
-    def test_true_to_time_and_dark(self):
+    def test_time_scale_and_dark_theme(self):
         dom = self.dom("mode=time&zoom=60&theme=dark")
         assert dom.found[0][1].get("data-theme") == "dark"
         assert dom.having("tick")
         assert dom.having("step")
 
-    def test_the_page_needs_no_network(self):
+    def test_page_needs_no_network(self):
         text = self.page.read_text()
         addresses = set(re.findall(r"https?://[^\s\"'<>]+", text)) - {"http://www.w3.org/2000/svg"}
         assert addresses == set()

@@ -111,7 +111,7 @@ class Conversation : public testing::Test {
   int code_ = 0;
 };
 
-TEST_F(Conversation, MessagesMeetThoughTheClocksDiffer) {
+TEST_F(Conversation, MessagesArePairedAcrossClockOffset) {
   const Story story = both();
   constexpr std::pair<const char*, const char*> kMessages[] = {
       {"Connect", "ConnectRequested"}, {"Accept", "Connected"},           {"SendInfoReq", "InfoRequested"},
@@ -137,7 +137,7 @@ TEST_F(Conversation, LostMessageIsShown) {
 }
 
 // The client's driver records the disconnect as a refused name.
-TEST_F(Conversation, TheDisconnectThatRefusesANameMeetsItsCause) {
+TEST_F(Conversation, DisconnectAfterRefusedNameIsPairedWithItsCause) {
   const ConKey here{0, 0, 1}, there{0, 0, 7};
   Recorder client(64), server(64);
   ASSERT_EQ(client.open_file(client_file_.c_str(), {"test", "client", "wires", 0, {}}), 0);
@@ -164,7 +164,7 @@ TEST_F(Conversation, TheDisconnectThatRefusesANameMeetsItsCause) {
 
 // For a response with data, the server records the length, but the client does not know it. Many notes that
 // differ in this way must not prevent the match of the two ends of the connection.
-TEST_F(Conversation, AnswersWithDataMeetThoughTheClientDoesNotSeeTheirLength) {
+TEST_F(Conversation, ResponsesWithDataArePairedAlthoughTheLengthDiffers) {
   constexpr std::uint16_t kReads = 40;
   const ConKey ours{0, 0, 1};
   const ConKey theirs{0, 0, 7};
@@ -197,7 +197,7 @@ TEST_F(Conversation, AnswersWithDataMeetThoughTheClientDoesNotSeeTheirLength) {
   EXPECT_EQ(met, kReads);
 }
 
-TEST_F(Conversation, OneSideAloneAccusesNobody) {
+TEST_F(Conversation, TraceOfOneSideShowsNoLostMessages) {
   const Story story = build_story({client_file_}, {}, code_);
   EXPECT_EQ(code_, exit_ok);
   for (const Step& step : story.steps) EXPECT_FALSE(step.lost) << step.title;
@@ -208,7 +208,7 @@ TEST_F(Conversation, OneSideAloneAccusesNobody) {
   EXPECT_EQ(server.requests.size(), 1U);
 }
 
-TEST_F(Conversation, ARequestIsFollowedToStorageAndBack) {
+TEST_F(Conversation, RequestIsFollowedToStorageAndBack) {
   const Story story = both();
   ASSERT_EQ(story.requests.size(), 1U);
   std::vector<std::string> events;
@@ -242,7 +242,7 @@ TEST_F(Conversation, RestartedProcessHasNoRequestsInFlight) {
 
 // Records of device machines become steps of their session, except IO. A device machine is not shown as a
 // second client.
-TEST_F(Conversation, DevicesAreStepsOfTheirSession) {
+TEST_F(Conversation, ClientDeviceRecordsAreStepsOfTheirSession) {
   Recorder recorder(64);
   ASSERT_EQ(recorder.open_file(client_file_.c_str(), {"test", "client", "wires", 0, {}}), 0);
   recorder.begin(0, 0, MachineKind::client_session, ClientConfig{});
@@ -266,7 +266,7 @@ TEST_F(Conversation, DevicesAreStepsOfTheirSession) {
   EXPECT_EQ(story.steps.back().event, "DeviceChanged");
 }
 
-TEST_F(Conversation, DevicesOfAServerAreStepsOfTheirSession) {
+TEST_F(Conversation, ServerDeviceRecordsAreStepsOfTheirSession) {
   constexpr InstanceId kDevices = kServerDevices + 2;
   Recorder recorder(64);
   ASSERT_EQ(recorder.open_file(server_file_.c_str(), {"test", "server", "wires", 0, {}}), 0);
@@ -283,7 +283,7 @@ TEST_F(Conversation, DevicesOfAServerAreStepsOfTheirSession) {
   EXPECT_EQ(story.steps.back().event, "SessionClosed");
 }
 
-TEST_F(Conversation, PathsHaveStatesOnBothSides) {
+TEST_F(Conversation, PathHasStatesOnBothSides) {
   const Story story = both();
   ASSERT_EQ(story.paths.size(), 1U) << "the server's path is the client's";
   std::vector<std::pair<Side, std::string>> spans;
@@ -295,7 +295,7 @@ TEST_F(Conversation, PathsHaveStatesOnBothSides) {
   EXPECT_EQ(spans, expected);
 }
 
-TEST_F(Conversation, MarksAreShownInFull) {
+TEST_F(Conversation, MarksAreShownAndEscaped) {
   const Story story = both({{1, 8, "seen <too> late"}});
   EXPECT_NE(text(story).find("VIOLATION at B8: seen <too> late"), std::string::npos);
   const std::string page = story_page(story, {0, story.steps.size(), ~0U});
@@ -307,7 +307,7 @@ TEST_F(Conversation, MarksAreShownInFull) {
   EXPECT_NE(testing::internal::GetCapturedStderr().find("no record 4711"), std::string::npos);
 }
 
-TEST_F(Conversation, TextKeepsToWhatItIsAllowed) {
+TEST_F(Conversation, TextRespectsAsciiAndWidth) {
   const Story story = both();
   TextStyle style;
   style.ascii = true;
@@ -324,7 +324,7 @@ TEST_F(Conversation, TextKeepsToWhatItIsAllowed) {
   EXPECT_EQ(out.find('\x1b'), std::string::npos);
 }
 
-TEST_F(Conversation, AWindowCutsRequestsAndMessages) {
+TEST_F(Conversation, WindowCutsRequestsAndMessages) {
   const Story story = both();
   const auto middle = static_cast<std::size_t>(&find(story, "RequestArrived") - story.steps.data());
   const std::string json = story_json(story, {middle, middle + 2, ~0U});

@@ -62,7 +62,7 @@ class TextDiagram {
  private:
   struct Column {
     std::string name;
-    std::size_t at = 0;  // column of its line
+    std::size_t at = 0;  // column of the line of this lane
     Lane::Kind kind = Lane::Kind::client;
     bool recorded = true;
     Index path = kNone;
@@ -240,7 +240,7 @@ class TextDiagram {
   const Glyphs& glyphs_;
   std::vector<Column> columns_;
   std::vector<std::size_t> column_of_;  // index: lane
-  std::map<Index, bool> open_;          // connection -> open
+  std::map<Index, bool> open_;          // connection -> true: it is open
   std::vector<int> change_;             // change of the number of requests in flight; index: step
   std::size_t width_ = 0;
   int in_flight_ = 0;

@@ -17,7 +17,7 @@ namespace {
 using sim::Step;
 using Verb = Step::Verb;
 
-constexpr std::uint32_t kMaxDisks = 8;     // per simulated client
+constexpr std::uint32_t kMaxDisks = 8;     // maximum number of disks per simulated client
 constexpr std::uint32_t kMaxIoLength = 8;  // sectors; short, so that several fit side by side on a disk
 constexpr std::uint32_t kDiskSectorBytes = wire::rnbd::kSectorBytes;
 // An action of the server's operator is assumed to happen this long before its first effect in the trace.
@@ -96,7 +96,7 @@ class Devices {
   void on(const trace::RemapRequested& input) {
     if (const Device* one = device(input.device)) add(input.now, step(Verb::remap, one->disk));
   }
-  void on(const trace::ResizeRequested&) {}  // no scenario has a step for it
+  void on(const trace::ResizeRequested&) {}  // scenarios have no step for this input
   void on(const trace::MessageDone&) {}
   void on(const trace::RetryDue&) {}
   void on(const trace::ReopenDue&) {}

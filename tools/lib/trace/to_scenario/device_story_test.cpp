@@ -128,7 +128,7 @@ class DeviceStoryTest : public ::testing::Test {
       EXPECT_GE(is.ios.count(how) != 0 ? is.ios.at(how) : 0, count) << how;
   }
 
-  const trace::ScratchFolder folder;
+  const ScratchFolder folder;
   Recorded before;
 };
 
@@ -139,7 +139,7 @@ constexpr const char* kTakenAway =
     "pass time=1s\nresize disk=0 sectors=40\ntake_away disk=0\ndisk_read disk=0 sectors=1 sector=16\n"
     "pass time=2s\nunmap disk=1\npass time=1s";
 
-TEST_F(DeviceStoryTest, TheStepsAreThoseOfTheTrace) {
+TEST_F(DeviceStoryTest, StepsMatchTheTrace) {
   const std::vector<Guess> guesses = told_by(kTakenAway);
   ASSERT_FALSE(guesses.empty());
   const sim::Scenario& world = guesses.front().scenario;
@@ -153,7 +153,7 @@ TEST_F(DeviceStoryTest, TheStepsAreThoseOfTheTrace) {
   EXPECT_EQ(count[Verb::resize], 1);
   EXPECT_EQ(count[Verb::disk_write], 1);
   EXPECT_EQ(count[Verb::disk_discard], 1);
-  EXPECT_GE(count[Verb::disk_read], 2) << "those of the end of the run too";
+  EXPECT_GE(count[Verb::disk_read], 2) << "including the reads at the end of the run";
   EXPECT_EQ(count[Verb::write] + count[Verb::read], 0);
   const auto write = std::find_if(world.script.begin(), world.script.end(),
                                   [](const sim::Step& step) { return step.verb == Verb::disk_write; });
@@ -161,11 +161,11 @@ TEST_F(DeviceStoryTest, TheStepsAreThoseOfTheTrace) {
   EXPECT_EQ(write->value, 1u) << "FUA";
 }
 
-TEST_F(DeviceStoryTest, ADeviceThatIsTakenAwayAndHasAnotherSize) {
+TEST_F(DeviceStoryTest, ResizedAndRemovedDeviceHasTheSameHistory) {
   expect_same_endings(kTakenAway, "read " + std::to_string(ENOTCONN));
 }
 
-TEST_F(DeviceStoryTest, ADeviceThatIsRefused) {
+TEST_F(DeviceStoryTest, RefusedDeviceHasTheSameHistory) {
   expect_same_endings(
       "forbid disk=0 number=1\nmap disk=0\nmap disk=1\npass time=1s\nforbid disk=0\nmap disk=0\npass "
       "time=1s\n"
@@ -173,7 +173,7 @@ TEST_F(DeviceStoryTest, ADeviceThatIsRefused) {
       "change 0");
 }
 
-TEST_F(DeviceStoryTest, ALossOfAllPathsUnderIo) {
+TEST_F(DeviceStoryTest, LossOfAllPathsDuringIoHasTheSameHistory) {
   expect_same_endings(
       "map disk=0\npass time=1s\ndisk_write disk=0 sectors=8\nbreak_path path=0\nbreak_path "
       "path=1\nlink_down\n"
@@ -181,7 +181,7 @@ TEST_F(DeviceStoryTest, ALossOfAllPathsUnderIo) {
       "flush 0");
 }
 
-TEST_F(DeviceStoryTest, AFlushThatFails) {
+TEST_F(DeviceStoryTest, FailedFlushHasTheSameHistory) {
   expect_same_endings(
       "map disk=0\npass time=1s\ndisk_write disk=0 sectors=8\npass time=1s\nfail_sync disk=0\ndisk_flush "
       "disk=0\n"
@@ -190,7 +190,7 @@ TEST_F(DeviceStoryTest, AFlushThatFails) {
 }
 
 // One third of the random worlds has block devices.
-TEST_F(DeviceStoryTest, WorldsOfSoundRunsAreSound) {
+TEST_F(DeviceStoryTest, WorldsOfPassingRunsPass) {
   unsigned worlds = 0;
   for (std::uint64_t seed = 0; seed < 200 && worlds < 3; ++seed) {
     sim::SeededChoice choice(seed);

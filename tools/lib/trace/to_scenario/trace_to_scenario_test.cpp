@@ -33,11 +33,11 @@ LoadedTrace trace_of(std::uint64_t seed, const std::string& directory,
 
 class LiftTest : public ::testing::Test {
  protected:
-  const trace::ScratchFolder folder;
+  const ScratchFolder folder;
   const std::string directory = folder.path().string();
 };
 
-TEST_F(LiftTest, TheWorldHasWhatTheClientHad) {
+TEST_F(LiftTest, WorldHasTheConfigurationAndRequestsOfTheTrace) {
   const LoadedTrace trace = trace_of(3, directory);
   ASSERT_FALSE(trace.machines.empty());
   const auto session =
@@ -61,7 +61,7 @@ TEST_F(LiftTest, TheWorldHasWhatTheClientHad) {
   EXPECT_EQ(requests, submitted);
 }
 
-TEST_F(LiftTest, WorldsOfSoundRunsAreSound) {
+TEST_F(LiftTest, WorldsOfPassingRunsPass) {
   for (const std::uint64_t seed : {3u, 8u}) {
     ScenarioSearch options;
     options.seeds = 3;
@@ -73,7 +73,7 @@ TEST_F(LiftTest, WorldsOfSoundRunsAreSound) {
 }
 
 // One path has a wrong address: its server does not know the session of the other paths.
-TEST_F(LiftTest, APathThatLedToAnotherServerDoesSoAgain) {
+TEST_F(LiftTest, PathToAnotherServerIsReproduced) {
   sim::Setups setups;
   std::string why;
   const auto directed = sim::parse_scenarios(
@@ -110,7 +110,7 @@ sim::Scenario two_outages(std::uint64_t seed) {
   return sim::world_of(directed.value().front(), choice);
 }
 
-TEST_F(LiftTest, AWorldOfMoreRequestsThanItsTimeHasRoomForIsSound) {
+TEST_F(LiftTest, WorldWithMoreRequestsThanFitItsTimePasses) {
   const sim::Scenario scenario = two_outages(1);
   const LoadedTrace trace = trace_of(1, directory, &scenario);
   ScenarioSearch options;
@@ -120,11 +120,11 @@ TEST_F(LiftTest, AWorldOfMoreRequestsThanItsTimeHasRoomForIsSound) {
   EXPECT_EQ(found.error, "");
   EXPECT_FALSE(found.fails) << found.words << ": " << found.run.last.seen;
   EXPECT_TRUE(found.sound) << found.why;
-  EXPECT_EQ(found.tried, 3u) << "as they were lost, a rough network, the server crashed";
+  EXPECT_EQ(found.tried, 3u) << "guesses: losses as recorded, rough network, server crashes";
 }
 
 // Storage never completes, and the application submits more requests than it has buffers.
-TEST_F(LiftTest, ABacklogThatDoesNotMoveFails) {
+TEST_F(LiftTest, BacklogWithoutProgressFails) {
   sim::Scenario scenario = two_outages(1);
   scenario.workload.requests = 0;
   scenario.script.clear();

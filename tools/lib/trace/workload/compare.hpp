@@ -11,8 +11,8 @@ namespace rtrs::workload {
 // Response of the server that the workload is replayed against.
 struct Told {
   bool answered = false;
-  std::uint16_t peer_errno = 0;               // Linux errno
-  std::optional<wire::rnbd::OpenRsp> opened;  // successful OPEN only
+  std::uint16_t peer_errno = 0;               // errno of the response; 0: success
+  std::optional<wire::rnbd::OpenRsp> opened;  // response body; successful OPEN only
   std::string failure;                        // error message if there was no response
 };
 

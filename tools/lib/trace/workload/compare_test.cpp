@@ -16,7 +16,7 @@ Asked opened(const wire::rnbd::OpenRsp& response) {
   return asked;
 }
 
-TEST(WorkloadCompare, NamesTheFieldWithItsPlace) {
+TEST(WorkloadCompare, ReportsFieldNameAndPosition) {
   wire::rnbd::OpenRsp response;
   response.nsectors = 2048;
   response.device_id = 7;
@@ -25,7 +25,7 @@ TEST(WorkloadCompare, NamesTheFieldWithItsPlace) {
   told.opened->device_id = 8;
   told.opened->instance = 2;
   told.opened->features = 3;
-  EXPECT_TRUE(compare(opened(response), told).empty()) << "of one server alone";
+  EXPECT_TRUE(compare(opened(response), told).empty()) << "fields specific to one server are not compared";
   told.opened->nsectors = 4096;
   told.opened->cache_policy = 2;
   const auto found = compare(opened(response), told);
@@ -40,7 +40,7 @@ TEST(WorkloadCompare, NamesTheFieldWithItsPlace) {
   EXPECT_EQ(found[1].length, 1U);
 }
 
-TEST(WorkloadCompare, EachFieldOfAnOpening) {
+TEST(WorkloadCompare, ComparesEachFieldOfAnOpenResponse) {
   using wire::rnbd::OpenRsp;
   const std::pair<const char*, void (*)(OpenRsp&)> changes[] = {
       {"nsectors", [](OpenRsp& one) { ++one.nsectors; }},
@@ -65,7 +65,7 @@ TEST(WorkloadCompare, EachFieldOfAnOpening) {
   }
 }
 
-TEST(WorkloadCompare, ErrnosAndSilence) {
+TEST(WorkloadCompare, ComparesErrnosAndMissingResponses) {
   Asked asked;
   asked.answered = true;
   EXPECT_TRUE(compare(asked, {true, 0, {}, ""}).empty());
@@ -84,7 +84,7 @@ TEST(WorkloadCompare, ErrnosAndSilence) {
   EXPECT_TRUE(compare(asked, {true, 0, {}, ""}).empty()) << "there is nothing to compare with";
 }
 
-TEST(WorkloadCompare, WordsOfARequest) {
+TEST(WorkloadCompare, RequestAsText) {
   Workload work;
   work.devices = {"disk"};
   Asked asked;

@@ -208,7 +208,7 @@ class Reading {
   std::optional<InstanceId> devices_;
   bool has_notes_ = false;
   Workload work_;
-  std::map<std::size_t, bool> is_open_;            // by device
+  std::map<std::size_t, bool> is_open_;            // device -> true: it is open
   std::map<std::uint32_t, std::size_t> ids_;       // device id of the server -> index of the device
   std::map<std::uint64_t, std::size_t> messages_;  // pending messages: token -> index of the request
   std::map<std::uint64_t, std::size_t>

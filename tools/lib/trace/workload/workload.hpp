@@ -23,7 +23,7 @@ struct Asked {
   std::uint64_t record = 0;                                         // number of the record of the request
   Nanos at = 0;                                                     // ns, on the clock of the trace
   std::size_t device = 0;                                           // index into Workload::devices
-  wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // OPEN only
+  wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // requested mode; OPEN only
   wire::rnbd::Io io{};                                              // ignore its device_id; use `device`
   std::uint16_t affinity = 0;
   std::string data;  // write only: the last bytes of the data, as many as the trace holds
@@ -31,8 +31,8 @@ struct Asked {
   // Response of the server.
   bool answered = false;
   Nanos answered_at = 0;
-  std::uint16_t peer_errno = 0;               // Linux errno
-  std::optional<wire::rnbd::OpenRsp> opened;  // successful OPEN only
+  std::uint16_t peer_errno = 0;               // errno of the response; 0: success
+  std::optional<wire::rnbd::OpenRsp> opened;  // response body; successful OPEN only
 };
 
 // One event: a request is sent, or its response arrives.

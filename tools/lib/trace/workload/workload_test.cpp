@@ -146,7 +146,7 @@ std::string moments_of(const Workload& work) {
   return text;
 }
 
-TEST(Workload, RequestsAndAnswersInTheirOrder) {
+TEST(Workload, RequestsAndResponsesAreInOrder) {
   Story story;
   story.begin().sends_open(1, "d").is_answered(1, 0, 9, 4096);
   story.submits(0).posts(0, 9, Opcode::read, 8, 4096);
@@ -180,7 +180,7 @@ TEST(Workload, RequestsAndAnswersInTheirOrder) {
   EXPECT_EQ(work->requests[3].kind, Asked::Kind::close);
 }
 
-TEST(Workload, WhatIsSentAgainOnAnotherPathIsOneRequest) {
+TEST(Workload, ResentRequestCountsOnce) {
   Story story;
   story.begin().sends_open(1, "d").is_answered(1, 0, 9);
   story.submits(0).posts(0, 9, Opcode::read, 8, 4096).posts(0, 9, Opcode::read, 8, 4096, "", 1).completes(0);
@@ -189,7 +189,7 @@ TEST(Workload, WhatIsSentAgainOnAnotherPathIsOneRequest) {
   EXPECT_EQ(moments_of(*work), "ask 0 answer 0 ask 1 answer 1");
 }
 
-TEST(Workload, WhatNoServerAnsweredHasNoAnswer) {
+TEST(Workload, RequestWithoutResponseIsUnanswered) {
   Story story;
   story.begin().sends_open(1, "d").is_answered(1, 0, 9);
   story.submits(0).completes(0, Errc::no_path);
@@ -203,7 +203,7 @@ TEST(Workload, WhatNoServerAnsweredHasNoAnswer) {
   EXPECT_FALSE(changes_blocks(work->requests[1])) << "a flush";
 }
 
-TEST(Workload, AfterALostLinkTheSameDeviceIsOpenedAgain) {
+TEST(Workload, ReopenAfterALostLinkKeepsTheDevice) {
   Story story;
   story.begin().sends_open(1, "d").is_answered(1, 0, 9);
   story.sends_open(2, "d").is_answered(2, 0, 12);
@@ -221,7 +221,7 @@ TEST(Workload, AfterALostLinkTheSameDeviceIsOpenedAgain) {
   EXPECT_EQ(work->requests[4].peer_errno, ENOENT);
 }
 
-TEST(Workload, AMessageOnThePermitOfIoIsNoIo) {
+TEST(Workload, ServiceMessageIsNoIo) {
   Story story;
   story.begin().sends_open(1, "d");
   Submitted service{};
@@ -234,7 +234,7 @@ TEST(Workload, AMessageOnThePermitOfIoIsNoIo) {
   EXPECT_EQ(moments_of(*work), "ask 0 answer 0 ask 1 answer 1");
 }
 
-TEST(Workload, WhatCannotBeAskedAgainSaysWhy) {
+TEST(Workload, UnusableTraceIsRefusedWithAReason) {
   const auto why = [](Story& story) {
     const auto work = story.read();
     return work ? std::string("read") : work.error();
@@ -264,7 +264,7 @@ TEST(Workload, WhatCannotBeAskedAgainSaysWhy) {
   EXPECT_EQ(why(odd), "the answer to the opening of a device cannot be read");
 }
 
-RC_GTEST_PROP(WorkloadProperty, AnyRecordsDoNoHarm, ()) {
+RC_GTEST_PROP(WorkloadProperty, RandomRecordsAreSafe, ()) {
   std::string bytes;
   trace::Writer writer(std::make_unique<trace::StringSink>(bytes));
   RC_ASSERT(writer.start(trace::test::plain_header()) == 0);
