@@ -295,8 +295,7 @@ void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_p
     return std::any_of(staying.begin(), staying.end(),
                        [&name](const std::string& one) { return same_export(one, name); });
   };
-  // Results of added exports. Their `kept` lines are logged already.
-  const auto later = std::make_shared<Reloaded>();
+  const auto later = std::make_shared<Reloaded>();  // results of added exports; `kept` is logged already
   const auto finished = [this, done, later, tell = std::move(tell)] {
     done->changed.insert(done->changed.end(), later->changed.begin(), later->changed.end());
     for (const std::string& one : done->changed) spdlog::info("reload: {}", one);
