@@ -20,7 +20,7 @@ constexpr std::array kTable{
            "transport, the same at both ends; verbs is RDMA hardware and soft-RoCE"},
           [](C c) { return &c.fabric.fabric; }},
     Entry{{"provider", text("NAME"), "tcp", "libfabric: provider"}, [](C c) { return &c.fabric.provider; }},
-    Entry{{"crc", toggle(), "off", "tcp: checksum behind each frame; one end that requests it is enough"},
+    Entry{{"crc", toggle(), "off", "tcp: checksum after each frame; enabled if either end requests it"},
           [](C c) { return &c.fabric.crc; }},
     Entry{{"rdma_device", text("NAME"), "", "verbs: device; by default the one that has the address"},
           [](C c) { return &c.fabric.device; }},
@@ -47,7 +47,7 @@ constexpr std::array kTable{
            "ibv_post_send(), as send does; wr warns about the fallback"},
           [](C c) { return &c.fabric.post; }},
     Entry{{"rdma_invalidation", words("auto|windows|registration"), "auto",
-           "verbs: how a key is invalidated if each IO has a key of its own", Side::server},
+           "verbs: how a key is invalidated if each IO has a separate key", Side::server},
           [](C c) { return &c.fabric.invalidation; }},
     Entry{{"tls", words("off|allow|require"), "",
            "tcp: TLS 1.3. allow is for servers and accepts clients without TLS too; a client never falls "
@@ -104,7 +104,7 @@ constexpr std::array kTable{
         {"queue_depth", number(1, kMaxPermits), "512", "maximum number of requests in flight", Side::client},
         [](C c, V v) {
           c.client->max_depth = static_cast<std::uint16_t>(v.number);
-          // Two entries per request, and room for the messages of the session at depth 1.
+          // Two entries per request; at least 64, so that the session's own messages have room at depth 1.
           c.client->send_depth = static_cast<std::uint16_t>(std::max<std::int64_t>(64, 2 * v.number));
         }},
     Entry{{"heartbeat_interval", interval(milliseconds(10)), "5s",

@@ -30,7 +30,7 @@ double nanoseconds_of(std::string_view unit) {
   return 0;
 }
 
-// The power of two that the unit stands for.
+// Returns the exponent of the power of two that the unit stands for.
 std::optional<unsigned> shift_of(std::string_view unit) {
   std::string lower(unit);
   for (char& c : lower)
@@ -52,14 +52,14 @@ tl::expected<Nanos, std::string> parse_duration(std::string_view text) {
   const double unit = nanoseconds_of(text.substr(static_cast<std::size_t>(end - text.data())));
   const bool is_duration = unit != 0 && number >= 0 && number <= std::numeric_limits<double>::max();
   if (error != std::errc{} || !is_duration)
-    return refuse(text, "no duration: expected a number of ms, s, m or h, e.g. 500ms, 30s, 2m");
+    return refuse(text, "not a duration: expected a number of ms, s, m or h, e.g. 500ms, 30s, 2m");
   if (number * unit > kLongest) return refuse(text, "too long: durations are at most 876000h");
   return static_cast<Nanos>(number * unit);
 }
 
 tl::expected<Nanos, std::string> parse_positive_duration(std::string_view text) {
   auto duration = parse_duration(text);
-  if (duration && *duration == 0) return refuse(text, "too short: it must be longer than nothing");
+  if (duration && *duration == 0) return refuse(text, "too short: it must be greater than 0");
   return duration;
 }
 
@@ -69,7 +69,7 @@ tl::expected<std::uint64_t, std::string> parse_size(std::string_view text, std::
   const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
   const auto shift = unit.empty() ? std::optional<unsigned>(0) : shift_of(unit);
   if (error == std::errc::invalid_argument || !shift)
-    return refuse(text, "no size: expected a number of bytes, k, M, G or T, e.g. 4096, 64k, 1G");
+    return refuse(text, "not a size: expected a number of bytes, k, M, G or T, e.g. 4096, 64k, 1G");
   const std::uint64_t bytes = unit.empty() ? plain : std::uint64_t{1} << *shift;
   if (error != std::errc{} || number > std::numeric_limits<std::uint64_t>::max() / bytes)
     return refuse(text, "too large: sizes are less than 16E");

@@ -6,8 +6,9 @@ namespace rtrs::options::quantity_test {
 namespace {
 
 constexpr const char* kNoDuration =
-    " is no duration: expected a number of ms, s, m or h, e.g. 500ms, 30s, 2m";
-constexpr const char* kNoSize = " is no size: expected a number of bytes, k, M, G or T, e.g. 4096, 64k, 1G";
+    " is not a duration: expected a number of ms, s, m or h, e.g. 500ms, 30s, 2m";
+constexpr const char* kNoSize =
+    " is not a size: expected a number of bytes, k, M, G or T, e.g. 4096, 64k, 1G";
 
 std::string quoted(const std::string& text) {
   return "'" + text + "'";
@@ -50,7 +51,7 @@ TEST(Durations, ParsePositiveDurationRejectsZero) {
   EXPECT_EQ(parse_positive_duration("1ns"), 1U);
   for (const char* wrong : {"0", "0ms", "0.1ns"})
     EXPECT_EQ(parse_positive_duration(wrong).error(),
-              quoted(wrong) + " is too short: it must be longer than nothing");
+              quoted(wrong) + " is too short: it must be greater than 0");
   EXPECT_EQ(parse_positive_duration("x").error(), quoted("x") + kNoDuration);
 }
 

@@ -12,7 +12,7 @@
 namespace rtrs::verbs {
 namespace {
 
-// The system's maximum: net.rdma_ucm.max_backlog, by default 1,024.
+// 0 means the system's maximum: net.rdma_ucm.max_backlog, by default 1,024.
 constexpr int kBacklog = 0;
 
 rdma_port_space port_space_of(const net::SocketAddress& address) {
@@ -28,8 +28,8 @@ std::string where(const PathAddress& address) {
   return address.destination + " port " + std::to_string(address.port);
 }
 
-// The connection manager also sends the timeout to the peer. Kernels before 5.1 do not support the option;
-// then only this side uses it.
+// Sets the options of an identifier. The connection manager also sends the ACK timeout to the peer. Kernels
+// before 5.1 do not support this option; then only this side uses the timeout.
 void set_options(rdma_cm_id* id, const VerbsOptions& options) {
   std::uint8_t timeout = options.ack_timeout, tos = options.tos;
   if (timeout != 0) rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
@@ -80,7 +80,7 @@ Errc FabricImpl::listen(const PathAddress& local) {
   } else {
     const std::vector<net::SocketAddress> addresses = destinations_.resolve(text, local.port);
     if (addresses.empty()) {
-      log(LogLevel::error, "cannot listen on \"" + text + "\": that is no address");
+      log(LogLevel::error, "cannot listen on \"" + text + "\": not an address");
       return Errc::bad_address;
     }
     listener->address = addresses.front();
@@ -88,11 +88,10 @@ Errc FabricImpl::listen(const PathAddress& local) {
   int error = 0;
   if (!try_listen(*listener, error)) {
     const bool foreign = error == EADDRNOTAVAIL || error == ENODEV;
-    log(LogLevel::error,
-        "cannot listen on " + listener->text + " port " + std::to_string(local.port) + ": " +
-            (foreign ? "it is the address of no RDMA device of this host; 'rdma link' lists them "
-                       "with their network interfaces"
-                     : errno_text(error)));
+    log(LogLevel::error, "cannot listen on " + listener->text + " port " + std::to_string(local.port) + ": " +
+                             (foreign ? "no RDMA device of this host has this address; 'rdma link' lists "
+                                        "them with their network interfaces"
+                                      : errno_text(error)));
     return to_errc(error);
   }
   // Opens the device now, so that the first client does not wait for it.
@@ -117,7 +116,7 @@ void FabricImpl::connect(ConKey key, const PathAddress& address, const Connectio
 bool FabricImpl::wait_for_names(ConKey key, const PathAddress& address, unsigned index) {
   if (!destinations_.ask(key, address, index)) return false;
   if (!names_watched_ && !watch(destinations_.wait_fd(), &destinations_)) {
-    // Without a descriptor to wait on, the attempt fails with an unresolved name.
+    // If there is no descriptor to wait on, the attempt fails as if the name could not be resolved.
     destinations_.forget(key);
     return false;
   }
@@ -230,16 +229,16 @@ void FabricImpl::log_retry_time(Connection& connection) {
   const TimerKind kind = device.timers();
   const Patience time = patience(kind, retries);
   const bool outlasts = options_.dead_peer_time != 0 && time.most > options_.dead_peer_time;
-  std::string text = device.name + ": a packet that nobody answers is sent " +
+  std::string text = device.name + ": a packet without an acknowledgement is sent " +
                      std::to_string(retries.count + 1) + " times, with ack timeout " +
                      std::to_string(retries.timeout) + ", which takes " + seconds_text(time.least);
   if (time.most != time.least) text += " to " + seconds_text(time.most);
   if (outlasts) {
-    text += "; the heartbeat gives the peer up after " + seconds_text(options_.dead_peer_time) +
+    text += "; the heartbeat declares the peer dead after " + seconds_text(options_.dead_peer_time) +
             ", before the device does";
     const std::uint8_t better = max_timeout_within(kind, retries.count, options_.dead_peer_time);
-    text += better != 0 ? ": take an ack timeout (--rdma-ack-timeout) of at most " + std::to_string(better)
-                        : ": take fewer retries (--rdma-retry-count) or a longer heartbeat";
+    text += better != 0 ? ": use an ack timeout (--rdma-ack-timeout) of at most " + std::to_string(better)
+                        : ": use fewer retries (--rdma-retry-count) or a longer heartbeat";
   }
   log(outlasts ? LogLevel::warning : LogLevel::info, text);
 }
@@ -266,7 +265,7 @@ void FabricImpl::disconnect(ConKey key) {
   Connection& connection = *node.mapped();
   if (last_found_ == &connection) last_found_ = nullptr;
   destinations_.forget(key);
-  // Sends the requests that were posted before.
+  // Sends the requests that were posted before the disconnect.
   if (connection.stage() == Connection::Stage::up && !connection.failed()) connection.flush();
   end(connection);
   if (std::exchange(connection.in_shown_list, false)) std::erase(with_shown_, &connection);

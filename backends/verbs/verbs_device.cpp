@@ -61,7 +61,7 @@ Errc open_failed(const VerbsOptions& options, const std::string& name, int error
 // Returns the feature that the device lacks for RTRS, or nullptr.
 const char* lacking(const Device& device) {
   if (device.context->device->transport_type != IBV_TRANSPORT_IB)
-    return "RDMA writes with immediate data (it is no InfiniBand or RoCE device)";
+    return "RDMA writes with immediate data (it is not an InfiniBand or RoCE device)";
   if (device.attributes.max_qp_wr < kMinDepth) return "room for work requests";
   if (device.attributes.max_sge < 2) return "work requests of two parts";
   return nullptr;
@@ -242,7 +242,7 @@ std::unique_ptr<Device> Device::open(const VerbsOptions& options, const std::str
     return device;
   }
   say(options, LogLevel::error,
-      "there is no RDMA device \"" + name + "\"; 'rdma link' lists those of this machine");
+      "no RDMA device named \"" + name + "\"; 'rdma link' lists those of this machine");
   return nullptr;
 }
 
@@ -250,7 +250,7 @@ Result<DeviceSurvey> survey(const VerbsOptions& options) {
   const DeviceList list;
   if (list.count == 0) {
     say(options, LogLevel::error,
-        "this machine has no RDMA device ('rdma link' lists them); soft-RoCE makes one of a network "
+        "this machine has no RDMA device ('rdma link' lists them); soft-RoCE creates one on a network "
         "interface: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0");
     return tl::unexpected(Errc::not_supported);
   }
@@ -282,7 +282,7 @@ Result<DeviceSurvey> survey(const VerbsOptions& options) {
     return tl::unexpected(error);
   }
   if (options.invalidation == Invalidation::windows && !windows) {
-    say(options, LogLevel::error, "memory windows of type 1 are asked for, and no device has them");
+    say(options, LogLevel::error, "memory windows of type 1 are requested, but no device has them");
     return tl::unexpected(Errc::not_supported);
   }
   surveyed.can = *can;

@@ -56,7 +56,7 @@ Errc FabricImpl::open() {
   channel_.reset(rdma_create_event_channel());
   if (channel_ == nullptr) {
     int error = errno;
-    // librdmacm reports a device file as missing if it may not open it.
+    // librdmacm reports a device file as missing if the process has no permission to open it.
     if (::access("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0 && errno == EACCES) error = EACCES;
     log(LogLevel::error,
         "cannot reach the RDMA connection manager: " + errno_text(error) + channel_advice(error));
@@ -132,8 +132,7 @@ Device* FabricImpl::device_of(const rdma_cm_id& id) {
                           " work requests a connection, " + std::to_string(device->limits.inline_bytes) +
                           " bytes inline, posted by " + (calls ? "ibv_wr_*()" : "ibv_post_send()"));
   if (options_.posting == Posting::calls && !calls)
-    log(LogLevel::unmet,
-        name + ": its library has not all of ibv_wr_*() that is needed; ibv_post_send() posts");
+    log(LogLevel::unmet, name + ": its library lacks some of ibv_wr_*(), so ibv_post_send() is used");
   if (options_.thread_domains) {
     const bool taken = device->take_thread_domain();
     log(taken ? LogLevel::info : LogLevel::unmet,

@@ -1,4 +1,4 @@
-// Keys with which peers write, and their invalidation.
+// Creates and invalidates the keys with which peers write.
 #include <optional>
 #include <utility>
 
@@ -10,15 +10,14 @@ void FabricImpl::log_invalidation_method(Device& device) const {
   if (std::exchange(device.logged_keys, true)) return;
   const bool by_registration = options_.invalidation == Invalidation::registration;
   if (device.can.invalidation)
-    return log(LogLevel::info, device.name + ": keys can be taken back by " +
+    return log(LogLevel::info, device.name + ": keys can be invalidated by " +
                                    (by_registration ? "registrations" : "memory windows"));
   if (options_.invalidation == Invalidation::off) return;
   log(LogLevel::warning,
       device.name +
-          " has no memory windows of type 1: keys are not taken back, so a client can write to all chunks of "
-          "its session for as long as its path lives, also while their requests are served; "
-          "rdma_invalidation "
-          "registration takes them back, for two system calls an IO");
+          " has no memory windows of type 1: keys are not invalidated, so a client can write to all chunks "
+          "of its session for as long as its path lives, also while their requests are served; "
+          "rdma_invalidation registration invalidates them, at the cost of two system calls per IO");
 }
 
 std::uint32_t FabricImpl::rkey_of(ConKey key, const RemoteKey& remote_key) noexcept {
@@ -42,9 +41,10 @@ Result<RemoteKey> FabricImpl::make_revocable_key(ConKey key, RegionId region, st
   if (!device.windows) {
     // The session also uses a device with windows, or its owner requires invalidation on all devices.
     if (!std::exchange(device.logged_registration, true))
-      log(LogLevel::warning, connection->describe() + ": " + device.name +
-                                 " has no memory windows of type 1, and its session's keys are to be taken "
-                                 "back: each IO over it undoes and makes a registration, two system calls");
+      log(LogLevel::warning,
+          connection->describe() + ": " + device.name +
+              " has no memory windows of type 1, but the keys of its session are to be invalidated: each IO "
+              "over it deregisters and registers memory, two system calls");
     return memory_.make_key_at(device, region, offset, length);
   }
   Result<RemoteKey> remote_key = memory_.make_window(device, IBV_MW_TYPE_1, region, offset, length);

@@ -1,4 +1,4 @@
-// Log messages on a host without RDMA, and the meaning of rdma-core's numbers.
+// Tests the log messages on a host without RDMA, and how status codes of librdmacm map to reasons and texts.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -47,7 +47,7 @@ TEST(VerbsStatus, a_rejection_differs_from_a_missing_listener) {
 }
 
 TEST(VerbsStatus, texts_explain_the_error) {
-  EXPECT_EQ(connect_text(RDMA_CM_EVENT_REJECTED, 8), "nobody listens there (reason 8)");
+  EXPECT_EQ(connect_text(RDMA_CM_EVENT_REJECTED, 8), "no server listens on that address (reason 8)");
   EXPECT_NE(connect_text(RDMA_CM_EVENT_ADDR_ERROR, -ENODEV).find("rdma link"), std::string::npos);
   EXPECT_NE(connect_text(RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL).find("(22)"), std::string::npos);
 }

@@ -26,7 +26,7 @@ void FabricImpl::port_changed(Device& device, std::uint8_t port, bool up) {
       text +=
           "; its " + std::to_string(over) + " connection(s) end when it stays so for " + seconds_text(time);
     else if (over != 0)
-      text += "; its " + std::to_string(over) + " connection(s) wait, for the device never gives up";
+      text += "; its " + std::to_string(over) + " connection(s) wait, because the device never gives up";
   }
   log(over != 0 ? LogLevel::warning : LogLevel::info, text);
   set_timer();

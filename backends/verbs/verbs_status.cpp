@@ -20,7 +20,7 @@ constexpr int kRejectByConsumer = 28;
 std::string reject_text(int reason) {
   switch (reason) {
     case kRejectInvalidServiceId:
-      return "nobody listens there";
+      return "no server listens on that address";
     case kRejectByConsumer:
       return "the peer rejected the request";
     case kRejectStaleConnection:
@@ -61,8 +61,8 @@ std::string connect_text(rdma_cm_event_type event, int status) {
   switch (event) {
     case RDMA_CM_EVENT_ADDR_ERROR:
       if (status == -ENODEV) return "no RDMA device of this host leads there ('rdma link' lists them)";
-      if (status == -ETIMEDOUT) return "no answer to the question for its hardware address";
-      return "no way to that address: " + errno_text(-status);
+      if (status == -ETIMEDOUT) return "no reply to the request for its hardware address";
+      return "that address cannot be resolved: " + errno_text(-status);
     case RDMA_CM_EVENT_ROUTE_ERROR:
       return "no route to that address: " + errno_text(-status);
     case RDMA_CM_EVENT_UNREACHABLE:

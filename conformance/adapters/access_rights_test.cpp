@@ -1,4 +1,5 @@
-// Access rights of peers to memory, where memory is registered, and that all registrations are freed.
+// Tests which rights peers have to memory, with which adapters memory is registered, and that every
+// registration is freed.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -128,7 +129,7 @@ TEST_F(Rights, WindowOfAKeyThatWasNotInvalidatedIsNotReused) {
   work.op = WorkRequest::Op::write_imm;
   work.signalled = true;
   ASSERT_EQ(client.fabric->post(std::span(&work, 1)), 1U);
-  take(client, Kind::send_done, kNear);  // the earlier bind is done too
+  take(client, Kind::send_done, kNear);  // proves that the earlier bind is done
   client.fabric->release_key(first->id);
   const auto next = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
   ASSERT_TRUE(next);
@@ -155,7 +156,7 @@ TEST_F(Rights, LateInvalidationOfAnOldKeyKeepsTheNewKey) {
   work.signalled = true;
   client.fabric->post_receive(kNear, 1, 0);
   ASSERT_EQ(client.fabric->post(std::span(&work, 1)), 1U);
-  take(client, Kind::send_done, kNear);  // the earlier bind is done too
+  take(client, Kind::send_done, kNear);  // proves that the earlier bind is done
   take(server, Kind::imm_received, kFar);
   work.key = kFar;
   work.op = WorkRequest::Op::send_inv;

@@ -1,6 +1,6 @@
 // Prints a Markdown table of the adapter work (doorbells, work requests, completions, ...) per 4 KiB request
-// at both ends. With two arguments, a table line number and a number of requests, it runs only those, for use
-// under a profiler. With a leading argument `wr`, both ends post with ibv_wr_*().
+// at both ends. With two arguments, the number of a table line and a number of requests, it runs only these
+// requests, for use under a profiler. With a leading argument `wr`, both ends post with ibv_wr_*().
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -11,7 +11,8 @@
 namespace {
 
 using namespace rtrs;
-using namespace rtrs::mock_hca;
+using namespace conformance;
+using namespace mock_hca;
 
 struct Line {
   const char* name;

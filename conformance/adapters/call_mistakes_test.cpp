@@ -1,4 +1,4 @@
-// Checks that the in-memory adapters detect wrong use of ibv_wr_*().
+// Checks that the in-memory adapters detect incorrect use of ibv_wr_*().
 #include <gtest/gtest.h>
 
 #include <array>

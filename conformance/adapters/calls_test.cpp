@@ -1,5 +1,5 @@
-// Posting with ibv_wr_*(): used only if the adapter's library supports it for all operations. Also tests
-// which work still goes through ibv_post_send(), and the state after a failed batch.
+// Posting with ibv_wr_*(), which is used only if the adapter's library supports it for all operations. Also
+// tests which work still goes through ibv_post_send(), and the state after a failed batch.
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -16,7 +16,7 @@ namespace {
 using Kind = SeenEvent::Kind;
 using verbs::Posting;
 
-constexpr const char* kWarning = "its library has not all of ibv_wr_*() that is needed";
+constexpr const char* kWarning = "its library lacks some of ibv_wr_*()";
 
 class Calls : public TwoEnds {
  protected:
@@ -52,7 +52,7 @@ class Calls : public TwoEnds {
     return work;
   }
   void post(std::span<const WorkRequest> work) { ASSERT_EQ(client.fabric->post(work), work.size()); }
-  // Doorbells and ibv_wr_*() batches since construction.
+  // Counts doorbells and ibv_wr_*() batches since construction.
   struct Since {
     std::uint64_t doorbells = mock_hca::counts(0).doorbells, batches = mock_hca::counts(0).batches;
     std::uint64_t all() const { return mock_hca::counts(0).doorbells - doorbells; }
@@ -63,7 +63,7 @@ class Calls : public TwoEnds {
     server.fabric->invalidate(on, one.id, 1);
     EXPECT_EQ(take(server, Kind::chunk_invalidated, on).cookie, 1U);
   }
-  // The server invalidates each of the client's keys remotely; each new key has another rkey.
+  // The server invalidates each of the client's keys remotely; each new key has a different rkey.
   void windows_of_type_2() {
     std::uint32_t last = 0;
     for (unsigned i = 0; i < 3; ++i) {
@@ -88,8 +88,8 @@ class Calls : public TwoEnds {
   RemoteKey key;
 };
 
-// Work requests without data, with one part, with two parts and inline, with and without an immediate. Order
-// is kept.
+// The batch has work requests without data, with one part, with two parts and inline, with and without an
+// immediate. They must arrive in order.
 TEST_F(Calls, PostAllKindsOfWorkInOneBatch) {
   connected(mock_hca::mlx5());
   EXPECT_EQ(mock_hca::queue_pairs_with_calls(), 2U);
@@ -149,8 +149,8 @@ mock_hca::Profile without(std::uint64_t op, bool granted) {
   return one;
 }
 
-// Adapters that do not support ibv_wr_*(), lack a needed operation, or grant an operation that they do not
-// have.
+// The adapters do not support ibv_wr_*(), lack a needed operation, or grant an operation that they do not
+// have. All work must be posted with ibv_post_send().
 TEST_F(Calls, AreNotUsedIfTheLibraryLacksAnOperation) {
   for (const mock_hca::Profile& adapter :
        {mock_hca::irdma(), mock_hca::bnxt_re(), mock_hca::hfi1(), without(IBV_QP_EX_WITH_BIND_MW, false),
@@ -188,7 +188,7 @@ TEST_F(Calls, AreUsedInThreadDomainsToo) {
   EXPECT_TRUE(carries());
 }
 
-// The bind operation is not required of an adapter without memory windows.
+// An adapter without memory windows need not support the bind operation.
 TEST_F(Calls, NeedNoOperationThatTheAdapterCannotDo) {
   mock_hca::Profile adapter = without(IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV, false);
   adapter.windows_type_1 = adapter.windows_type_2b = adapter.send_invalidate = false;
@@ -257,7 +257,8 @@ TEST_F(Calls, BindType1WindowsOnlyOnSoftRoce) {
   }
 }
 
-// The bind may stand anywhere in its chain, on a device that accepts it there.
+// A chain of work requests with a type 1 bind, at any position, must be posted with ibv_post_send() if the
+// device accepts this.
 TEST_F(Calls, AreNotUsedForAChainWithAType1Bind) {
   connected(mock_hca::mlx5());
   const auto revocable = server.fabric->make_revocable_key(kFar, memory.id, 0, 4096);
@@ -282,7 +283,7 @@ mock_hca::Profile only_type_2() {
   return one;
 }
 
-// The peer invalidates the key, and the window is bound again with the next key.
+// The peer invalidates the key; the window is then bound again with the next key.
 TEST_F(Calls, BindType2Windows) {
   for (const mock_hca::Profile& adapter : {mock_hca::mlx5(), only_type_2()}) {
     close();
@@ -291,7 +292,7 @@ TEST_F(Calls, BindType2Windows) {
   }
 }
 
-// The soft-RoCE library would count the first part twice.
+// With ibv_wr_*(), soft-RoCE's library would miscount the length of a work request with two parts.
 TEST_F(Calls, AreNotUsedForTwoPartsOnSoftRoce) {
   connected(mock_hca::rxe());
   for (const std::uint32_t first : {2000U, 20U}) {

@@ -2,14 +2,14 @@
 
 #include <span>
 
-namespace rtrs::mock_hca {
+namespace rtrs::conformance {
 namespace {
 
 constexpr std::size_t kBytes = 4096;
 constexpr unsigned kPatience = 2000;  // consecutive rounds without a completion before run() fails
 constexpr std::array<std::byte, 24> kUserHeader{};
 
-std::unique_ptr<verbs::VerbsFabric> open_on(const Profile& profile, const Load& load) {
+std::unique_ptr<verbs::VerbsFabric> open_on(const mock_hca::Profile& profile, const Load& load) {
   verbs::VerbsOptions options;
   options.device = profile.name;
   options.invalidation = load.keys == Keys::stay ? verbs::Invalidation::off : verbs::Invalidation::automatic;
@@ -43,9 +43,9 @@ ClientOptions client_options(const Load& load) {
 
 }  // namespace
 
-CountedIo::CountedIo(const Load& load, const std::array<Profile, 2>& both)
+CountedIo::CountedIo(const Load& load, const std::array<mock_hca::Profile, 2>& both)
     : load_(load), data_(kBytes * load.in_flight) {
-  reset({both[0], both[1]});
+  mock_hca::reset({both[0], both[1]});
   far_ = open_on(both[kServer], load);
   near_ = open_on(both[kClient], load);
   if (far_ == nullptr || near_ == nullptr) return;
@@ -102,4 +102,4 @@ bool CountedIo::run(unsigned requests) {
   return true;
 }
 
-}  // namespace rtrs::mock_hca
+}  // namespace rtrs::conformance

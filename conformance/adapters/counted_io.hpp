@@ -10,9 +10,9 @@
 #include "core/driver/server.hpp"
 #include "sim/net/adapters/mock_hca.hpp"
 
-namespace rtrs::mock_hca {
+namespace rtrs::conformance {
 
-// Keys that each request invalidates.
+// Which keys each request invalidates.
 enum class Keys : std::uint8_t {
   stay,
   of_chunks,    // the server renews the key of each chunk: windows of type 1
@@ -31,7 +31,7 @@ struct Load {
 class CountedIo {
  public:
   // `both`: profiles of the two adapters. Their names must differ.
-  CountedIo(const Load&, const std::array<Profile, 2>& both);
+  CountedIo(const Load&, const std::array<mock_hca::Profile, 2>& both);
   ~CountedIo();
   CountedIo(const CountedIo&) = delete;
   CountedIo& operator=(const CountedIo&) = delete;
@@ -42,7 +42,7 @@ class CountedIo {
   // request by a new one. Returns false if a request fails or there is no progress.
   bool run(unsigned requests);
 
-  static constexpr std::size_t kServer = 0, kClient = 1;  // adapters
+  static constexpr std::size_t kServer = 0, kClient = 1;  // numbers of the adapters
 
  private:
   bool submit();
@@ -59,4 +59,4 @@ class CountedIo {
   bool ready_ = false, failed_ = false;
 };
 
-}  // namespace rtrs::mock_hca
+}  // namespace rtrs::conformance

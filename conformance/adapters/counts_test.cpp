@@ -1,5 +1,5 @@
-// Upper bounds of doorbells, work requests and completions per 4 KiB request at both ends. Exceeding a bound
-// means that real hardware would do more work.
+// Checks upper bounds for doorbells, work requests and completions per 4 KiB request at both ends. If a bound
+// is exceeded, real hardware would do more work.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -7,10 +7,13 @@
 #include "conformance/adapters/counted_io.hpp"
 #include "sim/net/adapters/test_no_problems.hpp"
 
-namespace rtrs::mock_hca::counts_test {
+namespace rtrs::conformance::counts_test {
 namespace {
 
-const auto* const environment = ::testing::AddGlobalTestEnvironment(new NoProblems);
+using mock_hca::Counts;
+using mock_hca::counts;
+
+const auto* const environment = ::testing::AddGlobalTestEnvironment(new mock_hca::NoProblems);
 
 constexpr unsigned kWarm = 500, kRequests = 1000;
 
@@ -31,7 +34,7 @@ PerRequest each(const Counts& before, const Counts& after) {
 }
 
 BothEnds measure(const Load& load) {
-  std::array<Profile, 2> both{mlx5(), mlx5()};
+  std::array<mock_hca::Profile, 2> both{mock_hca::mlx5(), mock_hca::mlx5()};
   both[1].name = "mlx5_1";
   CountedIo io(load, both);
   EXPECT_TRUE(io.ready() && io.run(kWarm));
@@ -87,7 +90,7 @@ TEST(Counts, WithoutInvalidationFewCompletionsAreRead) {
   }
 }
 
-// The response's chain invalidates the key, the request's chain binds it.
+// The key is invalidated in the chain of the response and bound in the chain of the request.
 TEST(Counts, RequestKeyTakesNoExtraDoorbell) {
   const BothEnds one = measure({Direction::read, Keys::of_requests, 1, 1});
   EXPECT_LE(one.server.doorbells, 1 + kEdge);
@@ -143,4 +146,4 @@ TEST(Counts, CountsHaveLowerBounds) {
 }
 
 }  // namespace
-}  // namespace rtrs::mock_hca::counts_test
+}  // namespace rtrs::conformance::counts_test

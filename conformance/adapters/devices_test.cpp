@@ -1,4 +1,5 @@
-// Hosts with several adapters: capabilities are decided per adapter, and only adapters in use are examined.
+// Hosts with several adapters: capabilities are determined per adapter, and only adapters in use are
+// examined.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -174,10 +175,10 @@ TEST_F(Devices, MissingInvalidationIsLoggedOnce) {
   open({mock_hca::bnxt_re()});
   EXPECT_FALSE(server.fabric->capabilities().invalidation);
   listen(kFirst);
-  EXPECT_EQ(warnings_of("keys are not taken back"), 1U);
+  EXPECT_EQ(warnings_of("keys are not invalidated"), 1U);
   connect_both_ends(kFirst);
-  EXPECT_EQ(warnings_of("keys are not taken back"), 1U);
-  EXPECT_FALSE(client.logged("keys are not taken back")) << "only a listening fabric warns";
+  EXPECT_EQ(warnings_of("keys are not invalidated"), 1U);
+  EXPECT_FALSE(client.logged("keys are not invalidated")) << "only a listening fabric warns";
 }
 
 TEST_F(Devices, RegistrationsInvalidateKeysIfRequestedByName) {
@@ -193,7 +194,7 @@ TEST_F(Devices, RegistrationsInvalidateKeysIfRequestedByName) {
 TEST_F(Devices, InvalidationModeOfAListeningDeviceIsLogged) {
   open({mock_hca::mlx5()});
   listen(kFirst);
-  EXPECT_TRUE(server.logged("mlx5_0: keys can be taken back by memory windows"));
+  EXPECT_TRUE(server.logged("mlx5_0: keys can be invalidated by memory windows"));
 }
 
 TEST_F(Devices, SendWithInvalidateNeedsTheDeviceFlag) {
@@ -203,7 +204,7 @@ TEST_F(Devices, SendWithInvalidateNeedsTheDeviceFlag) {
   EXPECT_FALSE(server.fabric->capabilities().send_invalidate);
 }
 
-// Sessions of one server over two adapters.
+// Sessions with one server over two adapters.
 class Sessions : public Devices {
  protected:
   static constexpr std::uint16_t kDepth = 8;
@@ -279,7 +280,7 @@ TEST_F(Sessions, EachSessionUsesTheKeysThatSuitItsDevice) {
   EXPECT_EQ(windows_of_session(kFirst, 0), kDepth);
   EXPECT_EQ(windows_of_session(kSecond, 1), 0U);
   EXPECT_EQ(windows_of_session("192.0.2.3", 2), 0U);
-  EXPECT_EQ(warnings_of("keys are not taken back"), 1U);
+  EXPECT_EQ(warnings_of("keys are not invalidated"), 1U);
 }
 
 TEST_F(Sessions, AlwaysInvalidateAppliesToEveryDevice) {
@@ -288,7 +289,7 @@ TEST_F(Sessions, AlwaysInvalidateAppliesToEveryDevice) {
   EXPECT_EQ(windows_of_session(kFirst, 0), kDepth);
   EXPECT_EQ(windows_of_session(kSecond, 1), kDepth);
   EXPECT_EQ(windows_of_session("192.0.2.3", 2), 0U);
-  EXPECT_EQ(warnings_of("undoes and makes a registration"), 1U);
+  EXPECT_EQ(warnings_of("deregisters and registers memory"), 1U);
 }
 
 // Each adapter numbers its keys independently, so requests on different paths may have equal rkeys.

@@ -126,7 +126,8 @@ TEST_F(DisconnectTest, RejectionCarriesAllOfItsDataOrNone) {
   }
 }
 
-// The server process ended while the request was pending, so its kernel rejects without private data.
+// The server process ended while the connect request was pending, so the kernel of its host rejects it
+// without private data.
 TEST_F(DisconnectTest, RejectionWithOnlyZerosHasNoData) {
   start();
   rdma_event_channel* const channel = rdma_create_event_channel();
@@ -233,7 +234,7 @@ TEST_F(DisconnectTest, ErrorAfterTheDisconnectOfThePeerIsReportedAsDisconnect) {
   work.op = WorkRequest::Op::write_imm;
   ASSERT_EQ(client.fabric->post(std::span(&work, 1)), 1U);
   client.fabric
-      ->try_wait();  // posts to the device, and makes the next poll read the connection manager first
+      ->try_wait();  // posts to the device and makes the next poll read connection manager events first
   mock_hca::tick();
   EXPECT_EQ(take(client, Kind::connection_lost, kNear).reason, Reason::peer_closed);
 }
@@ -296,7 +297,8 @@ TEST_F(DisconnectTest, TwoNamesAreResolvedConcurrently) {
     EXPECT_EQ(take(client, Kind::connect_failed, key).reason, Reason::address_unresolved);
 }
 
-// A poll whose array cannot take all events comes in between.
+// Two connects have failed, and the first poll() has room for one event only. The disconnect of one
+// connection must not drop the event of the other one.
 TEST_F(DisconnectTest, DisconnectKeepsEventsOfOtherConnections) {
   start();
   const auto too_much = data(client.fabric->capabilities().connect_data + 1U);

@@ -1,4 +1,5 @@
-// Events that the connection manager and real devices report, but soft-RoCE in a quiet lab never does.
+// Events that the connection manager and real devices report, but that soft-RoCE does not report in an
+// undisturbed lab.
 #include <algorithm>
 
 #include "conformance/adapters/test_two_ends.hpp"
@@ -286,7 +287,8 @@ TEST_P(Events, ReleasedKeyOfAnAnsweredRequestGrantsNoAccess) {
   leave();
 }
 
-// With ack timeout 17 and 6 retries the device fails pending work after 3.76 s. Without work it never would.
+// With ack timeout 17 and 6 retries the device fails pending work after 3.76 s. Without pending work it
+// reports nothing.
 TEST_P(Events, DownPortEndsItsConnectionsAfterTheRetryTime) {
   ASSERT_NO_FATAL_FAILURE(connected());
   mock_hca::set_port(0, false);
@@ -358,7 +360,7 @@ TEST_P(Events, DownPortOfADeviceWithUnlimitedRetriesEndsNothing) {
   connect_both_ends(kAddress);
   mock_hca::set_port(0, false);
   poll_both();
-  EXPECT_TRUE(client.logged("wait, for the device never gives up"));
+  EXPECT_TRUE(client.logged("wait, because the device never gives up"));
   now += seconds(600);
   poll_both();
   EXPECT_EQ(client.count(Kind::connection_lost, kNear), 0U);

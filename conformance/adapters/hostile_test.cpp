@@ -152,7 +152,7 @@ void Hostile::post_one(End& end, ConnectionsByNumber& own) {
 void Hostile::disconnect_one(End& end, ConnectionsByNumber& own) {
   std::uint16_t con = 0;
   One* const one = any_of(own, con);
-  // Always disconnects a lost connection, and a working one with probability 1/4.
+  // Disconnects a lost connection in any case, and a working one with probability 1/4.
   if (one == nullptr || (!one->ended && pick(4) != 0)) return;
   one->left = true;
   one->up = false;
@@ -268,7 +268,7 @@ void Hostile::play(std::uint64_t chosen) {
 
   // Each connection must close exactly once, and service must resume when all devices and ports are back.
   for (unsigned i = 0; i < 6; ++i)
-    end_all(), turn(20);  // also closes connections that are accepted meanwhile
+    end_all(), turn(20);  // also closes connections that are accepted in the meantime
   for (const ConnectionsByNumber* side : {&near, &far})
     for (const auto& [con, one] : *side) EXPECT_EQ(one.closed, 1U) << con;
   for (std::size_t i = 0; i < 2; ++i) {
@@ -304,7 +304,7 @@ TEST_F(Hostile, EachConnectionClosesOnceAndServiceResumes) {
     for (const std::string& problem : mock_hca::problems()) ADD_FAILURE() << problem;
     EXPECT_EQ(mock_hca::objects(), 0U);
   }
-  // Checks that enough has happened; otherwise the test would prove nothing.
+  // Without enough events of each kind, the test would prove nothing.
   const std::uint64_t count = last - first + 1;
   if (count < 100) return;
   EXPECT_GT(connected, 3 * count);

@@ -43,7 +43,7 @@ class LimitsOf : public TwoEndsBothWays {
     one.key_depth = keys;
     return one;
   }
-  // Sends a message of this size from the client; true if it arrives.
+  // Sends a message of this size from the client. Returns true if the message arrives.
   bool says(std::size_t bytes) {
     const std::vector<std::byte> text(bytes, std::byte{7});
     WorkRequest work;
@@ -86,7 +86,7 @@ TEST_P(LimitsOf, ExcessiveDepthIsReducedAndLogged) {
   open({mock_hca::mlx5()});
   connect_with(depths(6553, 8192));
   EXPECT_TRUE(carries());
-  EXPECT_TRUE(server.logged("mlx5_0 holds 6553 work requests of a connection, and 6617 are asked for"));
+  EXPECT_TRUE(server.logged("mlx5_0 holds 6553 work requests of a connection, and 6617 are needed"));
   std::size_t told = 0;
   for (const auto& [level, text] : server.log) told += text.find("holds 6553") != std::string::npos ? 1 : 0;
   EXPECT_EQ(told, 1U);
@@ -99,7 +99,7 @@ TEST_P(LimitsOf, KeysDoNotReduceInlineData) {
   EXPECT_TRUE(carries());
 }
 
-// The size matters because a Linux client opens a connection per CPU.
+// A Linux client opens a connection per CPU, so the memory per connection matters.
 TEST_P(LimitsOf, SendQueueOfDefaultDepthTakesHalfAMebibyte) {
   open({mock_hca::mlx5()});
   connect_with(depths(3 * 512 + 32, 2 * 512));
@@ -132,7 +132,7 @@ TEST_P(LimitsOf, MessagesWithoutInlineDataNeedNoNewRegistration) {
   EXPECT_EQ(regions(), before);
 }
 
-// More messages than the send buffers hold at a time.
+// Sends more messages than the send buffers hold at a time.
 TEST_P(LimitsOf, BurstOfMessagesArrivesWithoutInlineData) {
   open({mock_hca::hfi1()});
   ConnectionParams wanted = depths(1024, 0);
@@ -231,8 +231,8 @@ class ManyKeys : public LimitsOf {
       keys.push_back(*key);
     }
   }
-  // Sends an immediate to the client. It is queued behind the binds, so its arrival proves that they
-  // executed.
+  // Sends an immediate to the client. The immediate is queued behind the binds, so its arrival proves that
+  // the binds were executed.
   void send_server_immediate() {
     WorkRequest work;
     work.key = kFar;

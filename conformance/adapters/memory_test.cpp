@@ -1,4 +1,4 @@
-// Memory registration, and remote invalidation of windows, if one fabric uses several adapters.
+// Memory registration and remote invalidation of windows, for a fabric that uses several adapters.
 #include <string>
 
 #include "conformance/adapters/test_two_ends.hpp"
@@ -122,7 +122,7 @@ TEST_F(TwoAdapters, FailedRegistrationOfASourceIsReportedAsNoResources) {
   EXPECT_TRUE(carries());
 }
 
-// Two adapters may use equal rkeys.
+// Two adapters may use the same rkey for different windows.
 TEST_F(TwoAdapters, InvalidatedKeyBelongsToTheAdapterOfTheConnection) {
   open_both();
   const auto memory = client.fabric->allocate(4096);

@@ -1,4 +1,4 @@
-// Behaviour of adapters that soft-RoCE does not show, and the program errors that in-memory adapters detect.
+// Adapter behaviour that soft-RoCE does not show, and program errors that the in-memory adapters detect.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -45,7 +45,7 @@ TEST_P(AdapterTest, removed_adapter_ends_connections_at_both_ends) {
   const Link link = open_link();
   make_revocable(link, 4096);
   mock_hca::take_out(0);
-  // Reported by the flushed work or by the device event, whichever is read first.
+  // The loss is detected by the flushed work or by the device event, whichever is read first.
   expect(client(), Kind::connection_lost, link.client);
   expect(server(), Kind::connection_lost, link.server);
   close_link(link);
@@ -106,8 +106,8 @@ TEST_P(AdapterTest, posted_work_reaches_the_device_before_the_disconnect) {
   run_until_quiet();
 }
 
-// Opens a connection, writes and disconnects. Returns true if the write arrived; a failure is not a test
-// failure.
+// Opens a connection, writes and disconnects. Returns true if the write arrived; otherwise no test failure is
+// recorded.
 bool play(FabricPair& pair) {
   Side client(pair.client()), server(pair.server());
   const ConKey near{0, 0, 1}, far{0, 0, 2};

@@ -1,4 +1,5 @@
-// The verbs backend on in-memory adapters as a network of the simulator: which queue pairs are connected.
+// The verbs backend on in-memory adapters as a network of the simulator. Checks which queue pairs are
+// connected.
 #include "sim/net/verbs/mock_net.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +28,7 @@ class MockNetTest : public ::testing::Test {
   static NetworkConfig config() {
     NetworkConfig made;
     made.cm_timeout = milliseconds(100);
-    made.cm_late_hold = seconds(100);  // actual delay: at least a tenth of it
+    made.cm_late_hold = seconds(100);  // the actual delay is at least a tenth of this
     return made;
   }
   void SetUp() override {

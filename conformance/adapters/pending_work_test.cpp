@@ -1,4 +1,5 @@
-// Work in flight when a connection or a device ends: which events are reported, and that no object is leaked.
+// Connections and devices that end while work is in flight: which events are reported, and that no object is
+// leaked.
 #include <array>
 #include <string>
 #include <vector>
@@ -13,7 +14,7 @@ using mock_hca::Told;
 
 class PendingWorkTest : public TwoEnds {
  protected:
-  static constexpr std::size_t kMany = 100;  // more than one read of a completion queue returns
+  static constexpr std::size_t kMany = 100;  // more completions than one read of a completion queue returns
   static ConnectionParams many() {
     ConnectionParams one;
     one.send_depth = kMany + 16;
@@ -38,8 +39,8 @@ class PendingWorkTest : public TwoEnds {
     ASSERT_EQ(end.fabric->post(all), count);
     end.fabric->try_wait();
   }
-  // Number of immediates that the client gets before the connection is lost. Their number must fit in one
-  // poll.
+  // Number of immediates that the client gets before the loss of the connection is reported. All of them must
+  // fit in one poll.
   std::size_t arrives_before_the_end() {
     std::array<FabricEvent, 2 * kMany> events;
     std::size_t arrived = 0;
@@ -72,7 +73,8 @@ TEST_F(PendingWorkTest, ArrivedDataIsReportedBeforeTheLoss) {
   EXPECT_EQ(arrives_before_the_end(), kMany);
 }
 
-// Completions may still be in the device's queue, already read, or read when another connection closed.
+// When the connection closes, its completions may still be in the device's queue, or may have been read
+// before, or may be read because another connection closes. Each must be counted once.
 TEST_F(PendingWorkTest, CompletedWorkIsCountedOnce) {
   for (const unsigned looks : {0U, 1U, 2U, 3U, 4U, 5U}) {
     for (const bool other_first : {false, true}) {
@@ -168,7 +170,7 @@ TEST_F(PendingWorkTest, RenewedKeyIsPostedByTheNextPoll) {
 // size.
 TEST_F(PendingWorkTest, ReceiveHasTheRequestedLength) {
   ASSERT_NO_FATAL_FAILURE(connected());
-  for (unsigned i = 0; i < 7; ++i) ASSERT_TRUE(carries());  // eight of 64 bytes are free again
+  for (unsigned i = 0; i < 7; ++i) ASSERT_TRUE(carries());  // eight buffers of 64 bytes are free again
   for (unsigned i = 0; i < 2; ++i) server.fabric->post_receive(kFar, 1, 256);
   const std::vector<std::byte> text(200, std::byte{'x'});
   WorkRequest work;
@@ -181,7 +183,7 @@ TEST_F(PendingWorkTest, ReceiveHasTheRequestedLength) {
   }
 }
 
-// Receives are posted one by one, more than one call hands to the device.
+// Receives are posted one by one, and more of them than one call passes to the device.
 TEST_F(PendingWorkTest, ManyReceivesMayBePostedBetweenTwoPolls) {
   ASSERT_NO_FATAL_FAILURE(connected());
   for (unsigned round = 0; round < 3; ++round) {
@@ -312,7 +314,7 @@ TEST_F(PendingWorkTest, ListenerOfTheReturnedDeviceResumes) {
   EXPECT_TRUE(carries());
 }
 
-// The device returned, but only its listener could be created; opening the device itself failed.
+// The device has returned and a listener was created on it, but opening the device itself failed.
 TEST_F(PendingWorkTest, ListenerIsFreedWithADeviceThatCouldNotBeOpened) {
   open({mock_hca::mlx5()});
   listen(kAddress);

@@ -58,7 +58,8 @@ class QueueCapacityTest : public TwoEnds {
   std::uint8_t next_text = 0, seen_text = 0;
 };
 
-// The adapter is removed and flushes all posted work at once, while nobody reads the queue.
+// The adapter is removed and flushes all posted work at once, while nobody reads the queue. The queue must
+// not overrun.
 TEST_F(QueueCapacityTest, QueueHoldsAllCompletionsOfItsConnections) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.flushes_when_taken_out = true;
@@ -66,7 +67,7 @@ TEST_F(QueueCapacityTest, QueueHoldsAllCompletionsOfItsConnections) {
   listen(kAddress);
   const auto memory = client.fabric->allocate(4096);
   ASSERT_TRUE(memory);
-  constexpr std::uint32_t kSends = 16, kReceives = 262, kKeys = 64;  // for three connections: 1,026
+  constexpr std::uint32_t kSends = 16, kReceives = 262, kKeys = 64;  // three connections: 1,026 in total
   for (std::uint16_t i = 0; i < 6; ++i) {
     const ConKey near{0, i, 1}, far{0, i, 2};
     ASSERT_NO_FATAL_FAILURE(connect_with(depths(kSends, kReceives, kKeys), 0, near, far));
@@ -129,7 +130,7 @@ TEST_F(QueueCapacityTest, MaximumDepthIsFoundExactly) {
   }
 }
 
-// Unsignalled work is signalled as often as needed to free entries of a shallow send queue.
+// On a shallow send queue, unsignalled work is signalled as often as needed to free queue entries.
 TEST_F(QueueCapacityTest, UnsignalledWorkRunsOnTheSmallestQueues) {
   struct {
     int cqe;
@@ -163,8 +164,7 @@ TEST_F(QueueCapacityTest, ExcessiveDepthIsLoggedOnce) {
   ASSERT_NO_FATAL_FAILURE(connect_with(depths(256, 100, 0), 1));
   ASSERT_NO_FATAL_FAILURE(connect_with(depths(256, 100, 0), 1, kNearAgain, kFarAgain));
   std::size_t told = 0;
-  for (const auto& [level, text] : server.log)
-    told += text.find("are asked for") != std::string::npos ? 1 : 0;
+  for (const auto& [level, text] : server.log) told += text.find("are needed") != std::string::npos ? 1 : 0;
   EXPECT_EQ(told, 1U);
 }
 
@@ -212,7 +212,8 @@ TEST_F(QueueCapacityTest, DeepQueueHasAtMost256SendBuffers) {
   for (unsigned round = 0; round < 4; ++round) {
     const std::size_t bytes = round % 2 == 0 ? 96 : 1;
     const std::size_t posted = post_messages(1000, bytes);
-    // Only every eighth message is signalled, so up to seven free buffers may be unknown.
+    // Only every eighth message is signalled, so up to seven buffers may be free without the fabric knowing
+    // it.
     EXPECT_LE(posted, 256U);
     EXPECT_GE(posted, round == 0 ? 256U : 249U);
     ASSERT_NO_FATAL_FAILURE(expect_messages(posted, bytes));
@@ -288,7 +289,7 @@ TEST_F(QueueCapacityTest, FinishedWorkIsNotCountedAsDiscardedAfterALoss) {
   EXPECT_TRUE(late);
 }
 
-// The bytes of an event stay valid until the next poll(), also if a receive is posted in between.
+// The bytes of an event stay valid until the next poll(), even if a receive is posted in between.
 TEST_F(QueueCapacityTest, ReportedMessageIsNotOverwritten) {
   open({mock_hca::mlx5()});
   listen(kAddress);
@@ -331,7 +332,8 @@ TEST_F(QueueCapacityTest, BindDoesNotOvertakeEarlierWork) {
   }
 }
 
-// The bind that invalidates a key waits for queue space; there is space again when the key is renewed.
+// The bind that invalidates a key still waits for queue space when the key is renewed, although there is
+// space again.
 TEST_F(QueueCapacityTest, RenewalDoesNotOvertakeTheInvalidationOfItsKey) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.send_queue_bytes = 0;

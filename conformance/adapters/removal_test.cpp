@@ -22,7 +22,7 @@ mock_hca::Profile flushing() {
 }
 class Removal : public TwoEnds, public ::testing::WithParamInterface<Way> {
  protected:
-  // Sets up regions, keys of each kind and a connection with work in flight.
+  // Uses the device: regions, keys of each kind, and a connection with work in flight.
   void use_device() {
     open({GetParam().profile()});
     listen("192.0.2.1");
@@ -120,7 +120,8 @@ TEST_P(Removal, UnestablishedConnectionEndsOnce) {
 
 class GuestRemoval : public TwoEnds {};
 
-// The device is removed without any event: its connections are lost, and calls to it fail.
+// The device is removed without any event. Its connections must nevertheless be reported as lost, and calls
+// to it must fail.
 TEST_F(GuestRemoval, RemovalWithoutAnEventIsDetected) {
   for (const bool by_errors : {false, true}) {
     open({by_errors ? flushing() : mock_hca::mlx5()});

@@ -38,7 +38,7 @@ TEST_F(RetrySettingsTest, OptionsReachTheQueuePairsOfBothEnds) {
   leave();
 }
 
-// The client sets no options, like Linux's.
+// The client sets no options, as Linux's client does.
 TEST_F(RetrySettingsTest, ServerUsesItsOwnOptions) {
   mock_hca::reset({mock_hca::mlx5()});
   ASSERT_NO_FATAL_FAILURE(connected({}));
@@ -62,7 +62,7 @@ TEST_F(RetrySettingsTest, ServerUsesItsOwnOptions) {
   leave(kNearAgain, kFarAgain);
 }
 
-// The connection manager carries the client's values; a server without options uses them.
+// The connection manager transmits the client's values, and a server without options uses them.
 TEST_F(RetrySettingsTest, ServerWithoutOptionsUsesThoseOfTheClient) {
   ASSERT_NO_FATAL_FAILURE(connected({}));
   leave();

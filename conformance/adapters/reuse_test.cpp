@@ -1,4 +1,5 @@
-// Reuse of keys, windows, devices and message buffers, also with two of them in use at the same time.
+// Reuse of keys, windows, devices and message buffers, including cases in which two of them are in use at the
+// same time.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -142,7 +143,8 @@ TEST_F(Again, RemovedDeviceGetsNoRegistrations) {
   EXPECT_TRUE(server.fabric->make_key(memory->id, 0, 4096)) << "for later connections";
 }
 
-// The first connection is not disconnected, so it still references the old context of the removed device.
+// The first connection is not disconnected, so it still refers to the context that was open before the
+// removal.
 TEST_F(Again, ReturnedDeviceIsOpenedOnce) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
   mock_hca::take_out(0);
@@ -157,7 +159,7 @@ TEST_F(Again, ReturnedDeviceIsOpenedOnce) {
   EXPECT_TRUE(carries(kNearAgain, kFarAgain) && carries({0, 0, 5}, {0, 0, 6}));
 }
 
-// A window that is released before its bind completes is freed when the bind has completed.
+// A window is released before its bind completes. It must be freed when the bind has completed.
 TEST_F(Again, KeptWindowsAreFreedWhileTheConnectionIsUp) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
   const auto memory = client.fabric->allocate(4096);
@@ -289,7 +291,7 @@ TEST_F(QueuedKeysTest, DisconnectedConnectionGetsNoInvalidations) {
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
 }
 
-// One of the adapters chooses the rkey itself, in a separate bind call.
+// With one of the two profiles the adapter chooses the rkey itself, in a separate bind call.
 TEST_F(QueuedKeysTest, RkeyIsThatOfTheLastRenewal) {
   for (const auto chain : {mock_hca::Profile::Type1Chain::takes, mock_hca::Profile::Type1Chain::refuses}) {
     ASSERT_NO_FATAL_FAILURE(open_two_connections(chain));
@@ -313,8 +315,8 @@ TEST_F(QueuedKeysTest, RkeyIsThatOfTheLastRenewal) {
   }
 }
 
-// Every eighth message is signalled regardless of earlier work, so that at most seven message buffers are
-// unknown to be free.
+// Every eighth message is signalled regardless of earlier work, so that at most seven buffers are free
+// without the fabric knowing it.
 TEST_F(Again, SendBuffersAreFreedSoonAfterOtherWork) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::hfi1(), depths(1024, 1024, 0)));
   const std::vector<WorkRequest> work(40, immediate(kNear));

@@ -1,5 +1,6 @@
-// Connections that share a completion queue: no connection gets another's completions, and the queue never
-// overruns, regardless of whether the device keeps or discards completions when a queue pair is destroyed.
+// Connections that share a completion queue: no connection gets completions of another one, and the queue
+// never overruns. Both must hold for devices that keep completions and for those that discard them when a
+// queue pair is destroyed.
 #include <sys/socket.h>
 
 #include <array>
@@ -37,7 +38,7 @@ class SharedQueueTest : public FabricContract {
       work.cookie = i + 1;
       ASSERT_EQ(from.fabric().post(std::span(&work, 1)), 1U);
     }
-    // The post may be deferred to the end of the step; try_wait() hands it to the device.
+    // The post may be deferred to the end of the step; try_wait() passes it to the device.
     from.fabric().try_wait();
   }
   const verbs::VerbsStats client_stats() {
@@ -92,7 +93,7 @@ TEST_P(SharedQueueTest, a_closed_connection_keeps_the_completions_of_others) {
   const Link second = open_link(kMany, 0);
   post_many(server(), first.server);
   post_many(server(), second.server);
-  // The shared queue may already hold completions of both.
+  // The shared queue may already hold completions of both connections.
   client().fabric().try_wait();
   client().fabric().disconnect(first.client);
   for (std::uint32_t i = 0; i < kMany; ++i)
@@ -102,7 +103,8 @@ TEST_P(SharedQueueTest, a_closed_connection_keeps_the_completions_of_others) {
   EXPECT_EQ(client().count(Kind::imm_received, first.client), 0U);
 }
 
-// Completions of one connection were read while another was closed; try_wait() must not report idle.
+// Closing one connection also read completions of another; try_wait() must then not report that the fabric is
+// idle.
 TEST_P(SharedQueueTest, completions_read_during_a_close_prevent_sleep) {
   const Link first = open_link(kMany, 0);
   const Link second = open_link(kMany, 0);

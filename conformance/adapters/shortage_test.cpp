@@ -1,4 +1,4 @@
-// Errors and events if the verbs backend cannot get a resource, or cannot read all completions at once. The
+// Errors and events when the verbs backend cannot get a resource, or cannot read all completions at once. The
 // simulator found these cases on in-memory adapters.
 #include <array>
 
@@ -9,7 +9,7 @@ namespace {
 
 class Shortage : public TwoEnds {
  protected:
-  // Sends a connection request, which the server has not answered yet.
+  // Sends a connect request and returns the event at the server, which has not answered yet.
   SeenEvent ask() {
     client.fabric->connect(
         kNear, {.source = {}, .destination = "192.0.2.1", .port = server.fabric->listening_port()}, params(),
@@ -88,7 +88,7 @@ TEST_F(Shortage, UnreportedCompletionsPreventSleep) {
 TEST_F(Shortage, NewConnectionTakesNoSpaceOfUnreadCompletions) {
   for (const bool looks : {false, true}) {
     mock_hca::Profile profile = mock_hca::rxe();
-    profile.max_cqe = 128;  // outstanding work of one connection
+    profile.max_cqe = 128;  // maximum outstanding work of one connection
     open({profile});
     listen("192.0.2.1");
     ConnectionParams wanted;
@@ -113,7 +113,7 @@ TEST_F(Shortage, NewConnectionTakesNoSpaceOfUnreadCompletions) {
     come(kNear, kFar);
     ASSERT_EQ(send_all(client, kNear), 64U);
     client.fabric->disconnect(kNear);
-    // With nothing else pending, the next polls read part of the queue.
+    // While nothing else is pending, polls read a part of the queue.
     std::array<FabricEvent, 1> one;
     if (looks) {
       ASSERT_EQ(client.fabric->poll(now, one), 1U);

@@ -40,7 +40,7 @@ struct End {
       if (text.find(part) != std::string::npos) return true;
     return false;
   }
-  // Number of warnings about requested features that the adapter does not have.
+  // Number of warnings that the adapter lacks a requested feature.
   std::size_t unmet() const {
     std::size_t count = 0;
     for (const auto& line : log) count += line.first == verbs::LogLevel::unmet ? 1U : 0U;
@@ -151,7 +151,8 @@ class TwoEnds : public ::testing::Test {
            server.side->take(SeenEvent::Kind::imm_received, far, event) && event.imm == last_imm;
   }
 
-  // Expects that only the two event channels and `identifiers` identifiers are left, such as the listener.
+  // Expects that nothing is left except the two event channels and `identifiers` identifiers, such as the
+  // listener.
   void expect_nothing_of_devices(unsigned identifiers) { EXPECT_EQ(mock_hca::objects(), 2U + identifiers); }
 
   bool expects_removal = true;

@@ -1,5 +1,5 @@
-// Queue pairs in a thread domain: with and without support by the adapter, and if one of the two objects that
-// it needs (thread domain, parent domain) cannot be created.
+// Queue pairs in a thread domain: with and without support by the adapter, and when the thread domain or the
+// parent domain cannot be created.
 #include <utility>
 
 #include "conformance/adapters/test_two_ends.hpp"

@@ -1,4 +1,4 @@
-// The verbs backend uses only the time that is passed to poll().
+// Checks that the verbs backend uses only the time that is passed to poll().
 #include <poll.h>
 
 #include "backends/verbs/verbs_fabric.hpp"
@@ -62,13 +62,13 @@ TEST_F(Timers, PostToASleepingFabricReachesTheDevice) {
   SeenEvent event;
   ASSERT_TRUE(server.side->take(SeenEvent::Kind::imm_received, kFar, event));
   EXPECT_EQ(event.imm, 77U);
-  // The post must reach the device, and so must new receives, because the peer may answer.
+  // New receives must reach the device at once too, because the peer may answer.
   const std::uint64_t before = mock_hca::counts(0).receives;
   client.fabric->post_receive(kNear, 1, 64);
   EXPECT_EQ(mock_hca::counts(0).receives, before + 1);
 }
 
-// Also holds after the fabric has slept once.
+// Must hold even after the fabric has slept.
 TEST_F(Timers, PostsBetweenTwoPollsRingOneDoorbell) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
@@ -85,8 +85,8 @@ TEST_F(Timers, PostsBetweenTwoPollsRingOneDoorbell) {
   EXPECT_EQ(mock_hca::counts(0).doorbells, before + 1);
 }
 
-// The timer descriptor may fire before the time passed to poll() reaches the deadline; then it must fire
-// again.
+// The timer descriptor may become readable before the time passed to poll() reaches the deadline; then it
+// must become readable again.
 TEST_F(Timers, EarlyWakeupIsRepeated) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
@@ -147,7 +147,7 @@ TEST_F(Timers, ResumedListenerHasNoDeadline) {
   EXPECT_EQ(due(server), kNever);
 }
 
-// A port without connections comes first in the list and must not end the check early.
+// The first port in the list has no connections. The check must continue with the other ports.
 TEST_F(Timers, DownPortEndsAllOfItsConnections) {
   mock_hca::Profile second = mock_hca::mlx5();
   second.name = "mlx5_1";

@@ -1,5 +1,5 @@
-// bench_device [COUNT]: COUNT writes and reads of 4 KiB with RemoteDevice, 16 in flight, to a server in the
-// same thread, without a network. To count instructions per IO, run it with two counts and take the
+// bench_device [COUNT]: runs COUNT writes and reads of 4 KiB with RemoteDevice, 16 in flight, to a server in
+// the same thread, without a network. To count instructions per IO, run it with two counts and take the
 // difference.
 #include <boost/asio/io_context.hpp>
 #include <cstdio>
@@ -55,7 +55,7 @@ class Bench {
   }
 
   boost::asio::io_context context_{1};
-  conformance::MemoryDisks disks_;
+  sim::MemoryDisks disks_;
   conformance::LoopServer server_{disks_};
   asio::RemoteDevice* device_ = nullptr;
   std::vector<std::byte> data_ = std::vector<std::byte>(4096);

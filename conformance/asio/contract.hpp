@@ -45,7 +45,7 @@ class Contract : public ::testing::Test {
     serve_until([&mapped] { return mapped.has_value(); });
     ASSERT_FALSE(*mapped) << mapped->message();
   }
-  // Runs only the client, until it can do nothing more without the server.
+  // Runs only the client, until the client can do nothing more without the server.
   void turn(unsigned times = 100) {
     for (unsigned i = 0; i < times; ++i) {
       context.restart();
@@ -75,7 +75,7 @@ class Contract : public ::testing::Test {
 
   static constexpr unsigned kTurns = 1'000'000;
   net::io_context context;
-  MemoryDisks disks;
+  sim::MemoryDisks disks;
   LoopServer server{disks};
   std::unique_ptr<asio::RemoteDevice> device;
   std::array<std::byte, 4096> data{};

@@ -267,7 +267,7 @@ TEST_F(Contract, CancelledCloseContinues) {
   turn();
   EXPECT_FALSE(closed);
   signal.emit(cancellation_type::terminal);
-  EXPECT_FALSE(closed);  // never inside the call
+  EXPECT_FALSE(closed);  // a handler never runs inside the call
   turn();
   EXPECT_EQ(closed, kAborted);
   closed.reset();
@@ -307,7 +307,7 @@ TEST_F(Contract, DestroyingTheDeviceAbortsOutstandingOperations) {
   device->async_close([&closed](Error error) { closed = error; });
   turn();
   device.reset();
-  EXPECT_FALSE(read);  // never inside the call
+  EXPECT_FALSE(read);  // a handler never runs inside the call
   EXPECT_FALSE(closed);
   turn();
   EXPECT_EQ(read, kAborted);

@@ -73,7 +73,7 @@ class DeviceAllocations : public testing::TestWithParam<asio::WaitMode> {
   }
 
   boost::asio::io_context context_{1};
-  MemoryDisks disks_;
+  sim::MemoryDisks disks_;
   LoopServer server_{disks_};
   std::unique_ptr<asio::RemoteDevice> device_;
   std::vector<std::byte> data_ = std::vector<std::byte>(kLarge);

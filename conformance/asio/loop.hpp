@@ -1,4 +1,4 @@
-// Runs coroutines of a test on its event loop.
+// Runs the coroutines of a test on an event loop.
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -33,7 +33,7 @@ void run_until(boost::asio::io_context& context, Done done) {
   }
 }
 
-// Runs the loop until the coroutine has returned; throws what it threw.
+// Runs the loop until the coroutine has returned. Throws what the coroutine threw.
 inline void run(boost::asio::io_context& context, boost::asio::awaitable<void> task) {
   bool done = false;
   std::exception_ptr thrown;

@@ -12,7 +12,7 @@ namespace rtrs::conformance {
 
 class LoopServer {
  public:
-  explicit LoopServer(MemoryDisks& disks)
+  explicit LoopServer(sim::MemoryDisks& disks)
       : store_(disks), server_(config(), 0, nullptr), near_(std::make_unique<bench::LoopFabric>()) {
     bench::LoopFabric::join(*near_, far_);
     server_.listen(far_, asio::steady_now(), {});
@@ -31,7 +31,7 @@ class LoopServer {
     return config;
   }
 
-  MemoryStore store_;
+  sim::MemoryStore store_;
   bench::LoopFabric far_;
   BlockServer server_;
   std::unique_ptr<bench::LoopFabric> near_;

@@ -4,7 +4,7 @@
 
 namespace rtrs::conformance {
 
-MemoryServer::MemoryServer(boost::asio::io_context& context, MemoryDisks& disks, const Options& options)
+MemoryServer::MemoryServer(boost::asio::io_context& context, sim::MemoryDisks& disks, const Options& options)
     : store_(disks) {
   auto fabric = ofi::open_ofi_fabric({});
   if (!fabric) throw std::runtime_error(std::string("no fabric: ") + to_string(fabric.error()));

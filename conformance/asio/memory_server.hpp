@@ -1,5 +1,5 @@
 // A server of memory disks for tests: a BlockServer on libfabric, in the event loop of the test. Its
-// destructor does not disconnect clients, like a killed server.
+// destructor does not disconnect clients, as if the server were killed.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
@@ -23,7 +23,7 @@ class MemoryServer {
   };
 
   // `disks` must outlive the server. Throws std::runtime_error if it cannot listen.
-  MemoryServer(boost::asio::io_context&, MemoryDisks& disks, const Options&);
+  MemoryServer(boost::asio::io_context&, sim::MemoryDisks& disks, const Options&);
   MemoryServer(const MemoryServer&) = delete;
   MemoryServer& operator=(const MemoryServer&) = delete;
 
@@ -33,7 +33,7 @@ class MemoryServer {
  private:
   bool step(Nanos now);
 
-  MemoryStore store_;
+  sim::MemoryStore store_;
   std::unique_ptr<ofi::OfiFabric> fabric_;
   std::unique_ptr<BlockServer> server_;
   std::uint16_t port_ = 0;

@@ -73,7 +73,7 @@ TEST_F(RemoteDeviceTest, ResizeTakesEffectAtOnceUntilTheNextOpen) {
   news.clear();
   EXPECT_TRUE(remote.resize(16));
   EXPECT_EQ(remote.size_bytes(), 8192U);
-  EXPECT_TRUE(news.empty());  // not inside the call
+  EXPECT_TRUE(news.empty());  // an event is never reported inside the call
   run_until(context, [&] { return !news.empty(); });
   EXPECT_EQ(news.back().state, rnbd::DeviceState::open);
   EXPECT_EQ(news.back().geometry.nsectors, 16U);

@@ -59,7 +59,7 @@ class RemoteDeviceTest : public ::testing::Test {
   }
 
   boost::asio::io_context context;
-  MemoryDisks disks;
+  sim::MemoryDisks disks;
   std::optional<MemoryServer> server;
   std::uint16_t port = 0;
   std::vector<asio::DeviceNews> news;

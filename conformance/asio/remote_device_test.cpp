@@ -75,7 +75,7 @@ TEST_F(RemoteDeviceTest, ForceUnitAccessUsesAFlagAFlushOrNothing) {
       co_await remote.async_close(use_awaitable);
     }());
   };
-  MemoryDisk& disk = disks["disk"];
+  sim::MemoryDisk& disk = disks["disk"];
   write_once();
   EXPECT_EQ(disk.fua_writes, 1U);
   EXPECT_EQ(disk.flushes, 1U);  // write zeroes has no FUA flag and needs a flush

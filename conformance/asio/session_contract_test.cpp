@@ -28,7 +28,7 @@ class SessionContract : public Contract {
   std::unique_ptr<asio::Session> session;
 };
 
-// A request that the server answers (SESS_INFO).
+// A SESS_INFO request, which the server answers.
 struct Question {
   Question() {
     EXPECT_EQ(wire::rnbd::encode(wire::rnbd::SessInfo{}, question), question.size());

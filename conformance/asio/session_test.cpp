@@ -63,7 +63,7 @@ class SilentFabric final : public test::HeldFabric {
 class SessionTest : public ::testing::Test {
  protected:
   boost::asio::io_context context;
-  MemoryDisks disks;
+  sim::MemoryDisks disks;
 };
 
 TEST_F(SessionTest, ServesCoroutines) {
@@ -166,7 +166,7 @@ TEST_F(SessionTest, ErrorsAreReportedThroughTheHandler) {
   EXPECT_EQ(late, asio::to_error_code(Errc::session_closed)) << late.message();
 }
 
-// Only the paths' deadlines can wake the loop.
+// Nothing but a deadline of a path can wake the loop.
 TEST_F(SessionTest, PathOperationsSetTheirDeadlines) {
   asio::SessionSettings settings = settings_for(1);
   settings.client.protocol.connect_timeout = milliseconds(1);

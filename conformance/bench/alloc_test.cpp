@@ -22,7 +22,7 @@ TEST(Allocations, NoneInAHundredThousandRequests) {
   }
 }
 
-// The simulated fabric has pools of its own, which reach their final size during the first requests.
+// The simulated fabric has pools, which reach their final size during the first requests.
 TEST(Allocations, NoneOverTheSimulatedFabric) {
   sim::ZeroChoice choice;
   sim::Network network;

@@ -1,4 +1,4 @@
-// Cost of one request at both sides together, and speed of the simulation.
+// Cost of one request, both sides together, and speed of the simulation.
 #include <benchmark/benchmark.h>
 
 #include "conformance/bench/pair.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 using namespace rtrs;
 
-// Benchmark arguments: number of paths, recorder on (0 or 1).
+// Arguments of the benchmark: number of paths, recorder off or on (0 or 1).
 void one_request(benchmark::State& state, Direction direction) {
   const auto paths = static_cast<unsigned>(state.range(0));
   bench::Pair pair(paths, state.range(1) != 0);

@@ -1,6 +1,6 @@
-// Cost of server sessions by their number: `bench_sessions [SESSIONS ...]`. Prints CPU time and memory per
-// session setup, and CPU time per IO, with IOs sent on all sessions in turn. A special fabric plays the
-// clients, so only the server's driver, state machines and recorder are measured.
+// Cost of server sessions, depending on their number: `bench_sessions [SESSIONS ...]`. Prints CPU time and
+// memory per session setup, and CPU time per IO, with IOs sent on all sessions in turn. A special fabric
+// plays the clients, so only the server's driver, state machines and recorder are measured.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class StarFabric final : public PlainFabric {
   }
   const Capabilities& capabilities() const noexcept override { return can_; }
   Result<Region> allocate(std::size_t bytes) override {
-    // Like a real backend: a page takes memory only after its first use.
+    // As in a real backend, a page takes memory only after its first use.
     void* memory = std::calloc(1, bytes);
     if (memory == nullptr) return tl::unexpected(Errc::no_memory);
     regions_.push_back({static_cast<std::byte*>(memory), bytes});
@@ -107,7 +107,7 @@ class Star {
     next_ = next_ + 1 == clients_.size() ? 0 : next_ + 1;
     constexpr std::uint32_t kData = 4096, kUser = 32;
     std::array<std::byte, wire::kWriteHeaderBytes> header{};
-    wire::RdmaWriteHeader about;
+    wire::IoRequest about;
     about.usr_len = kUser;
     const std::size_t length = wire::encode(about, header);
     std::memcpy(client.chunks + kData + kUser, header.data(), length);

@@ -1,4 +1,4 @@
-// Recording cost per input: off, ring only, hash, file.
+// Cost of recording, per input: off, to the ring only, as a hash, to a file.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
@@ -7,7 +7,7 @@
 
 #include "core/record/recorder.hpp"
 
-namespace rtrs {
+namespace rtrs::bench {
 namespace {
 
 ImmReceived make_input(std::uint64_t i) {
@@ -72,4 +72,4 @@ void file(benchmark::State& state) {
 BENCHMARK(file)->Name("recorder_step_file");
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::bench

@@ -40,7 +40,7 @@ constexpr std::array kKinds{
 // write is followed by a flush.
 class Blocks {
  public:
-  // `advance` advances the time and returns the new time.
+  // `advance` advances virtual time and returns the new time.
   Blocks(Fabric& near, Fabric& far, const PathAddress& path, std::function<Nanos()> advance)
       : near_(near),
         far_(far),
@@ -118,8 +118,8 @@ class Blocks {
   Fabric& near_;
   Fabric& far_;
   std::function<Nanos()> advance_;
-  conformance::MemoryDisks disks_;
-  conformance::MemoryStore store_;
+  sim::MemoryDisks disks_;
+  sim::MemoryStore store_;
   std::array<Recorder, 2> recorders_{Recorder(1024), Recorder(1024)};
   BlockServer server_;
   BlockClient client_;

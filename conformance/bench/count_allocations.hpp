@@ -8,8 +8,9 @@ namespace rtrs::bench {
 // Number of allocations of this thread so far.
 std::uint64_t allocations() noexcept;
 
-// Makes one future allocation of this thread fail: the first of at least `bytes` bytes after `before` others
-// of that size. `bytes` 0: none. Returns true if the failure that the previous call requested has happened.
+// Makes a future allocation of this thread fail: among those of at least `bytes` bytes, the one after
+// `before` others. `bytes` 0: none fails. Returns true if the failure that the previous call requested has
+// happened.
 bool fail_allocation(std::size_t bytes, unsigned before) noexcept;
 
 }  // namespace rtrs::bench

@@ -75,8 +75,8 @@ class Devices final : public trace::Listener {
   unsigned begun = 0, ended = 0, outside = 0;
 };
 
-// Runs the client's first call, `first`, with one failing allocation after `before` others, then repeats it.
-// Returns the number of failures: 0 if the call makes no more than `before` allocations.
+// Runs the client's first call, `first`, while one allocation fails after `before` others, then runs it
+// again. Returns the number of failures: 0 if the call makes no more than `before` allocations.
 template <class First>
 unsigned begins_without_memory(unsigned before, First&& first) {
   sim::ZeroChoice choice;
@@ -85,7 +85,7 @@ unsigned begins_without_memory(unsigned before, First&& first) {
   Devices devices;
   Recorder recorder(1024);
   EXPECT_EQ(recorder.open_listener(devices, trace::Detail::machines), 0);
-  // Makes the allocations of the recorder's first record in advance.
+  // The recorder allocates at its first record; this record is made in advance.
   recorder.begin(0, InstanceId{100}, MachineKind::server_registry, ServerConfig{});
   BlockClientOptions options;
   options.session = client_options();

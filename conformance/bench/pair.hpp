@@ -1,4 +1,4 @@
-// A connected client and server on the loop fabric; the application at each side does nothing.
+// A connected client and server on the loop fabric. The application at each side does nothing.
 #pragma once
 #include <array>
 #include <string>
@@ -46,8 +46,8 @@ class Pair {
     return false;
   }
 
-  // Runs `count` requests that the server answers together. Returns the number of its post() calls for that;
-  // 0 on failure.
+  // Runs `count` requests that the server answers together. Returns how often the server called post() for
+  // this; 0 on failure.
   unsigned many(unsigned count) {
     for (unsigned i = 0; i < count; ++i) {
       IoRequest request;

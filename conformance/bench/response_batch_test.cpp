@@ -1,4 +1,4 @@
-// Batched responses reach the client with one fabric call.
+// Checks that responses which are ready together are posted with one call of the fabric.
 #include <gtest/gtest.h>
 
 #include "conformance/bench/pair.hpp"

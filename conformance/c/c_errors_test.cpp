@@ -1,5 +1,5 @@
-// Errors of the functions in urtrs.h that need no server: settings, paths, files, and waiting for an
-// unreachable server.
+// Errors of the functions in urtrs.h that need no server: settings, paths, missing descriptors, and waiting
+// for an unreachable server.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -108,7 +108,7 @@ TEST_F(CErrors, ExhaustedAttemptsReportTheLastReason) {
   EXPECT_EQ(urtrs_device_open(session_, "disk", 0, -1, &device), -EIO);
   EXPECT_EQ(message(),
             "disk: Input/output error (127.0.0.1: attempts_exhausted, the last with connect_refused)");
-  // The path makes no further attempts, so a second open fails the same way.
+  // The path makes no further attempts, so a second open must fail in the same way.
   EXPECT_EQ(urtrs_device_open(session_, "disk", 0, -1, &device), -EIO);
   urtrs_path path{};
   EXPECT_EQ(urtrs_session_get_path(session_, 0, &path, sizeof path), 0);
@@ -131,7 +131,7 @@ TEST_F(CErrors, SettingErrorsNameTheValidValues) {
   // An empty file name must not silently disable TLS.
   EXPECT_EQ(refused_setting("tls_keys", ""), "tls_keys=: is empty");
   const std::string unknown = refused_setting("no_such", "1");
-  EXPECT_EQ(unknown.find("there is no setting no_such; the settings are host_names, "), 0U) << unknown;
+  EXPECT_EQ(unknown.find("unknown setting no_such; the settings are host_names, "), 0U) << unknown;
   EXPECT_NE(unknown.find("tls_keys"), std::string::npos);
 }
 
@@ -209,7 +209,7 @@ TEST_F(CErrors, MissingArgumentsAreRefused) {
   open();
   urtrs_device* device = nullptr;
   EXPECT_EQ(urtrs_device_open(session_, nullptr, 0, 0, &device), -EINVAL);
-  EXPECT_TRUE(says("not given")) << message();
+  EXPECT_TRUE(says("is missing")) << message();
   EXPECT_EQ(urtrs_device_open(session_, "", 0, 0, &device), -EINVAL);
   EXPECT_EQ(urtrs_device_open_async(session_, "disk", 0, nullptr, nullptr, &device), -EINVAL);
   EXPECT_EQ(urtrs_device_open(session_, "disk", 8, 0, &device), -EINVAL);

@@ -1,4 +1,4 @@
-// The functions of urtrs.h with the real server.
+// Tests the functions of urtrs.h with the real server.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -86,8 +86,8 @@ TEST_F(CInterfaceTest, CallbacksRunOnlyInPollAndMayStartRequests) {
   ASSERT_EQ(urtrs_read_async(device, chain.data.data(), 4096, 0, Chain::on_done, &chain), 0);
   EXPECT_EQ(chain.left, 5);
   EXPECT_EQ(stats().under_way, 1U);
-  const Nanos end = steady_now() + seconds(60);
-  while (chain.left > 0 && steady_now() < end) {
+  const Nanos end = platform::steady_now() + seconds(60);
+  while (chain.left > 0 && platform::steady_now() < end) {
     pollfd news{urtrs_session_fd(session_), POLLIN, 0};
     ::poll(&news, 1, urtrs_session_prepare(session_));
     ASSERT_GE(urtrs_session_poll(session_), 0);
@@ -115,8 +115,8 @@ TEST_F(CInterfaceTest, CallbackMayStartMoreRequestsThanEverBefore) {
   };
   Tree tree{open()};
   ASSERT_TRUE(tree.begin());
-  const Nanos end = steady_now() + seconds(60);
-  while (tree.ended < tree.begun && steady_now() < end) urtrs_session_wait(session_, 100);
+  const Nanos end = platform::steady_now() + seconds(60);
+  while (tree.ended < tree.begun && platform::steady_now() < end) urtrs_session_wait(session_, 100);
   EXPECT_EQ(tree.ended, 500U);
 }
 
@@ -134,8 +134,8 @@ TEST_F(CInterfaceTest, MemoryBelongsToTheCallerAfterATimeout) {
   EXPECT_NE(std::strstr(urtrs_session_message(session_), "disk: read"), nullptr);
   EXPECT_EQ(stats().under_way, 2U);
   answers_ = true;
-  const Nanos end = steady_now() + seconds(60);
-  while (stats().under_way != 0 && steady_now() < end) urtrs_session_wait(session_, 10);
+  const Nanos end = platform::steady_now() + seconds(60);
+  while (stats().under_way != 0 && platform::steady_now() < end) urtrs_session_wait(session_, 10);
   std::vector<char> read(8192);
   EXPECT_EQ(urtrs_read(device, read.data(), read.size(), 0, -1), 0);
   EXPECT_EQ(read, written);

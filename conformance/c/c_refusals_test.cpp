@@ -35,7 +35,7 @@ TEST_F(CInterfaceTest, InvalidCallsReturnTheirErrno) {
   EXPECT_EQ(urtrs_session_close(session_, kLong), 0);
   EXPECT_EQ(urtrs_read(device, data.data(), data.size(), 0, -1), -ESHUTDOWN);
   EXPECT_STREQ(urtrs_session_message(session_), "disk: read: the session is closed");
-  // Must not block forever.
+  // The call must not block forever.
   EXPECT_EQ(urtrs_session_wait(session_, -1), -ESHUTDOWN);
 }
 
@@ -67,11 +67,11 @@ TEST_F(CInterfaceTest, ErrorMessageNamesNoUnrelatedPaths) {
   EXPECT_EQ(urtrs_session_add_path(session_, nullptr, "127.0.0.2", port_), 0);  // no server listens there
   urtrs_device* device = open();
   urtrs_path path{};
-  const Nanos end = steady_now() + seconds(60);
+  const Nanos end = platform::steady_now() + seconds(60);
   do {
     urtrs_session_wait(session_, 10);
     ASSERT_EQ(urtrs_session_get_path(session_, 0, &path, sizeof path), 0);
-  } while (std::strcmp(path.reason, "connect_refused") != 0 && steady_now() < end);
+  } while (std::strcmp(path.reason, "connect_refused") != 0 && platform::steady_now() < end);
   std::array<char, 512> data{};
   EXPECT_EQ(urtrs_read(device, data.data(), 512, kDiskBytes, -1), -EIO);
   EXPECT_STREQ(urtrs_session_message(session_), "disk: read: Input/output error");

@@ -28,7 +28,7 @@ class CInterfaceTest : public ::testing::Test {
     ServerConfig config;
     config.queue_depth = 64;
     server_ = std::make_unique<BlockServer>(clamp_to(config, fabric_->capabilities()), 1, nullptr);
-    ASSERT_EQ(server_->listen(*fabric_, steady_now(), PathAddress{"", "127.0.0.1", 0}), Errc::ok);
+    ASSERT_EQ(server_->listen(*fabric_, platform::steady_now(), PathAddress{"", "127.0.0.1", 0}), Errc::ok);
     port_ = fabric_->listening_port();
     thread_ = std::thread([this] { serve(); });
     ASSERT_EQ(urtrs_session_new("c", &session_), 0);
@@ -41,9 +41,9 @@ class CInterfaceTest : public ::testing::Test {
   }
 
   void serve() {
-    MemoryStore store(disks_);
+    sim::MemoryStore store(disks_);
     while (!ending_) {
-      if (answers_ && store.serve(*server_, *fabric_, steady_now())) continue;
+      if (answers_ && store.serve(*server_, *fabric_, platform::steady_now())) continue;
       pollfd news{fabric_->wait_fd(), POLLIN, 0};
       if (!answers_ || fabric_->try_wait()) ::poll(&news, answers_ ? 1 : 0, 1);
     }
@@ -63,7 +63,7 @@ class CInterfaceTest : public ::testing::Test {
     return stats;
   }
 
-  MemoryDisks disks_;
+  sim::MemoryDisks disks_;
   std::unique_ptr<Fabric> fabric_;
   std::unique_ptr<BlockServer> server_;
   std::uint16_t port_ = 0;

@@ -15,13 +15,13 @@ namespace rtrs::conformance {
 struct Baseline {
   std::string peer;                         // name of the peer that the file describes
   std::map<std::string, std::string> seen;  // case id: what the peer does instead
-  std::set<std::string> hazards;            // the ids among them that crash the peer
+  std::set<std::string> hazards;            // ids of the cases among them that crash the peer
 };
 
-// An error is a sentence that names the file.
+// The error is a human-readable message that names the file.
 tl::expected<Baseline, std::string> load_baseline(const std::string& file);
-// Makes a baseline from the failures in these results. Keeps a deviation of `before` if its case was not run.
-// `before` may be null.
+// Makes a baseline from the failures in these results. Keeps the deviations in `before` (may be null) whose
+// case was not run.
 Baseline make_baseline(const std::string& peer, const std::vector<Result>&, const Baseline* before);
 // Returns 0 or an errno.
 int save_baseline(const std::string& file, const Baseline&);

@@ -1,4 +1,4 @@
-// A case: one rule of the protocol, and the check that a live peer keeps it.
+// A case: one rule of the protocol, and the check that a live peer follows it.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -36,7 +36,7 @@ struct Case {
 // All cases against a peer of this role, sorted by number.
 std::vector<const Case*> cases(Role);
 
-// Parts of that list, one for each source file.
+// The cases of each source file.
 std::span<const Case> connect_cases();
 std::span<const Case> reconnect_cases();
 std::span<const Case> info_cases();

@@ -39,7 +39,7 @@ void one_identity(ClientTester& tester) {
 
 void reserved(ClientTester& tester) {
   for (const Message& one : tester.healthy().requests) {
-    // Byte 45 is not checked: a urtrs client offers extensions in it.
+    // Byte 45 is not checked, because a urtrs client offers extensions in this byte.
     require((std::to_integer<unsigned>(one[44]) & 0xfeU) == 0, "reserved bits of byte 44 are set");
     for (std::size_t at = 46; at < wire::kConnReqBytes; ++at)
       require(one[at] == std::byte{0}, "byte {} of CON_REQ is not zero", at);
@@ -73,7 +73,7 @@ void comes_back(ClientTester& tester) {
   tester.drop(old);
   const wire::ConnReq after = tester.next_attempt(seen).parsed.front();
   require(after.sess_uuid == before.sess_uuid && after.paths_uuid == before.paths_uuid,
-          "it came back with other uuids");
+          "it reconnected with other uuids");
   require(static_cast<std::uint16_t>(after.recon_cnt - before.recon_cnt) == 1, "recon_cnt was {} and is {}",
           before.recon_cnt, after.recon_cnt);
   require(after.first_conn, "a path that was up once says that it is not the first connection");
@@ -98,7 +98,7 @@ void expect_again(ClientTester& tester, const std::function<void(Message&)>& spo
   const Attempt& spoiled = tester.next_attempt(seen);
   tester.expect_given_up(spoiled, tester.deadlines().connect + tester.deadlines().refusal,
                          "the accept was spoiled");
-  require(!spoiled.info.has_value(), "it went on to INFO_REQ");
+  require(!spoiled.info.has_value(), "it continued to INFO_REQ");
   tester.stop_misbehaving();
   tester.healthy();
 }
@@ -204,19 +204,19 @@ constexpr Case client(const char* id, const char* title, const char* source, Lev
 constexpr Case kCases[] = {
     client("C501-client-request", "client connect: its requests are well-formed", kReq, Level::must, false,
            request_form),
-    client("C502-client-order", "client connect: its connections come one after the other, cid 0 first",
+    client("C502-client-order", "client connect: it opens its connections one by one, cid 0 first",
            "protocol.md section 3.1", Level::should, false, in_order),
-    client("C503-client-identity", "client connect: all connections of an attempt name the same path", kReq,
+    client("C503-client-identity", "client connect: all connections of an attempt have the same uuids", kReq,
            Level::must, false, one_identity),
     client("C504-client-reserved", "client connect: reserved bytes are zero", kReq, Level::should, false,
            reserved),
-    client("C505-client-first", "client connect: only cid 0 may say that it is not the first",
+    client("C505-client-first", "client connect: only cid 0 may have first_conn unset",
            "protocol.md section 3.4", Level::must, false, first_conn),
     client("C506-client-info", "client info: INFO_REQ is well-formed", kInfoReq, Level::must, false,
            info_form),
     client("C507-client-info-reserved", "client info: reserved bytes are zero", kInfoReq, Level::should,
            false, info_reserved),
-    client("C510-client-back", "client: it comes back as the same path, one attempt later",
+    client("C510-client-back", "client: it reconnects as the same path, one attempt later",
            "protocol.md section 3.5", Level::must, false, comes_back),
     client("C511-client-one-lost", "client: it ends a path with the first of its connections",
            "protocol.md section 3.6", Level::must, false, one_lost_all_lost),

@@ -29,7 +29,7 @@ void messages_in_order(ClientTester& tester) {
     return std::find(seen.begin(), seen.end(), name) != seen.end();
   };
   const bool came = tester.wait([&] { return has("open") && has("sess_info"); }, tester.deadlines().answer);
-  require(came, "after a reconnect came no SESS_INFO, or no OPEN");
+  require(came, "no SESS_INFO or no OPEN after a reconnect");
 }
 
 void heartbeat(ClientTester& tester) {
@@ -44,7 +44,7 @@ void heartbeat_burst(ClientTester& tester) {
 void heartbeat_unasked(ClientTester& tester) {
   Attempt& attempt = tester.healthy();
   tester.endpoint().write_imm(*attempt.cons[0], wire::encode_hb(ImmType::hb_ack));
-  tester.expect_alive(attempt, "an HB_ACK that nobody asked for");
+  tester.expect_alive(attempt, "an unsolicited HB_ACK");
 }
 void heartbeat_own(ClientTester& tester) {
   const Attempt& attempt = tester.healthy();
@@ -53,7 +53,7 @@ void heartbeat_own(ClientTester& tester) {
   require(came && attempt.up(), "no HB_MSG within three intervals");
 }
 
-// The tester sends nothing any more, neither responses nor heartbeats.
+// From now on the tester sends nothing, neither responses nor heartbeats.
 void silent_server(ClientTester& tester) {
   Attempt& attempt = tester.healthy();
   for (Con* one : attempt.cons) one->mute = true;
@@ -62,7 +62,7 @@ void silent_server(ClientTester& tester) {
   const Nanos upper = tester.deadlines().silence_upper() + tester.deadlines().refusal;
   tester.expect_given_up(attempt, upper, "the server was silent");
   const Nanos took = attempt.cons[0]->lost_at - since;
-  require(took >= tester.deadlines().silence_lower(), "given up after {:.1f} s already",
+  require(took >= tester.deadlines().silence_lower(), "declared dead already after {:.1f} s",
           static_cast<double>(took) / 1e9);
   tester.stop_misbehaving();
   tester.healthy();
@@ -73,11 +73,11 @@ void acks_keep_path_up(ClientTester& tester) {
   tester.hold_requests = true;
   tester.wait([&] { return !attempt.up(); },
               tester.deadlines().silence_upper() + 2 * tester.deadlines().heartbeat);
-  require(attempt.up(), "a server that answers every heartbeat was given up");
+  require(attempt.up(), "a server that answers every heartbeat was declared dead");
   tester.stop_misbehaving();
 }
 
-// A chunk without an outstanding request.
+// Returns a chunk without an outstanding request.
 std::uint32_t idle_chunk() {
   return ClientTester::kDepth - 1;
 }
@@ -85,7 +85,7 @@ std::uint32_t idle_chunk() {
 void idle_answer(ClientTester& tester) {
   Attempt& attempt = tester.healthy();
   tester.endpoint().write_imm(*attempt.cons.back(), wire::encode_io_rsp(ImmType::io_rsp, idle_chunk(), 0));
-  tester.expect_alive(attempt, "an answer to no request");
+  tester.expect_alive(attempt, "an unsolicited answer");
 }
 
 void answer_twice(ClientTester& tester) {
@@ -93,7 +93,7 @@ void answer_twice(ClientTester& tester) {
   const auto type = wire::rnbd::message_type(request.user);
   if (!type || type.value != wire::rnbd::MsgType::io) {
     tester.answer(request, 0);
-    not_run("the request that came was no IO: let the client do IO all the time");
+    not_run("the request was not an IO: let the client do IO all the time");
   }
   Attempt& attempt = *request.attempt;
   tester.hold_requests = true;
@@ -138,7 +138,7 @@ void error_answer(ClientTester& tester) {
   // application.
   if (!type || type.value != wire::rnbd::MsgType::io) {
     tester.answer(request, 0);
-    not_run("the request that came was no IO: let the client do IO all the time");
+    not_run("the request was not an IO: let the client do IO all the time");
   }
   tester.answer(request, 5);
   tester.expect_alive(*request.attempt, "a request that failed with EIO");
@@ -160,7 +160,7 @@ void fresh_keys(ClientTester& tester) {
   Attempt& attempt = tester.healthy();
   const bool went_on = tester.wait([&] { return attempt.io >= 3 * ClientTester::kDepth || !attempt.up(); },
                                    3 * tester.deadlines().answer);
-  require(attempt.up(), "the path was lost: a key that was dead was used, or its fresh one was not taken");
+  require(attempt.up(), "the path was lost: an invalidated key was used, or the fresh key was not used");
   if (!went_on && attempt.io < 3) not_run("the client sent too few requests: let it do IO all the time");
   require(attempt.breaches.empty(), "{}", attempt.breaches.empty() ? "" : attempt.breaches.front());
   tester.stop_misbehaving();
@@ -168,8 +168,8 @@ void fresh_keys(ClientTester& tester) {
   tester.healthy();
 }
 
-// The response of a READ carries its data in the same RDMA write. OPEN is also answered this way, so a client
-// that cannot handle it gets no device.
+// The response of a READ carries its data in the same RDMA write. OPEN is answered in the same way, so a
+// client that cannot handle such responses gets no device.
 void data_with_answer(ClientTester& tester, std::uint32_t flags) {
   Attempt& old = tester.healthy();
   tester.flags = flags;
@@ -177,7 +177,7 @@ void data_with_answer(ClientTester& tester, std::uint32_t flags) {
   tester.grants_data_with_answer = true;
   tester.drop(old);
   Attempt& attempt = tester.healthy();
-  if (!attempt.joins_data) not_run("the client does not ask for it");
+  if (!attempt.joins_data) not_run("the client does not request it");
   const auto opened = [&attempt] {
     const auto& seen = attempt.user_messages;
     return attempt.joined >= 2 && std::find(seen.begin(), seen.end(), "io") != seen.end();
@@ -194,7 +194,7 @@ void data_with_answer(ClientTester& tester, std::uint32_t flags) {
 void data_with_answer_plain(ClientTester& tester) {
   data_with_answer(tester, 0);
 }
-// A response that carries data keeps the chunk's key; every other response renews it.
+// A response that carries data keeps the chunk's key; every other response renews the key.
 void data_with_answer_and_keys(ClientTester& tester) {
   data_with_answer(tester, wire::kConnRspNewRkey);
 }
@@ -211,12 +211,12 @@ constexpr Case client(const char* id, const char* title, const char* source, Lev
 constexpr Case kCases[] = {
     client("C550-client-requests", "client request: all are well-formed, one at a time on a chunk",
            "protocol.md section 5.3", Level::must, false, well_formed),
-    client("C551-client-messages", "client rnbd: SESS_INFO and OPEN come again after a reconnect",
+    client("C551-client-messages", "client rnbd: SESS_INFO and OPEN are sent again after a reconnect",
            "protocol.md section 9.5", Level::should, false, messages_in_order),
-    client("C552-client-error", "client request: a failed one does not cost the path", kAnswers, Level::must,
-           false, error_answer),
+    client("C552-client-error", "client request: a failed request does not close the path", kAnswers,
+           Level::must, false, error_answer),
     client("C553-client-unanswered",
-           "client request: one that is lost with its path does not stop the others",
+           "client request: a request that is lost with its path does not stop the others",
            "protocol.md section 6.2", Level::must, false, never_answered),
     client("C554-client-fresh-keys", "client request: it uses the key of the last answer",
            "protocol.md section 2.5", Level::must, false, fresh_keys),
@@ -229,18 +229,18 @@ constexpr Case kCases[] = {
            heartbeat),
     client("C561-client-heartbeat-burst", "client heartbeat: 16 at once do no harm", kHeartbeat, Level::must,
            false, heartbeat_burst),
-    client("C562-client-heartbeat-unasked", "client heartbeat: HB_ACK that nobody asked for does no harm",
+    client("C562-client-heartbeat-unasked", "client heartbeat: an unsolicited HB_ACK does no harm",
            kHeartbeat, Level::must, false, heartbeat_unasked),
     client("C563-client-heartbeat-own", "client heartbeat: it sends its own", kHeartbeat, Level::should, true,
            heartbeat_own),
     client("C564-client-silence",
-           "client heartbeat: a silent server is given up within the bound, not before", kHeartbeat,
+           "client heartbeat: a silent server is declared dead within the bound, not before", kHeartbeat,
            Level::must, true, silent_server),
     client("C565-client-acks", "client heartbeat: a server that only acknowledges is kept", kHeartbeat,
            Level::must, true, acks_keep_path_up),
-    client("C570-client-idle-answer", "client answer: one to no request is ignored", kAnswers, Level::must,
-           false, idle_answer),
-    client("C571-client-answer-twice", "client answer: a second one to a request is ignored", kAnswers,
+    client("C570-client-idle-answer", "client answer: an unsolicited answer is ignored", kAnswers,
+           Level::must, false, idle_answer),
+    client("C571-client-answer-twice", "client answer: a second answer to a request is ignored", kAnswers,
            Level::must, false, answer_twice),
     client("C572-client-answer-beyond", "client answer: a chunk equal to the depth does no harm", kImmediates,
            Level::must, false, answer_beyond),

@@ -15,8 +15,8 @@ class ClientRunner {
 
   ClientRunner(Endpoint&, const ClientSetup&, MakeRecorder = {});
 
-  // Waits until the client has connected. Returns an empty string, or an error sentence; then no case can be
-  // run.
+  // Waits until the client has connected. Returns an empty string, or an error message; after an error no
+  // case can be run.
   std::string start();
   // Runs one case. Afterwards the client must work with a correct server again.
   Result run(const Case&);

@@ -151,7 +151,7 @@ void ClientTester::send_info(Attempt& attempt) {
   for (std::uint16_t i = 0; i < runs; ++i) {
     wire::Descriptor one{whole_.remote_addr + std::uint64_t{i} * each,
                          fabric.rkey_of(attempt.cons[0]->key, whole_), each};
-    // With fresh keys, each chunk has its own key, which can be invalidated separately.
+    // With fresh keys, each chunk has a separate key, which can be invalidated alone.
     if ((flags & wire::kConnRspNewRkey) != 0) {
       const auto own = fabric.make_key(chunks_.id, std::size_t{i} * each, each);
       if (!own) not_run("the fabric has no more keys");
@@ -316,7 +316,7 @@ Attempt& ClientTester::healthy_within(Nanos limit) {
   };
   come();
   bool answered = answers_heartbeat(*found);
-  // A starting program may open and close a first session as a test, as the urtrs nbdkit plugin does.
+  // When a program starts, it may open and close a first session as a test; the urtrs nbdkit plugin does.
   if (!answered && !found->up() && !trial_seen_) {
     trial_seen_ = true;
     come();

@@ -29,11 +29,11 @@ struct Attempt {
   std::optional<Message> info;             // INFO_REQ
   bool answered = false;                   // INFO_RSP was sent
   bool joins_data = false;                 // granted: the response of a READ carries its data
-  unsigned joined = 0;                     // READs that were answered this way
+  unsigned joined = 0;                     // READs whose response carried the data
   unsigned io = 0;                         // requests that were answered
-  std::vector<std::string> breaches;       // broken rules that hold for every request
+  std::vector<std::string> breaches;       // broken rules that apply to every request
   std::vector<std::string> user_messages;  // types of the first RNBD messages, in order
-  std::vector<RemoteKeyId> remote_keys;    // keys of the chunks, if each chunk has its own
+  std::vector<RemoteKeyId> remote_keys;    // keys of the chunks, if each chunk has a separate one
 
   bool up() const noexcept;
   bool over() const noexcept;
@@ -60,7 +60,7 @@ class ClientTester {
   Endpoint& endpoint() noexcept { return endpoint_; }
   const Deadlines& deadlines() const noexcept { return setup_.deadlines; }
   Nanos now() { return endpoint_.now(); }
-  // Like Endpoint::wait(), but serves the client meanwhile.
+  // As Endpoint::wait(), but serves the client in the meantime.
   bool wait(const std::function<bool()>& done, Nanos limit);
 
   // Returns a connected path whose client answers heartbeats. Fails the case if the client does not reconnect
@@ -71,7 +71,7 @@ class ClientTester {
   void drop(Attempt&);
   // Fails unless the client abandons the attempt within `limit`.
   void expect_given_up(const Attempt&, Nanos limit, const char* because);
-  // Waits for the next attempt after the first `seen` ones; it may be in any state.
+  // Waits for an attempt after the first `seen` ones. It may be in any state.
   Attempt& next_attempt(std::size_t seen);
   std::size_t attempts() const noexcept { return attempts_.size(); }
   // Waits for a request that the case answers itself.

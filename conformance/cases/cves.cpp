@@ -11,16 +11,17 @@ namespace rtrs::conformance {
 namespace {
 
 constexpr Cve kCves[] = {
-    {"CVE-2024-50062", "C113", "INFO_REQ before all connections are there: the server follows a null pointer",
+    {"CVE-2024-50062", "C113",
+     "INFO_REQ before all connections exist: the server dereferences a null pointer",
      "5.15.168, 6.1.113, 6.6.57, 6.11.4"},
-    {"CVE-2026-43184", "C248", "bytes of an answer that nobody set show what its chunk held",
+    {"CVE-2026-43184", "C248", "uninitialised bytes of an answer show the former content of its chunk",
      "5.10.252, 5.15.202, 6.1.165, 6.6.128, 6.12.75, 6.18.16, 6.19.6"},
-    {"CVE-2026-64033", nullptr, "use after free where the files of a path in sysfs cannot be made",
+    {"CVE-2026-64033", nullptr, "use after free if the sysfs files of a path cannot be created",
      "5.15.209, 6.1.175, 6.6.142, 6.12.92, 6.18.34, 7.0.11"},
     {"CVE-2026-64269", "C247", "a read of more than a chunk sends memory behind the chunk",
      "5.10.266, 5.15.212, 6.1.178, 6.6.145, 6.12.96, 6.18.39, 7.1.4"},
     {"CVE-2026-97413", "C246", "a user header longer than its offset is read from before the chunk",
-     "mainline commit 54bf38b27afc; the stable versions are not known here"},
+     "mainline commit 54bf38b27afc; stable versions unknown"},
 };
 
 // True if the server was still serving when the case of `result` began.
@@ -79,12 +80,12 @@ std::string cve_text(const std::vector<Result>& results) {
     const Result* const result = result_of(cve, results);
     if (found == Exposure::vulnerable) out += fmt::format("     seen: {}\n", result->detail);
     if (found == Exposure::unknown)
-      out += fmt::format(
-          "     {}\n",
-          cve.number == nullptr ? "nothing that a client sends shows it; compare the version of the kernel"
-          : result == nullptr || result->outcome == Outcome::not_run
-              ? (result == nullptr ? "its case was not run" : result->detail)
-              : "the server was gone before; start it, and run --case " + std::string(cve.number));
+      out += fmt::format("     {}\n", cve.number == nullptr
+                                          ? "a client cannot detect it; compare the version of the kernel"
+                                      : result == nullptr || result->outcome == Outcome::not_run
+                                          ? (result == nullptr ? "its case was not run" : result->detail)
+                                          : "the server stopped earlier; start it, and run --case " +
+                                                std::string(cve.number));
     if (found != Exposure::not_vulnerable) out += fmt::format("     fixed in Linux: {}\n", cve.fixed);
   }
   return out;

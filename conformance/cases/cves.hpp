@@ -15,7 +15,7 @@ struct Cve {
   const char* id;
   const char* number;  // number of the case; null: a client cannot detect it
   const char* what;
-  const char* fixed;  // fixed Linux versions from the CVE record
+  const char* fixed;  // Linux versions with the fix, from the CVE record
 };
 std::span<const Cve> cves() noexcept;
 // All cases that detect a CVE, sorted by number.

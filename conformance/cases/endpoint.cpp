@@ -124,7 +124,7 @@ void Endpoint::post(std::span<const WorkRequest> work) {
         return work.empty();
       },
       seconds(30));
-  require(posted, "the send queue stayed full for 30 s: the peer takes nothing");
+  require(posted, "the send queue stayed full for 30 s: the peer receives nothing");
 }
 
 void Endpoint::send(Con& con, wire::Bytes message) {

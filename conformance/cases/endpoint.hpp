@@ -1,5 +1,5 @@
-// The tester's connections, which send any bytes that a case chooses. Answers heartbeats and replaces used
-// receives; everything else that arrives waits in the inbox of its connection.
+// The connections of the tester, which send any bytes that a case chooses. An Endpoint answers heartbeats and
+// replaces used receives; everything else that arrives waits in the inbox of its connection.
 #pragma once
 #include <deque>
 #include <functional>
@@ -50,7 +50,7 @@ struct Con {
   bool over() const noexcept { return state == State::refused || state == State::lost; }
 };
 
-struct Incoming {  // a connect request, until it is accepted or rejected
+struct Incoming {  // connect request that is not accepted or rejected yet
   std::uint32_t request = 0;
   Message bytes;
   Nanos at = 0;
@@ -59,7 +59,7 @@ struct Incoming {  // a connect request, until it is accepted or rejected
 class Endpoint {
  public:
   static constexpr unsigned kReceives = 128;  // per established connection, besides the receive for INFO
-  // Bytes of memory from which sources and destinations of writes are taken in turn.
+  // Size of the memory from which sources and destinations of writes are taken in turn.
   static constexpr std::size_t kMemory = std::size_t{16} << 20;
 
   Endpoint(Fabric&, Bench&);
@@ -83,26 +83,29 @@ class Endpoint {
   void reject(const Incoming&, wire::Bytes private_data);
   void post_receives(Con&, unsigned count, std::uint32_t bytes_each);
   void disconnect(Con&);
-  // forget_since() disconnects every connection made since `mark` and waits until the fabric has released
-  // them. Returns false if that takes longer than `limit`.
+  // mark() returns a position in the sequence of connections. forget_since() disconnects every connection
+  // made since `mark` and waits until the fabric has released them. Returns false if that takes longer than
+  // `limit`.
   std::uint32_t mark() const noexcept { return epoch_; }
   bool forget_since(std::uint32_t mark, Nanos limit);
 
   void send(Con&, wire::Bytes message);
   void send_imm(Con&, std::uint32_t imm, wire::Bytes message);
   void send_inv(Con&, std::uint32_t rkey);
-  // RDMA write of `payload` with an immediate. The last `head` bytes of the payload are the headers that the
-  // peer parses.
+  // Posts an RDMA write of `payload` with an immediate. The last `head` bytes of the payload are the headers
+  // that the peer parses.
   void write_imm(Con&, std::uint32_t imm, wire::Bytes payload = {}, std::size_t head = 0,
                  std::uint64_t remote_addr = 0, std::uint32_t rkey = 0);
-  // RDMA write without an immediate.
+  // Posts an RDMA write without an immediate.
   void write(Con&, wire::Bytes payload, std::uint64_t remote_addr, std::uint32_t rkey);
-  // post() posts several requests together, so that they reach the peer at once; write_work() prepares each.
+  // write_work() prepares a request; post() posts several prepared requests together, so that they reach the
+  // peer at once.
   WorkRequest write_work(Con&, std::uint32_t imm, wire::Bytes payload, std::size_t head,
                          std::uint64_t remote_addr, std::uint32_t rkey);
   void post(std::span<const WorkRequest>);
 
-  // Memory of `bytes` bytes for the peer to write into; valid until kMemory more bytes were requested.
+  // `bytes` bytes of memory for the peer to write to. They stay valid until kMemory more bytes were
+  // requested.
   struct Landing {
     std::span<std::byte> bytes;
     std::uint64_t addr = 0;

@@ -59,7 +59,7 @@ Con& Path::try_connect(std::uint16_t cid, wire::Bytes private_data) {
 
 void Path::judge_accept(const Con& con) {
   const auto parsed = wire::parse_conn_rsp(con.answer, 0);
-  require(static_cast<bool>(parsed), "the accept is no CON_RSP of protocol 2: {}", to_string(parsed.why));
+  require(static_cast<bool>(parsed), "the accept is not a CON_RSP of protocol 2: {}", to_string(parsed.why));
   require(parsed.value.error == 0, "the accept carries errno {}", parsed.value.error);
   limits_ = parsed.value;
 }
@@ -116,7 +116,7 @@ bool Path::await_info() {
   chunks_.resize(depth());
   asked_.assign(depth(), {});
   wire::ChunkWalk walk(info_, chunk_size());
-  for (wire::ChunkRef& one : chunks_) one = walk.next().value;
+  for (wire::Descriptor& one : chunks_) one = walk.next().value;
   return true;
 }
 

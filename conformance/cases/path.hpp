@@ -61,8 +61,8 @@ class Path {
   Con& connect(std::uint16_t cid);
   void connect_all();
   Message info_request() const;
-  // exchange_info() sends INFO_REQ, and parses and stores the response; send_info() sends any message in its
-  // place.
+  // exchange_info() sends INFO_REQ, and parses and stores the response. send_info() sends any message instead
+  // of INFO_REQ.
   void exchange_info();
   void send_info(wire::Bytes message);
   // Waits for the response. Returns false if the server closed the path.
@@ -103,12 +103,12 @@ class Path {
   std::uint32_t chunk_size() const noexcept { return static_cast<std::uint32_t>(limits_.chunk_size()); }
   std::uint16_t depth() const noexcept { return limits_.queue_depth; }
   bool fresh_keys() const noexcept { return (limits_.flags & wire::kConnRspNewRkey) != 0; }
-  // True if it was negotiated that the response of a READ carries its data and keeps the chunk's key.
+  // True if both ends agreed that the response of a READ carries its data and keeps the chunk's key.
   bool joins_data() const noexcept {
     return has(offered_ & wire::granted_extensions(limits_.flags), wire::Extensions::data_with_answer);
   }
   const Message& info() const noexcept { return info_; }
-  wire::ChunkRef& chunk(std::uint16_t index) { return chunks_.at(index); }
+  wire::Descriptor& chunk(std::uint16_t index) { return chunks_.at(index); }
   void set_recon_cnt(std::uint16_t count) noexcept { recon_cnt_ = count; }
   void set_first(bool first) noexcept { first_ = first; }
   void offer(wire::Extensions extensions) noexcept { offered_ = extensions; }
@@ -151,7 +151,7 @@ class Path {
   std::vector<Con*> cons_;
   wire::ConnRsp limits_;
   Message info_;
-  std::vector<wire::ChunkRef> chunks_;
+  std::vector<wire::Descriptor> chunks_;
   std::vector<Outstanding> asked_;
   unsigned surplus_ = 0;
   unsigned invalidations_ = 0;

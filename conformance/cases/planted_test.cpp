@@ -1,5 +1,5 @@
-// Proof that cases can fail: for each group of rules, a peer that breaks one of them and the case that must
-// detect it.
+// Proves that cases can fail: for each group of rules, a peer breaks one rule, and the case for this rule
+// must detect it.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -77,8 +77,8 @@ void hide_enotconn(RuleBreakingFabric& liar) {
     return 1U;
   };
 }
-// Builds the response in the chunk, as Linux did, and sets only two fields, so that old bytes of the chunk
-// are sent.
+// Behaves as Linux did before a fix: builds the response in the chunk and sets only two of its fields, so
+// that old bytes of the chunk are sent.
 void send_stale_bytes(RuleBreakingFabric& liar) {
   liar.change_work = [&liar](WorkRequest& work) {
     const LocalPart& part = work.parts[0];
@@ -123,8 +123,8 @@ void answer(RuleBreakingFabric& liar, const Heard& heard, int error) {
   response.imm = wire::encode_io_rsp(ImmType::io_rsp, heard.chunk, error);
   EXPECT_EQ(liar.post(std::span(&response, 1)), 1U);
 }
-// Linux before its fix: if the user header is longer than its offset, it is read from before the chunk and
-// the request is answered.
+// Behaves as Linux did before a fix: if the user header is longer than its offset allows, reads it from
+// before the chunk and answers the request.
 void answer_header_before_chunk(RuleBreakingFabric& liar) {
   liar.deaf = [&liar](const FabricEvent& event) {
     const auto heard = bad_request(liar, event, [](const Heard& one) { return one.usr_len > one.off; });
@@ -133,8 +133,9 @@ void answer_header_before_chunk(RuleBreakingFabric& liar) {
     return true;
   };
 }
-// Linux before its fix: a read sends as many bytes as its descriptor requests, beyond the chunk's end. The
-// bytes come from a separate region, because the server releases its chunks while the write is in flight.
+// Behaves as Linux did before a fix: a read sends as many bytes as its descriptor requests, beyond the
+// chunk's end. The bytes come from a separate region, because the server releases its chunks while the write
+// is in flight.
 void send_beyond_chunk(RuleBreakingFabric& liar) {
   const auto leaked = liar.allocate(SimServer::kChunk + 1);
   ASSERT_TRUE(leaked);

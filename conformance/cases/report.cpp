@@ -13,7 +13,7 @@ namespace rtrs::conformance {
 namespace {
 
 constexpr unsigned kVerdicts = 6;
-// TAP's directive for an expected failure.
+// TAP directive for an expected failure.
 const std::string kExpected =
     " # TO"
     "DO ";

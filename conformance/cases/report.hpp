@@ -31,20 +31,20 @@ struct Run {  // facts about the run as a whole
 
 // "C012 (connect: wrong magic is refused)   [passed]  0.03s", then the error if any.
 std::string text_line(const Result&, const Baseline*);
-// The part of that line that is known before the case has run, padded to the same width.
+// The beginning of that line, which is known before the case has run, padded to the same width.
 std::string text_head(const Case&);
 std::string text_summary(const Run&, const std::vector<Result>&);
 std::string tap(const Run&, const std::vector<Result>&);
 std::string junit(const Run&, const std::vector<Result>&);
 std::string json(const Run&, const std::vector<Result>&);
-// For a bug report or web page: a summary, each failed case with reason and rule, and all cases.
+// Report for a bug tracker or a web page: a summary, each failed case with reason and rule, and all cases.
 std::string markdown(const Run&, const std::vector<Result>&);
-// Wrapped at 120 columns.
+// Lists the cases, wrapped at 120 columns.
 std::string list_text(const std::vector<const Case*>&);
 std::string list_json(const std::vector<const Case*>&);
 
 inline constexpr int kAllPassed = 0, kSomeFailed = 1, kNothingRun = 77;
-// Known deviations and quirks do not count as failures.
+// Exit code of the program. Known deviations and quirks do not count as failures.
 int exit_code(const std::vector<Result>&, const Baseline*) noexcept;
 
 }  // namespace rtrs::conformance

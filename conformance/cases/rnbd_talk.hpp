@@ -8,7 +8,7 @@
 
 namespace rtrs::conformance {
 
-// Requests as a correct client sends them; a case may change any field.
+// Requests as a correct client sends them. A case may change any field.
 Ask sess_info_ask(std::uint8_t version = wire::rnbd::kProtoMajor);
 Ask open_ask(const std::string& name, wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only);
 Ask close_ask(std::uint32_t device);
@@ -27,10 +27,11 @@ struct Device {
   wire::rnbd::Io io(wire::rnbd::Opcode opcode, std::uint32_t bytes) const;
 };
 wire::rnbd::OpenRsp parse_opened(const Answer& answer);
-// Opens the device of the run. Waits while the server still has it open for writing for a closed session.
+// Opens the device of the run. Waits as long as the server still has the device open for writing by a session
+// that has closed.
 Device open_when_free(ServerTester& tester, Path& path, wire::rnbd::AccessMode mode);
 // Opens the device of the run in a new correct session. Throws NotRun if the run has no device, or if write
-// access is requested but its content must be kept.
+// access is requested but the device's content must be kept.
 Device open_device(ServerTester& tester, wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only);
 Device open_on(Path& path, const std::string& name, wire::rnbd::AccessMode mode);
 Device open_scratch_device(ServerTester& tester);

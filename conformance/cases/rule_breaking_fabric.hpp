@@ -20,7 +20,7 @@ class RuleBreakingFabric final : public ForwardingFabric {
   std::function<void(Bytes&)> change_connect;  // changes the private data of connect requests
   std::function<void(Bytes&)> hear;            // changes the private data of received requests and accepts
   std::function<void(Bytes&)> change_message;  // changes sent messages without immediate
-  std::function<unsigned(WorkRequest&)> change_work;  // changes work; returns how often to post it
+  std::function<unsigned(WorkRequest&)> change_work;  // changes work; returns how many times to post it
   std::function<bool(const FabricEvent&)> deaf;       // returns true to drop the event
   bool never_disconnects = false;                     // never disconnects
 

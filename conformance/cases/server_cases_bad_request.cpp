@@ -36,17 +36,17 @@ void offset_max(ServerTester& tester) {
 void chunk_is_depth(ServerTester& tester) {
   Path& path = tester.opened();
   if ((path.depth() & (path.depth() - 1U)) == 0)
-    not_run("a depth of {} leaves no number for a chunk that is not there", path.depth());
+    not_run("a depth of {} leaves no number for a chunk that does not exist", path.depth());
   tester.endpoint().write_imm(path.con(1), wire::encode_io_req(path.depth(), path.depth(), 72));
-  path.expect_cut_off("a chunk that is not there");
+  path.expect_cut_off("a chunk that does not exist");
 }
 
 void header_cut_off(ServerTester& tester) {
   Path& path = tester.opened();
-  // Only two bytes of a header, at the end of the chunk.
+  // The header has only two bytes, at the end of the chunk.
   Message type(2);
   wire::store_le16(type, 0, static_cast<std::uint16_t>(wire::MsgType::write));
-  const wire::ChunkRef& chunk = path.chunk(0);
+  const wire::Descriptor& chunk = path.chunk(0);
   const std::uint32_t off = path.chunk_size() - 2;
   tester.endpoint().write_imm(path.con(1), wire::encode_io_req(path.depth(), 0, off), type, 2,
                               chunk.addr + off, chunk.key);
@@ -57,7 +57,7 @@ void type_spoiled(ServerTester& tester, std::uint16_t type) {
   Path& path = tester.opened();
   Ask ask = sess_info_ask();
   ask.type = type;
-  expect_closed(path, ask, "a request of a type that is none");
+  expect_closed(path, ask, "a request of an invalid type");
 }
 void unknown_type(ServerTester& tester) {
   type_spoiled(tester, 7);
@@ -194,8 +194,8 @@ constexpr Case kCases[] = {
      false, offset_is_size},
     {"C221-bad-offset-max", "bad request: the largest offset closes the path", kChecks, Level::must, false,
      offset_max},
-    {"C222-bad-chunk", "bad request: a chunk that is not there closes the path", kChecks, Level::must, false,
-     chunk_is_depth},
+    {"C222-bad-chunk", "bad request: a chunk that does not exist closes the path", kChecks, Level::must,
+     false, chunk_is_depth},
     {"C223-bad-header-cut", "bad request: a header that does not fit closes the path", kChecks, Level::must,
      false, header_cut_off},
     {"C224-bad-type", "bad request: an unknown type closes the path", kChecks, Level::must, false,
@@ -219,7 +219,7 @@ constexpr Case kCases[] = {
     {"C233-bad-long-descriptor",
      "bad request: a descriptor longer than a chunk closes the path (CVE-2026-64269)", kChecks, Level::must,
      false, long_descriptor},
-    {"C234-bad-foreign-key", "bad request: a descriptor with a wrong key costs its own path only", kKeys,
+    {"C234-bad-foreign-key", "bad request: a descriptor with a wrong key closes only its own path", kKeys,
      Level::must, false, foreign_descriptor},
     {"C235-bad-key", "bad request: a wrong key closes the path", kKeys, Level::must, false, wrong_key},
     {"C236-bad-address", "bad request: memory behind the chunks cannot be written", kKeys, Level::must, false,
@@ -232,7 +232,7 @@ constexpr Case kCases[] = {
      Level::must, false, immediate_io_rsp},
     {"C243-bad-imm-w-inv", "immediate: IO_RSP_W_INV from a client is ignored or closes the path", kImmediates,
      Level::must, false, immediate_io_rsp_w_inv},
-    {"C244-bad-busy-chunk", "bad request: a second one on a busy chunk does not hang",
+    {"C244-bad-busy-chunk", "bad request: a second request on a busy chunk does not hang",
      "protocol.md section 5.1", Level::must, false, busy_chunk},
     {"C245-bad-invalidation", "bad request: SEND_WITH_INV from a client closes the path", kImmediates,
      Level::should, false, invalidation},

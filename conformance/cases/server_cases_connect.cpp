@@ -63,7 +63,7 @@ void flags_of_accept(ServerTester& tester) {
   Path& path = tester.path();
   path.connect(0);
   const std::uint32_t unknown = path.limits().flags & ~wire::kConnRspNewRkey;
-  require(unknown == 0, "flags {:#x} were granted to a client that asked for nothing", unknown);
+  require(unknown == 0, "flags {:#x} were granted to a client that requested none", unknown);
 }
 
 void same_limits_on_all(ServerTester& tester) {
@@ -86,8 +86,8 @@ void no_private_data(ServerTester& tester) {
 }
 
 void cut_private_data(ServerTester& tester) {
-  // InfiniBand pads private data with zeroes, so the request then says "not the first connection" of an
-  // unknown session.
+  // InfiniBand pads private data with zeroes. The truncated request therefore says that it is not the first
+  // connection of its session, which the server does not know.
   const Con& con = outcome(tester, [](Message& m) { m.resize(20); });
   require(!con.up(), "it was accepted");
   const int got = wire::reject_errno(con.answer);
@@ -199,9 +199,9 @@ constexpr Case kCases[] = {
      false, limits},
     {"C003-connect-answer-reserved", "connect: reserved bytes of the accept are zero", kRsp, Level::should,
      false, reserved_of_accept},
-    {"C004-connect-answer-flags", "connect: no flags but those that were asked for", kRsp, Level::must, false,
+    {"C004-connect-answer-flags", "connect: only requested flags are granted", kRsp, Level::must, false,
      flags_of_accept},
-    {"C005-connect-same-limits", "connect: every connection of a path announces the same depth", kRsp,
+    {"C005-connect-same-limits", "connect: all connections of a path announce the same depth", kRsp,
      Level::should, false, same_limits_on_all},
     {"C010-connect-no-data", "connect: no private data is refused", kReq, Level::must, false,
      no_private_data},

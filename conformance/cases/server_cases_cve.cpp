@@ -62,7 +62,7 @@ void answer_shows_chunk(ServerTester& tester) {
   unsigned stale = 0;
   for (std::size_t i = 5; i < answer.data.size(); ++i) stale += answer.data[i] == held[i] ? 1 : 0;
   // A few bytes may be equal by chance or be valid fields.
-  require(stale < 8, "{} bytes of SESS_INFO_RSP are what the chunk held before", stale);
+  require(stale < 8, "{} bytes of SESS_INFO_RSP are the former content of the chunk", stale);
 }
 
 constexpr Case kCases[] = {
@@ -70,7 +70,7 @@ constexpr Case kCases[] = {
      "protocol.md section 2.7", Level::must, false, header_before_chunk},
     {"C247-cve-2026-64269", "cve: a read of more than a chunk sends nothing (CVE-2026-64269)",
      "protocol.md section 2.7", Level::must, false, read_behind_chunk},
-    {"C248-cve-2026-43184", "cve: SESS_INFO_RSP shows nothing that its chunk held (CVE-2026-43184)",
+    {"C248-cve-2026-43184", "cve: SESS_INFO_RSP shows no former content of its chunk (CVE-2026-43184)",
      "protocol.md section 9.2", Level::must, false, answer_shows_chunk},
 };
 

@@ -67,7 +67,7 @@ void silent_client(ServerTester& tester) {
   require(path.cut_off_within(upper), "a silent client was kept for {:.1f} s",
           static_cast<double>(upper) / 1e9);
   const Nanos took = path.con(0).lost_at - since;
-  require(took >= tester.deadlines().silence_lower(), "given up after {:.1f} s, before {:.1f} s",
+  require(took >= tester.deadlines().silence_lower(), "declared dead after {:.1f} s, before {:.1f} s",
           static_cast<double>(took) / 1e9, static_cast<double>(tester.deadlines().silence_lower()) / 1e9);
 }
 
@@ -75,7 +75,7 @@ void acks_keep_path_up(ServerTester& tester) {
   Path& path = tester.opened();
   const Nanos bound = tester.deadlines().silence_upper() + 2 * tester.deadlines().heartbeat;
   tester.endpoint().wait([&] { return !path.whole(); }, bound);
-  require(path.whole(), "a client that answered every heartbeat was given up: {}",
+  require(path.whole(), "a client that answered every heartbeat was declared dead: {}",
           to_string(path.con(0).reason));
   exchange_versions(path);
 }
@@ -102,13 +102,13 @@ constexpr Case kCases[] = {
      false, payload_ignored},
     {"C303-heartbeat-io", "heartbeat: HB_MSG on an IO connection does no harm", kSource, Level::should, false,
      on_io_connection},
-    {"C304-heartbeat-unasked", "heartbeat: HB_ACK that nobody asked for does no harm", kSource, Level::must,
-     false, unasked_ack},
+    {"C304-heartbeat-unasked", "heartbeat: an unsolicited HB_ACK does no harm", kSource, Level::must, false,
+     unasked_ack},
     {"C305-heartbeat-burst", "heartbeat: 64 at once do no harm", kSource, Level::must, false, burst},
     {"C306-heartbeat-own", "heartbeat: the server sends its own to a quiet client", kSource, Level::should,
      true, sends_its_own},
-    {"C307-heartbeat-silent", "heartbeat: a silent client is given up within the bound, not before", kSource,
-     Level::must, true, silent_client},
+    {"C307-heartbeat-silent", "heartbeat: a silent client is declared dead within the bound, not before",
+     kSource, Level::must, true, silent_client},
     {"C308-heartbeat-acks", "heartbeat: a client that only acknowledges is kept", kSource, Level::must, true,
      acks_keep_path_up},
     {"C309-heartbeat-traffic", "heartbeat: a client whose requests arrive is kept", kSource, Level::must,

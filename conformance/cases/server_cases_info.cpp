@@ -77,7 +77,7 @@ void incomplete(ServerTester& tester) {
   path.connect(0);
   path.connect(1);
   path.send_info(path.info_request());
-  path.expect_cut_off("INFO_REQ came before all connections were there");
+  path.expect_cut_off("INFO_REQ came before all connections existed");
 }
 
 void name_taken(ServerTester& tester) {
@@ -159,7 +159,7 @@ constexpr Case kCases[] = {
      reserved_of_request},
     {"C113-info-incomplete", "info: INFO_REQ with a connection missing closes the path (CVE-2024-50062)",
      kReq, Level::must, false, incomplete},
-    {"C114-info-name-taken", "info: the name of another session closes the path, its owner goes on", kNames,
+    {"C114-info-name-taken", "info: the name of another session closes the path, its owner continues", kNames,
      Level::must, false, name_taken},
     {"C115-info-name-free", "info: the name is free when its session has ended", kNames, Level::must, false,
      name_free_again},

@@ -182,7 +182,8 @@ constexpr const char* kFraming = "protocol.md section 9.1";
 constexpr const char* kMessages = "protocol.md section 2.9";
 
 constexpr Case kCases[] = {
-    {"C440-io-read", "io: a block is read, twice the same", kFraming, Level::must, false, read_block},
+    {"C440-io-read", "io: a block is read twice with the same result", kFraming, Level::must, false,
+     read_block},
     {"C441-io-read-largest", "io: the largest read that was announced", "protocol.md section 2.2",
      Level::must, false, read_largest},
     {"C442-io-read-last", "io: the last block is read", kMessages, Level::must, false, read_last},
@@ -192,8 +193,8 @@ constexpr Case kCases[] = {
      read_across_end},
     {"C445-io-read-far", "io: a sector that overflows is refused", kChecks, Level::must, false,
      read_far_away},
-    {"C446-io-read-uneven", "io: a size that is no block is refused", kChecks, Level::must, false,
-     read_uneven},
+    {"C446-io-read-uneven", "io: a size that is not a multiple of the block is refused", kChecks, Level::must,
+     false, read_uneven},
     {"C447-io-size-differs", "io: a size that contradicts its room is answered with EINVAL", kChecks,
      Level::must, false, size_differs},
     {"C448-io-unknown-device", "io: an unknown device is answered with ENOTCONN", kChecks, Level::must, false,

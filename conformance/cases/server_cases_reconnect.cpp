@@ -15,7 +15,7 @@ using wire::linux_errno::kEnxio;
 
 void expect_rejected(const Con& con, int error, const char* what) {
   require(!con.up(), "{} was accepted", what);
-  // With shared keys, a repeated request carries the same proof, and a proof is valid only once.
+  // With shared keys, the repeated request carries the same proof, but a proof is valid only once.
   if (con.reason == Reason::key_refused) return;
   const int got = wire::reject_errno(con.answer);
   require(con.reason == Reason::rejected && got == error, "{} was refused with {}, errno {} instead of {}",
@@ -76,7 +76,7 @@ void same_addresses(ServerTester& tester) {
   second.path = tester.fresh_uuid();
   Path& other = tester.path(second);
   other.set_first(false);
-  expect_rejected(other.try_connect(0), kEexist, "a second path between the same addresses");
+  expect_rejected(other.try_connect(0), kEexist, "a second path with the same address pair");
   exchange_versions(path);
 }
 
@@ -92,7 +92,7 @@ void second_path(ServerTester& tester) {
   exchange_versions(path);
 }
 
-// The old incarnation disconnects, so the next one must be accepted soon.
+// The old incarnation has disconnected, so the next one must be accepted soon.
 void back_after_goodbye(ServerTester& tester) {
   Path& path = tester.opened();
   const std::uint16_t depth = path.depth();
@@ -179,34 +179,34 @@ void many_sessions(ServerTester& tester) {
 constexpr const char* kChecks = "protocol.md section 3.2";
 
 constexpr Case kCases[] = {
-    {"C030-path-same-cid", "path: a cid that is connected is refused, the path goes on", kChecks, Level::must,
-     false, same_cid_twice},
-    {"C031-path-other-cid-num", "path: another cid_num is refused, the path goes on", kChecks, Level::must,
+    {"C030-path-same-cid", "path: a cid that is connected is refused, the path stays up", kChecks,
+     Level::must, false, same_cid_twice},
+    {"C031-path-other-cid-num", "path: another cid_num is refused, the path stays up", kChecks, Level::must,
      false, other_cid_num},
     {"C032-path-connected-again", "path: connections of a connected path are refused", kChecks, Level::must,
      false, connected_path_again},
-    {"C033-path-stale-attempt", "path: an attempt older than the living one is refused",
+    {"C033-path-stale-attempt", "path: an attempt older than the current one is refused",
      "protocol.md section 3.5", Level::must, false, stale_attempt},
-    {"C034-path-same-addresses", "path: two paths between the same addresses are refused with EEXIST",
+    {"C034-path-same-addresses", "path: two paths with the same address pair are refused with EEXIST",
      kChecks, Level::must, false, same_addresses},
     {"C035-path-second", "path: a second path joins its session and leaves it", "protocol.md section 3.3",
      Level::must, false, second_path},
-    {"C036-path-back-goodbye", "path: it comes back after a goodbye, with the same depth", kChecks,
+    {"C036-path-back-goodbye", "path: it reconnects after a goodbye, with the same depth", kChecks,
      Level::must, false, back_after_goodbye},
-    {"C037-path-back-silence", "path: it comes back after a cut without a goodbye", kChecks, Level::must,
+    {"C037-path-back-silence", "path: it reconnects after a cut without a goodbye", kChecks, Level::must,
      true, back_after_silence},
-    {"C038-path-half-open", "path: one that is never completed is given up", kChecks, Level::must, true,
+    {"C038-path-half-open", "path: an incomplete path is closed in the end", kChecks, Level::must, true,
      half_open_is_reaped},
-    {"C039-path-half-open-goodbye", "path: an incomplete one makes way for the next attempt", kChecks,
+    {"C039-path-half-open-goodbye", "path: an incomplete path does not block the next attempt", kChecks,
      Level::must, false, half_open_makes_way},
     {"C040-path-one-lost", "path: it ends with the first of its connections", "protocol.md section 3.6",
      Level::must, false, one_lost_all_lost},
-    {"C041-path-last", "path: the last one takes the session with it", "protocol.md section 3.3", Level::must,
+    {"C041-path-last", "path: the session ends with its last path", "protocol.md section 3.3", Level::must,
      false, last_path_ends_session},
-    {"C042-path-in-flight", "path: requests in flight do not keep it from coming back",
+    {"C042-path-in-flight", "path: requests in flight do not prevent its reconnect",
      "protocol.md section 5.8", Level::must, false, in_flight_goodbye},
-    {"C043-path-many", "path: eight sessions one after the other leave room for the next",
-     "protocol.md section 3.3", Level::must, false, many_sessions},
+    {"C043-path-many", "path: after eight sessions in a row a ninth is accepted", "protocol.md section 3.3",
+     Level::must, false, many_sessions},
 };
 
 }  // namespace

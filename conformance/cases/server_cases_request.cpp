@@ -36,7 +36,7 @@ void chunk_on_any_connection(ServerTester& tester) {
     Ask ask = sess_info_ask();
     ask.chunk = static_cast<std::uint16_t>(path.depth() - 1);
     ask.cid = static_cast<std::uint16_t>(round % 3);
-    expect_errno(path, ask, 0, "the same chunk on another connection");
+    expect_errno(path, ask, 0, "a busy chunk on another connection");
   }
 }
 
@@ -68,7 +68,7 @@ void full_queue(ServerTester& tester) {
   require(path.surplus_answers() == 0, "{} answers too many", path.surplus_answers());
 }
 
-// More requests than either side has receives, and more than the 8-bit part of a key can count.
+// Sends more requests than either side has receives, and more than the 8-bit part of a key can count.
 void many_rounds(ServerTester& tester) {
   Path& path = tester.opened();
   const unsigned rounds = std::min(2U * path.depth() + 16U, 1200U);
@@ -128,7 +128,7 @@ void inval_without_descriptor(ServerTester& tester) {
   path.send(ask);
   Answer answer;
   require(path.fate(0, &answer) == Path::Fate::answered, "it was not answered");
-  require(!answer.invalidated && path.invalidations() == 0, "it invalidated a key that nobody gave");
+  require(!answer.invalidated && path.invalidations() == 0, "it invalidated a key that was not sent");
 }
 
 void inval(ServerTester& tester) {
@@ -170,7 +170,7 @@ void without_descriptor(ServerTester& tester) {
   Ask ask = sess_info_ask();
   ask.descriptor = false;
   path.send(ask);
-  require(path.fate(0) == Path::Fate::answered, "a read that wants no data back was not answered");
+  require(path.fate(0) == Path::Fate::answered, "a read without a descriptor was not answered");
 }
 
 void long_user_header(ServerTester& tester) {
@@ -197,8 +197,8 @@ constexpr Case kCases[] = {
      every_chunk},
     {"C203-request-any-cid", "request: a chunk can be used on every connection", "protocol.md section 1.1",
      Level::must, false, chunk_on_any_connection},
-    {"C204-request-data", "request: the data of a read is there before its answer", kRules, Level::must,
-     false, data_is_there},
+    {"C204-request-data", "request: the data of a read arrives before its answer", kRules, Level::must, false,
+     data_is_there},
     {"C205-request-full-queue", "request: many at once are each answered once", "protocol.md section 5.1",
      Level::must, false, full_queue},
     {"C206-request-many", "request: receives and keys do not run out", "protocol.md section 5.6", Level::must,

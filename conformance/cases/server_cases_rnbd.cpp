@@ -105,7 +105,7 @@ void open_twice(ServerTester& tester) {
 void open_unknown(ServerTester& tester) {
   Path& path = tester.opened();
   expect_errno(path, open_ask("conform-there-is-no-such-device"), kEnoent,
-               "OPEN of a device that is not there");
+               "OPEN of a device that does not exist");
   exchange_versions(path);
   require(path.surplus_answers() == 0, "it was answered twice");
 }
@@ -166,7 +166,7 @@ void close_unknown(ServerTester& tester) {
 void close_twice(ServerTester& tester) {
   const Device device = open_device(tester);
   expect_errno(*device.path, close_ask(device.about.device_id), 0, "CLOSE");
-  expect_errno(*device.path, close_ask(device.about.device_id), 0, "CLOSE once more");
+  expect_errno(*device.path, close_ask(device.about.device_id), 0, "a second CLOSE");
 }
 void close_and_open(ServerTester& tester) {
   const Device device = open_device(tester);
@@ -190,7 +190,7 @@ constexpr const char* kChecks = "protocol.md section 9.3";
 constexpr Case kCases[] = {
     {"C401-rnbd-version-2", "rnbd: version 2 is answered with 2", kMessages, Level::must, false, version_2},
     {"C402-rnbd-version-1", "rnbd: the lower version counts", kMessages, Level::must, false, version_1},
-    {"C403-rnbd-version-255", "rnbd: a newer client is told version 2", kMessages, Level::must, false,
+    {"C403-rnbd-version-255", "rnbd: a newer client gets version 2", kMessages, Level::must, false,
      version_255},
     {"C404-rnbd-info-twice", "rnbd: SESS_INFO may come again", "protocol.md section 9.5", Level::must, false,
      info_twice},
@@ -226,11 +226,11 @@ constexpr Case kCases[] = {
      false, open_garbage},
     {"C422-open-second-writer", "open: a second writer is answered with EPERM, a reader let in", kDevices,
      Level::must, false, second_writer},
-    {"C423-open-writer-leaves", "open: a writer whose session ended is none", kDevices, Level::must, false,
-     writer_leaves},
+    {"C423-open-writer-leaves", "open: a writer is released when its session ends", kDevices, Level::must,
+     false, writer_leaves},
     {"C430-close-unknown", "close: a device that is not open is closed with success", kDevices, Level::quirk,
      false, close_unknown},
-    {"C431-close-twice", "close: twice is as good as once", kDevices, Level::must, false, close_twice},
+    {"C431-close-twice", "close: a second CLOSE succeeds", kDevices, Level::must, false, close_twice},
     {"C432-close-and-open", "close: the device can be opened again", kDevices, Level::must, false,
      close_and_open},
     {"C433-close-short", "close: a message that is too short is answered", kChecks, Level::should, false,

@@ -91,7 +91,7 @@ void write_as_read(ServerTester& tester) {
   Ask ask = io_ask(device.io(Opcode::write, device.block()));
   ask.direction = Direction::read;
   ask.room = device.block();
-  ask.chunk = 1;  // this chunk holds other data than was written
+  ask.chunk = 1;  // this chunk does not hold the data of the write above
   expect_refused(*device.path, ask, "a write that brings no data");
 }
 
@@ -101,8 +101,8 @@ void size_differs(ServerTester& tester) {
   expect_errno(*device.path, ask, kEinval, "a write of another size than its data");
 }
 
-// Discard and write zeroes are optional: a device that supports one must execute it, others must return an
-// error.
+// Discard and write zeroes are optional: a device that supports the operation must execute it, others must
+// return an error.
 void unmap(ServerTester& tester, Opcode opcode, const char* what) {
   const Device device = open_scratch_device(tester);
   const std::uint32_t most =
@@ -173,8 +173,9 @@ constexpr Case kCases[] = {
     {"C470-write-block", "write: a block reads back", kFraming, Level::must, false, write_block},
     {"C471-write-largest", "write: the largest that was announced reads back", "protocol.md section 2.2",
      Level::must, false, write_largest},
-    {"C472-write-fua", "write: with FUA", "protocol.md section 9.2", Level::must, false, write_fua},
-    {"C473-write-neighbours", "write: the blocks beside it stay as they were", kFraming, Level::must, false,
+    {"C472-write-fua", "write: a write with FUA reads back", "protocol.md section 9.2", Level::must, false,
+     write_fua},
+    {"C473-write-neighbours", "write: adjacent blocks are unchanged", kFraming, Level::must, false,
      neighbours},
     {"C474-write-behind", "write: behind the end is refused", kChecks, Level::must, false, behind_end},
     {"C475-write-as-read", "write: one that travels as a read is refused", kChecks, Level::must, false,
@@ -189,10 +190,10 @@ constexpr Case kCases[] = {
      discard_behind_end},
     {"C480-write-secure-erase", "write: secure erase that was not announced is refused", kChecks, Level::must,
      false, secure_erase},
-    {"C481-write-read-only", "write: a device that was opened read-only stays as it is", kChecks, Level::must,
-     false, read_only},
-    {"C482-write-many", "write: 16 at once all read back", "protocol.md section 5.1", Level::must, false,
-     overlapping},
+    {"C481-write-read-only", "write: a device opened read-only is unchanged", kChecks, Level::must, false,
+     read_only},
+    {"C482-write-many", "write: 16 concurrent writes all read back", "protocol.md section 5.1", Level::must,
+     false, overlapping},
 };
 
 }  // namespace

@@ -58,7 +58,7 @@ std::string ServerRunner::check_other_clients(bool& gone) {
       open_bystander();
     } catch (const Failed& again) {
       gone = true;
-      return why + "; and the server does not take a new one: " + again.what();
+      return why + "; and the server does not accept a new one: " + again.what();
     }
     return why;
   }

@@ -1,4 +1,4 @@
-// Runs cases against a server. An independent session (the bystander) runs meanwhile and must not be
+// Runs cases against a server. In the meantime an independent session (the bystander) runs, which must not be
 // disturbed.
 #pragma once
 #include <functional>
@@ -14,22 +14,23 @@ namespace rtrs::conformance {
 
 class ServerRunner {
  public:
-  // `make_recorder` (may be empty) is called before each case; its result records that case and is then
-  // destroyed.
+  // MakeRecorder (may be empty) is called before each case. The recorder that it returns records this case
+  // and is then destroyed.
   using MakeRecorder = std::function<std::shared_ptr<Recorder>(const Case&)>;
 
   ServerRunner(Endpoint&, const ServerSetup&, MakeRecorder = {});
 
-  // Opens the bystander's session. Returns an empty string, or an error sentence; then no case can be run.
+  // Opens the bystander's session. Returns an empty string, or an error message; after an error no case can
+  // be run.
   std::string start();
-  // After start(): opens and closes the device of the setup once. Returns an error sentence if the server
+  // After start(): opens and closes the device of the setup once. Returns an error message if the server
   // answers with an errno, which is a configuration error. Malformed responses are left to the cases.
   std::string try_device();
   Result run(const Case&);
 
  private:
-  // Returns an error sentence if the bystander was disturbed, or if a new client is not served; the latter
-  // sets `gone`.
+  // Returns an error message if the bystander was disturbed, or if a new client is not served; in the latter
+  // case sets `gone`.
   std::string check_other_clients(bool& gone);
   void open_bystander();
 

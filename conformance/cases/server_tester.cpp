@@ -19,7 +19,8 @@ Identity ServerTester::fresh_identity() {
 }
 
 Path& ServerTester::path(Identity identity, std::uint16_t con_num, std::size_t target) {
-  if (target >= setup_.targets.size()) not_run("it takes a second address of the server: --target twice");
+  if (target >= setup_.targets.size())
+    not_run("it needs a second address of the server: give --target twice");
   return paths_.emplace_back(endpoint_, deadlines(), setup_.targets[target], std::move(identity), con_num,
                              next_path_++);
 }

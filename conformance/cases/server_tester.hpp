@@ -11,7 +11,7 @@
 namespace rtrs::conformance {
 
 struct ServerSetup {
-  // The first is the server; the others are its further addresses, or other source addresses, for a second
+  // First the address of the server; then its further addresses, or other source addresses, for a second
   // path.
   std::vector<PathAddress> targets;
   std::string device;    // device name on the server; empty: cases that need a device are not run

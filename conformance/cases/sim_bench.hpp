@@ -12,7 +12,7 @@
 
 namespace rtrs::conformance {
 
-// Two nodes; `step` drives the peer's node.
+// A bench with two nodes; `step` drives the node of the peer.
 class SimBench final : public Bench {
  public:
   explicit SimBench(const Capabilities& capabilities = sim::default_capabilities());
@@ -35,20 +35,20 @@ class SimServer {
   static constexpr std::uint32_t kChunk = 65536;  // bytes
   explicit SimServer(SimBench& bench, const Change& change = {})
       : SimServer(bench, bench.peer_fabric, change) {}
-  // The server uses `fabric`: the bench's own, or a test's fabric on top of it.
+  // The server uses `fabric`: that of the bench, or a test's fabric on top of it.
   SimServer(SimBench&, Fabric& fabric, const Change& change);
   ServerSetup setup() const;
 
-  conformance::MemoryDisks disks;
+  sim::MemoryDisks disks;
   std::unique_ptr<BlockServer> server;
-  conformance::MemoryStore store;
+  sim::MemoryStore store;
 };
 
 // The urtrs client with an open device, as the peer. Reads and writes 100 times per second, at most two at a
 // time.
 class SimClient {
  public:
-  // The client uses `fabric`: the bench's own, or a test's fabric on top of it.
+  // The client uses `fabric`: that of the bench, or a test's fabric on top of it.
   SimClient(SimBench&, Fabric& fabric, const std::function<void(ClientConfig&)>& change = {});
   // Closes the session, then opens a new one.
   void reopen_session();

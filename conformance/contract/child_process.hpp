@@ -16,10 +16,10 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  // The line that the child prints when it is ready; empty if none comes within 10 s.
+  // The line that the child prints when it is ready; empty if the child prints nothing within 10 s.
   const std::string& greeting() const noexcept { return greeting_; }
-  // Sends signal `number`; returns the signal that killed the child, or 0 if it ran for 10 s more or ended
-  // otherwise.
+  // Sends signal `number`. Returns the signal that killed the child; 0 if the child still runs after 10 s or
+  // ended otherwise.
   int end_by(int number);
 
  private:
@@ -27,7 +27,7 @@ class ChildProcess {
   std::string greeting_;
 };
 
-// Runs a role in the child; returns the exit status. Some roles never return.
+// Plays a role in the child. Returns the exit status of the program. Some roles never return.
 int play_child_role(const std::string& role);
 
 }  // namespace rtrs::conformance

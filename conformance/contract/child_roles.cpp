@@ -42,7 +42,7 @@ int hold_with_handler() {
   return hold();
 }
 
-// Accepts one connection, sends the client a memory target, and stops reacting after the first immediate.
+// Accepts one connection and sends the client a memory target. Does nothing more after the first immediate.
 int stop_receiving() {
   const auto opened = ofi::open_ofi_fabric({});
   if (!opened) return 1;

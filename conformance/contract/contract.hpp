@@ -48,7 +48,7 @@ class FabricPair {
 struct FabricCase {
   const char* name;
   std::unique_ptr<FabricPair> (*make)();
-  // Returns why this machine cannot run the fabric, so that all cases are skipped; empty if it can.
+  // Returns why this machine cannot run the fabric, so that all cases are skipped; empty if the machine can.
   std::string (*lacking)() = nullptr;
 };
 inline std::string case_name(const ::testing::TestParamInfo<FabricCase>& info) {
@@ -89,7 +89,7 @@ struct Target {
 };
 
 std::span<const std::byte> bytes_of(std::string_view);
-// Private data without trailing zeros: some fabrics pad it to their maximum length.
+// Private data without trailing zeros, because some fabrics pad private data to their maximum length.
 std::string unpadded(std::string_view);
 
 class FabricContract : public ::testing::TestWithParam<FabricCase> {
@@ -124,8 +124,8 @@ class FabricContract : public ::testing::TestWithParam<FabricCase> {
   Target make_target(Side& owner, std::size_t bytes);
   // Allocates memory of the server, with a key for this connection's peer that the server can invalidate.
   Target make_revocable(const Link&, std::size_t bytes);
-  // Sends a message on the connection, because a new key is valid only after the peer got a later message on
-  // it.
+  // Sends a message on the connection, because a new key is valid only after the peer got a message that was
+  // sent after the key was made.
   void announce_key(const Link&);
   // Allocates memory of `owner` as a source of writes, filled with `text`.
   Region make_source(Side& owner, std::string_view text);

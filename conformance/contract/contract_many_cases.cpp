@@ -1,4 +1,4 @@
-// Several connections: each is independent of the others, and any number of them can be opened one after the
+// Several connections: they are independent of each other, and any number of them can be opened one after the
 // other.
 #include <algorithm>
 #include <array>

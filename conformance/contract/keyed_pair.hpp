@@ -1,6 +1,6 @@
 // A pair of fabrics with shared-key authentication (core/keyed), for the contract. Connect requests are real
-// RTRS messages, because the proofs are part of them; the private data of a case is passed beside them.
-// Challenges are answered here, invisibly for the case.
+// RTRS messages, because the proofs are part of them; the private data of a case is passed in memory instead.
+// Challenges are answered here, so that a case does not see them.
 #pragma once
 #include <map>
 #include <memory>
@@ -62,7 +62,7 @@ class CarrierFabric final : public ForwardingFabric {
     CarriedData::Bytes request;
     std::vector<std::pair<unsigned, std::uint32_t>> receives;
   };
-  // Answering a challenge opens another connection of the inner fabric, whose epoch has this bit set.
+  // To answer a challenge, another connection of the inner fabric is opened. This bit is set in its epoch.
   static constexpr std::uint32_t kSecond = 0x4000'0000;
   ConKey inside(ConKey key) const {
     if (second_.count(key.epoch) != 0) key.epoch |= kSecond;

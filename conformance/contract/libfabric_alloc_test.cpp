@@ -1,4 +1,4 @@
-// After warm-up of a connection, posting and polling allocate no memory.
+// Checks that posting and polling allocate no memory after the warm-up of a connection.
 #include <gtest/gtest.h>
 
 #include <array>

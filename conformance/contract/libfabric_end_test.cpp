@@ -17,7 +17,7 @@ namespace {
 using Kind = SeenEvent::Kind;
 
 constexpr std::uint32_t kBig = 64 * 1024;
-// More writes than the socket buffers hold.
+// More writes than the socket buffers can hold.
 constexpr unsigned kBigWrites = 400;
 
 std::unique_ptr<FabricPair> make_tcp_pair() {
@@ -51,8 +51,8 @@ class LibfabricEnds : public FabricContract {
     }
   }
 
-  // After the peer of `key` was killed: each work completes once, then one ConnectionLost and one
-  // ConnectionClosed.
+  // After the peer of `key` was killed: expects that each work request completes once, then one
+  // ConnectionLost and one ConnectionClosed.
   void expect_clean_end(ConKey key) {
     expect(client(), Kind::connection_lost, key);
     client().fabric().disconnect(key);
@@ -152,7 +152,8 @@ TEST(LibfabricSignals, signals_end_a_process_with_an_open_fabric) {
   }
 }
 
-// For programs that open a libfabric fabric late, after they have installed their own signal handlers.
+// Programs may open a libfabric fabric late, after they have installed signal handlers. These handlers must
+// stay installed.
 TEST(LibfabricSignals, a_process_keeps_its_handlers_when_it_opens_a_fabric) {
   ChildProcess child("hold-with-handler");
   ASSERT_FALSE(child.greeting().empty());

@@ -104,8 +104,8 @@ int stalled_client(std::uint16_t port, const std::string& header) {
   return fd;
 }
 
-// Number of stalled clients that together would block other clients for longer than one silent client is
-// tolerated.
+// If each of this number of stalled clients delayed the others in turn, the total would exceed the delay that
+// is tolerated for one silent client.
 constexpr unsigned kStalled = 8;
 
 class LibfabricStalls : public FabricContract {
@@ -172,8 +172,8 @@ TEST(LibfabricTraps, oldest_of_too_many_handshakes_is_closed_and_requests_still_
   std::array<int, 5> silent{};
   for (int& fd : silent) {
     fd = tcp_client(port);
-    // Clients are accepted in order. When the complete request has arrived, the silent client was accepted
-    // too. Waiting 2 ms gives the next client a later arrival time.
+    // Clients are accepted in order: when the complete request of the next client has arrived, the silent
+    // client before it was accepted too. After 2 ms, the following client has a later arrival time.
     whole.push_back(stalled_client(port, request));
     EXPECT_TRUE(is_requested(pair->server()));
     const Nanos arrived = steady_now();
@@ -208,7 +208,7 @@ TEST_P(LibfabricStalls, clients_connect_while_others_stall_after_a_complete_head
   close_link(link);
 }
 
-// An address that does not answer: a listening socket with a full backlog, so the kernel drops further SYNs.
+// An address that does not answer: a listening socket with a full backlog. The kernel drops further SYNs.
 class SilentAddress {
  public:
   SilentAddress() {

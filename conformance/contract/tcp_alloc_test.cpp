@@ -1,4 +1,4 @@
-// After warm-up of a connection, posting and polling allocate no memory.
+// Checks that posting and polling allocate no memory after the warm-up of a connection.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -24,8 +24,8 @@ std::unique_ptr<FabricPair> make_crc() {
 
 class TcpAllocation : public FabricContract {
  protected:
-  // On each link in turn: a signalled write with an immediate, a message, and a key that is offered and
-  // invalidated by the peer, until `count` of each have arrived. Returns false if they do not arrive.
+  // On each link in turn, sends a signalled write with an immediate and a message, and offers a key that the
+  // peer invalidates, until `count` of each have arrived. Returns false if they do not arrive.
   bool run_io(const std::vector<Link>& links, const Region& source, const Target& target, unsigned count) {
     std::array<FabricEvent, 16> events;
     unsigned posted = 0;

@@ -54,8 +54,8 @@ std::unique_ptr<FabricPair> make_without_memory() {
   return TcpPair::open("127.0.0.1", options);
 }
 constexpr std::uint32_t kDeep = 4096;
-// Memory for two connections of depth kDeep, but for only part of the work that such a connection may have
-// outstanding. One address may use seven eighths of `max_memory`.
+// Memory suffices for two connections of depth kDeep, but for only a part of the work that such a connection
+// may have outstanding. One address may use seven eighths of `max_memory`.
 std::unique_ptr<FabricPair> make_tight() {
   tcp::TcpOptions options;
   const std::uint64_t cost = tcp::Connection::cost({.send_depth = kDeep, .receive_depth = 64}, false, {});
@@ -96,7 +96,7 @@ TEST_P(TcpFence, no_data_lands_after_a_key_is_invalidated_during_a_write) {
   }
 }
 
-// One thread may post while another one, which polls, is asleep.
+// A thread may post while the polling thread sleeps.
 TEST_P(TcpFence, a_post_or_a_disconnect_wakes_a_sleeping_fabric) {
   const Link link = open_link();
   const auto sleep_now = [&] {
@@ -179,7 +179,8 @@ TEST_P(TcpFence, a_late_receive_wakes_a_sleeping_fabric) {
   close_link(link);
 }
 
-// A recently active connection is read directly; other connections must not wait until it is idle.
+// A recently active connection is read directly. Other connections must not have to wait until this
+// connection is idle.
 TEST_P(TcpFence, a_busy_connection_does_not_starve_others) {
   const Link busy = open_link();
   const ConKey other = fresh_key();
@@ -214,8 +215,8 @@ TEST_P(TcpFence, a_revocable_key_is_valid_only_on_its_path) {
   close_link(link);
 }
 
-// The peer answers a request on the connection of the request. The key is refused even on another connection
-// of the same path.
+// The peer must answer a request on the connection of the request. The key is refused even on another
+// connection of the same path.
 TEST_P(TcpFence, a_request_key_is_valid_only_on_its_connection) {
   for (const bool ends_it : {false, true}) {
     const Link link = open_link(keyed(), 32, 256);
@@ -336,8 +337,8 @@ TEST_P(TcpLimitOfOutstanding, requests_keep_their_order_and_bytes_when_their_rin
   close_link(link);
 }
 
-// The server's application has the request but does not answer. Neither TCP nor server limits end the
-// attempt, so the client must.
+// The server's application has the request but does not answer. Neither TCP nor the server's limits end the
+// attempt, so the client must end it.
 class TcpReply : public FabricContract {};
 TEST_P(TcpReply, an_unanswered_connect_request_fails) {
   const Link answered = open_link();
@@ -349,7 +350,7 @@ TEST_P(TcpReply, an_unanswered_connect_request_fails) {
   client().fabric().disconnect(key);
   expect(client(), Kind::connection_closed, key);
   ASSERT_EQ(warnings().size(), 1U);
-  EXPECT_TRUE(warnings()[0].ends_with("no whole reply came in time")) << warnings()[0];
+  EXPECT_TRUE(warnings()[0].ends_with("no complete reply in time")) << warnings()[0];
   post_one(client(), empty_imm(answered.client, 1));
   expect(server(), Kind::imm_received, answered.server);
   close_link(answered);

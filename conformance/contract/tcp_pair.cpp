@@ -18,7 +18,7 @@ std::unique_ptr<TcpPair> TcpPair::open(const char* host, const tcp::TcpOptions& 
   return pair;
 }
 
-// A port that was just free and that the kernel does not assign again soon.
+// Returns a port that was free a moment ago and that the kernel does not assign again soon.
 PathAddress TcpPair::unused_address() {
   const int probe = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in6 address{};

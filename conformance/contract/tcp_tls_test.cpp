@@ -1,4 +1,4 @@
-// TLS statistics and limits.
+// Statistics and limits of TLS.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -63,7 +63,7 @@ class Stranger {
     seal(bytes);
     flush();
   }
-  // Sends both in one piece and corrupts the last encrypted byte of `second`.
+  // Sends `first` and `second` in one piece and corrupts the last encrypted byte of `second`.
   void send_and_corrupt(std::span<const std::byte> first, std::span<const std::byte> second) {
     seal(first);
     seal(second);
@@ -182,7 +182,7 @@ TEST_P(TcpTls, a_client_uses_renewed_files_from_the_next_attempt_on) {
   EXPECT_EQ(tcp::tls_context(dynamic_cast<tcp::TcpFabric&>(client().fabric())), nullptr);
 }
 
-// TLS is switched on for a fabric that started without it, as when urtrsd reloads its configuration.
+// TLS is switched on for a fabric that started without TLS, as when urtrsd reloads its configuration.
 TEST_P(TcpTls, switching_tls_on_and_off_keeps_connections) {
   const tcp::TlsOptions sealed = with(credentials().issue({}));
   for (Side* const side : {&client(), &server()}) use(*side, {});
@@ -201,7 +201,7 @@ TEST_P(TcpTls, switching_tls_on_and_off_keeps_connections) {
   links.push_back(open_link());
   EXPECT_EQ(stats(server()).tls_connections, 1U);
   all_work();
-  // Socket numbers are reused, with TLS where there was none before and vice versa.
+  // Socket numbers are reused, so that a number that was used without TLS is used with TLS, and vice versa.
   for (const Link& link : links) close_link(link);
   links = {open_link(), open_link(), open_link()};
   all_work();
@@ -301,7 +301,7 @@ TEST_P(TcpTlsSilence, an_unanswered_handshake_fails) {
 INSTANTIATE_TEST_SUITE_P(Tcp, TcpTlsSilence, ::testing::Values(FabricCase{"impatient", TcpTlsSilence::make}),
                          case_name);
 
-// Memory for one connection without TLS, which does not suffice for TLS.
+// Memory suffices for one connection without TLS, but not for one with TLS.
 class TcpTlsMemory : public FabricContract {
  public:
   static std::unique_ptr<FabricPair> make() {

@@ -64,7 +64,7 @@ std::unique_ptr<VerbsPair> VerbsPair::open(const std::string& host, const verbs:
 }
 
 PathAddress VerbsPair::unused_address() {
-  // A port that was just free and is not assigned again soon.
+  // The port was free a moment ago and is not assigned again soon.
   const auto probe = verbs::open_verbs_fabric({});
   PathAddress address = listen_address();
   if (probe && (*probe)->listen(address) == Errc::ok) address.port = (*probe)->listening_port();

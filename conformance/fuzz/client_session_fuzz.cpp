@@ -87,8 +87,8 @@ class World {
     }
   }
 
-  // Closes the session and delivers the events that the fabric owes. The session must end with every request
-  // completed.
+  // Closes the session and delivers the events that the fabric still has to report. The session must end with
+  // every request completed.
   void end() {
     event_ = 16;
     if (!over()) feed(CloseRequested{now_});

@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (tick == Heartbeat::Tick::send) ++sent;
     if (tick != Heartbeat::Tick::dead) {
       RTRS_FUZZ_CHECK(heartbeat.deadline() == now + config.interval);
-      // If all ticks ran on time, a peer that was silent for longer would have been declared dead.
+      // If all ticks ran on time, a peer that was silent for longer than this would have been declared dead.
       RTRS_FUZZ_CHECK(late || now - heard <= (config.missed_max + 2) * config.interval);
       continue;
     }

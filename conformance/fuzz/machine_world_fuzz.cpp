@@ -1,5 +1,5 @@
-// Random sequences of events between client and server, longer than an exhaustive search can reach. No rule
-// may be broken, and once faults stop, every request must complete.
+// Fuzzes the model of client and server with random sequences of events, longer than an exhaustive search can
+// reach. No rule may be broken, and once faults stop, every request must complete.
 #include "sim/model/machine_world.hpp"
 
 #include "conformance/fuzz/draws.hpp"

@@ -1,5 +1,5 @@
-// Fuzzes the RNBD client with random responses, link losses and resends. No IO or CLOSE of a device may be in
-// flight while its OPEN is. After recovery, every mapped device must be usable or refused.
+// Fuzzes the RNBD client with random responses, link losses and resends. While the OPEN of a device is in
+// flight, no IO or CLOSE of the device may be. After recovery, every mapped device must be usable or refused.
 #include <algorithm>
 #include <array>
 #include <map>

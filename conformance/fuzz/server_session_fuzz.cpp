@@ -198,7 +198,8 @@ class World {
     in.now = now_;
     in.key = key;
     in.chunk = static_cast<std::uint16_t>(draws_.below(config_.queue_depth));
-    // A correct client has one request per chunk. Sends a second one only rarely, because it ends the path.
+    // A correct client has one request per chunk. A second request is sent only rarely, because it ends the
+    // path.
     if (!session_.chunk_idle(in.chunk) && !draws_.rarely(4)) return;
     in.data_len = draws_.below(2) * 4096;
     in.usr_len = 32;

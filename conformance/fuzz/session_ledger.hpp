@@ -1,5 +1,5 @@
-// Model of a session's connections for fuzzers: which are open, which were told to end, and the work posted
-// on them.
+// Model of a session's connections for fuzzers: which are open, which the session has ended, and the work
+// posted on them.
 #pragma once
 #include <map>
 #include <vector>
@@ -33,7 +33,7 @@ class SessionLedger {
     RTRS_FUZZ_CHECK(!ended_ && connections_.empty());
     ended_ = true;
   }
-  // A random existing connection, or rarely one that never existed.
+  // Draws an existing connection, or rarely one that never existed.
   template <class Draws>
   ConKey some(Draws& draws) {
     const auto at = draws.one_of(connections_);

@@ -71,7 +71,7 @@ class Scene {
     peer_.write_imm(key, imm, bytes, chunk_);
   }
 
-  // `quiet`: the sent message need not be answered.
+  // `quiet`: the server need not answer the message.
   void expect_answered_and_closed(bool quiet) {
     const std::size_t before = answers();
     const bool answered = world_.run_until([&] { return answers() > before; }, kBound);
@@ -83,7 +83,7 @@ class Scene {
 
   static Message write_request(std::uint32_t user_at) {
     Message bytes(user_at + 32 + wire::kWriteHeaderBytes);
-    wire::RdmaWriteHeader header;
+    wire::IoRequest header;
     header.usr_len = 32;
     EXPECT_EQ(wire::encode(header, std::span(bytes).subspan(user_at + 32)), wire::kWriteHeaderBytes);
     return bytes;
@@ -178,7 +178,7 @@ class Scene {
   sim::WatchedFabric correct_fabric_{correct_sim_, correct_heartbeats_, sim::ClockRate{}};
   Server server_;
   Client correct_client_;
-  wire::ChunkRef chunk_;
+  wire::Descriptor chunk_;
   bool hold_ = false;
   std::vector<RequestId> held_;
   unsigned correct_client_ok_ = 0;
@@ -241,7 +241,7 @@ TEST(EveryInvalidClientMessage, InFenceReq) {
     for (const Lie& lie :
          lies(honest, {{"type", 0, 2}, {"recon_cnt", 2, 2}, {"serial", 4, 4}, {"path", 8, 8}}))
       play(state, lie.name, false, [&](Scene& scene) { scene.send(kService, lie.bytes); });
-    // An INFO_REQ with the client's own path name, and one on the wrong connection.
+    // Sends an INFO_REQ with the name of the client's own path, and one on the wrong connection.
     Message own = honest;
     std::fill(own.begin() + 8, own.end(), std::byte{0x11});
     play(state, "own path", false, [&](Scene& scene) { scene.send(kService, own); });
@@ -287,7 +287,8 @@ TEST(EveryInvalidClientMessage, InAWriteHeader) {
 
 TEST(EveryInvalidClientMessage, InAReadHeader) {
   Message honest(64 + 32 + 24);
-  wire::RdmaReadHeader header;
+  wire::IoRequest header;
+  header.direction = Direction::read;
   header.usr_len = 32;
   header.need_inval = header.has_descriptor = true;
   header.desc = {4096, 99, 512};

@@ -182,7 +182,7 @@ class ClientUnderTest {
     client_.step(rnbd::LinkDown{});
     client_.step(rnbd::LinkUp{});
   }
-  // Answers requests correctly until one of this kind comes, and answers that with `peer_errno` and
+  // Answers requests correctly until one of this kind arrives; answers that request with `peer_errno` and
   // `response`.
   void lie(rnbd::MessageKind kind, std::uint16_t peer_errno, wire::Bytes response) {
     for (unsigned turn = 0; turn < 8 && !client_.answer(kind, peer_errno, response); ++turn) answer_one();

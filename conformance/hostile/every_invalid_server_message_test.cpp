@@ -1,6 +1,6 @@
-// Sends every kind of invalid server message in every state of the path. The client must ignore it, or close
-// the path and reconnect to a correct server. Every request must complete once, and the session must be
-// closable.
+// Sends every kind of invalid server message in every state of the path. The client must ignore the message,
+// or close the path and reconnect to a correct server. Every request must complete once, and the session must
+// be closable.
 #include <map>
 
 #include "conformance/hostile/message_variants.hpp"
@@ -75,10 +75,11 @@ class Scene {
     close();
     expect_closed();
   }
-  // True if the invalid message gave the session another queue depth, so that later attempts are refused.
+  // True if the session has a wrong queue depth since the invalid message, so that later attempts are
+  // refused.
   bool has_other_depth() { return client_.paths()[0].reason == Reason::depth_changed; }
   void close() { client_.close(client_fabric_, world_.network.now()); }
-  // For a closing session: it must still close.
+  // Expects that a closing session still closes.
   void expect_ends() {
     world_.run_until([] { return false; }, seconds(3));
     hold_ = false;
@@ -120,8 +121,9 @@ class Scene {
     made.protocol.con_num = 2;
     made.protocol.send_depth = 64;
     // If the invalid response grants `generation` but later responses carry none, the client ignores them
-    // like stale responses. It detects the error only because these responses renew no chunk keys, which it
-    // grants too. With data_with_answer, responses need not renew keys, so the client would wait forever.
+    // like stale responses. It detects the error only because the invalid response also grants new chunk
+    // keys, which the later responses do not contain. With data_with_answer, responses need not renew keys,
+    // so the client would wait forever.
     made.protocol.extensions &= ~wire::Extensions::data_with_answer;
     return made;
   }
@@ -264,8 +266,8 @@ TEST(EveryInvalidServerMessage, InInfoRsp) {
 
 enum class Moment { idle, in_flight, closing };
 
-// Runs `tell` on a connected path: idle, with a request in flight, and while the session closes with one in
-// flight.
+// Runs `tell` on a connected path: while it is idle, with a request in flight, and while the session closes
+// with a request in flight.
 template <class Tell>
 void play_connected(const std::string& name, const Tell& tell) {
   for (const std::uint32_t flags : {0U, wire::kConnRspNewRkey}) {

@@ -1,5 +1,5 @@
-// Clients that are too slow, too many, or use the same identity: other clients are served, limits hold, and
-// no resource is leaked.
+// Clients that are too slow, too many, or use the same identity: other clients must be served, limits must
+// hold, and no resource may be leaked.
 #include <algorithm>
 #include <memory>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kChunk = 8192;
 
-// A server, correct clients each on its own node, and a misbehaving client on node 0.
+// A server, correct clients on separate nodes, and a misbehaving client on node 0.
 class HostileCrowdTest : public testing::Test {
  protected:
   class TestEndpoint {
@@ -29,7 +29,7 @@ class HostileCrowdTest : public testing::Test {
     unsigned answered = 0, ok = 0;
   };
 
-  // Options with `paths` paths from a new node. Two clients with equal `identity` have the same UUIDs.
+  // Options with `paths` paths from a new node. Two clients with the same `identity` have the same UUIDs.
   ClientOptions options(std::uint16_t identity, unsigned paths) {
     ClientOptions made;
     made.session_name = "client" + std::to_string(identity);
@@ -179,7 +179,7 @@ TEST_F(HostileCrowdTest, R26SessionsTakenByOneClientAreFreedSoon) {
   CorrectClient& late = join(options(2, 2));
   write(early);
   EXPECT_TRUE(run_until([&] { return early.ok == 1; }, seconds(2)));
-  // Unused half-open sessions are closed to make room, long before the handshake timeout.
+  // Unused half-open sessions must be closed to make room, long before the handshake timeout.
   EXPECT_TRUE(run_until([&] { return late.client.link_up(); }, seconds(5)));
   write(late);
   EXPECT_TRUE(run_until([&] { return late.ok == 1; }, seconds(2)));

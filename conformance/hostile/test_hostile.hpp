@@ -81,7 +81,7 @@ class World {
   std::function<Nanos()> deadline = [] { return kNever; };
 };
 
-// Connections of the misbehaving peer on its own node.
+// Connections of the misbehaving peer, which has a separate node.
 class RawPeer {
  public:
   RawPeer(World& world, sim::NodeId node) : fabric(world.network, node, world.choice) {}
@@ -99,8 +99,8 @@ class RawPeer {
     work.cookie = 1;
     ASSERT_EQ(fabric.post(std::span(&work, 1)), 1U);
   }
-  // RDMA write of `bytes` to the peer with the immediate `imm`.
-  void write_imm(ConKey key, std::uint32_t imm, const Message& bytes = {}, wire::ChunkRef to = {}) {
+  // Writes `bytes` to the peer by RDMA, with the immediate `imm`.
+  void write_imm(ConKey key, std::uint32_t imm, const Message& bytes = {}, wire::Descriptor to = {}) {
     WorkRequest work;
     work.key = key;
     work.op = WorkRequest::Op::write_imm;

@@ -9,7 +9,7 @@ import pytest
 
 BUILD = pathlib.Path(os.environ.get("URTRS_BUILD_DIR", pathlib.Path(__file__).parents[2] / "build/release"))
 SESSION = BUILD / "conformance/iwarp/iwarp_session"
-# Heuristic dissectors that misread short SENDs. An unknown name would make tshark print nothing at all.
+# Heuristic dissectors that misread short SENDs. tshark prints nothing at all if a name is unknown.
 OFF = ("rpcrdma_iwarp", "smb_direct_iwarp")
 
 pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")

@@ -40,7 +40,7 @@ def main():
     write(out / f"{run.SWITCH}.hpp", run.HEADER)
     protocol = [mutant for mutant in mutants if mutant["id"] != "canary"
                 and all(edit["file"].startswith("core/proto/") for edit in mutant["edit"])]
-    # Written always, so that it is newer than its inputs.
+    # Always written, so that the file is newer than its inputs.
     (out / "bugs.txt").write_text("".join(f"{mutant['id']}\t{mutant['bug']}\n" for mutant in protocol))
     return 0
 

@@ -1,4 +1,4 @@
-// Oracle O20: histories that it must reject, and histories that it must accept.
+// Oracle O20: histories that it must reject or accept.
 #include "sim/oracles/client_promises.hpp"
 
 #include <gtest/gtest.h>
@@ -11,6 +11,8 @@
 #include "sim/oracles/fence_watch.hpp"
 
 namespace rtrs::sim::client_promises_test {
+
+using conformance::fails_with;
 
 namespace {
 
@@ -52,8 +54,8 @@ TEST(ClientPromises, EarlyNoPathIsFound) {
   EXPECT_TRUE(fails_with(judge, Oracle::promises));
 }
 
-// One message of the request may have failed in the outage of queue_timeout, and another may have ended after
-// a path was connected again.
+// A message of the request may have failed in the outage of queue_timeout, while another message of it ended
+// after a path was connected again.
 TEST(ClientPromises, NoPathAfterAnOutageIsFoundUnlessTheRequestWasSplit) {
   for (const bool whole_requests : {true, false}) {
     Judge judge;

@@ -1,5 +1,5 @@
-// Oracle O24, and the rules of O20 for connections and close: histories that they must reject, and histories
-// that they must accept.
+// Oracle O24, and the rules of O20 about connecting and closing: histories that the oracles must reject or
+// accept.
 #include "sim/oracles/connection_watch.hpp"
 
 #include <gtest/gtest.h>
@@ -8,6 +8,8 @@
 #include "sim/oracles/close_watch.hpp"
 
 namespace rtrs::sim::connection_watch_test {
+
+using conformance::fails_with;
 
 namespace {
 
@@ -22,7 +24,7 @@ struct History {
   Judge judge;
   ConnectionWatch watch{judge, "client 1", kLimits};
 
-  // A path that requests its first connection at time 0; its connections are established at 1 s and 2 s.
+  // A path requests its first connection at time 0; its connections are established at 1 s and 2 s.
   void connects() {
     watch.asked(con(0));
     watch.poll_ends(0);
@@ -104,7 +106,7 @@ TEST(ConnectionWatch, PathThatIsNotRetriedIsFound) {
   EXPECT_TRUE(fails_with(one.judge, Oracle::promises));
 }
 
-// The operator ended or restarted the path, and the event is not polled yet.
+// An operator has ended or restarted the path, and the event has not been polled yet.
 TEST(ConnectionWatch, PathThatNoLongerWaitsNeedsNoRetry) {
   History one;
   one.watch.news(0, PathState::waiting, Reason::peer_closed, seconds(3), seconds(10));
@@ -113,7 +115,7 @@ TEST(ConnectionWatch, PathThatNoLongerWaitsNeedsNoRetry) {
   EXPECT_FALSE(one.judge.failed());
 }
 
-// One attempt on one of two addresses, refused at `now`.
+// Makes one attempt on one of two addresses, which is refused at `now`.
 void fails(History& one, std::uint32_t epoch, std::uint16_t address, Nanos now,
            Reason reason = Reason::connect_refused) {
   one.watch.asked(con(0, epoch), address);
@@ -147,7 +149,7 @@ TEST(ConnectionWatch, WaitBeforeAllAddressesWereTriedIsFound) {
   EXPECT_TRUE(fails_with(one.judge, Oracle::addresses));
 }
 
-// The server is reachable, so the client waits before the next attempt.
+// The server is reachable but refused, so the client may wait before the next attempt.
 TEST(ConnectionWatch, WaitAfterARefusalByTheServerIsAccepted) {
   History one;
   fails(one, 1, 0, seconds(1), Reason::rejected);
@@ -208,7 +210,7 @@ TEST(ConnectionWatch, NameRefusedNeedsADisconnect) {
   }
 }
 
-// The server itself closed the path in favour of a newer attempt.
+// The server itself closed the path because a newer attempt replaced it.
 TEST(ConnectionWatch, RejectedBusyOfAServerNeedsNoReport) {
   Judge judge;
   ConnectionWatch watch(judge, "server", {});

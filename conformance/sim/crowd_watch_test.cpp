@@ -1,4 +1,4 @@
-// The oracle for too many clients: short histories that break its rules, and histories that keep them.
+// CrowdWatch, the oracle for too many clients: short histories that it must reject or accept.
 #include <gtest/gtest.h>
 
 #include <array>

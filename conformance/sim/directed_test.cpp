@@ -1,4 +1,5 @@
-// Every directed scenario runs without breaking a rule, and its script survives writing and parsing.
+// Checks that every directed scenario runs without breaking a rule, and that its script does not change when
+// it is written and parsed.
 #include "sim/scenarios/directed.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +34,7 @@ TEST(Directed, NoScenarioViolatesARule) {
   }
 }
 
-// Seeds in which a waiting client gets no reply, or only part of one.
+// In these seeds a waiting client gets no reply, or only a part of it.
 TEST(Directed, RareSeedsOfStreamsPass) {
   for (const std::uint64_t seed : {1278, 1502, 2374}) plays(*find_directed("TS01"), seed);
 }
@@ -120,16 +121,16 @@ TEST(Script, InvalidStepsAreRefusedWithAReason) {
     std::string why;
     return parse_step(line, why) ? std::string("accepted") : why;
   };
-  EXPECT_EQ(refused("explode path=1"), "no verb 'explode'");
+  EXPECT_EQ(refused("explode path=1"), "unknown verb 'explode'");
   EXPECT_EQ(refused("cut path"), "not understood: 'path'");
-  EXPECT_EQ(refused("cut road=1"), "cut takes no 'road=1'; its words are client= path= ways=");
-  EXPECT_EQ(refused("map con=1"), "map takes no 'con=1'; its words are client= disk= read_only=");
+  EXPECT_EQ(refused("cut road=1"), "cut takes no 'road=1'; it takes client= path= ways=");
+  EXPECT_EQ(refused("map con=1"), "map takes no 'con=1'; it takes client= disk= read_only=");
   EXPECT_EQ(refused("spared path=1"), "spared takes no 'path=1'");
   EXPECT_EQ(refused("cut path=-1"), "not understood: 'path=-1'");
   EXPECT_EQ(refused("cut path=5s"), "not understood: 'path=5s'");
   EXPECT_EQ(refused("pass time=99999999999999999999s"),
             "not understood: 'time=99999999999999999999s'; a time has a unit: s, ms, us or ns");
-  EXPECT_EQ(refused("rate number=99 per_million=1"), "there is no such rate");
+  EXPECT_EQ(refused("rate number=99 per_million=1"), "unknown rate");
 }
 
 }  // namespace

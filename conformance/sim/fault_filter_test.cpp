@@ -1,4 +1,4 @@
-// Excluding faults by name, and slow or fast clocks.
+// Tests that faults can be excluded by name, and slow or fast clocks.
 #include "sim/world/fault_filter.hpp"
 
 #include <gtest/gtest.h>

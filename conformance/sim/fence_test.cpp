@@ -1,4 +1,4 @@
-// Shows that the fence is necessary: without it, the same worlds under the same rules lose data.
+// Shows that the fence is necessary: without it, the same worlds break a rule, because data is lost.
 #include <gtest/gtest.h>
 
 #include <optional>

@@ -1,4 +1,5 @@
-// The register checker: handwritten histories, and comparison with an exhaustive search on random histories.
+// Tests the register checker with handwritten histories, and compares it with an exhaustive search on random
+// ones.
 #include "sim/oracles/history.hpp"
 
 #include <gtest/gtest.h>
@@ -162,7 +163,7 @@ TEST(History, ReadOfAFutureValueIsFound) {
 }
 
 TEST(History, AcknowledgedWriteWithoutAnEffectIsFound) {
-  // Wrong: 0 is read again after an acknowledged write.
+  // Invalid: 0 is read again after an acknowledged write.
   EXPECT_NE(broken_register(Writes{{1, 2, 3, 3}}, Reads{{0, 1, 4}, {0, 5, 6}}), nullptr);
 }
 

@@ -1,4 +1,4 @@
-// Oracle O25: histories that it must reject, and histories that it must accept.
+// Oracle O25: histories that it must reject or accept.
 #include "sim/oracles/identity_watch.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Each oracle with a short history that breaks its rule, and with the corrected history.
+// Tests each oracle with a short history that breaks its rule, and with the corrected history.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,6 +16,8 @@
 #include "sim/oracles/slot_exclusivity.hpp"
 
 namespace rtrs::sim::oracles_test {
+
+using conformance::fails_with;
 
 TEST(ExactlyOnce, OneCallbackWithTheResultOfTheServerIsAccepted) {
   Judge judge;
@@ -214,10 +216,10 @@ TEST(Incarnation, ConnectionsOfTwoAttemptsAreFound) {
   ends[1].key.epoch = 4;
   check_incarnation(judge, 0, "server path", ends, true);
   EXPECT_TRUE(fails_with(judge, Oracle::incarnation));
-  EXPECT_EQ(
-      judge.failure().text,
-      "server path: its connections are not of one attempt: connection 0 leads to connection 0 of path 0 of "
-      "client 1, attempt 5, and connection 1 leads to connection 1 of path 0 of client 1, attempt 4");
+  EXPECT_EQ(judge.failure().text,
+            "server path: its connections belong to different attempts: connection 0 leads to connection 0 "
+            "of path 0 of "
+            "client 1, attempt 5, and connection 1 leads to connection 1 of path 0 of client 1, attempt 4");
 }
 
 TEST(KeyHygiene, RefusedKeyIsFound) {

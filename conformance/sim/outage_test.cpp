@@ -1,4 +1,5 @@
-// Rules for requests without a path: how long they wait, and until when a failed write may still take effect.
+// Rules for requests while there is no path: how long they wait, and until when a failed write may still take
+// effect.
 #include <gtest/gtest.h>
 
 #include "sim/oracles/io_book.hpp"
@@ -71,7 +72,7 @@ class FailedWrite : public testing::Test {
 
   IoBook book;
   const std::uint32_t failed;
-  const std::uint32_t under_way;  // a request in flight when the write failed
+  const std::uint32_t under_way;  // a request that was in flight when the write failed
   std::uint32_t later = 0;
 };
 

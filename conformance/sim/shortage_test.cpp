@@ -1,4 +1,4 @@
-// If a process once fails to get a resource (memory, a key, a connection), it must free what it had, retry,
+// A process fails once to get a resource (memory, a key, a connection). It must then free what it had, retry,
 // and serve.
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace rtrs::sim::shortage_test {
 namespace {
 
-// More than the number of resources that a node needs from the start of a session until its third path is
+// Exceeds the number of resources that a node needs from the start of a session until its third path is
 // connected: twelve connections, the session's memory, and a key per chunk.
 constexpr std::uint32_t kThings = 48;
 
@@ -67,7 +67,7 @@ TEST(Fit, ServerConfigIsReducedToTheCapabilities) {
   EXPECT_EQ(fitted.send_depth, 100);
   EXPECT_FALSE(fitted.send_invalidate);
   EXPECT_FALSE(fitted.imm_consumes_receive);
-  EXPECT_TRUE(fitted.always_invalidate);  // never disabled silently: listen() fails instead
+  EXPECT_TRUE(fitted.always_invalidate);  // listen() fails instead; this setting is never disabled silently
 }
 
 }  // namespace

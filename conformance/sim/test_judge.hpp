@@ -2,10 +2,10 @@
 #pragma once
 #include "sim/oracles/judge.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::conformance {
 
-inline bool fails_with(const Judge& judge, Oracle oracle) {
+inline bool fails_with(const sim::Judge& judge, sim::Oracle oracle) {
   return judge.failed() && judge.failure().oracle == oracle;
 }
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::conformance

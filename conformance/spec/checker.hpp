@@ -1,4 +1,4 @@
-// Checks all machines and wire notes of one trace against the specification. Records must be fed in order.
+// Checks all machines and wire notes of one trace against the specification. Records must be passed in order.
 #pragma once
 #include <cstdint>
 #include <map>

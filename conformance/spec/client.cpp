@@ -9,7 +9,7 @@ ClientSpec::ClientSpec(Findings& findings, unsigned machine, const Settings* set
       machine_(machine),
       whole_(settings != nullptr),
       counts_known_(settings != nullptr) {
-  // Unknown settings: assume that the client requested every extension that the server grants.
+  // If the settings are unknown, assumes that the client requested every extension that the server grants.
   settings_.extensions = 0xff;
   if (settings == nullptr) return;
   settings_ = *settings;
@@ -85,7 +85,7 @@ void ClientSpec::input() {
     case Kind::PathRemoveRequested:
     case Kind::PathDisconnectRequested:
     case Kind::PathReconnectRequested:
-      // A request of an operator cancels the pending challenge.
+      // An operator's request for the path cancels the pending challenge.
       if (event_.path < paths_.size()) paths_[event_.path].challenged = false;
       return;
     case Kind::AttemptsChanged:
@@ -174,7 +174,7 @@ void ClientSpec::end_path_step(Path& path, unsigned index, bool continued) {
         !alive, path.must_end_rule,
         [&] { return "path " + std::to_string(index) + " goes on as " + std::string(name_of(path.state)); },
         [] { return std::string("PathChanged to draining or closing, with Disconnect of its connections"); });
-  // If the path has more connections than one step processes, judges only the last of its steps.
+  // If the path has more connections than one step processes, only the last of its steps is judged.
   const bool judged = continued || path.cons.size() <= kConsAStep;
   if (judged && path.ended && !alive)
     for (const Connection& con : path.cons)

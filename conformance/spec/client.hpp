@@ -40,7 +40,7 @@ class ClientSpec {
     Heartbeat heartbeat;
     std::uint32_t flying = 0;  // requests in flight
     std::optional<Time> latency{
-        0};  // time of the last heartbeat since it connected; 0: none yet; empty: unknown
+        0};  // time of the last heartbeat since the path connected; 0: none yet; empty: unknown
     // State of the current step:
     bool must_end = false;  // an event says that the path is lost
     Rule must_end_rule = Rule::path_teardown;

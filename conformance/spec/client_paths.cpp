@@ -21,7 +21,7 @@ bool may_change(S from, S to) {
     case S::closing:
       return from == S::connecting || from == S::connected;
     case S::waiting:
-      // The state closing is allowed too: an operator requested a reconnect before the path had closed, while
+      // From the state closing too: an operator requested a reconnect before the path had closed, while
       // another path creates the session.
       return from == S::draining || from == S::absent || from == S::waiting || from == S::closed ||
              from == S::closing;
@@ -65,7 +65,7 @@ void ClientSpec::on_connection_input() {
   }
   switch (event_.kind) {
     case Kind::AddressesFound:
-      // No rule: the messages of an attempt do not show which address it uses.
+      // No rule applies: the messages of an attempt do not show which address it uses.
       return;
     case Kind::Connected:
       return connected(path);
@@ -152,7 +152,7 @@ void ClientSpec::connect() {
     path.info_sent = false;
     path.attempted = true;
   } else {
-    if (path.epoch == 0) return;  // the beginning of the attempt was not seen
+    if (path.epoch == 0) return;  // the attempt began before the trace
     const bool next = event_.key.con == path.cons.size() && !path.cons.empty() && path.cons.back().up();
     at.check(
         next, Rule::connect_order, [&] { return "Connect of " + to_string(event_.key); },
@@ -209,7 +209,7 @@ void ClientSpec::path_changed() {
                     "InfoAccepted first");
   // Another path has created the session. The next attempt of this path joins it.
   if (event_.reason == Reason::other_path_leads) {
-    // Checked only from connecting: after draining, the other path may have been lost again.
+    // Checked only after the state connecting: while a path drains, the other path may be lost again.
     if (from == S::connecting)
       context().check(connected_ > 0, Rule::first_conn, "a path gives way and no other is connected",
                       "the attempt goes on");
@@ -220,8 +220,8 @@ void ClientSpec::path_changed() {
   path.ended = path.ended || from == S::connecting || from == S::connected;
   if (to == S::connected) {
     opened_ = true;
-    // All unconnected paths that did not join a session yet join this one. If this is the first connected
-    // path, it may have created a session on another server, so that all unconnected paths join it.
+    // All unconnected paths that have not joined a session join this one. If no other path is connected, this
+    // path may have created a session on another server, which all unconnected paths must then join.
     const bool anew = connected_ == 0 && !path.came_up;
     for (auto& other : paths_)
       if (other.state != S::connected && (anew || !other.came_up)) other.came_up = false;

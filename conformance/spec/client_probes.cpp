@@ -7,7 +7,7 @@
 
 namespace rtrs::spec {
 
-// True if a request is in flight on the connection, or a fence sent there is unanswered.
+// True if a request is in flight on the connection, or a fence that was sent on it is unanswered.
 bool ClientSpec::outstanding(const Key& key) const {
   const auto flies = [&key](const Slot& slot) {
     return slot.phase == Phase::flying && slot.path == key.path && slot.con == key.con &&

@@ -116,7 +116,7 @@ void ClientSpec::key_invalidated(Path& path) {
   });
 }
 
-// The id format is unknown, so the response may belong to any request of this path.
+// The format of response ids is unknown, so the response may belong to any request of this path.
 void ClientSpec::forget_flights() {
   for (Permit& permit : permits_)
     if (permit.slot.any(

@@ -1,4 +1,5 @@
-// One connection of either side: its state, receives and send queue, derived from posts and reported events.
+// One connection of either side: its state, receives and send queue, as deduced from posts and reported
+// events.
 #pragma once
 #include <cstddef>
 #include <cstdint>

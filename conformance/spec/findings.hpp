@@ -42,7 +42,8 @@ class Findings {
                      [](const Finding& a, const Finding& b) { return a.seq < b.seq; });
     if (kept_.size() > keep_) kept_.resize(keep_);
   }
-  // Removes the findings from record `seq` on for which `which(finding)` is true. Returns their number.
+  // Removes the findings at or after record `seq` for which `which(finding)` is true. Returns how many there
+  // were.
   template <class Which>
   std::uint64_t take_back(std::uint64_t seq, Which which) {
     const std::uint64_t taken =
@@ -53,7 +54,7 @@ class Findings {
   // The kept findings in the order of detection.
   const std::vector<Finding>& kept() const noexcept { return kept_; }
   std::uint64_t count() const noexcept { return count_; }
-  // Maximum number of states that were possible for one item at one time.
+  // Records the number of states that were possible for one item at one time; the maximum is kept.
   void ambiguity(std::size_t states) noexcept {
     if (states > ambiguity_) ambiguity_ = states;
   }
@@ -72,7 +73,7 @@ struct RuleContext {
   const Event& event;
   unsigned machine = 0;
 
-  // Calls `seen` and `allowed`, which make the texts, only if the rule is violated.
+  // Reports a violation if the rule is violated. Only then calls `seen` and `allowed`, which make the texts.
   template <class Seen, class Allowed>
   bool check(bool holds, Rule rule, Seen seen, Allowed allowed) const {
     if (holds) return true;

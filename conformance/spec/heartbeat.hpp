@@ -18,7 +18,7 @@ class Heartbeat {
   // Time of the tick that caused the last HB_MSG; empty if unknown or if there was none.
   std::optional<Time> asked() const;
   void deadline(Time now);
-  // An HB_MSG was posted. `probes`: it may have another cause than the timer.
+  // An HB_MSG was posted. `probes`: its cause may also be a probe instead of the timer.
   void message(const RuleContext& context, bool probes);
   void acknowledgement(const RuleContext& context);
   // The path was declared lost because the peer was silent.

@@ -1,4 +1,4 @@
-// Set of states that are possible given the visible events. It contains one known state at first, or all
+// Set of states that are possible given the visible events. At first it contains one known state, or all
 // states if the beginning was not seen. In the latter case, the first event that determines the state sets
 // it.
 #pragma once
@@ -40,6 +40,7 @@ class PossibleStates {
   }
   template <class Test>
   bool keep(Test test) {
+    if (std::all_of(states_.begin(), states_.end(), test)) return true;
     return step([&](const State& state, std::vector<State>& next) {
       if (test(state)) next.push_back(state);
     });

@@ -72,7 +72,7 @@ namespace rtrs::spec {
   X(complete_at_response, "complete-at-response", "O1", "protocol section 5.6",                              \
     "a response to an open request completes it in the same step")                                           \
   X(no_path_early, "no-path-early", "O9", "core/proto/config.hpp",                                           \
-    "a request fails for want of a path only while none is connected and after the queue timeout")           \
+    "a request fails without a path only while no path is connected and after the queue timeout")            \
   X(fence_request, "fence-request", "O13", "docs/architecture.md",                                           \
     "a fence is asked over cid 0 of another connected path that granted it, for an incarnation that was "    \
     "lost")                                                                                                  \

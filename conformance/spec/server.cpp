@@ -34,7 +34,7 @@ void ServerSpec::on(const Event& event) {
   const bool later = event.now > event_.now;
   event_ = event;
   began_ = true;
-  for (Path& path : paths_) {
+  for (Path& path : used_paths()) {
     path.heartbeat.time_passed(context(), event.now);
     if (!later || !path.overdue) continue;
     context().check(path.state != PathState::connecting, Rule::half_open,
@@ -63,7 +63,7 @@ void ServerSpec::input() {
     case Kind::Responded:
       return responded();
     case Kind::DeadlineReached:
-      for (Path& path : paths_) {
+      for (Path& path : used_paths()) {
         path.heartbeat.deadline(event_.now);
         path.overdue = path.state == PathState::connecting && event_.now >= path.deadline;
       }
@@ -128,7 +128,7 @@ void ServerSpec::end_step(bool continued) {
   context().check(!connect_.has_value(), Rule::connect_answered, "a connect request was not answered",
                   "Accept or Reject");
   connect_.reset();
-  for (unsigned index = 0; index < kPaths; ++index) end_path_step(paths_[index], index, continued);
+  for (unsigned index = 0; index < used_; ++index) end_path_step(paths_[index], index, continued);
   chunks_end_step();
   if (!counts_known_ || !link_) return;
   context().check(
@@ -148,7 +148,7 @@ void ServerSpec::end_path_step(Path& path, unsigned index, bool continued) {
         !alive, path.must_end_rule,
         [&] { return "path " + std::to_string(index) + " goes on as " + std::string(name_of(path.state)); },
         [] { return std::string("PathChanged to closing, with Disconnect of its connections"); });
-  // If the path has more connections than one step processes, judges only the last of its steps.
+  // If the path has more connections than one step processes, only the last of its steps is judged.
   const bool judged = continued || path.cons.size() <= kConsAStep;
   if (judged && path.ended && !alive)
     for (const Connection& con : path.cons)

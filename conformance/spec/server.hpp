@@ -1,8 +1,10 @@
 // Server side of a session: which actions the machine may take, given its inputs. Also the registry, which
 // maps sessions and session names to their clients.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "conformance/spec/connection.hpp"
@@ -75,7 +77,13 @@ class ServerSpec {
   };
 
   RuleContext context() const { return RuleContext{findings_, event_, machine_}; }
-  Path& path_at(unsigned index) { return paths_[index % kPaths]; }
+  Path& path_at(unsigned index) {
+    index %= kPaths;
+    used_ = std::max(used_, index + 1);
+    return paths_[index];
+  }
+  // The paths up to the highest one of which there was an event.
+  std::span<Path> used_paths() { return {paths_, used_}; }
   const Path& path_at(unsigned index) const { return paths_[index % kPaths]; }
   Connection* find(const Key& key);
   void input();
@@ -131,6 +139,7 @@ class ServerSpec {
   bool began_ = false;
   bool continued_ = false;  // the last input was Continued
   Path paths_[kPaths];
+  unsigned used_ = 0;
   std::vector<PossibleStates<Chunk>> chunks_;
   std::vector<std::uint16_t> touched_;  // chunks changed in the current step
   std::vector<Question> questions_;

@@ -52,7 +52,8 @@ bool ServerSpec::live(const Use& use) const noexcept {
   return path.state == PathState::connected && path.incarnation == use.incarnation;
 }
 
-// State of the chunk after its request has ended: a parked request becomes the next user.
+// State of the chunk after its request has ended. If a request is parked, it becomes the next user of the
+// chunk.
 ServerSpec::Chunk ServerSpec::ended(Chunk chunk) const {
   Chunk next;
   if (chunk.has_parked && live(chunk.parked)) {
@@ -109,7 +110,7 @@ void ServerSpec::request_arrived(Path& path) {
   });
 }
 
-// Called for ChunkInvalidated, and for the end of the connection, after which no ChunkInvalidated can arrive.
+// Called for ChunkInvalidated, and at the end of the connection, after which no ChunkInvalidated can arrive.
 void ServerSpec::chunk_invalidated() {
   if (event_.kind == Kind::ConnectionClosed) {
     for (PossibleStates<Chunk>& chunk : chunks_)

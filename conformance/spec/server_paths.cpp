@@ -84,7 +84,7 @@ void ServerSpec::accept() {
       [] {
         return std::string("Reject: busy while an older incarnation lives, stale for an older attempt");
       });
-  for (const Path& other : paths_) {
+  for (const Path& other : used_paths()) {
     if (&other == &path || other.state == S::absent || other.state == S::unknown) continue;
     at.check(other.uuid != in.uuid, Rule::accept_attempt,
              "a path is accepted a second time under another number", "Reject");

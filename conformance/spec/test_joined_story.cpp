@@ -1,5 +1,6 @@
-// The server and wire stories with the extensions keys_stay and data_with_answer: the response of a READ is
-// the RDMA write that carries its data, and the client's key is not invalidated.
+// The event sequences of test_server_story.cpp and test_wire_story.cpp, changed to the extensions keys_stay
+// and data_with_answer: the response of a READ is the RDMA write that carries its data, and the client's key
+// is not invalidated.
 #include <deque>
 #include <string>
 

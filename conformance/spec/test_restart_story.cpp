@@ -1,4 +1,4 @@
-// The server restarts with another queue depth before the session is established.
+// The server restarts with a different queue depth before the session is established.
 #include <deque>
 #include <string>
 

@@ -119,7 +119,7 @@ void begin(Story& story) {
 }
 
 void fence(Story& story) {
-  // The client lost path 0 and sends a fence to close it; the replayed request waits for the chunk.
+  // The client has lost path 0 and sends a fence to close it; the resent request waits for the chunk.
   story.add(Kind::FenceRequested,
             on(1, 0, 20, [](Event& e) { e.serial = 7, e.recon_cnt = 1, e.uuid = uuid_of(1); }));
   give_back(story, 1, 0, 20);

@@ -1,4 +1,4 @@
-// Handwritten sequences of events, which tests change to break rules.
+// Handwritten correct sequences of events (stories). Tests change them to break rules.
 #pragma once
 #include <functional>
 #include <stdexcept>
@@ -77,7 +77,7 @@ class Story {
   Time now_ = 0;
 };
 
-// A rule and the change that breaks it.
+// A rule, and the change of a story that breaks it.
 struct Spoiled {
   Rule rule;
   const char* how;

@@ -312,7 +312,7 @@ const std::vector<Spoiled> kWireCases = {
      [](Story& s) { s.at(Kind::WireReceived, 1).imm = 5U << 28; }},
     {Rule::io_req_target, "the neighbouring chunk",
      [](Story& s) { s.at(Kind::WireSent, 1).remote_addr += kChunk; }},
-    {Rule::io_req_target, "a chunk that is not there",
+    {Rule::io_req_target, "a chunk that does not exist",
      [](Story& s) { s.at(Kind::WireSent, 1).imm = request_imm(kDepth, 1, 1U << 26); }},
     {Rule::io_req_key, "another key", [](Story& s) { s.at(Kind::WireSent, 1).rkey = 41; }},
     {Rule::io_req_header, "neither READ nor WRITE",
@@ -382,7 +382,7 @@ const std::vector<Spoiled> kFailoverWireCases = {
     {Rule::io_rsp_known, "two responses over the lost path",
      [](Story& s) {
        s.at(Kind::WireSent, -1).key = s.at(Kind::WireSent, -2).key;
-       // One more message, because in a capture that ended here the request might be missing.
+       // Adds a message at the end. Otherwise the request might be missing only because the capture ended.
        s.events().push_back(s.at(Kind::WireReceived, -2));
      }},
     {Rule::io_req_slot, "two requests over the living path",

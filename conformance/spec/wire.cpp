@@ -46,9 +46,9 @@ bool needs_all_messages(Rule rule) noexcept {
 
 }  // namespace
 
-// Messages of this connection are missing from the capture, so their effects are unknown. They may have come
-// at any time since the last message in their direction, so findings in the other direction since then are
-// withdrawn too.
+// Messages of this connection are missing from the capture, so their effects are unknown. They may have been
+// sent at any time since the last message in their direction, so findings in the other direction since then
+// are withdrawn too.
 void WireSpec::gap() {
   ++counts_.gaps;
   const auto found = of_->connections.find(event_->key);

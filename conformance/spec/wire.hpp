@@ -19,7 +19,7 @@ struct WireCounts {
   std::uint64_t unplaced = 0;  // messages on connections whose beginning was not seen
   std::uint64_t partial = 0;   // attempts whose setup was seen only in part
   std::uint64_t gaps = 0;
-  std::uint64_t excused = 0;  // breaches that a missing message may explain; not counted as violations
+  std::uint64_t excused = 0;  // violations that a missing message may explain; not reported
 };
 
 class WireSpec {
@@ -72,7 +72,7 @@ class WireSpec {
     std::uint32_t depth = 0;  // 0: unknown
     std::uint32_t max_io_size = 0;
     std::uint32_t max_hdr_size = 0;
-    bool open = false;  // a message is missing: slots not seen since may be in any state
+    bool open = false;  // a message is missing: slots not seen again may be in any state
     std::vector<PossibleStates<Slot>> slots;
     Rnbd rnbd;
   };
@@ -109,7 +109,7 @@ class WireSpec {
     bool closed = false;
     // Record of the last message, [0] from the recording side, [1] from its peer.
     std::uint64_t last_seq[2] = {0, 0};
-    // [0] from the recording side, [1] from its peer.
+    // Heartbeats: [0] from the recording side, [1] from its peer.
     std::uint64_t heartbeats[2] = {0, 0};
     std::uint64_t acknowledged[2] = {0, 0};
   };

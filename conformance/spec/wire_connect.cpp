@@ -27,7 +27,7 @@ void WireSpec::cm() {
   if (event_->cm == CmKind::closed) return ended(con);
   if (event_->cm == CmKind::dreq) {
     con.closed_locally = con.closed_locally || event_->sent;
-    // This side disconnected at the time of INFO_RSP, for example for lack of memory: the path was never
+    // This side disconnected while INFO_RSP was sent, for example for lack of memory. The path was never
     // established.
     Path& path = of_->paths[con.path];
     if (event_->sent && path.up == event_->now) path.was_up = false;
@@ -87,7 +87,8 @@ WireSpec::Path& WireSpec::attempt(const Uuid& uuid, const Uuid& session, std::ui
   for (std::size_t back = of_->paths.size(); back-- > 0;) {
     Path& path = of_->paths[back];
     if (path.uuid != uuid || path.recon_cnt != recon_cnt) continue;
-    // A client may repeat its request with the same counter after a restart of the server: a new attempt.
+    // After a restart of the server, a client may repeat its request with the same counter. This is a new
+    // attempt.
     if (has(path.asked, cid) && path.over) break;
     at.check(path.session == session && path.cid_num == cid_num, Rule::con_req_attempt,
              "a connection with other numbers than the attempt it belongs to",
@@ -159,7 +160,7 @@ bool WireSpec::limits_are_held(const Path& path) {
 
 void WireSpec::rejected() {
   const std::string_view bytes = event_->bytes;
-  // A rejection by the fabric itself has no CON_RSP.
+  // If the fabric itself rejects, there is no CON_RSP.
   if (bytes.size() < kConRspBytes) return;
   const bool fine = u16_at(bytes, 0) == kMagic && static_cast<std::uint8_t>(bytes[3]) == kMajor &&
                     (u16_at(bytes, 4) & 0x8000) != 0;
@@ -171,7 +172,7 @@ void WireSpec::ended(Connection& con) {
   con.closed = true;
   Path& path = of_->paths[con.path];
   path.over = true;
-  // The connection has no outstanding requests any more; they may be resent on another path.
+  // The connection has no outstanding requests any more; the requests may be resent on another path.
   for (PossibleStates<Slot>& slot : session_of(path).slots)
     slot.step([&](Slot state, auto& next) {
       if (state.phase == Phase::under_way && state.key == con.key) state = Slot{};

@@ -23,7 +23,7 @@ void WireSpec::request(Connection& con, Path& path) {
           }))
     return;
   if (event_->bytes.empty() && event_->length == 0 && !sent()) {
-    // The server recorded no header, because it refuses the request without reading the chunk.
+    // The server recorded no header, because it refused the request without reading the chunk.
     if (PossibleStates<Slot>* slot = slot_of(session_of(path), buf_id)) slot->forget();
     return;
   }

@@ -103,7 +103,7 @@ tl::expected<AccessRules, std::string> parse_access(std::string_view addresses, 
   AccessRules rules;
   for (const std::string& word : words_of(addresses)) {
     const std::optional<AddressRange> range = parse_range(word);
-    if (!range) return tl::unexpected("\"" + word + "\" is no address and no range like 10.0.0.0/8");
+    if (!range) return tl::unexpected("\"" + word + "\" is neither an address nor a range like 10.0.0.0/8");
     rules.addresses.push_back(*range);
   }
   rules.identities = words_of(identities);

@@ -14,13 +14,13 @@ const char* to_string(Fault fault) noexcept {
     case Fault::none:
       return "no fault";
     case Fault::bad_key:
-      return "the connection does not begin as MPA does; is the other end of another fabric?";
+      return "the connection does not start with MPA; does the other end use another fabric?";
     case Fault::bad_revision:
       return "an MPA revision that is not known";
     case Fault::bad_flags:
       return "an MPA request that rejects";
     case Fault::markers:
-      return "the peer wants MPA markers";
+      return "the peer requires MPA markers";
     case Fault::private_data_too_long:
       return "more than 512 bytes of private data";
     case Fault::private_data_too_short:
@@ -75,7 +75,7 @@ const char* to_string(Fault fault) noexcept {
   return "unknown";
 }
 
-// RFC 5040 section 4.8, RFC 5041 section 8.2, RFC 5044 section 8.
+// The codes are from RFC 5040 section 4.8, RFC 5041 section 8.2 and RFC 5044 section 8.
 TerminateCode terminate_code(Fault fault) noexcept {
   switch (fault) {
     case Fault::none:

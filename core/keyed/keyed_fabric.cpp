@@ -16,11 +16,11 @@ std::string words_of(const Gate::Verdict& refused) {
     case Gate::MissingPart::offer:
       return "it offers no key";
     case Gate::MissingPart::identity:
-      return "there is no key here of the identity that it names";
+      return "no key for the identity that the peer sent";
     case Gate::MissingPart::key:
-      return "its key of " + *refused.named + " is another than the one here";
+      return "its key of " + *refused.named + " differs from the one here";
     case Gate::MissingPart::freshness:
-      return "its proof of the key of " + *refused.named + " was shown before";
+      return "its proof of the key of " + *refused.named + " was used before";
   }
   return {};
 }

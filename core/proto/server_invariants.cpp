@@ -45,9 +45,9 @@ const char* broken_in_users(const State& state) noexcept {
       continue;
     }
     const unsigned index = chunk.user.key.path;
-    if (index >= state.paths.size()) return "a used chunk belongs to a path that is there";
+    if (index >= state.paths.size()) return "a used chunk belongs to an existing path";
     if (chunk.user.incarnation != state.paths[index].incarnation)
-      return "a used chunk belongs to a path that is there";
+      return "a used chunk belongs to an existing path";
     ++users[index];
   }
   for (unsigned index = 0; index < state.paths.size(); ++index)
@@ -77,7 +77,7 @@ const char* broken_in_fences(const State& state) noexcept {
     if (!known || fence.asker.path >= state.paths.size()) return "a fence names paths that were there";
     const ServerPath& asker = state.paths[fence.asker.path];
     if (asker.state != PathState::connected || asker.cons.empty() || asker.cons[0].epoch != fence.asker.epoch)
-      return "who asked for a fence can be answered";
+      return "the requester of a fence can be answered";
     if (fence.target < kMaxPaths && state.paths[fence.target].state != PathState::closing)
       return "a fence waits only for a path that closes";
   }

@@ -12,7 +12,7 @@ const char* ClientDevices::broken_invariant() const noexcept {
   for (std::size_t slot = 0; slot < devices_.size(); ++slot) {
     const Device& device = devices_[slot];
     if (device.state > DeviceState::unmapped || device.mode > wire::rnbd::AccessMode::migration)
-      return "a state or an access mode that there is not";
+      return "an invalid state or access mode";
     if (device.uses == 0 || device.uses > kMaxGenerations ||
         device.handle != make_slot_id(static_cast<std::uint32_t>(slot), 0, device.uses - 1))
       return "a handle names its slot and its use";
@@ -30,7 +30,7 @@ const char* ClientDevices::broken_invariant() const noexcept {
   if (opens && (in_flight != 0 || closes || info_token_ != 0))
     return "while an OPEN is unanswered, no IO, no CLOSE and no SESS_INFO is";
   if (holding_ != (opens || (link_up_ && (info_token_ != 0 || round_wanted()))))
-    return "IO is held exactly while a round is under way";
+    return "IO is held exactly while a round is in progress";
   return ending_ == ends ? nullptr : "a device that ends is known to end";
 }
 

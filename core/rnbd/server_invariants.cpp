@@ -35,7 +35,7 @@ const char* ServerDevices::broken_invariant() const noexcept {
   std::uint32_t used = 0;
   for (const Operation& operation : operations_) {
     if (operation.kind > Kind::settling || operation.io.opcode > wire::rnbd::Opcode::write_zeroes)
-      return "an operation of a kind that there is not";
+      return "an operation of an unknown kind";
     if (operation.kind == Kind::vacant) continue;
     if (operation.device >= devices_.size()) return "an operation belongs to a device";
     const bool opens = operation.kind == Kind::open || operation.kind == Kind::reopen;
@@ -56,7 +56,7 @@ const char* ServerDevices::broken_invariant() const noexcept {
     const Device& device = devices_[slot];
     const OperationCounts& of = counts[slot];
     if (device.state > DeviceState::closing || device.mode > wire::rnbd::AccessMode::migration)
-      return "a state or an access mode that there is not";
+      return "an invalid state or access mode";
     if (device.uses == 0 || device.uses > options_.generations ||
         device.id != make_slot_id(slot, options_.first_generation, device.uses - 1))
       return "an id names its slot and its use";
@@ -67,7 +67,7 @@ const char* ServerDevices::broken_invariant() const noexcept {
         device.syncs_running != of.syncs_running)
       return "a device counts its operations";
     if (device.state == DeviceState::vacant && of.waiters + of.in_flight != 0)
-      return "nothing waits for a device that is gone";
+      return "nothing waits for a removed device";
   }
   return nullptr;
 }

@@ -16,16 +16,16 @@ const char* connect_text(Reason reason) {
     case Reason::rejected:
       return "the peer rejected the request";
     case Reason::connect_refused:
-      return "nobody listens there";
+      return "no server listens on that address";
     case Reason::connect_timeout:
       return "no answer";
     case Reason::address_unresolved:
-      return "no way to that address";
+      return "no route to that address";
     case Reason::name_unresolved:
     case Reason::source_unavailable:
       return "cannot be connected";
     case Reason::peer_closed:
-      return "the peer closed without an answer";
+      return "the peer closed the connection without a reply";
     case Reason::tls_failed:
       return "the server and this end do not accept each other";
     default:
@@ -125,7 +125,7 @@ void FabricImpl::secure(Connection& one) {
   }
   say(LogLevel::debug, one.description() + ": " + transport_->describe_guard(one.socket.get()));
   if (got != 0) {
-    fail_connect(one, one.destination(), Reason::protocol_violation, "it answers before it was asked");
+    fail_connect(one, one.destination(), Reason::protocol_violation, "it sent a reply before the request");
     return;
   }
   ask(one);
@@ -143,7 +143,7 @@ void FabricImpl::fail_handshake(Connection& one, int error) {
     detail = error == 0 ? "it closed the connection" : error_text(error);
   }
   if (in_handshake) {
-    detail += " when TLS was to begin; does it take TLS?";
+    detail += " when TLS should start; does it accept TLS?";
   } else if (closed && !sealed) {
     detail += "; does it require TLS?";
   }

@@ -12,7 +12,7 @@
 namespace rtrs::tcp {
 namespace {
 
-// Maximum bytes encoded per round; further requests wait until the transport has accepted these.
+// Maximum number of bytes encoded per round; further requests wait until the transport has accepted these.
 constexpr std::size_t kRoundBytes = std::size_t{1} << 20;
 // Initial capacity in work requests in flight. Most connections of a session never need more.
 constexpr std::uint32_t kFirstSlots = 8;
@@ -281,16 +281,16 @@ bool Connection::overdue(Nanos now) {
   if (output_by_ <= now) {
     if (sent_ < blocked_mark_) {
       ++fabric_parts_.stats.slow_readers;
-      end(Reason::transport_error, "the peer takes too little of what waits for it");
+      end(Reason::transport_error, "the peer receives too slowly");
       return true;
     }
     set_blocked(blocked_);
   }
   if (greeting_by_ <= now) {
     if (is_client_)
-      end(Reason::connect_timeout, "no whole reply came in time");
+      end(Reason::connect_timeout, "no complete reply in time");
     else
-      end(Reason::handshake_timeout, "no first message came in time");
+      end(Reason::handshake_timeout, "no first message in time");
     return true;
   }
   if (is_cut_off(now)) {

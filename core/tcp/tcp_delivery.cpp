@@ -56,13 +56,11 @@ void FabricImpl::log_lost_packets(const Connection& one, const Transport::Delive
   if (now < next_packet_warning_) return;
   next_packet_warning_ = now + kWarningInterval;
   say(LogLevel::error, one.description() +
-                           ": the network delivers small packets and drops large ones: data are sent again "
-                           "and again without an "
-                           "acknowledgement, in packets of up to " +
+                           ": the network delivers small packets and drops large ones: data are "
+                           "retransmitted without an acknowledgement, in packets of up to " +
                            std::to_string(delivery.packet_bytes) +
-                           " bytes; give both hosts and the switches between them the same MTU (\"ip link\" "
-                           "shows it, \"ping -M do "
-                           "-s SIZE HOST\" what passes)");
+                           " bytes; set the same MTU on both hosts and the switches between them (\"ip "
+                           "link\" shows it, \"ping -M do -s SIZE HOST\" tests it)");
 }
 
 }  // namespace rtrs::tcp

@@ -84,8 +84,8 @@ Errc to_errc(int error) noexcept {
 
 std::string error_text(int error) {
   if (error == kUnresolved) return "the name or address does not resolve to a host";
-  if (error == kNotOurs) return "its source is no address of this host, or of another family";
-  if (error == kNoNameServiceAnswer) return "the name service (DNS) does not tell its address";
+  if (error == kNotOurs) return "its source is not an address of this host, or has another family";
+  if (error == kNoNameServiceAnswer) return "the name service (DNS) does not resolve it";
   return std::generic_category().message(error) + " (" + std::to_string(error) + ")";
 }
 

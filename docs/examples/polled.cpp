@@ -18,7 +18,7 @@ using namespace rtrs;
 // Sleeps until the fabric has an event or a timer of the client is due. Returns immediately if the client is
 // closed.
 void sleep_until_something_is_due(Fabric& fabric, const BlockClient& client) {
-  const Nanos now = steady_now();
+  const Nanos now = platform::steady_now();
   const Nanos due = std::min(client.next_deadline(), now + seconds(60));
   if (client.closed() || due <= now || !fabric.try_wait()) return;
   pollfd news{fabric.wait_fd(), POLLIN, 0};
@@ -39,12 +39,12 @@ int main(int argc, char** argv) {
   BlockClientOptions options;
   options.session.session_name = "polled";
   options.session.paths = {{"", argv[1], port}};  // one or more
-  draw_identities(options.session);
+  platform::draw_identities(options.session);
   options.session = clamp_to(options.session, fabric.capabilities());
   std::vector<std::byte> block(4096);
   BlockClient client(options, nullptr);
-  if (client.open(fabric, steady_now()) != Errc::ok) return 1;
-  const auto mapped = client.map(fabric, steady_now(), argv[3], wire::rnbd::AccessMode::read_write);
+  if (client.open(fabric, platform::steady_now()) != Errc::ok) return 1;
+  const auto mapped = client.map(fabric, platform::steady_now(), argv[3], wire::rnbd::AccessMode::read_write);
   if (mapped.error != 0) return 1;
 
   // The requests run one after another. The first one waits until the device is open, at most
@@ -57,13 +57,14 @@ int main(int argc, char** argv) {
   bool failed = false;
   const auto go_on = [&] {
     const bool more = !failed && begun < requests.size();
-    if (more) failed = client.submit(fabric, steady_now(), mapped.device, requests[begun++]) != Errc::ok;
-    if (!more || failed) client.close(fabric, steady_now());
+    if (more)
+      failed = client.submit(fabric, platform::steady_now(), mapped.device, requests[begun++]) != Errc::ok;
+    if (!more || failed) client.close(fabric, platform::steady_now());
   };
   go_on();
   while (!client.closed()) {
     std::array<BlockCompletion, 16> done;
-    const std::size_t count = client.poll(fabric, steady_now(), done);
+    const std::size_t count = client.poll(fabric, platform::steady_now(), done);
     for (const BlockCompletion& one : std::span(done).first(count)) {
       failed = failed || one.result != Errc::ok;
       if (failed)

@@ -1,4 +1,4 @@
-// Results of requests that a BlockClient refuses, and sharing of the session between devices.
+// Requests that a BlockClient refuses, and devices that share one session.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ TEST_F(BlockClientTest, RequestsOfAnUnmappedDeviceFail) {
   w.until("it is unmapped", [&] { return w.state(device) == rnbd::DeviceState::unmapped; });
   EXPECT_FALSE(w.client().writable(device)) << "only while it was mapped";
   expect(result_of(device, {.length = 512}), Errc::not_open, ENODEV);
-  // The next device reuses the slot of the unmapped one.
+  // The next device reuses the slot of the unmapped device "a".
   const DeviceHandle next_device = open(w, "b", AccessMode::read_only);
   expect(result_of(device, {.length = 512}), Errc::not_open, ENODEV);
   expect(result_of(next_device, {.opcode = Opcode::write, .length = 512}), Errc::invalid, EPERM);
@@ -96,7 +96,8 @@ TEST_F(BlockClientTest, ResentRequestFitsTheReopenedDevice) {
   EXPECT_EQ(w.geometry(device)->logical_block_size, 4096U);
 }
 
-// The server restarts with a disk with lower limits; the world judges the requests at storage.
+// A discard is in flight when the server crashes, and the next server accepts shorter discards only. The
+// client must split the discard again; the world checks the limits of each request at storage.
 TEST_F(BlockClientTest, ResentRequestRespectsTheLimitsOfTheNextServer) {
   const DeviceHandle device = open(w, "a");
   const auto discard = w.submit(device, Opcode::discard, 0, kSectors);
@@ -139,7 +140,8 @@ class SlowStorageTest : public BlockClientTest {
   SlowStorageTest() : BlockClientTest(BlockOptions{.storage = seconds(1000)}) {}
 };
 
-// The server answers CLOSE after the last request of the device.
+// The server answers CLOSE only after the last request of the device, which takes 1000 s here. The client
+// must not wait that long.
 TEST_F(SlowStorageTest, DelaysTheCloseForALimitedTimeOnly) {
   const DeviceHandle device = open(w, "a");
   for (unsigned io = 0; io < 4; ++io) EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);
@@ -171,7 +173,8 @@ class CrowdedTest : public BlockClientTest {
   CrowdedTest() : BlockClientTest(BlockOptions{.depth = 1, .max_queued = 256}) {}
 };
 
-// A CLOSE without a free permit is not sent again, so that the device would stay open at the server.
+// The client does not repeat a CLOSE that found no free permit, and the device would stay open at the server.
+// 400 requests of one device must therefore leave a permit for the CLOSEs of two others.
 TEST_F(CrowdedTest, RequestsOfOneDeviceLeavePermitsForMessagesOfOthers) {
   w.add_disk("c", kSectors);
   const DeviceHandle busy = open(w, "a"), one = open(w, "b"), other = open(w, "c");

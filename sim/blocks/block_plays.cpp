@@ -12,7 +12,7 @@ DeviceHandle open(BlockWorld& w, const std::string& name, AccessMode mode) {
   return device;
 }
 std::uint16_t done(BlockWorld& w, std::uint32_t io) {
-  w.until("an IO is over", [&] { return w.is_over(io); });
+  w.until("an IO has ended", [&] { return w.is_over(io); });
   return w.result(io);
 }
 void good(BlockWorld& w, std::uint32_t io) {
@@ -30,12 +30,12 @@ void load(BlockWorld& w, DeviceHandle device, unsigned count) {
   }
 }
 void spread(BlockWorld& w, DeviceHandle device, std::uint32_t count) {
-  w.until("every IO is over", [&] { return w.all_completed(); });
+  w.until("every IO has ended", [&] { return w.all_completed(); });
   for (std::uint32_t io = 0; io < count && !w.failed(); ++io)
     w.submit(device, io % 3 == 2 ? Opcode::read : Opcode::write, 8 * io, 4, io % 2 == 0);
 }
 void over(BlockWorld& w) {
-  w.until("every IO is over", [&] { return w.all_completed(); });
+  w.until("every IO has ended", [&] { return w.all_completed(); });
 }
 void restart(BlockWorld& w, Nanos down) {
   w.crash_server();

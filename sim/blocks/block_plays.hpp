@@ -1,4 +1,4 @@
-// Building blocks of block scenarios.
+// Helper functions that several block scenarios use.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@ std::uint16_t done(BlockWorld&, std::uint32_t io);
 void good(BlockWorld&, std::uint32_t io);
 // Submits `count` random IOs of all kinds at random places.
 void load(BlockWorld&, DeviceHandle, unsigned count);
-// Submits up to eight writes and reads at once, each for other sectors, so that none waits for another.
+// Submits up to eight writes and reads at once. Each uses different sectors, so that none waits for another.
 void spread(BlockWorld&, DeviceHandle, std::uint32_t count);
 void over(BlockWorld&);
 void restart(BlockWorld&, Nanos down);

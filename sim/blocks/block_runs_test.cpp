@@ -1,4 +1,4 @@
-// Connections over which a BlockClient sends the requests of a device.
+// Checks which connections a BlockClient uses for the requests of a device.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -30,7 +30,7 @@ class BlockRuns : public testing::Test {
       BlockRequest request;
       request.length = length;
       request.data = data.data();
-      request.prio = 0xffff;  // marks a request that is not in the book
+      request.prio = 0xffff;  // marks a request that DiskBook does not know
       EXPECT_EQ(w.client().submit(w.client_fabric(), w.now(), device, request), Errc::ok);
     }
     w.until("all are over", [&] {

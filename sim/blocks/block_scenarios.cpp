@@ -21,16 +21,16 @@ void refused_names(BlockWorld& w) {
     w.until("the map ends", [&] { return w.state(device) == DeviceState::unmapped; });
     w.expect(w.refusal(device) == ENOENT, "with the errno of the server");
   }
-  w.expect(w.map("") < 0 && w.map(std::string(255, 'x')) < 0, "what is no name is refused at once");
+  w.expect(w.map("") < 0 && w.map(std::string(255, 'x')) < 0, "an invalid name is refused at once");
   w.disk("b").writable = false;
   const auto denied = static_cast<DeviceHandle>(w.map("b"));
   w.until("the map ends", [&] { return w.state(denied) == DeviceState::unmapped; });
-  w.expect(w.refusal(denied) == EPERM, "a disk that may not be written says so");
+  w.expect(w.refusal(denied) == EPERM, "a write-protected disk refuses writes");
 }
 
 constexpr BlockScenario kScenarios[] = {
     {"R69",
-     "names that are not there, that lead elsewhere, that are none; a disk that may not be written",
+     "missing names, names outside the folder, invalid names; a write-protected disk",
      {},
      refused_names},
     {kRandomBlocks, "random options, disks, load, faults and operators", {}, play_random_blocks, true},

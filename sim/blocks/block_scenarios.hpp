@@ -19,10 +19,11 @@ struct BlockScenario {
 // Id of the scenario that draws everything; `urtrs-sim sweep` plays it for each seed.
 inline constexpr std::string_view kRandomBlocks = "BD24";
 std::span<const BlockScenario> block_scenarios();
-// Returns the world of a block scenario and sets its play: the scenario, then the orderly close. The
-// BlockScenario must outlive the world. The ChoiceSource only draws the scenario; the run has its own.
+// Returns the world of a block scenario. The world plays the scenario and then closes everything in order.
+// The BlockScenario must outlive the world. The ChoiceSource only draws the options of the scenario; the run
+// has its own source.
 Scenario make_block_world(const BlockScenario&, ChoiceSource&);
-// Sets the play of a world to this block scenario.
+// Makes the world play this block scenario.
 void drive(Scenario&, const BlockScenario&);
 // Returns nullptr for an unknown id.
 const BlockScenario* find_block_scenario(std::string_view id);

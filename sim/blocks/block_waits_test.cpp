@@ -1,4 +1,4 @@
-// Waiting time and result of requests that a BlockClient holds.
+// How long a BlockClient holds requests that it cannot send, and how they then complete.
 #include "sim/blocks/test_block_client.hpp"
 
 namespace rtrs::sim::block_waits_test {
@@ -28,7 +28,8 @@ class LateWriteTest : public BlockClientTest {
   }
 };
 
-// Whatever the device waits for, its requests wait as long as any other request and then fail with no_path.
+// The requests of a device wait as long as any other request, whatever the device itself waits for, and then
+// fail with no_path.
 TEST_F(PatientTest, R78RequestWaitingForItsDeviceFailsAfterQueueTimeout) {
   const auto device = static_cast<DeviceHandle>(w.map("a"));
   w.until("the device is open", [&] { return w.state(device) == rnbd::DeviceState::open; });
@@ -119,13 +120,13 @@ class NoPermitTest : public BlockClientTest {
 
 TEST_F(NoPermitTest, RequestWithoutPermitFailsWithNoPermitWhileThePathIsUp) {
   const DeviceHandle device = open(w, "a");
-  // This timeout ends the path; the other path is still connected.
+  // The request timeout ended one path; the other path is still connected.
   expect(result_of(device, {.length = 512}), Errc::request_timeout, ETIMEDOUT);
   expect(result_of(device, {.length = 512}), Errc::no_permit, EIO);
   EXPECT_TRUE(w.link_up());
 }
 
-// Clients with queue_timeout 0: a request that would have to wait fails at once, as in the session.
+// With queue_timeout 0, a request that would have to wait fails at once, as it does in the session below.
 class ImpatientTest : public BlockClientTest {
  protected:
   ImpatientTest() : BlockClientTest(options()) {}

@@ -156,7 +156,7 @@ void BlockWorld::take_events() {
 std::uint32_t BlockWorld::submit(DeviceHandle device, Opcode opcode, std::uint64_t sector,
                                  std::uint32_t sectors, bool fua, bool nounmap) {
   const std::string disk = book().at(device).disk;
-  until("other IO of these sectors is over", [&] { return !overlaps(disk, sector, sectors); });
+  until("other IO of these sectors has ended", [&] { return !overlaps(disk, sector, sectors); });
   const BlockRequest request = book().open(device, opcode, sector, sectors, fua, nounmap, now(), now());
   book().taken(client().submit(client_fabric(), now(), device, request));
   return static_cast<std::uint32_t>(request.user_data);
@@ -194,7 +194,7 @@ void BlockWorld::unmap_all() {
   for (const std::string& name : open) until_closed(name, losses_before);
 }
 
-// If CLOSE was lost with a path, the end of the session closes the device.
+// A CLOSE that was lost with its path is not repeated; the device is then closed when its session ends.
 void BlockWorld::until_closed(const std::string& name, std::uint64_t losses_before) {
   until(name + " is closed", [&, this] { return disk(name).holders == 0 || losses() != losses_before; });
 }
@@ -209,7 +209,7 @@ void BlockWorld::finish() {
   if (failed()) return;
   for (std::uint32_t path = 0; path < kPaths; ++path) heal(path);
   if (!w_.cluster().server.up) start_server();
-  until("every IO is over", [this] { return all_completed(); });
+  until("every IO has ended", [this] { return all_completed(); });
   if (failed()) return;
   unmap_all();
   if (failed()) return;

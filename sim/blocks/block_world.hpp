@@ -1,6 +1,6 @@
-// A world of block devices that code drives step by step: one client, one server with its exports, two paths.
-// Actions are executed at once; waits advance virtual time. sim/disks/disk_book.hpp judges the disks; World
-// judges sessions, links and the network.
+// A world with block devices that test code drives step by step: one client with two paths to one server and
+// its exports. Actions are executed at once; waits advance virtual time. DiskBook (sim/disks/disk_book.hpp)
+// judges the disks; World judges sessions, links and the network.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -16,7 +16,7 @@ struct BlockOptions {
   std::uint16_t depth = 8;          // number of permits
   Nanos queue_timeout = kNever;     // option of the client
   Nanos storage = milliseconds(1);  // maximum time of an operation
-  std::uint32_t post_short = 0;     // probability per million
+  std::uint32_t post_short = 0;     // probability per million that post() accepts only a part
   std::uint32_t max_requests = 65536;
   Nanos opening = 0;               // maximum time to open an export; 0: immediate
   Nanos request_timeout = kNever;  // option of the client
@@ -67,7 +67,7 @@ class BlockWorld {
   void pause_server(Nanos time);
   // Pauses the client process for this time.
   void pause_client(Nanos time);
-  // The server closes orderly, as for an update, and a new process starts.
+  // The server process closes in an orderly way, as for an update, and a new process starts.
   void replace_server();
   // The server operator takes the disk away from its session.
   void take_away(const std::string& name);
@@ -95,7 +95,7 @@ class BlockWorld {
   // Errno with which the device was last refused or closed.
   std::uint16_t refusal(DeviceHandle device) const { return book().at(device).refusal; }
   unsigned times_opened(DeviceHandle device) const { return book().at(device).opened; }
-  // For requests that the world does not judge, with `user_data` 0.
+  // Direct access, for requests that DiskBook does not judge. Their `user_data` is 0.
   BlockClient& client() const { return node().driver->disks()->client(); }
   Fabric& client_fabric() { return *node().fabric; }
   // Results of the requests that are not judged, oldest first.

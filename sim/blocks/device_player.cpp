@@ -226,7 +226,7 @@ class DevicePlayer {
     switch (line.verb) {
       case Verb::over:
         w_.until(
-            "every IO is over", [this] { return w_.all_completed(); },
+            "every IO has ended", [this] { return w_.all_completed(); },
             [this] { return std::to_string(w_.under_way()) + " are not"; });
         return;
       case Verb::crash:

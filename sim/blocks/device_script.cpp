@@ -26,7 +26,7 @@ constexpr VerbInfo kDeviceVerbs[] = {
 #undef RTRS_SIM_DEVICE_VERB
 };
 
-// Maximum of a sector, count or path, so that sums cannot overflow.
+// Maximum for sectors, counts and paths in a script, so that sums cannot overflow.
 constexpr std::uint64_t kMaxNumber = 1'000'000;
 constexpr std::uint64_t kMostSectors = 4096;  // maximum size of a disk
 constexpr Nanos kMaxTime = seconds(3600);
@@ -155,7 +155,7 @@ std::string DeviceScriptReader::take_disks(std::string_view rest) {
     const std::string_view name = word.substr(0, equals);
     if (name.empty() || !sectors || *sectors == 0 || *sectors > kMostSectors)
       return "expected NAME or NAME=SECTORS (1 to 4096) instead of '" + std::string(word) + "'";
-    if (is_known(name)) return "a disk '" + std::string(name) + "' is there already";
+    if (is_known(name)) return "a disk '" + std::string(name) + "' already exists";
     disks.push_back({std::string(name), *sectors});
   }
   return disks.empty() ? "'disks' needs the names of disks" : "";
@@ -207,7 +207,7 @@ std::string DeviceScriptReader::take(std::string_view text, std::size_t number) 
   }
   const auto found = std::find_if(std::begin(kDeviceVerbs), std::end(kDeviceVerbs),
                                   [verb](const VerbInfo& one) { return one.name == verb; });
-  if (found == std::end(kDeviceVerbs)) return "no verb '" + std::string(verb) + "' for block devices";
+  if (found == std::end(kDeviceVerbs)) return "unknown verb '" + std::string(verb) + "' for block devices";
   DeviceLine line;
   line.text = text;
   line.line = number;
@@ -231,7 +231,7 @@ std::string DeviceScriptReader::take(std::string_view text, std::size_t number) 
   if (line.verb == Verb::open || (line.verb == Verb::map && line.is == DeviceLine::Outcome::unasked))
     mapped_.push_back(line.disk);
   if (line.verb == Verb::add_disk) {
-    if (is_known(line.disk)) return "a disk '" + line.disk + "' is there already";
+    if (is_known(line.disk)) return "a disk '" + line.disk + "' already exists";
     added_.push_back(line.disk);
   }
   const bool is_block = line.verb == Verb::repeat || line.verb == Verb::either;

@@ -1,17 +1,17 @@
 // Script for block devices, as lines of text: the part of a scenario file (sim/scenarios/scenario_text.hpp)
-// after its line `disks`. At the start, one client has a connected session with the paths 0 and 1, and no
+// after the line `disks`. At the start, one client has a connected session with the paths 0 and 1, and no
 // mapped device.
 //
 //   open a                                  map the disk and wait until it is open
 //   write a sector=0..50 sectors=8 as=first submit a write of 8 sectors within the first 57
-//   break_path path=0                       break the path's connections; without path=: both
-//   done first is=ok                        wait for that write, which must succeed
+//   break_path path=0                       break the connections of path 0; without path=: of both paths
+//   done first is=ok                        wait for the write `first`, which must succeed
 //   flush a is=EIO                          submit a flush and wait; it must fail with EIO
-//   repeat number=4 ... end                 four times; stops when a rule is broken
-//   either ... or ... end                   one of the parts, chosen at random
+//   repeat number=4 ... end                 repeat the lines four times; stop when a rule is broken
+//   either ... or ... end                   play one of the alternatives, chosen at random
 //
-// A range LOW..HIGH is drawn, HIGH excluded; a time is drawn in its unit. Lines wait for at most ten minutes
-// of virtual time; then the rule of the line is broken.
+// A value is drawn from a range LOW..HIGH, HIGH excluded; a time is drawn in its unit. A line waits for at
+// most ten minutes of virtual time; then its rule counts as broken.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -23,7 +23,7 @@
 
 namespace rtrs::sim {
 
-// Words that a verb accepts, besides the disk.
+// Arguments that a verb accepts, besides the disk.
 enum DeviceWord : std::uint32_t {
   kDisk = 1,
   kNumber = 2,
@@ -38,7 +38,7 @@ enum DeviceWord : std::uint32_t {
   kMemory = 1024,      // memory, no_fua, writable and read_only of a disk
   kName = 2048,        // name of an IO instead of a disk
   kNewDisk = 4096,     // any disk name
-  kSectorsWord = 8192  // only `sectors`
+  kSectorsWord = 8192  // `sectors`, but not `sector`
 };
 
 // X(verb, words, description)
@@ -100,11 +100,11 @@ struct DeviceLine {
     ok,
     failed,     // fails with any errno
     error,      // fails with the errno `error`
-    ok_at_last  // the first try may report a loss (EIO); then a second one succeeds
+    ok_at_last  // a first try may report a loss (EIO); a second try must succeed
   };
   Verb verb = Verb::pass;
   std::string text;      // text of the line
-  std::size_t line = 0;  // line number in its file, from 1
+  std::size_t line = 0;  // line number in the file, from 1
   std::string disk;      // disk name, or name of an IO
   std::string as;
   Range number{1, 2}, sector{0, 1}, sectors{8, 9}, path{0, 1}, time{0, 1};
@@ -122,9 +122,9 @@ class DeviceScriptReader {
   // Reads the `rest` of a line `disks`, for example "a b=128"; default size: 64 sectors. Returns the error;
   // empty if valid.
   std::string take_disks(std::string_view rest);
-  // Reads a line after `disks`. `number`: line number in its text. Returns the error; empty if valid.
+  // Reads a line after `disks`. `number`: line number in the text. Returns the error; empty if valid.
   std::string take(std::string_view line, std::size_t number);
-  // Checks the end of the scenario. Returns the error, and in `number` the line that is not ended; empty if
+  // Checks that all blocks are ended. Returns the error, and in `number` the line of the open block; empty if
   // valid.
   std::string end(std::size_t& number) const;
 
@@ -137,7 +137,8 @@ class DeviceScriptReader {
 
  private:
   bool is_known(std::string_view disk) const noexcept;
-  // Returns the error if the device or IO of the line cannot exist when the line is played; empty if it may.
+  // Returns the error if the device or IO that the line names certainly does not exist when the line is
+  // played; otherwise empty.
   std::string existence_error(const DeviceLine&) const;
   std::string take_word(DeviceLine&, std::uint32_t words, std::string_view word);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr DeviceHandle kDevice = 7;
 
-// A book whose disk only the test changes.
+// A DiskBook without a world: only the test changes its disk.
 class DiskBookTest : public testing::Test {
  protected:
   DiskBookTest() : disk(disks.add("a", kSectors, book)) {
@@ -60,7 +60,7 @@ TEST_F(DiskBookTest, RequestMayBeResentAfterALoss) {
   EXPECT_TRUE(accepts(action)) << "old messages may be in flight for some time";
 }
 
-// Messages arrive long after the loss, because the next path connected late.
+// Messages of the old connection arrive long after the loss, because the next path connected late.
 TEST_F(DiskBookTest, OldMessageMayArriveBesidesTheResentOne) {
   const auto action = begin(Opcode::write, false);
   book.note_loss(seconds(80));
@@ -117,7 +117,7 @@ TEST_F(DiskBookTest, LossIsReportedOnlyIfChangesAreNotFlushed) {
     book.event(rnbd::CacheReplaced{kDevice, 1}, 0);
     return failure;
   };
-  const std::string kNone = "changes are lost only where there are some that no flush covers";
+  const std::string kNone = "changes are lost only if no flush covers them";
   EXPECT_EQ(told(), kNone);
   const auto done = [&](Opcode opcode, bool fua) {
     const BlockRequest request =
@@ -136,7 +136,7 @@ TEST_F(DiskBookTest, LossIsReportedOnlyIfChangesAreNotFlushed) {
   EXPECT_EQ(told(), "") << "a part of the discard may have succeeded";
 }
 
-// Changes that storage executed and then lost, without any process knowing of the loss.
+// Storage executed changes and then lost them, and no process knows of the loss.
 class OwedChangeTest : public DiskBookTest {
  protected:
   OwedChangeTest() { book.begins(client); }
@@ -164,8 +164,7 @@ class OwedChangeTest : public DiskBookTest {
   BlockClient client{BlockClientOptions{}, nullptr};
 };
 
-constexpr const char* kUnreportedLoss =
-    "no flush of a succeeds over a change that was acknowledged and is lost";
+constexpr const char* kUnreportedLoss = "no flush of a succeeds although an acknowledged change is lost";
 
 TEST_F(OwedChangeTest, FailedFlushReportsAllChangesBeforeTheCacheWasReplaced) {
   const BlockRequest early = flush();

@@ -9,7 +9,7 @@
 namespace rtrs::sim::disk_waits_test {
 namespace {
 
-// A separate book that observes the client of a world.
+// A second DiskBook, besides that of the world, which observes the client.
 class BookBesideWorldTest : public testing::Test {
  protected:
   explicit BookBesideWorldTest(const BlockOptions& how)
@@ -19,7 +19,7 @@ class BookBesideWorldTest : public testing::Test {
     w.start_client();
     w.until("the session is up", [&] { return w.link_up(); });
   }
-  // Starts observing. The world does not advance afterwards.
+  // Starts observing the client. The world does not advance afterwards.
   void look() {
     disks.add("a", kSectors, book);
     book.mapped(device, "a", AccessMode::read_write);
@@ -35,7 +35,7 @@ class BookBesideWorldTest : public testing::Test {
     config.queue_timeout = seconds(3);
     return config;
   }
-  // Returns the violation that the book reports if this time has passed.
+  // Returns the violation that the book reports after this time.
   std::string waits(Nanos time) {
     failure.clear();
     book.check_waits(w.now() + time);
@@ -75,10 +75,10 @@ TEST_F(OpenDeviceTest, RequestIsHeldAtMostForQueueTimeout) {
   EXPECT_EQ(waits(0), "");
   EXPECT_EQ(waits(seconds(3)), "");
   EXPECT_EQ(waits(seconds(3) + milliseconds(2)),
-            "a request waits for its device to be open for queue_timeout and no longer");
+            "a request waits for its device to be open for at most queue_timeout");
 }
 
-constexpr const char* kOnce = "a request does not fail because its device was taken away once";
+constexpr const char* kOnce = "a request does not fail because its device was closed once";
 
 TEST_F(OpenDeviceTest, RequestDoesNotFailAfterOneRemovalOfItsDevice) {
   EXPECT_EQ(gone(), kOnce);
@@ -98,7 +98,8 @@ TEST_F(OpenDeviceTest, RequestOfAnUnmappingDeviceFailsOnlyAfterItsSessionEnded) 
   EXPECT_EQ(gone(), "");
 }
 
-// An unanswered OPEN ends its path; the other path stays connected.
+// The server never answers OPEN. The request timeout ends the path that carried it; the other path stays
+// connected.
 class UnansweredOpenTest : public BookBesideWorldTest {
  protected:
   UnansweredOpenTest() : BookBesideWorldTest({.opening = seconds(1000), .request_timeout = seconds(2)}) {
@@ -116,7 +117,7 @@ TEST_F(UnansweredOpenTest, OpenIsSentAgainInTime) {
             "a device that is not open is reopened in time");
 }
 
-// The server refuses to reopen the device.
+// The device was taken away, and the server refuses to reopen it because the disk is now read-only.
 class RefusedDeviceTest : public BookBesideWorldTest {
  protected:
   RefusedDeviceTest() : BookBesideWorldTest({}) {
@@ -139,7 +140,7 @@ class RefusedDeviceTest : public BookBesideWorldTest {
   }
 };
 
-// The client stays refused, because the world does not advance.
+// The device stays refused at the client, because the world does not advance.
 TEST_F(RefusedDeviceTest, IsRetriedAfterTheFirstPause) {
   const Nanos begin = w.now();
   refused(begin);
@@ -177,7 +178,7 @@ TEST_F(RefusedDeviceTest, PauseIsResetWhenADeviceOpens) {
   EXPECT_FALSE(accepts());
 }
 
-// The client reopens the device at once.
+// The client has reopened the removed device. The book must not expect a retry pause after ENOTCONN.
 TEST_F(RefusedDeviceTest, RemovedDeviceCountsAsRefusedOnlyIfTheClientReportsIt) {
   const Nanos begin = w.now();
   w.disk("a").writable = true;
@@ -220,7 +221,7 @@ class AbsentDeviceTest : public BookBesideWorldTest {
 };
 
 constexpr const char* kRefusedTooLong =
-    "a request waits for a device that the server refuses for queue_timeout and no longer";
+    "a request waits for a device that the server refuses for at most queue_timeout";
 
 TEST_F(AbsentDeviceTest, HoldsRequestAtMostForQueueTimeoutWhileAnotherDeviceIsBusy) {
   read();
@@ -231,9 +232,8 @@ TEST_F(AbsentDeviceTest, HoldsRequestAtMostForQueueTimeoutWhileAnotherDeviceIsBu
 }
 
 TEST_F(AbsentDeviceTest, FailsRequestNoEarlierThanQueueTimeout) {
-  EXPECT_EQ(
-      fails(seconds(3) - 1),
-      "a request waits for queue_timeout while the server refuses its device for a reason that may pass");
+  EXPECT_EQ(fails(seconds(3) - 1),
+            "a request waits for queue_timeout while the server refuses its device for a temporary reason");
   EXPECT_EQ(fails(seconds(3)), "");
 }
 

@@ -66,7 +66,8 @@ class RandomPlay {
     heal();
     reopen();
     const bool deep = w.server_config().queue_depth >= 64;
-    // With many permits, most requests of the crowd are at the server before another device gets its turn.
+    // With many permits, most requests of the busy device reach the server before another device gets its
+    // turn.
     if (w.load().max_queued == 256 && !deep) crowd();
     if (deep) fail_all_at_once();
     if (operator_only_removes_) take_away_to_the_end();
@@ -130,7 +131,7 @@ class RandomPlay {
     }
   }
 
-  // The next server may have lower or higher limits.
+  // The server that starts next may have lower or higher limits.
   void start_another() {
     static constexpr std::array<std::uint32_t, 4> kMost{1U << 16, 4, 64, 0};
     const auto draw = [this](std::uint32_t n) { return w.choice().draw(n, Label::closing); };
@@ -139,14 +140,14 @@ class RandomPlay {
     w.start_server();
   }
 
-  // The next server starts before its disk is available.
+  // The server that starts next is up before its disk is available.
   void delay_one_disk() {
     const char* name = kNames[w.choice().draw(kNames.size(), Label::late_disk)];
     const Nanos time = milliseconds(w.choice().draw(20'000, Label::late_disk));
     w.refuse_opens(name, Disks::draw_open_errno(w.choice()), time);
   }
 
-  // Submits requests that report changes which were lost with the server.
+  // Submits requests that must report the changes that were lost with the server.
   void after_restart() {
     for (const auto& [name, device] : devices_) {
       for (const Opcode opcode : {Opcode::write, Opcode::flush, Opcode::flush}) {
@@ -236,7 +237,7 @@ class RandomPlay {
       w.unmap(at->second);
       unmapped.push_back(at->first);
     }
-    w.until("the crowd is over", [this] { return w.unjudged().size() == kCrowd; });
+    w.until("the crowd has ended", [this] { return w.unjudged().size() == kCrowd; });
     // Requests may also wait for a slow OPEN of another device, or for a server whose death was not detected.
     const bool may_expire =
         w.client_config().queue_timeout != kNever || w.client_config().request_timeout != kNever;
@@ -267,23 +268,23 @@ class RandomPlay {
     w.pass(microseconds(w.draw(2000)));
     w.resize(name, kSectors / 2);
     w.pause_server(seconds(1));
-    w.until("all that failed is over", [this] { return w.client().under_way() == 0; });
-    w.expect(w.unjudged().size() > before, "a crowd is there");
+    w.until("all failed IO has ended", [this] { return w.client().under_way() == 0; });
+    w.expect(w.unjudged().size() > before, "a crowd is pending");
   }
 
-  // The operator removes a device each time that it is open, before the client uses it: until the client
-  // gives up, and again when the client retries.
+  // An operator removes a device each time that it is open, before the client can use it, until the client
+  // gives up; then again when the client retries.
   void take_away_to_the_end() {
     if (devices_.empty() || w.state(devices_.begin()->second) != DeviceState::open || w.failed()) return;
     const auto& [name, device] = *devices_.begin();
-    // The device may have been removed without any IO having detected it.
+    // Submits a read, because the client detects the removal of a device only by IO.
     w.submit(device, Opcode::read, 0, 1);
     over(w);
     reopen();
     const auto refused = [this, of = device] { return w.client().refused(of); };
     for (unsigned times = 0; times <= rnbd::kMaxFutileReopens && !refused() && !w.failed(); ++times)
       take_away_once_open(name, device);
-    w.until("it is tried again", [&refused] { return !refused(); });
+    w.until("it is retried", [&refused] { return !refused(); });
     take_away_once_open(name, device);
     over(w);
     reopen();
@@ -301,7 +302,7 @@ class RandomPlay {
     w.until("it is held open", is_held);
     w.take_away(name);
     w.until("it is closed", [&] { return w.disk(name).holders == 0; });
-    w.until("it is opened again or given up", [&] { return is_held() || w.client().refused(device); });
+    w.until("it is reopened or abandoned", [&] { return is_held() || w.client().refused(device); });
   }
 
   // A device that is unmapped during its OPEN must not stay open.

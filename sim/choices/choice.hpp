@@ -12,7 +12,7 @@
 
 namespace rtrs::sim {
 
-// Append only, because stored choice logs contain the numbers.
+// Append only: stored choice logs contain the numbers of the labels.
 #define RTRS_SIM_LABELS(X)                                                                      \
   X(none)                                                                                       \
   X(swarm)       /* options of a run */                                                         \
@@ -116,7 +116,7 @@ inline constexpr std::size_t kLabels = 0
 
 struct Draw {
   Label label = Label::none;
-  std::uint32_t n = 0;  // the value is below this
+  std::uint32_t n = 0;  // exclusive upper bound of the value
   std::uint32_t value = 0;
   bool operator==(const Draw&) const = default;
 };
@@ -126,12 +126,12 @@ struct ChoiceGroup {
   std::uint32_t depth = 0;
   std::size_t begin = 0;
   std::size_t end = 0;
-  bool left_out = false;  // the fault or request did not happen; the group has no draws
+  bool left_out = false;  // the optional fault or request did not happen; the group has no draws
   bool operator==(const ChoiceGroup&) const = default;
 };
 struct ChoiceLog {
   std::vector<Draw> draws;
-  std::vector<ChoiceGroup> groups;  // in order of their start
+  std::vector<ChoiceGroup> groups;  // in the order in which they began
   bool operator==(const ChoiceLog&) const = default;
 };
 
@@ -276,7 +276,8 @@ class LoggedChoice final : public ChoiceSource {
   std::uint64_t mismatches_ = 0;
 };
 
-// Plays a choice log, then continues at random, for other futures of the same past. The draws are not owned.
+// Plays a choice log, then continues at random: different futures of the same beginning. The draws are not
+// owned.
 class PrefixChoice final : public ChoiceSource {
  public:
   PrefixChoice(std::span<const Draw> prefix, std::uint64_t seed) noexcept : prefix_(prefix), state_(seed) {}

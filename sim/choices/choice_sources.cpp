@@ -24,7 +24,7 @@ std::uint32_t OdometerChoice::choose(std::uint32_t n, Label) {
 
 bool OdometerChoice::next() {
   ++runs_;
-  // Drops the digits that this run did not draw.
+  // Drops the digits that the last run did not draw.
   digits_.resize(at_);
   at_ = 0;
   while (!digits_.empty()) {

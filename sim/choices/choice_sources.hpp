@@ -1,4 +1,4 @@
-// More choice sources: bytes of a fuzzer, all combinations in turn, and a function of the caller.
+// More choice sources: the input bytes of a fuzzer, an enumeration of all combinations, and a callback.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -49,8 +49,8 @@ class OdometerChoice final : public ChoiceSource {
   std::uint64_t runs_ = 0;
 };
 
-// Calls a function of the caller for each draw, for searches that copy the state and try each value, and for
-// tests.
+// Calls a function of the caller for each draw. For tests, and for searches that copy the state and try each
+// value.
 class ExplicitChoice final : public ChoiceSource {
  public:
   using Chooser = std::function<std::uint32_t(std::uint32_t n, Label)>;

@@ -86,7 +86,7 @@ TEST(GroupedChoice, LeftOutGroupDoesNotShiftOtherDraws) {
   GroupedChoice choice_log(edited);
   choice_log.record(true);
   EXPECT_EQ(play(choice_log), " d0 f12!h14 d15 - d19 f20!h22");
-  // The recorded choice log of that run can be played again.
+  // The recorded choice log of that run can be played again and gives the same draws.
   GroupedChoice again(choice_log.choice_log());
   EXPECT_EQ(play(again), " d0 f12!h14 d15 - d19 f20!h22");
 }

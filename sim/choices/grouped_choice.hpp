@@ -25,7 +25,7 @@ class GroupedChoice final : public ChoiceSource {
   struct Queue {
     Label label = Label::none;
     std::size_t next = 0;
-    std::vector<std::uint32_t> items;  // values of draws, or indices of nodes
+    std::vector<std::uint32_t> items;  // values of draws, or indices of nodes (groups)
     bool empty() const noexcept { return next == items.size(); }
   };
   struct Node {
@@ -36,7 +36,7 @@ class GroupedChoice final : public ChoiceSource {
   static Queue& queue_of(std::vector<Queue>&, Label);
   static Queue* find(std::vector<Queue>&, Label) noexcept;
 
-  std::vector<Node> nodes_;  // index 0: the choice log itself
+  std::vector<Node> nodes_;  // index 0: the whole choice log
   std::vector<std::uint32_t> open_;
   static constexpr std::uint32_t kCalm = 0xffff'ffff;  // a group that is not in the choice log
 };

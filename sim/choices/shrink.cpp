@@ -17,7 +17,7 @@ bool is_all_zero(const ChoiceLog& choice_log, const ChoiceGroup& group) {
                      [](const Draw& draw) { return draw.value == 0; });
 }
 
-// Marks the draws inside a group that counts as one entry.
+// Marks all draws of groups that the shrinker edits as a whole.
 std::vector<bool> covered_draws(const ChoiceLog& choice_log) {
   std::vector<bool> covered(choice_log.draws.size());
   for (const ChoiceGroup& group : choice_log.groups)

@@ -9,7 +9,8 @@
 namespace rtrs::sim::shrink_test {
 namespace {
 
-// A toy world: requests and faults in drawn orders, delays and options. `Bug` inspects the result.
+// Record of a toy run: requests and faults in drawn orders, delays and options. A `Bug` decides whether it
+// fails.
 struct Story {
   std::uint32_t paths = 1;
   std::vector<std::uint32_t> faults;  // kinds, in order

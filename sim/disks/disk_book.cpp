@@ -55,7 +55,7 @@ void DiskBook::mapped(DeviceHandle device, const std::string& disk, AccessMode m
 
 bool DiskBook::overlaps(const std::string& disk, std::uint64_t sector, std::uint32_t sectors) const {
   return std::any_of(ios_.begin() + 1, ios_.end(), [&](const Io& io) {
-    const std::uint64_t end = io.piece.sector + io.piece.bytes / kDiskSector;
+    const std::uint64_t end = io.piece.sector + io.piece.size / kDiskSector;
     return (!io.over || io.abandoned) && io.disk == disk && io.piece.sector < sector + sectors &&
            sector < end;
   });
@@ -77,7 +77,10 @@ BlockRequest DiskBook::open(DeviceHandle device, Opcode opcode, std::uint64_t se
   io.submitted = now;
   io.submitted_clock = clock;
   io.losses = losses_noted_;
-  io.piece = rnbd::IoPiece{opcode, sector, static_cast<std::uint32_t>(sectors * kDiskSector), fua};
+  io.piece.opcode = opcode;
+  io.piece.sector = sector;
+  io.piece.size = static_cast<std::uint32_t>(sectors * kDiskSector);
+  io.piece.fua = fua;
   io.piece.nounmap = nounmap;
   if (opcode == Opcode::read || opcode == Opcode::write)
     io.data.assign(sectors * kDiskSector, std::byte{0xa5});
@@ -112,7 +115,7 @@ void DiskBook::event(const BlockEvent& event, Nanos now) {
   if (const auto* news = std::get_if<PathEvent>(&event)) {
     without_path_.note(*news);
     if (news->kind == PathEvent::Kind::link_up) reconnected_at_ = news->at;
-    // The server forgets all devices at the end of the session.
+    // The server closes all devices when a session ends.
     if (news->kind == PathEvent::Kind::link_down)
       for (auto& [handle, mapped] : mapped_) disrupt(mapped, now);
     if (news->kind == PathEvent::Kind::path && news->path.state != PathState::connected) note_loss(now);
@@ -168,12 +171,12 @@ void DiskBook::added(const std::string& disk, std::uint64_t sectors) {
 
 void DiskBook::resized(const std::string& disk, std::uint64_t sectors) {
   std::vector<Expected>& expected = expected_[disk];
-  // If the disk grows again, sectors beyond the new end read as zeroes, or have the data of IO that is in
-  // flight now.
+  // If the disk grows again, a sector beyond the new end reads as zeroes, or contains what an IO that is in
+  // flight now has written.
   for (std::size_t gone = sectors; gone < expected.size(); ++gone) {
     expected[gone].any_of.push_back(0);
     expected[gone].durable = false;
-    expected[gone].acked = 0;  // no flush reports data that an operator cut off
+    expected[gone].acked = 0;  // a flush does not report data that an operator cut off
     ++expected[gone].changes;
   }
   if (sectors > expected.size()) expected.resize(sectors, Expected{{0}, true, 0});
@@ -221,14 +224,14 @@ void DiskBook::judge_flush(const Io& io, std::uint16_t error) {
   disks_.next_moment();
   for (Loss& loss : losses_[io.disk]) {
     if (loss.device != io.device) continue;
-    // A memory disk loses flushed data when its server dies. This flush may have succeeded on a server that
-    // died since.
+    // A memory disk loses flushed data when its server dies, and the server on which this flush succeeded may
+    // have died in the meantime.
     const bool outlived = disks_.at(io.disk).forgets() && io.deaths < loss.deaths && error == 0;
     if (outlived && loss.acked < io.moment) loss.told = 0;
     if (outlived) continue;
     if (error != 0) loss.told = std::min(loss.told, disks_.moment());
     expect(error != 0 || loss.acked > io.moment || loss.told < io.moment,
-           "no flush of " + io.disk + " succeeds over a change that was acknowledged and is lost");
+           "no flush of " + io.disk + " succeeds although an acknowledged change is lost");
   }
   // This failed flush reported the changes that completed before the client learned of a new cache. Later
   // changes still need a flush, because a failed flush covers nothing.
@@ -248,8 +251,8 @@ void DiskBook::judge_flush(const Io& io, std::uint16_t error) {
   }
 }
 
-// Some FUA changes are followed by a flush of the client. That flush made all changes durable that completed
-// before it, so that no later flush has to report their loss.
+// The client follows some FUA changes with a flush. This flush made all changes durable that completed before
+// it, so that no later flush has to report their loss.
 void DiskBook::cover(const Io& io) {
   for (Expected& known : expected_[io.disk])
     if (known.by == io.device && known.acked < io.synced) known.acked = 0;
@@ -262,7 +265,7 @@ void DiskBook::cover(const Io& io) {
 void DiskBook::judge_alarm(const Io& io) {
   BlockDisk& disk = disks_.at(io.disk);
   expect(disk.may_alarm || io.moment < disk.alarm_at,
-         "nothing of " + io.disk + " was lost, and an IO says so");
+         "nothing of " + io.disk + " was lost, and an IO reports it");
   if (io.piece.opcode != Opcode::flush) return;
   if (disk.may_alarm) disk.alarm_at = disks_.moment() + 1;
   // A flush submitted before the last loss may have reported an earlier one. The last loss may still be
@@ -271,7 +274,7 @@ void DiskBook::judge_alarm(const Io& io) {
 }
 
 void DiskBook::judge_read(const Io& io, std::uint32_t number) {
-  for (std::uint32_t at = 0; at < io.piece.bytes / kDiskSector; ++at) {
+  for (std::uint32_t at = 0; at < io.piece.size / kDiskSector; ++at) {
     std::uint64_t words[kDiskSector / sizeof(std::uint64_t)];
     std::memcpy(words, io.data.data() + at * kDiskSector, kDiskSector);
     const bool whole = std::all_of(std::begin(words), std::end(words), [&](auto w) { return w == words[0]; });
@@ -280,15 +283,15 @@ void DiskBook::judge_read(const Io& io, std::uint32_t number) {
     expect(whole && fits, "read " + std::to_string(number) + " finds in sector " +
                               std::to_string(io.piece.sector + at) + " of " + io.disk +
                               " what belongs there");
-    // The read shows whether a write without a result took effect, unless the response is from a server that
-    // has died since.
+    // The read shows whether a write with unknown result took effect, unless the response is from a server
+    // that has died in the meantime.
     if (known.any_of.size() > 1 && io.deaths == disks_.deaths() && io.cuts == disks_.cuts())
       known.any_of = {words[0]};
   }
 }
 
 void DiskBook::expect_change(const Io& io, std::uint32_t number, bool good) {
-  for (std::uint32_t at = 0; at < io.piece.bytes / kDiskSector; ++at) {
+  for (std::uint32_t at = 0; at < io.piece.size / kDiskSector; ++at) {
     const std::uint64_t sector = io.piece.sector + at;
     if (sector >= expected_[io.disk].size()) return;
     const bool writes = io.piece.opcode == Opcode::write;
@@ -313,7 +316,7 @@ void DiskBook::expect_change(const Io& io, std::uint32_t number, bool good) {
     if (there) known.acked = disks_.moment();
     if (!there) {
       Loss& loss = losses_[io.disk].emplace_back(Loss{io.device, disks_.moment(), disks_.deaths()});
-      // A server that has died may have acknowledged a part of the change, and only that server knew of the
+      // A server that has died may have acknowledged a part of the change, and only that process knew of the
       // failed sync.
       if (io.moment < disk.lost_unknown_at.at(sector)) loss.told = 0;
     }

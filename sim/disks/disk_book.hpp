@@ -51,16 +51,16 @@ class DiskBook {
     std::string disk;
     AccessMode mode = AccessMode::read_write;
     std::uint16_t refusal = 0;  // errno with which the server last refused or closed the device
-    unsigned opened = 0;        // number of times that it was opened
-    // Number of disruptions of the disk. Reset when an IO that was submitted after the last one succeeds, or
-    // when the server refuses the device.
+    unsigned opened = 0;        // number of times that the device was opened
+    // Number of times that the device was taken away. Reset when an IO that was submitted after the last time
+    // succeeds, or when the server refuses the device.
     unsigned disruptions = 0;
-    Nanos disrupted = 0;  // time of the last disruption
+    Nanos disrupted = 0;  // time when the device was last taken away
     // Time since which the server does not know the device, because its session ended. Reset when an IO that
     // was submitted later succeeds.
     Nanos unknown = kNever;
-    Nanos refused = 0;  // last time at which the client knew of the refusal, by the clock of the client node
-    Nanos refused_since = kNever;  // first refusal since it was open; kNever: not refused
+    Nanos refused = 0;             // client time at which the client last knew of the refusal
+    Nanos refused_since = kNever;  // first refusal since the device was open; kNever: not refused
     bool unmapped = false;         // unmapped by its user
     // Moments (see Disks::moment()) at which changes completed that are not durable by themselves and that no
     // flush covers.
@@ -71,8 +71,8 @@ class DiskBook {
   // --- actions of the application ---
   // Sets the client, which was just created. Borrowed.
   void begins(BlockClient& client) { client_ = &client; }
-  // The client process dies: its IO in flight may still take effect until the server closes the session or
-  // dies too, and losses are reported to no client.
+  // The client process dies. Its IO in flight may still take effect until the server closes the session or
+  // dies too; nobody receives the reports of losses.
   void dies();
   void session_closed(Nanos now);
   void map_began(const rnbd::MapOutcome&, const std::string& disk, AccessMode);
@@ -109,8 +109,8 @@ class DiskBook {
   void forget_loss_reports(const std::string& disk);
   void taken_away(const std::string& disk, Nanos now);
   void server_died(Nanos now);
-  // A path, a server or a cache was lost: its requests may be sent again, and their old messages may still be
-  // in flight for some time.
+  // A path, a server or a cache was lost. The client may send requests again, and the old messages may still
+  // be in flight for some time.
   void note_loss(Nanos now);
   void judge_request(const block::StartStorage&, const std::string& disk, Nanos now);
   void served(const block::StartStorage& what) {
@@ -146,17 +146,17 @@ class DiskBook {
   struct Io {
     DeviceHandle device = 0;
     std::string disk;
-    rnbd::IoPiece piece;
+    wire::rnbd::Io piece;
     std::vector<std::byte> data;
     std::vector<std::uint64_t>
-        seen;                  // for a flush: `changes` of the sectors that no IO was changing at submission
+        seen;                  // for a flush: `changes` of sectors that no IO was changing when submitted
     std::uint64_t moment = 0;  // moment of submission
-    std::uint64_t synced = 0;  // moment when storage executed its flush, or the flush after a FUA change
-    unsigned deaths = 0;       // number of server deaths before its submission
-    unsigned cuts = 0;         // number of times a disk was shortened before its submission
-    unsigned openings = 0;     // number of openings of its disk before its submission
-    unsigned caches = 0;       // number of caches of its disk replaced before its submission
-    std::uint64_t losses = 0;  // value of losses() at its submission
+    std::uint64_t synced = 0;  // moment when storage executed this flush, or the flush after a FUA change
+    unsigned deaths = 0;       // number of server deaths before submission
+    unsigned cuts = 0;         // number of times a disk was shortened before submission
+    unsigned openings = 0;     // number of times the disk was opened before submission
+    unsigned caches = 0;       // number of times the disk's cache was replaced before submission
+    std::uint64_t losses = 0;  // value of losses() at submission
     Nanos submitted = 0;
     Nanos submitted_clock = 0;  // by the clock of the client node
     std::uint16_t error = 0;
@@ -175,7 +175,7 @@ class DiskBook {
   struct Loss {
     DeviceHandle device = 0;  // device that made the change
     std::uint64_t acked = 0;
-    unsigned deaths = 0;  // number of server deaths, including the one that lost it
+    unsigned deaths = 0;  // number of server deaths, including that which lost the change
     std::uint64_t told = ~std::uint64_t{0};
   };
 
@@ -213,18 +213,18 @@ class DiskBook {
   unsigned under_way_ = 0;
   unsigned reads_ = 0;
   PathlessWait without_path_;
-  Nanos holds_since_ = kNever;  // time since which the client has sent no request, by its clock
-  // Since when the session has no request and a device is not open, by the client clock.
+  Nanos holds_since_ = kNever;  // client time since which the client has sent no request
+  // Client time since which the session has had no request in flight although a device is not open.
   Nanos asks_since_ = kNever;
   Nanos clock_ = 0;  // clock of the client node at its last poll
-  // When refused devices are retried, by the client's clock. kNever: no pause is running.
+  // Client time of the next retry of refused devices. kNever: no retry pause is running.
   Nanos reopen_at_ = kNever;
-  unsigned reopens_ = 0;        // pauses that ended with a device still refused, since a device opened
+  unsigned reopens_ = 0;        // retry pauses that ended with a refused device, since one was opened
   bool refused_ = false;        // a device was refused at the start of the last poll or during it
   bool was_connected_ = false;  // a path was connected at the end of the last poll
-  Nanos reconnected_at_ = 0;    // time at which a path last reconnected, by the client's clock
-  // Number of times that storage executed a part of an IO since the last loss, by IO number and sector;
-  // without flushes.
+  Nanos reconnected_at_ = 0;    // client time at which a path last reconnected
+  // Number of times that storage executed a part of an IO since the last loss, by IO number and sector.
+  // Flushes are not counted.
   std::map<std::pair<std::uint32_t, std::uint64_t>, unsigned> done_;
   std::uint64_t losses_noted_ = 0;
   Nanos last_loss_ = 0;

@@ -1,4 +1,4 @@
-// Loss of cached data: with the server, and at a failed sync.
+// Loss of cached data: when the server dies, and when a sync fails.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -16,7 +16,7 @@ void Disks::crash(Death death, Nanos now) {
   for (DiskBook* book : books_) book->server_died(now);
   openings_.clear();
   sessions_ = 0;
-  // Counts sync failures whose result was in flight, because no process knows of them any more.
+  // A sync failure whose result was in flight is counted now: no process knows of it any more.
   for (const StorageOp& op : storage_)
     if (op.sync_failed)
       each_part(disks_.at(exports_.at(op.what.handle).disk),
@@ -89,8 +89,8 @@ void Disks::fail_sync_during_open(BlockDisk& disk) {
   });
 }
 
-// Like the Linux kernel after a failed writeback: reports the error once and marks the pages clean, so that
-// their data is lost.
+// Does what the Linux kernel does after a failed writeback: reports the error once and marks the pages clean,
+// so that their data is lost.
 void Disks::forget_unsynced(const std::string& name, Nanos now) {
   each_part(disks_.at(name),
             [&](const std::string& part, BlockDisk& disk) { forget_unsynced(part, disk, now); });
@@ -135,7 +135,8 @@ int Disks::sync(const std::string& name, Nanos now) {
   return 0;
 }
 
-// A sync of a failing medium retries for a long time. An open of another part waits until the sync gives up.
+// A sync on a failing medium retries for a long time. Opening another disk of the same export waits until the
+// sync gives up.
 bool Disks::blocks_opening(const StorageOp& op, const Opening& opening) const {
   const BlockDisk& disk = disks_.at(exports_.at(op.what.handle).disk);
   const auto other = disks_.find(opening.disk);

@@ -1,4 +1,4 @@
-// Rules about single requests and waiting times, in addition to the content of the disks.
+// Rules of DiskBook about single requests and waiting times; disk_book.cpp has those about disk contents.
 #include <algorithm>
 #include <cerrno>
 
@@ -25,7 +25,7 @@ void DiskBook::note_refused(Mapped& mapped, DeviceHandle device, Nanos clock) co
   if (client_->refused(device)) mapped.refused = clock;
 }
 
-// The size may differ from the last opening: the server measures an export that is already open again.
+// The size may differ from that at the last opening: opening an open export again measures it.
 void DiskBook::judge_geometry(const rnbd::DeviceChanged& change, const std::string& disk) {
   rnbd::Geometry told = disks_.at(disk).geometry;
   told.nsectors = change.geometry.nsectors;
@@ -45,7 +45,8 @@ void DiskBook::note_refusal(const rnbd::DeviceChanged& change) {
   if (change.peer_errno == ENOTCONN && !client_->refused(change.device)) return;
   note_refused(mapped_.at(change.device), change.device, clock_);
   mapped_.at(change.device).disruptions = 0;
-  // Not set for a permanent refusal, because requests of the device may still be executing at the server.
+  // A permanent refusal does not count as waiting, because requests of the device may still be executing at
+  // the server.
   if (rnbd::may_pass(change.peer_errno))
     mapped_.at(change.device).refused_since = std::min(mapped_.at(change.device).refused_since, clock_);
   refused_ = true;
@@ -70,7 +71,7 @@ void DiskBook::check_reopens() {
            "a refused device is retried in time");
 }
 
-// A message for a device that failed while the link was up is sent again after kRetryPause.
+// If an OPEN fails while the link is up, the client must send it again after kRetryPause.
 void DiskBook::check_asks(Nanos clock) {
   const bool waits = std::any_of(mapped_.begin(), mapped_.end(), [this](const auto& one) {
     const rnbd::DeviceState state = client_->state(one.first);
@@ -88,7 +89,7 @@ void DiskBook::check_waits(Nanos clock) {
   check_asks(clock);
   if (queue_timeout_ == kNever) return;
   check_refused(clock);
-  // If the session carries only messages for devices (such as OPEN), the client holds back all IO.
+  // If only messages about devices (such as OPEN) are in flight, the client is holding back all IO.
   const bool holds = client_->session().inflight() <= client_->messages_in_flight();
   holds_since_ = holds ? std::min(holds_since_, clock) : kNever;
   const bool pathless = !client_->session().link_up();
@@ -97,9 +98,9 @@ void DiskBook::check_waits(Nanos clock) {
     if (io.over || io.moment == 0) continue;
     const Nanos since = pathless ? without_path_.since(io.submitted_clock) : kNever;
     expect(since == kNever || clock - since <= queue_timeout_ + milliseconds(1),
-           "a request waits for a path for queue_timeout and no longer");
+           "a request waits for a path for at most queue_timeout");
     expect(!holds || clock - std::max(io.submitted_clock, holds_since_) <= queue_timeout_ + milliseconds(1),
-           "a request waits for its device to be open for queue_timeout and no longer");
+           "a request waits for its device to be open for at most queue_timeout");
   }
 }
 
@@ -109,36 +110,35 @@ void DiskBook::check_refused(Nanos clock) const {
     const Nanos refused = mapped_.at(io.device).refused_since;
     expect(refused == kNever ||
                clock - std::max(io.submitted_clock, refused) <= queue_timeout_ + milliseconds(1),
-           "a request waits for a device that the server refuses for queue_timeout and no longer");
+           "a request waits for a device that the server refuses for at most queue_timeout");
   }
 }
 
 void DiskBook::check_closing() {
   if (!client_->closed()) return;
-  expect(under_way_ == 0 && client_->under_way() == 0, "every request is over when the session is closed");
+  expect(under_way_ == 0 && client_->under_way() == 0, "every request has ended when the session is closed");
 }
 
 void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clock) {
   Mapped& mapped = mapped_.at(io.device);
   if (done.result == Errc::no_path || done.result == Errc::no_permit)
     expect(queue_timeout_ != kNever && clock - io.submitted_clock >= queue_timeout_,
-           "a request fails for want of a path or a permit after queue_timeout");
-  // Errnos of refused OPENs: simulated storage never fails with them.
+           "a request without a path or a permit fails after queue_timeout");
+  // Only a refused OPEN has these errnos: simulated storage never fails with them.
   const bool absent =
       done.error == ENOENT || done.error == EACCES || done.error == EBUSY || done.error == ENODEV;
   if (done.result == Errc::peer_error && absent)
-    expect(
-        queue_timeout_ != kNever && clock - io.submitted_clock >= queue_timeout_,
-        "a request waits for queue_timeout while the server refuses its device for a reason that may pass");
+    expect(queue_timeout_ != kNever && clock - io.submitted_clock >= queue_timeout_,
+           "a request waits for queue_timeout while the server refuses its device for a temporary reason");
   if (done.result == Errc::request_timeout)
     expect(clock - io.submitted_clock >= std::min(queue_timeout_, request_timeout_),
            "a request fails as unanswered after request_timeout, or after queue_timeout when it was held");
   if (done.result == Errc::no_path)
     expect(!client_->session().link_up() || reconnected_at_ >= io.submitted_clock,
-           "a request fails for want of a path without one");
+           "a request fails as without a path only if no path is connected");
   if (done.result == Errc::not_open)
     expect(mapped.unmapped || mapped.opened == 0,
-           "a request for a device that its user did not unmap reaches it or says why not");
+           "a request for a device that its user did not unmap reaches the device or fails with a reason");
   const BlockDisk& disk = disks_.at(io.disk);
   if (done.result == Errc::peer_error && io.piece.opcode == Opcode::flush && done.error == EIO)
     expect(io.submitted <= disk.opened_at ||
@@ -146,7 +146,7 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
                waited_for_refused_device(io, mapped, clock),
            "a flush of " + io.disk +
                " fails because a sync failed since it was opened, or the server refused to open it");
-  // A request sent before a loss may have been made for the disk before it was replaced.
+  // A request that was sent before a loss may have been made for the disk as it was before its replacement.
   const bool malformed = done.error == EINVAL || done.error == EOPNOTSUPP;
   expect(done.result != Errc::peer_error || !malformed || losses_noted_ != io.losses,
          "a request is made for its device as it was opened the last time");
@@ -158,7 +158,7 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
   if (done.result == Errc::peer_error && done.error == ENOTCONN)
     expect(mapped.refused >= io.submitted_clock ||
                (mapped_still ? mapped.disruptions >= rnbd::kMaxFutileReopens : lost),
-           "a request does not fail because its device was taken away once");
+           "a request does not fail because its device was closed once");
   if (done.error != 0) return;
   if (io.submitted > mapped.disrupted) mapped.disruptions = 0;
   if (mapped.unknown != kNever && io.submitted > mapped.unknown) mapped.unknown = kNever;
@@ -190,11 +190,11 @@ void DiskBook::judge_replaced(const rnbd::CacheReplaced& event) {
   // parts were made.
   const bool under_way = std::any_of(ios_.begin() + 1, ios_.end(), [&](const Io& io) {
     const bool several =
-        io.piece.fua || io.piece.opcode != Opcode::write || io.piece.bytes > client_->session().max_io_size();
+        io.piece.fua || io.piece.opcode != Opcode::write || io.piece.size > client_->session().max_io_size();
     return !io.over && io.device == event.device && changes(io.piece.opcode) && several;
   });
   expect(event.unflushed == 0 || under_way || !mapped.unflushed.empty(),
-         "changes are lost only where there are some that no flush covers");
+         "changes are lost only if no flush covers them");
   mapped.unflushed.clear();
   if (event.unflushed != 0) mapped.replaced = disks_.next_moment();
 }
@@ -202,15 +202,15 @@ void DiskBook::judge_replaced(const rnbd::CacheReplaced& event) {
 bool DiskBook::is_part(const block::StartStorage& what) const {
   if (what.prio == 0 || what.prio >= ios_.size()) return false;
   const Io& io = ios_[what.prio];
-  return changes(what.opcode) && !io.over && what.bytes < io.piece.bytes;
+  return changes(what.opcode) && !io.over && what.bytes < io.piece.size;
 }
 
 void DiskBook::judge_request(const block::StartStorage& action, const std::string& disk, Nanos now) {
-  // The book does not judge a request without a number. A server that does not know the RNBD version of the
-  // client yet drops the number (`prio`).
+  // The book does not judge a request without a number (`prio`). A server that does not know the client's
+  // RNBD version yet drops the number.
   if (action.prio == 0 || action.prio >= ios_.size()) return;
   const Io& io = ios_[action.prio];
-  const std::uint64_t end = io.piece.sector + io.piece.bytes / kDiskSector;
+  const std::uint64_t end = io.piece.sector + io.piece.size / kDiskSector;
   const bool inside = action.sector >= io.piece.sector && action.sector + action.bytes / kDiskSector <= end;
   const bool flush = action.opcode == Opcode::flush;
   expect(io.disk == disk && (!action.preflush || action.opcode == Opcode::write) &&
@@ -232,13 +232,13 @@ void DiskBook::judge_request(const block::StartStorage& action, const std::strin
 }
 
 // Maximum number of times that storage may execute a request again without a loss. A change that a flush
-// makes durable restarts each time its device was opened. A change of several messages restarts each time its
-// cache was replaced.
+// makes durable restarts each time that its device is opened. A change of several messages restarts each time
+// that its cache is replaced.
 unsigned DiskBook::times_again(const Io& io, const BlockDisk& disk, std::uint32_t bytes) const {
   const bool by_itself =
       disk.memory || !disk.volatile_cache || (io.piece.opcode == Opcode::write && disk.fua);
   if (io.piece.fua && !by_itself) return disk.openings - io.openings;
-  return bytes < io.piece.bytes ? disk.caches - io.caches : 0;
+  return bytes < io.piece.size ? disk.caches - io.caches : 0;
 }
 
 }  // namespace rtrs::sim

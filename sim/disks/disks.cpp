@@ -79,7 +79,7 @@ void Disks::calm() {
 }
 
 void Disks::refuse_opens(const std::string& name, std::uint16_t error, Nanos until) {
-  note([&] { return name + " cannot be opened from now on: " + errno_text(error); });
+  note([&] { return name + " can no longer be opened: " + errno_text(error); });
   BlockDisk& disk = at(name);
   disk.absent = error;
   disk.absent_until = until;
@@ -117,8 +117,8 @@ void Disks::resize(const std::string& name, std::uint64_t sectors) {
 void Disks::take_away(const Host& host, const std::string& name) {
   for (const auto& [handle, device] : exports_) {
     if (device.disk != name) continue;
-    // The server may still hand out requests that it created before. Only if none is pending, a later request
-    // is a violation.
+    // The server may still hand out requests that it created before the removal. Later requests are a
+    // violation only if none is pending now.
     const bool nothing_waits = host.server.next_deadline() != 0;
     host.server.force_close(host.fabric, host.clock, handle);
     if (nothing_waits) exports_.at(handle).taken_away = true;
@@ -138,7 +138,7 @@ void Disks::perform(const Host& host, const block::CacheDamaged& action) {
 std::uint64_t Disks::instance_of(const BlockDisk& disk) const {
   if (!disk.reports_instance) return 0;
   const std::uint64_t life = disk.memory ? deaths_ : hosts_;
-  // Includes the server process, because each process counts its failures from 0.
+  // Includes the number of the server process, because each process counts its failures from 0.
   const std::uint64_t process = disk.sync_failures == 0 ? 0 : deaths_ + 1;
   return life << 48 | std::uint64_t{disk.exchanged} << 40 | std::uint64_t{disk.number} << 32 | process << 16 |
          disk.sync_failures;
@@ -151,7 +151,7 @@ void Disks::perform(const Host& host, const block::StartStorage& action) {
   expect(action.opcode != Opcode::flush || action.prio != 0 ||
              host.server.devices(action.session)->version() < wire::rnbd::kProtoMajor,
          "a flush has the priority of its request");
-  expect(!device->second.taken_away, "storage sees nothing new of a device that was taken away");
+  expect(!device->second.taken_away, "storage gets no new IO of a device that was closed");
   const std::string& name = device->second.disk;
   at(name).book->judge_request(action, name, host.now);
   StorageOp op;
@@ -251,7 +251,7 @@ void Disks::perform(const Host& host, const block::MeasureExport& action) {
   if (found == exports_.end()) return expect(false, "only what is open is measured");
   found->second.shrunk = false;
   BlockDisk& disk = disks_.at(found->second.disk);
-  ++disk.openings;  // opening an open device only measures its export
+  ++disk.openings;  // opening an open disk only measures it
   // A file may end with a partial block.
   const std::uint64_t sectors = disk.now.size() + disk.block / kDiskSector - 1;
   expect(host.server.export_measured(host.fabric, host.clock, action.id, sectors),
@@ -264,8 +264,8 @@ void Disks::perform(const Host&, const block::SessionClosed& action) {
     expect(op.what.session != action.session, "a session that is closed has no IO");
 }
 
-// A storage engine may report an operation twice: when it is cancelled, and at its end. Repeats all results,
-// which must change nothing although other operations may have begun since.
+// A storage engine may report an operation twice: when it is cancelled, and when it ends. Reports all results
+// a second time; this must change nothing, although other operations may have begun in the meantime.
 void Disks::repeat_results(const Host& host) {
   if (storage_.empty()) return;
   for (const block::OpId id : reported_)
@@ -287,8 +287,8 @@ void Disks::storage_due(const Host& host) {
       op.error = act(op, host.now);
       op.acted = true;
       // Delays the result of a sync: a failure is reported to one sync only, and the success of another sync
-      // may overtake it. If disks share the export, a failure is reported at once, because the server cannot
-      // know of it before.
+      // may overtake it. If several disks share the export, a failure is reported at once: until then the
+      // server cannot know of it.
       const bool at_once = op.sync_failed && is_shared(at(exports_.at(op.what.handle).disk));
       if (syncs && !at_once) op.due = host.now + draw_time(choice_, storage_time_, Label::storage_delay);
       // A failing medium retries for a long time.

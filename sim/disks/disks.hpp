@@ -1,6 +1,6 @@
 // The disks of a block server: in-memory disks whose caches can be lost, and storage with random latency. The
-// disks outlive the server process. Events of a disk are reported to the book of the application that uses it
-// (disk_book.hpp).
+// disks outlive the server process. Each event of a disk is reported to the DiskBook (disk_book.hpp) of the
+// application that uses the disk.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -33,32 +33,33 @@ struct BlockDisk {
   std::uint32_t export_id = 0;
   DiskBook* book = nullptr;  // book of the application that uses the disk; never nullptr
   bool writable = true;      // false: opening for writing is refused
-  // Errno with which the server refuses to open the disk until `absent_until`, because it started before the
-  // disk was available; 0: it does not refuse.
+  // Errno with which the server refuses to open the disk until `absent_until`, because the server started
+  // before the disk was available; 0: it does not refuse.
   std::uint16_t absent = 0;
   Nanos absent_until = kNever;
   bool volatile_cache = true;
   bool fua = true;         // true: a disk with a cache can make a single write durable
   bool memory = false;     // the content is in the memory of the server process and is lost with it
-  unsigned exchanged = 0;  // number of times that an empty disk replaced it
+  unsigned exchanged = 0;  // number of times that an empty disk replaced this one
   std::uint32_t block = kDiskSector;      // block size in bytes
   std::uint32_t most_discard = 1U << 16;  // in sectors; 0: discard is not supported
   bool reports_instance = true;           // reports the instance of its cache when it is opened
   std::vector<std::uint64_t> now;         // by sector: content that a read returns; see DiskBook::stamp()
   std::vector<std::uint64_t> durable;     // by sector: content after the death of the server host
-  std::vector<bool> forgotten;            // by sector: the host considers it clean since a sync of it failed
-  std::uint64_t sync_failures = 0;        // number of failures that the server process knows of
-  bool failure_unreported = false;        // a sync failed, and the server has not reported it yet
-  // By sector: moment of the death of the only process that knew of the failed sync which lost it.
+  std::vector<bool> forgotten;            // by sector: the host marked it clean when a sync failed
+  std::uint64_t sync_failures = 0;        // number of sync failures that the server process knows of
+  bool failure_unreported = false;        // a sync failed, and the server has not reported this failure
+  // By sector: moment when the only process died that knew of the failed sync which lost the data.
   std::vector<std::uint64_t> lost_unknown_at;
   bool next_sync_fails = false;
-  bool fails_during_open = false;  // the next sync fails when the opening of another part completes
-  // An operator may replace the medium in the middle of a large change: the first part succeeds, the rest
-  // uses another cache. `replaced_during_write`: planned for the next such change.
+  bool fails_during_open = false;  // the next sync fails as soon as another disk of the export is open
+  // `replaceable`: an operator may replace the medium in the middle of a large change, so that its first part
+  // succeeds and the rest uses another cache. `replaced_during_write`: this is planned for the next such
+  // change.
   bool replaceable = false;
   bool replaced_during_write = false;
-  // Planned for the next time that a server runs: a flush by another session fails; an operator takes the
-  // disk away.
+  // Events planned for the next time that a server runs: a flush by another session fails; an operator takes
+  // the disk away.
   bool foreign_sync_fails = false, removal_planned = false;
   bool may_alarm = false;  // something may have been lost, and no flush submitted afterwards has reported it
   std::uint64_t alarm_from = 0;  // moment of the possible loss
@@ -66,10 +67,10 @@ struct BlockDisk {
   // True if flushed data may be lost too.
   bool forgets() const noexcept { return memory || exchanged != 0; }
   unsigned holders = 0;          // number of open exports
-  std::uint64_t operations = 0;  // number of operations executed on it
+  std::uint64_t operations = 0;  // number of operations executed on the disk
   Nanos opened_at = 0;           // time of the last opening
   unsigned openings = 0;         // number of answered openings
-  unsigned caches = 0;           // number of cache instances that were replaced by another one in an answer
+  unsigned caches = 0;           // number of times that an opening reported a new cache instance
   std::uint64_t instance = 0;    // last reported instance; 0: none
   rnbd::Geometry geometry;       // last reported geometry; the size may have changed since
   Nanos damaged_at = kNever;     // time of the last failed sync, or when the server learned of it
@@ -108,7 +109,8 @@ class Disks {
   // Completes the operations that are due.
   void due(const Host&);
   Nanos next_time() const noexcept;
-  // Called when the server has handed out all its actions.
+  // Called when the server has handed out all its actions. Checks that it has measured every export that
+  // became too short for an IO.
   void check_measured();
   // The server process has died.
   void crash(Death, Nanos now);
@@ -118,8 +120,8 @@ class Disks {
   void fail_sync(const std::string& name, BlockServer* server, Nanos now);
   // The server operator takes the disk away from its session.
   void take_away(const Host&, const std::string& name);
-  // Makes the next sync of the disk slow, and makes an operator take the other parts of its export away. The
-  // sync fails at the moment when one of them is open again.
+  // Makes the next sync of the disk slow and takes the other disks of its export away. The sync fails when
+  // one of those disks is open again.
   void fail_sync_during_open(BlockDisk&);
   bool is_shared(const BlockDisk&);
   // Allowed at any time, also during IO. Data beyond the new size is lost; added sectors read as zeroes.
@@ -143,7 +145,7 @@ class Disks {
   bool idle() const noexcept {
     return sessions_ == 0 && exports_.empty() && storage_.empty() && openings_.empty();
   }
-  // Sets the receiver of texts about events of disks; empty: none.
+  // Sets the function that receives descriptions of disk events; empty: none.
   void tell(Fail note) { note_ = std::move(note); }
   template <class Text>
   void note(Text&& text) const {
@@ -199,7 +201,7 @@ class Disks {
   static void note_opening(BlockDisk&, std::uint64_t instance);
   void forget_unsynced(const std::string& name, Nanos now);
   void forget_unsynced(const std::string& name, BlockDisk&, Nanos now);
-  // Calls `act` for each part of the export that the disk belongs to.
+  // Calls `act` for each disk of the same export.
   template <class Do>
   void each_part(const BlockDisk& one, Do&& act) {
     for (auto& [name, disk] : disks_)

@@ -8,7 +8,6 @@
 
 #include "core/base/assert.hpp"
 #include "core/base/fingerprint.hpp"
-#include "core/proto/generation.hpp"
 #include "core/wire/imm.hpp"
 #include "sim/explore/renaming.hpp"
 
@@ -244,7 +243,7 @@ class View {
     });
   }
 
-  // --- what travels, and the disk ---
+  // --- messages in flight, and the disk ---
 
   void connection(const Connection& connection) {
     client_key(connection.client_key);
@@ -268,7 +267,7 @@ class View {
       hash_.add(names_.serial(message.number));
     } else if (kind == Kind::imm && names_.tagged()) {
       const wire::IoRspImm response = wire::decode_io_rsp(message.number);
-      const MsgId id = unpack_msg_id(config_.server.queue_depth, response.msg_id);
+      const wire::TaggedMsgId id = wire::split_msg_id(config_.server.queue_depth, response.msg_id);
       hash_.add(message.number - response.msg_id);
       hash_.add(id.buf_id);
       const bool known = id.buf_id < config_.client.max_depth;
@@ -347,7 +346,7 @@ const char* why_not_canonical(const sim::MachineConfig& config) noexcept {
   const ClientConfig& client = config.client;
   if (config.blocks > kMaxBlocks) return "too many blocks";
   if (client.reconnect_jitter != 0 || client.busy_retry != 0) return "delays are drawn";
-  if (client.lead_head_start != kNever) return "turns to lead are taken by the clock";
+  if (client.lead_head_start != kNever) return "turns to lead depend on the clock";
   if (client.max_reconnect_attempts >= 0) return "attempts are counted";
   if (client.policy == MultipathPolicy::min_latency) return "latencies steer";
   if (client.send_depth < kLargeQueue || config.server.send_depth < kLargeQueue)

@@ -45,7 +45,7 @@ Configuration planted(const char* name, const char* text, sim::MachinePlant plan
   return one;
 }
 
-// Client of a kernel server: without a fence, it waits until the path reconnects instead of replaying at
+// A client of a kernel server, without a fence, that waits until the path reconnects instead of replaying at
 // once.
 Configuration patient() {
   Configuration one{"patient",
@@ -82,7 +82,7 @@ Configuration losing() {
   return one;
 }
 
-// The requests of a block alternate: a write, a READ, and so on.
+// The requests of each block alternate: a write, a READ, and so on.
 Configuration reading(const char* name, const char* text, const Shape& shape, std::uint64_t states) {
   Configuration one = failover(name, text, shape, 2, states);
   one.machines.reads = 0b1010;
@@ -106,7 +106,8 @@ Configuration crashing(const char* name, const char* text, const Shape& shape, u
   return one;
 }
 
-// Columns of a shape: paths, permits, writes, blocks, cuts, deadlines that expire early, operator actions.
+// The numbers of a Shape: paths, permits, writes, blocks, cuts, deadlines that expire early, operator
+// actions.
 std::vector<Configuration> all() {
   return {
       failover("small", "from nothing: 2 writes of a block, 1 cut", {2, 2, 2, 1, 1, 0, 0}, 0, 17'000),

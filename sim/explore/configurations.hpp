@@ -10,21 +10,21 @@ namespace rtrs::explore {
 struct Configuration {
   std::string name;
   std::string text;              // description for people
-  sim::MachineConfig machines;   // configuration with the fence agreed
+  sim::MachineConfig machines;   // configuration in which both ends agreed on the fence
   unsigned connected_first = 0;  // number of paths connected before the search starts
   std::uint64_t states =
       0;                   // approximate number of states with and without fence, to estimate remaining time
   bool fence_off = false;  // searched without the fence too
   bool failover = false;   // without the fence, the failover rules must be violated
-  std::string violated_rule;  // rule that its planted bug violates; empty: no bug
+  std::string violated_rule;  // rule that the mutant of this configuration violates; empty: no mutant
 };
 
 const std::vector<Configuration>& configurations();
 // Returns nullptr for an unknown name.
 const Configuration* configuration(const std::string& name);
 
-// Returns the configuration for a server without fence and generations, as a kernel server. Its clients
-// replay at once.
+// Returns the configuration changed to a server without fences and generations, like the kernel server. Its
+// client replays at once.
 sim::MachineConfig without_fence(sim::MachineConfig);
 // Returns the world at which a search starts.
 sim::MachineWorld root_of(const Configuration&, bool fence);

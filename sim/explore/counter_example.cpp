@@ -122,14 +122,14 @@ ReadExample from_json(const std::string& text) {
     for (const auto& one : json.at("steps")) {
       const auto name = one.at("kind").get<std::string>();
       const auto kind = kind_named(name);
-      if (!kind) return {{}, "there is no step '" + name + "'"};
+      if (!kind) return {{}, "unknown step '" + name + "'"};
       example.steps.push_back({*kind, one.at("which").get<std::uint32_t>()});
     }
   } catch (const nlohmann::json::exception& error) {
     return {{}, error.what()};
   }
   if (configuration(example.configuration) == nullptr)
-    return {{}, "there is no configuration '" + example.configuration + "'"};
+    return {{}, "unknown configuration '" + example.configuration + "'"};
   return {example, {}};
 }
 

@@ -15,8 +15,8 @@ struct CounterExample {
   std::vector<sim::MachineStep> steps;  // steps from the root of the configuration
 };
 
-// Returns one line per step: the actor, the action, and the changes of paths and requests; at the end the
-// violated rule, if any. The steps must be possible from `root`.
+// Returns one line per step: the actor, the action, and the changes of paths and requests. The last line
+// names the violated rule, if any. The steps must be possible from `root`.
 std::string diagram(const sim::MachineWorld& root, const std::vector<sim::MachineStep>& steps);
 
 // JSON; includes descriptions of the steps, which from_json() ignores.
@@ -30,11 +30,10 @@ ReadExample from_json(const std::string& text);
 // Result of playing the steps from the root of their configuration.
 struct Replayed {
   bool possible = false;  // every step was enabled
-  std::string
-      broken;  // rule violated at the end; for a stuck state, found by a search from the end; empty: none
+  std::string broken;     // rule violated at the end (if stuck: found by a search from there); empty: none
   std::string diagram;
 };
-// The configuration must exist.
+// The configuration of the example must exist.
 Replayed replay(const CounterExample&);
 
 }  // namespace rtrs::explore

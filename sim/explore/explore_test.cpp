@@ -189,11 +189,11 @@ TEST(CounterExample, IsReplayedFromItsFile) {
 TEST(CounterExample, RejectsInvalidFiles) {
   EXPECT_EQ(from_json("[").error, "it is not a JSON object");
   EXPECT_EQ(from_json(R"({"configuration":"x","fence":true,"rule":"","steps":[]})").error,
-            "there is no configuration 'x'");
+            "unknown configuration 'x'");
   EXPECT_EQ(
       from_json(R"({"configuration":"small","fence":true,"rule":"","steps":[{"kind":"jump","which":0}]})")
           .error,
-      "there is no step 'jump'");
+      "unknown step 'jump'");
   EXPECT_FALSE(from_json(R"({"configuration":"small"})").error.empty());
   CounterExample impossible{"small", true, "", {{MachineStep::Kind::storage, 3}}};
   EXPECT_FALSE(replay(impossible).possible);

@@ -10,8 +10,8 @@ namespace rtrs::explore {
 
 namespace {
 
-// Zigzag encoding. All ones means "never" or "none" everywhere, so that small negative numbers must be short
-// too.
+// Zigzag encoding. Fields use all ones (-1) for "never" and "none", so that small negative numbers must be
+// short too.
 template <class T>
 std::uint64_t folded(T value) noexcept {
   using Signed = std::make_signed_t<T>;
@@ -85,7 +85,7 @@ class Reader {
   std::uint64_t zeros_ = 0;
 };
 
-// Types for which one byte marks an unused object: most paths of a small world are unused.
+// Types of which most objects are unused in a small world, such as paths: one byte marks an unused object.
 template <class T>
 inline constexpr bool kOftenUnused = std::is_same_v<T, ClientPath> || std::is_same_v<T, ServerPath>;
 

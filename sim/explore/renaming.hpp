@@ -1,5 +1,5 @@
-// Renumbers those numbers of a world of which only identity or order matters, so that the new numbers do not
-// depend on the history of the world.
+// Renumbers the numbers of a world of which only identity or order matters, so that the new numbers do not
+// depend on how the world was reached.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace rtrs::explore {
 
-// Index of the client's path at the other end of a server path.
+// Returns the index of the client path that the server path is connected to.
 inline unsigned path_of(const ServerPath& path) {
   return path.uuid.bytes[0] - 1U;
 }
@@ -21,24 +21,25 @@ inline bool is_attempt(const sim::MachineWorld::Message& message) {
   return message.kind == Kind::connect || message.kind == Kind::fence_req;
 }
 
-// Names for one world, which must outlive this object and not change.
+// New numbers for one world, which must outlive this object and not change.
 class Renaming {
  public:
   using Connection = sim::MachineWorld::Connection;
 
   explicit Renaming(const sim::MachineWorld&);
 
-  // Connections in the order of path, attempt and cid.
+  // Number of connections. connection(i) returns them in the order of path, attempt and cid.
   std::size_t connections() const noexcept { return connections_; }
   const Connection& connection(std::size_t i) const noexcept { return *order_[i]; }
-  // Returns the new number of the connection that the server calls `id`: its position in that order, counted
-  // from 1. Connections that no longer exist get the next numbers, in the order of the calls. 0 stays 0.
+  // Returns the new number of the connection that the server calls `id`: its position in the order of
+  // connection(), counted from 1. Connections that no longer exist get the next numbers, in the order of the
+  // calls. 0 stays 0.
   std::uint32_t name_of(std::uint32_t id);
   // Number of newer attempts of the path that some machine still remembers.
   std::size_t age(unsigned path, std::uint32_t epoch) const;
-  // Age of a fence serial: number of fences since.
+  // Age of a fence serial: the number of fences that followed.
   std::uint32_t serial(std::uint32_t number) const noexcept { return next_serial_ - number; }
-  // Age of a generation: number of uses of the permit since. Only if the peers agreed on generations.
+  // Age of a generation: the number of later uses of the permit. Only if the peers agreed on generations.
   std::uint8_t generation(std::uint16_t permit, std::uint8_t value) const noexcept;
   bool tagged() const noexcept { return tagged_; }
 

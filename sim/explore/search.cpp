@@ -21,15 +21,15 @@ namespace {
 using sim::MachineStep;
 using sim::MachineWorld;
 
-// kRound: states expanded between two checks of the memory use. kMostSteps: maximum number of enabled steps
-// of a state.
+// kRound: the memory use is checked once per this many expanded states. kMostSteps: maximum number of enabled
+// steps of a state.
 constexpr std::size_t kRound = 16'384;
 constexpr std::size_t kMostSteps = 48;
 
 // States of one level in packed form.
 struct Waiting {
   std::vector<std::uint8_t> bytes;
-  std::vector<std::pair<StateId, std::size_t>> items;  // id, end of its bytes
+  std::vector<std::pair<StateId, std::size_t>> items;  // id of the state, and end of its bytes
 
   std::size_t size() const noexcept { return items.size(); }
   std::size_t memory() const noexcept { return bytes.capacity() + items.capacity() * sizeof(items[0]); }
@@ -215,7 +215,8 @@ class Search {
     }
     result_.finished = done.size();
     if (options_.judge_endings && result_.exhausted()) {
-      // States from which a rule was violated do not count as stuck, because that violation is reported.
+      // A state from which a rule violation is reachable does not count as stuck: that violation is reported
+      // instead.
       done.insert(done.end(), excused.begin(), excused.end());
       auto stuck = find_dead_ends(std::move(edges), done, table_.size());
       if (!stuck.empty()) broken[kStuck] = std::move(stuck);
@@ -225,7 +226,8 @@ class Search {
     return result_;
   }
 
-  // Returns the steps of a shortest path to one of `states`. Of several, takes the state with the lowest key.
+  // Returns the steps of a shortest path to one of `states`; if several are equally near, to the one with the
+  // lowest key.
   std::vector<MachineStep> steps_to(const std::vector<StateId>& states) const {
     const auto way = [this](StateId id) {
       std::vector<StateId> ids;
@@ -242,7 +244,7 @@ class Search {
     }
     return replay(best);
   }
-  // Finds the step between each two states by its result, because the table does not store steps.
+  // The table does not store steps: finds the step from each state to the next by trying all enabled steps.
   std::vector<MachineStep> replay(const std::vector<StateId>& ids) const {
     std::vector<MachineStep> steps;
     MachineWorld world = root_;

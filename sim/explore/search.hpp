@@ -1,8 +1,8 @@
-// Breadth-first search of a small world over all orders of its steps, with the real protocol machines. Visits
-// all states, and finds the shortest way to each violated rule and the states from which the requests of the
-// application can never be answered.
+// Breadth-first search of a small world over all orders of its steps, with the real protocol machines. It
+// visits all states. It finds the shortest sequence of steps to each violated rule, and the states from which
+// the requests of the application can never be answered.
 //
-// States, transitions and ways are the same for any number of threads.
+// States, transitions and sequences are the same for any number of threads.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -31,17 +31,17 @@ struct SearchOptions {
   bool reduced = true;        // identity by canonical(); false: by fingerprint(), for comparison
   bool judge_endings = true;  // stores every edge, to find states that can never finish
   std::function<void(const Progress&)> progress;  // called occasionally from the calling thread; may be empty
-  std::function<bool()> stopped;                  // called likewise; true ends the search; may be empty
+  std::function<bool()> stopped;                  // as `progress`; true ends the search; may be empty
 };
 
 // Violations of one rule.
 struct Finding {
   std::string rule;
-  std::uint64_t states = 0;           // number of states that violate it
+  std::uint64_t states = 0;           // number of states that violate the rule
   std::vector<sim::MachineStep> way;  // shortest sequence of steps from the root
 };
-// Rule that a state violates if no order of steps from it answers every request, although no other rule is
-// violated.
+// Rule for stuck states: a state violates it if no order of steps answers every request, although no other
+// rule is violated.
 inline constexpr const char* kStuck = "every request can still be answered";
 
 struct SearchResult {

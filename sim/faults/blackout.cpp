@@ -1,7 +1,7 @@
-// A client loses all its connections at once; each of its links is restored at its own time. Messages in
-// flight may still execute at the server, which is not notified. If hangs are on, in one of three strikes one
-// link stays up and one of its connections hangs, often connection 0, while the other links are cut for eight
-// times as long: failover must then deal with a connection that delivers nothing.
+// A client loses all its connections at once; each of its links is restored after a different time. Messages
+// in flight may still execute at the server, which is not notified. If hangs are on, one strike in three
+// leaves one link up and makes one of its connections hang (often connection 0), while the other links are
+// cut for eight times as long: failover must then deal with a connection that delivers nothing.
 #include "sim/faults/faults.hpp"
 
 namespace rtrs::sim {

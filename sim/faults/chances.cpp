@@ -1,9 +1,9 @@
-// Faults that strike by chance at each opportunity, inside the network.
+// Faults inside the network that strike with some probability at each opportunity.
 #include "sim/faults/faults.hpp"
 
 namespace rtrs::sim {
 
-// Each factor turns a weight of 1..100 into a chance per million.
+// Each factor turns a weight of 1..100 into a probability per million.
 const FaultKind qp_error_at_step_fault{nullptr,
                                        [](Rates& r, std::uint32_t weight) { r.qp_error = weight * 20; }};
 const FaultKind request_lost_or_late_fault{

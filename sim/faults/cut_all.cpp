@@ -1,5 +1,5 @@
-// A switch restarts: all links are cut at one moment and restored at one moment, so that every path of every
-// client fails and reconnects at the same time.
+// A switch restarts: all links are cut at the same moment and later restored at the same moment, so that
+// every path of every client fails and reconnects together.
 #include "sim/faults/faults.hpp"
 
 namespace rtrs::sim {

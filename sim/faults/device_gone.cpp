@@ -1,5 +1,5 @@
-// An adapter is removed from its host and inserted again: its links, its queue pairs, and every attempt to
-// open it fail.
+// An adapter is removed from its host and inserted again. In between its links and queue pairs are broken,
+// and opening a connection on it fails.
 #include "sim/faults/faults.hpp"
 
 namespace rtrs::sim {

@@ -33,8 +33,8 @@ struct FaultOptions {
   Nanos mean_hold = seconds(3);                       // mean of the exponential time on top of min_hold
   std::uint32_t pause_factor = 1;                     // a pause lasts this many times as long as other faults
   bool crash_client = true, crash_server = true;
-  // While a path connects or disconnects (FaultDriver::bias) chances are multiplied by this and the next
-  // timed fault comes sooner. 1: no effect.
+  // While a path connects or disconnects (see FaultDriver::bias), probabilities are multiplied by this number
+  // and the next timed fault comes sooner. 1: no effect.
   std::uint32_t bias = 1;
   static constexpr std::uint32_t kUnlimited = ~std::uint32_t{0};
 
@@ -45,15 +45,15 @@ struct FaultOptions {
 // 1, 2, 3 or kUnlimited. A source of zeros gives no faults. `time_scale`: typical time between events, such
 // as the heartbeat interval.
 FaultOptions draw_fault_options(ChoiceSource&, Nanos time_scale);
-// The classes from black_hole to post_short, and the bias: all off with p = 1/2.
+// Draws the classes from black_hole to post_short, and the bias; with p = 1/2 all of them are off.
 void draw_rare_faults(ChoiceSource&, FaultOptions&);
-// The class crowd: on with p = 1/4.
+// Turns the class crowd on with p = 1/4.
 void draw_crowd(ChoiceSource&, FaultOptions&);
-// The class hang: on with p = 1/4. Only for worlds in which a probe or a time-out finds every hang.
+// Turns the class hang on with p = 1/4. Only for worlds in which a probe or a timeout detects every hang.
 void draw_hangs(ChoiceSource&, FaultOptions&);
 // Turns the class blackout on, with a budget of at least 3.
 void draw_blackouts(ChoiceSource&, FaultOptions&);
-// Every class after blackout in fault_list.hpp: on with p = 1/8 each, from a random stream of its own.
+// Turns each class after blackout in fault_list.hpp on with p = 1/8. Uses a separate random stream.
 void draw_late_faults(ChoiceSource&, FaultOptions&);
 
 // A fault that the owner of the world carries out.
@@ -62,7 +62,7 @@ struct WorldFault {
     crash,    // destroy the driver of the node; the network has crashed the node already
     restart,  // create a new driver; the network has restarted the node already
     pause,    // do not poll the node before `until`
-    crowd,    // send connect requests that complete no path until `until`; has no node
+    crowd,    // send connect requests but complete no path until `until`; has no node
   };
   Kind kind = Kind::crash;
   NodeId node = kNone;
@@ -73,7 +73,7 @@ struct WorldFault {
 struct FaultRecord {
   enum class Target : std::uint8_t { everything, node, link, path, connection };
   FaultClass which = FaultClass::cut_both;
-  Nanos until = 0;  // end of the fault; 0: it has none
+  Nanos until = 0;  // end of the fault; 0: no end
   Target target = Target::everything;
   std::uint32_t id = kNone;  // NodeId, LinkId, or QpId of the connection or of one connection of the path
   bool one_way = false;
@@ -104,17 +104,17 @@ class FaultContext {
   // Records the strike in the journal. Call once per strike.
   void note(FaultRecord::Target, std::uint32_t id, Nanos until);
   void note_one_way(FaultRecord::Target, std::uint32_t id, Way, Nanos until);
-  // Cuts are counted for each direction: when one ends, an overlapping one stays in force. The cut ends at
-  // `until`, or earlier when the phase ends.
+  // Cuts the directions of the link until `until`, or until the phase ends if that is earlier. Cuts are
+  // counted for each direction: when one ends, an overlapping one stays in force.
   void cut_until(LinkId, std::initializer_list<Way>, Nanos until);
   void cut(LinkId, std::initializer_list<Way>);
   void heal(LinkId, std::initializer_list<Way>);
   void world(const WorldFault& fault) { world_.push_back(fault); }
-  // Calls the function, which undoes the fault, at `time` or earlier when the phase ends.
+  // Calls the function, which must undo the fault, at `time`, or when the phase ends if that is earlier.
   void undo_at(Nanos time, std::function<void(FaultContext&)>);
-  // Calls the function, which continues the fault, at `time`, unless the phase ends before.
+  // Calls the function, which continues the fault, at `time`, unless the phase has ended before.
   void continue_at(Nanos time, std::function<void(FaultContext&)>);
-  // Bounds for recovery do not start before `time`. Called by undo_at, continue_at and cut_until.
+  // Time limits for recovery do not start before `time`. Called by undo_at, continue_at and cut_until.
   void delay_liveness_until(Nanos time);
 
  private:
@@ -126,9 +126,9 @@ inline constexpr std::initializer_list<Way> kBothWays{Way::to_server, Way::to_cl
 
 // A class of faults. Exactly one of the two functions is set.
 struct FaultKind {
-  // Fault at drawn times: strikes once. Returns false if there was nothing to strike.
+  // Fault at drawn times: strikes once per call. Returns false if there was nothing to strike.
   bool (*strike)(FaultContext&) = nullptr;
-  // Fault by chance at each opportunity: sets the chances for a weight of 1..100.
+  // Fault at each opportunity: sets its probabilities for a weight of 1..100.
   void (*set_rates)(Rates&, std::uint32_t weight) = nullptr;
 };
 const FaultKind& kind_of(FaultClass) noexcept;
@@ -142,15 +142,16 @@ class FaultDriver {
   // `clients` and `servers`: nodes that may crash or pause.
   FaultDriver(const FaultOptions&, std::vector<NodeId> clients, std::vector<NodeId> servers);
 
-  // Starts the faults: sets the chances of the network and draws the time of the first timed fault.
+  // Starts the faults: sets the fault probabilities of the network and draws the time of the first timed
+  // fault.
   void arm(Net&, ChoiceSource&);
   Nanos next_time() const noexcept;
   // Carries out everything due at network.now().
   void advance(Net&, ChoiceSource&, std::vector<WorldFault>& out);
   // `armed`: a path connects or disconnects; see FaultOptions::bias.
   void bias(bool armed, Net&, ChoiceSource&);
-  // Ends all faults: chances to zero, links healed, latency restored, crashed nodes restarted. Pauses end by
-  // themselves.
+  // Ends all faults: sets probabilities to zero, heals links, restores latency, restarts crashed nodes.
+  // Pauses end by themselves.
   void stop_and_heal(Net&, ChoiceSource&, std::vector<WorldFault>& out);
 
   // Faults that struck in the last advance().
@@ -158,7 +159,7 @@ class FaultDriver {
   bool armed() const noexcept { return armed_; }
   const FaultOptions& options() const noexcept { return options_; }
   std::uint64_t struck(FaultClass c) const noexcept { return fault_counts_[static_cast<unsigned>(c)]; }
-  // Time at which the last timed fault ended or will end. Bounds for recovery start then.
+  // Time at which the last timed fault ended or will end. Time limits for recovery start then.
   Nanos quiet_since() const noexcept { return quiet_since_; }
 
  private:

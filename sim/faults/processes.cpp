@@ -1,4 +1,4 @@
-// Processes that die, or do not run for a while.
+// Processes that die, or that do not run for a while.
 #include <algorithm>
 
 #include "sim/faults/faults.hpp"
@@ -6,7 +6,7 @@
 namespace rtrs::sim {
 namespace {
 
-// A drawn node that is up; kNone if there is none.
+// Draws a node that is up. Returns kNone if there is none.
 NodeId pick_node(FaultContext& s, bool clients, bool servers) {
   std::vector<NodeId> nodes;
   if (clients) nodes.insert(nodes.end(), s.clients().begin(), s.clients().end());

@@ -1,5 +1,5 @@
-// A small application on a faulty network, as a copyable value: it opens and closes connections with tagged
-// writes, checks the data at both ends, and crashes nodes. For tests of the whole network.
+// A small application on a faulty network, as a copyable value: it opens and closes connections, sends tagged
+// writes, checks the data at both ends, and crashes nodes. Tests of the whole network use it.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -7,7 +7,7 @@
 
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::sim {
 
 MemoryStore::~MemoryStore() {
   while (!open_.empty()) close(open_.begin()->first);
@@ -85,4 +85,4 @@ int MemoryStore::carry_out(MemoryDisk& disk, const block::StartStorage& operatio
   return 0;
 }
 
-}  // namespace rtrs::conformance
+}  // namespace rtrs::sim

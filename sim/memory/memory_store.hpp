@@ -9,7 +9,7 @@
 
 #include "core/driver/block_server.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::sim {
 
 // A disk, which outlives the server.
 struct MemoryDisk {
@@ -23,7 +23,7 @@ struct MemoryDisk {
   unsigned fua_writes = 0;
   unsigned opens = 0;
   unsigned writers = 0;        // current number of writers; at most one
-  std::uint64_t instance = 0;  // instance of its cache; 0: not reported
+  std::uint64_t instance = 0;  // instance of the disk's cache; 0: not reported
   int next_error = 0;          // errno for the next data request; then reset to 0
 };
 using MemoryDisks = std::map<std::string, MemoryDisk>;
@@ -55,4 +55,4 @@ class MemoryStore {
   std::uint64_t last_handle_ = 0;
 };
 
-}  // namespace rtrs::conformance
+}  // namespace rtrs::sim

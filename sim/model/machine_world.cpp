@@ -31,7 +31,7 @@ MachineConfig small_machine_config(std::uint16_t depth) {
 
 // --- enabled steps ---
 
-// An end may detect the closing of the other end, or the break of the connection, at any later time.
+// An end may detect at any later time that the other end closes or that the connection broke.
 bool MachineWorld::server_may_detect_loss(const Connection& c) {
   return c.server == End::open && (c.broken || c.client == End::closing || c.client == End::closed);
 }
@@ -259,7 +259,8 @@ void MachineWorld::run_server_action(std::uint16_t session, const ServerAction& 
     }
     const ChunkMemory& memory = memory_[session * config_.server.queue_depth + deliver->chunk];
     const std::uint16_t io = deliver->parked ? memory.parked_header : memory.header;
-    // Kept sorted, because the order of arrival does not matter: any of them may complete next.
+    // The operations are kept sorted, so that worlds do not differ in the order of arrival: any operation may
+    // complete next.
     const auto at = std::find_if(storage_.begin(), storage_.end(), [&](const StorageOp& op) {
       return op.session > session || (op.session == session && op.chunk > deliver->chunk);
     });

@@ -25,7 +25,7 @@
 
 namespace rtrs::sim {
 
-// Planted bug, which a search must find.
+// Deliberate defect (mutant) of the model, which a search must find.
 enum class MachinePlant : std::uint8_t {
   none,
   fence_too_early,  // the server answers a fence without closing and draining connections
@@ -47,20 +47,21 @@ struct MachineConfig {
   std::uint16_t operators = 0;
   std::uint16_t crashes = 0;  // number of server crashes
   bool close = false;         // the application may close the session at any time
-  // Drops all messages of a client on a connection once its end is closed. No real network guarantees this.
+  // When a connection is closed at the client, drops all messages that the client has sent on it. No real
+  // network guarantees this.
   bool drop_late = false;
   MachinePlant plant = MachinePlant::none;
   ClientConfig client;
   ServerConfig server;
 };
-// Rules that a replay without a fence can violate.
+// Rules that a client can violate if it replays requests without a fence.
 inline constexpr const char* kLostUpdate = "no older write takes effect after a newer acknowledged one";
 inline constexpr const char* kChunkRace = "a request is executed with its own data";
 // Rules for READs.
 inline constexpr const char* kWrongRead = "a READ returns what was acknowledged last";
 inline constexpr const char* kLateData = "data lands only in the buffer of a request that waits for it";
-// Both ends follow the protocol, with or without a fence.
-inline constexpr const char* kBlamed = "nobody is blamed for breaking the protocol";
+// Both ends follow the protocol, with or without a fence, so that no end may accuse the other.
+inline constexpr const char* kBlamed = "no peer is reported for breaking the protocol";
 
 // Returns a configuration with two connections per path, no jitter, heartbeat intervals longer than any run,
 // and requests that wait without limit.
@@ -70,8 +71,8 @@ MachineConfig small_machine_config(std::uint16_t depth);
 struct MachineStep {
   enum class Kind : std::uint8_t {
     to_server,       // the oldest message of connection `which` arrives
-    to_client,       // the oldest message to the client arrives
-    forget,          // the connect request of `which`, which the client gave up, is lost
+    to_client,       // the oldest message to the client of connection `which` arrives
+    forget,          // the connect request of `which`, on which the client gave up, is lost
     server_lost,     // the server end of `which` detects the loss of the connection
     client_lost,     // the client end of `which` detects the loss
     server_closed,   // the server end of `which` is drained
@@ -90,7 +91,7 @@ struct MachineStep {
   Kind kind = Kind::deadline;
   std::uint32_t which = 0;  // connection: its id; storage: index; submit: block; operators: path
   bool operator==(const MachineStep&) const = default;
-  // True for faults, early deadlines and operator actions: a world must be able to finish without them.
+  // True for faults, early deadlines and operator actions. A world must be able to finish without such steps.
   bool is_fault() const noexcept { return kind >= Kind::early_deadline; }
 };
 const char* to_string(MachineStep::Kind) noexcept;
@@ -99,7 +100,7 @@ class MachineWorld {
  public:
   explicit MachineWorld(const MachineConfig&);
 
-  // Possible next steps, all different. Taking always the first one gives a run without faults, in order of
+  // Possible next steps, all different. Always taking the first one gives a run without faults, in order of
   // arrival. Empty if everything is done or the world is stuck.
   std::vector<MachineStep> enabled() const;
   // `step` must be one of enabled().
@@ -146,7 +147,7 @@ class MachineWorld {
     std::uint16_t peer_errno = 0;
     std::uint16_t cid_num = 0;
     std::uint16_t io = 0;           // request, data: the request
-    std::uint16_t content = kNoIo;  // data: the write that stored it
+    std::uint16_t content = kNoIo;  // data: the write that stored the data
     std::uint32_t number = 0;       // imm; fence: serial; accept: flags
     std::uint64_t cookie = 0;
     RTRS_FIELDS(kind, extensions, first_conn, path, recon, peer_errno, cid_num, io, content, number, cookie)
@@ -165,7 +166,7 @@ class MachineWorld {
   };
   // A chunk as in the server's driver: headers are copied at arrival, data stays in the chunk.
   struct ChunkMemory {
-    std::uint16_t data = kNoIo;  // the write whose data it holds
+    std::uint16_t data = kNoIo;  // the write whose data the chunk holds
     std::uint16_t header = kNoIo;
     std::uint16_t parked_header = kNoIo;
     std::uint16_t served = kNoIo;  // request whose header storage received
@@ -241,7 +242,7 @@ class MachineWorld {
   std::vector<std::uint16_t> permit_io_;  // by permit
   std::vector<std::uint16_t> buffers_;    // by permit: the write whose data a READ received
   std::vector<IoState> ios_;              // by request
-  std::vector<std::uint16_t> disk_;       // by block: the write whose data it holds
+  std::vector<std::uint16_t> disk_;       // by block: the write whose data the block holds
   std::uint16_t cuts_;
   std::uint16_t early_deadlines_;
   std::uint16_t losses_;

@@ -139,7 +139,7 @@ bool MachineWorld::is_over(const Connection& c) {
   return c.client == End::closed && (c.server == End::closed || never_opened);
 }
 
-// The sender is notified of the arrival at once if it is still open.
+// The sender is notified of the arrival at once if its end is still open.
 void MachineWorld::retire(std::uint32_t id, bool from_client, std::uint64_t cookie) {
   const Connection* c = find(id);
   if (cookie == 0 || c == nullptr || c->broken) return;
@@ -215,8 +215,8 @@ void MachineWorld::connect_arrives(std::uint32_t id, const Message& message) {
   feed_server(in.key, in);
 }
 
-// The data lands whatever the session does with the request. The header is copied only if the session takes
-// it.
+// The data is stored, whatever the session does with the request. The header is copied only if the session
+// accepts the request.
 void MachineWorld::request_arrives(ConKey key, const Message& message) {
   const std::size_t index = key.session;
   const ServerSession& session = sessions_[index];

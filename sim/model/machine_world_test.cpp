@@ -34,8 +34,8 @@ void run_until_connected(MachineWorld& world, unsigned paths) {
   }
 }
 
-// Breadth-first search over all orders from `root`. Stores the way to each world, not the world, and rebuilds
-// it by applying the steps.
+// Breadth-first search over all orders of steps from `root`. Stores the steps to each world instead of the
+// world, and rebuilds the world by applying them.
 struct Search {
   struct Node {
     std::uint32_t parent;
@@ -45,7 +45,7 @@ struct Search {
   std::size_t transitions = 0;
   std::size_t complete = 0;  // number of worlds in which everything is done
   bool exhausted = false;    // every world was expanded
-  std::string found;         // violated rule, and the way to it
+  std::string found;         // violated rule, and the steps to it
 
   std::vector<MachineStep> steps_to(std::uint32_t node) const {
     std::vector<MachineStep> way;
@@ -58,7 +58,8 @@ struct Search {
     for (const MachineStep& step : steps_to(node))
       found += std::string("\n  ") + to_string(step.kind) + " " + std::to_string(step.which);
   }
-  // Ends at the cap, at a stuck world, or at the first violated rule; `wanted` limits it to one rule.
+  // Stops after `cap` worlds, at a stuck world, or at the first violated rule; with `wanted`, only at this
+  // rule.
   void run(const MachineWorld& root, std::size_t cap, const char* wanted = nullptr) {
     std::unordered_set<std::uint64_t> seen{root.fingerprint()};
     MachineWorld world = root;
@@ -158,8 +159,8 @@ TEST(MachineWorld, IndependentStepsCommute) {
   EXPECT_EQ(world.fingerprint(), other.fingerprint());
 }
 
-// Searches all orders of two writes over two paths of two connections, starting with `connected` paths, to
-// the end.
+// Searches all orders of two writes over two paths (two connections each), completely. `connected`: number of
+// paths that are connected at the start.
 void expect_search_passes(const MachineConfig& config, unsigned connected, std::size_t at_least) {
   MachineWorld root(config);
   run_until_connected(root, connected);

@@ -15,11 +15,11 @@ class ClientOracle {
   virtual ~ClientOracle() = default;
   // The process of the client starts or restarts: it has no paths and no link.
   virtual void started() {}
-  // A path changes its state. `was_connected`: before the change.
+  // A path changes its state. `was_connected`: the path was connected before the change.
   virtual void path(const PathChanged&, bool /*was_connected*/, Nanos) {}
   // The first path connects, or the last one is lost.
   virtual void link(bool /*up*/, Nanos) {}
-  // Every event of a poll has been handed out.
+  // All events of a poll have been handed out.
   virtual void poll_ends(Nanos) {}
 };
 

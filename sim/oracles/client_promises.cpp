@@ -48,7 +48,7 @@ void ClientPromises::note_path(const PathChanged& path, Nanos at) {
   if (ends) lost_at_ = std::max(lost_at_, at);
   if (ends && is_of_deadline(path.reason)) missed_ = path.reason;
   if (ends && path.reason == Reason::connection_silent && before_.delivered.test(path.path))
-    fail(" ended as silent although everything that was posted on it had been delivered");
+    fail(" was closed as silent although everything posted on it had been delivered");
   if (ends && path.reason == Reason::request_timeout) {
     timeouts_before_[path.path] = timeouts_;
   } else if (!ends && timeouts_before_[path.path] != kNothing) {
@@ -56,12 +56,13 @@ void ClientPromises::note_path(const PathChanged& path, Nanos at) {
     timeouts_before_[path.path] = kNothing;
   }
   if (path.state == PathState::waiting && path.delay > longest_delay(config_))
-    fail(" is to be tried again after " + std::to_string(path.delay) + " ns, which is longer than any delay");
+    fail(" will be retried after " + std::to_string(path.delay) + " ns, which is longer than any delay");
   if (must_reconnect_at_once_[path.path] && path.state == PathState::waiting && path.delay != 0)
     fail(" waits for its next attempt although it was recovered");
   if (path.state != PathState::draining && path.state != PathState::closing)
     must_reconnect_at_once_[path.path] = false;
-  // A path event from before the operator's call may be reported after the call; its time shows which.
+  // A path event from before the operator's call may be reported after the call. Only the time of the event
+  // shows that.
   if (path.state == PathState::connecting && asked_[path.path] != kNever && at > asked_[path.path])
     asked_[path.path] = kNever;
   const bool ended = path.state == PathState::closed && config_.max_reconnect_attempts < 0;
@@ -82,10 +83,10 @@ void ClientPromises::recovered(std::span<const PathStatus> before, std::span<con
     const bool waits_for_turn = after[path].state == PathState::waiting && after[path].held_back;
     if (after[path].state != PathState::connecting && !waits_for_turn)
       judge_.fail(Oracle::promises, now,
-                  "path " + std::to_string(path) +
-                      " is not tried at once when the session is recovered: " + to_string(after[path].state));
+                  "path " + std::to_string(path) + " is not retried at once when the session is recovered: " +
+                      to_string(after[path].state));
   }
-  // recover() may count each path that is ending, unless the path is being removed.
+  // recover() may also count each path that is ending, unless the path is being removed.
   if (tried < down || tried > down + ending)
     judge_.fail(Oracle::promises, now,
                 "a recover of " + std::to_string(down) + " paths that are down and " +
@@ -129,13 +130,12 @@ void ClientPromises::completed(std::uint32_t io, Errc result, Nanos submitted, N
       early(submitted, before_.without_permits_since, now) &&
       (whole_requests_ || early(submitted, outage_.since, outage_.until)))
     judge_.fail(Oracle::promises, now,
-                "request " + std::to_string(io) +
-                    " failed for want of a path before queue_timeout without one was over");
+                "request " + std::to_string(io) + " failed without a path before queue_timeout had passed");
 }
 
 void ClientPromises::poll_ends(std::size_t taken, bool all_results, Nanos now) {
-  // A client reads a limited number of batches before its deadlines, so that a flood of events cannot delay
-  // them.
+  // A client reads a limited number of batches before it checks its deadlines, so that a flood of events
+  // cannot delay them.
   constexpr std::size_t kBatches = 64;
   if (missed_ != Reason::none && taken < before_.held_events && taken < kBatches)
     judge_.fail(Oracle::promises, now,

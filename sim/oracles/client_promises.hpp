@@ -38,7 +38,7 @@ class ClientPromises {
     asked_[path] = now;
     must_reconnect_at_once_[path] = false;
   }
-  // An operator recovered the session. `tried`: return value of the call.
+  // An operator recovered the session. `tried`: number of paths that the call returned.
   void recovered(std::span<const PathStatus> before, std::span<const PathStatus> after, unsigned tried,
                  Nanos now);
   // Called after a poll.
@@ -51,7 +51,7 @@ class ClientPromises {
   void leaves() { leaving_ = true; }
 
   void poll_begins(const Before& before);
-  // Gets all events of the client, in order. `news.at` is in its clock.
+  // Must be called for all events of the client, in order. `news.at` is time of the client's clock.
   void note(const PathEvent& news);
   void completed(std::uint32_t io, Errc result, Nanos submitted, Nanos now);
   // `taken`: number of events that the fabric reported during this poll. `all_results`: the client has no
@@ -68,7 +68,7 @@ class ClientPromises {
   bool leaving_ = false;
   Before before_;
   std::array<bool, kMaxPaths> must_reconnect_at_once_{};  // must reconnect at once after draining
-  std::array<Nanos, kMaxPaths> asked_;  // time when an operator ended the path; kNever: path retried since
+  std::array<Nanos, kMaxPaths> asked_;  // when an operator ended the path; kNever: an attempt has begun since
   // Start of the time without a path, now and at the start of the poll. Initially the start of the client.
   Nanos down_since_ = 0;
   // The last period without a path that was as long as queue_timeout. A message that failed then may belong

@@ -92,8 +92,8 @@ void ConnectionWatch::found(ConKey key, std::uint16_t count, Nanos now) {
   path.since = now;
 }
 
-// Requires another address in the next attempt only if this attempt failed because of its address and before
-// all connections existed. Later, only the path events show whether the path was up.
+// Requires another address in the next attempt only if this attempt failed because of its address before all
+// connections existed. Afterwards, only the path events show whether the path was up.
 void ConnectionWatch::attempt_ended(Path& path) {
   if (!std::exchange(path.attempting, false)) return;
   path.leaves = path.addresses > 1 && path.waits == Waits::for_answer && is_of_address(path.why);
@@ -136,7 +136,7 @@ void ConnectionWatch::lost(ConKey key, Reason reason) {
   Path& path = path_at(key.place());
   path.reported |= bit_of(reason);
   if (path.key.epoch == key.epoch && path.why == Reason::none) path.why = reason;
-  // Not if the node had ended the connection before this report.
+  // A connection that the node ended before this report does not count as lost.
   if (std::find(open_.begin(), open_.end(), key) != open_.end()) lost_.push_back(key);
 }
 
@@ -147,10 +147,10 @@ void ConnectionWatch::news(std::size_t number, PathState state, Reason reason, N
   if (limits_.connections != 0) check_round(path, number, state, reason, delay, at);
   if (state == PathState::connected && path.waits == Waits::for_info) path.waits = Waits::for_nothing;
   if (state != PathState::draining && state != PathState::closing) return;
-  // A client gets rejected_busy from a rejection. A server uses the reason also for a path that a newer
-  // attempt replaced, without any rejection.
+  // At a client, rejected_busy means that the server sent a rejection. A server uses this reason also for a
+  // path that a newer attempt replaced, without a rejection.
   const bool is_client = limits_.connections != 0;
-  // The client driver reports name_refused for a disconnect at certain moments. The fabric reported
+  // At certain moments the client driver reports a disconnect as name_refused; the fabric reported it as
   // peer_closed.
   const Reason told = is_client && reason == Reason::rejected_busy  ? Reason::rejected
                       : is_client && reason == Reason::name_refused ? Reason::peer_closed
@@ -160,11 +160,11 @@ void ConnectionWatch::news(std::size_t number, PathState state, Reason reason, N
   if (!is_of_fabric(told) || (path.reported & bits) != 0) return;
   judge_.fail(Oracle::losses, at,
               who_ + ": path " + std::to_string(number) + " ended (" + to_string(reason) +
-                  "), and its fabric had not said so");
+                  "), and its fabric had not reported it");
 }
 
 void ConnectionWatch::poll_begins(Nanos now, std::span<const Nanos> waiting) {
-  constexpr Nanos kRounding = milliseconds(1);  // in time of the node clock
+  constexpr Nanos kRounding = milliseconds(1);  // by the node clock
   for (std::size_t number = 0; number < paths_.size(); ++number) {
     const Path& path = paths_[number];
     const bool waits = number < waiting.size() && waiting[number] == path.retry_since;
@@ -195,7 +195,7 @@ void ConnectionWatch::poll_ends(Nanos now) {
   if (!lost_.empty())
     judge_.fail(
         Oracle::losses, now,
-        who_ + ": " + name_of(lost_.front()) + " is lost, and the poll that was told so did not end it");
+        who_ + ": " + name_of(lost_.front()) + " is lost, and the poll that reported it did not end it");
   lost_.clear();
 }
 

@@ -38,7 +38,7 @@ class ConnectionWatch {
   void found(ConKey, std::uint16_t count, Nanos now);
   void up(ConKey, Nanos now);
   void lost(ConKey, Reason);
-  // Gets all path events of the node, in order. `path`: number of the path as in its ConKeys.
+  // Must be called for all path events of the node, in order. `path`: number of the path as in its ConKeys.
   void news(std::size_t path, PathState, Reason, Nanos delay, Nanos at);
   // True if the node has ended all connections that it requested or accepted.
   bool all_ended() const noexcept { return open_.empty(); }
@@ -57,9 +57,9 @@ class ConnectionWatch {
     Nanos retry_since = kNever;  // start of the wait for the next attempt, which begins at `retry_at`
     Nanos retry_at = kNever;
     std::uint64_t reported = 0;   // reasons reported in this poll, one bit per Reason
-    std::uint16_t addresses = 0;  // addresses found in this attempt; 0: only one
+    std::uint16_t addresses = 0;  // number of addresses found in this attempt; 0: only one
     std::uint16_t address = 0;    // index of the address in use
-    std::uint16_t failed = 0;     // maximum number of failed addresses in this round
+    std::uint16_t failed = 0;     // number of addresses that may have failed in this round
     std::uint32_t rounds = 0;     // number of unsuccessful rounds
     Reason why = Reason::none;    // why the attempt ended, according to the fabric
     bool attempting = false;

@@ -51,7 +51,8 @@ void CrowdWatch::check_evicted_session(Nanos now) {
     if (one.half_open && one.host == evicted_host_ && one.number < evicted_session_)
       judge_.fail(Oracle::crowds, now,
                   "half-open session " + std::to_string(evicted_session_) + " of address " +
-                      std::to_string(one.host) + " gave way before the older " + std::to_string(one.number));
+                      std::to_string(one.host) + " was evicted before the older " +
+                      std::to_string(one.number));
   evicted_session_ = kNobody;
 }
 
@@ -65,7 +66,7 @@ void CrowdWatch::accepted(std::uint32_t request, ConKey key, Nanos now) {
   }
   check_evicted_session(now);
   // A session may outlive its last connection while storage executes its requests. A path that joins such a
-  // session does not create a half-open one.
+  // session does not create a half-open session.
   const bool is_new = std::find(former_.begin(), former_.end(), asked.uuid) == former_.end();
   sessions_.push_back({opened_++, key.session, asked.host, asked.uuid, 1, is_new});
   const auto of_host = static_cast<unsigned>(std::count_if(
@@ -96,7 +97,7 @@ void CrowdWatch::rejected(std::uint32_t request, wire::Bytes data, Nanos now) {
   if (no_room && may_give_way && sessions_.size() >= max_sessions_)
     judge_.fail(Oracle::crowds, now,
                 "address " + std::to_string(asked.host) +
-                    " is refused for want of sessions while a half-open one could give way");
+                    " is refused for lack of sessions although a half-open one could be evicted");
 }
 
 void CrowdWatch::named(ConKey key) {
@@ -111,7 +112,7 @@ void CrowdWatch::ended(ConKey key) {
   Session* session = find(key);
   if (session == nullptr || !session->half_open) return;
   session->half_open = false;
-  // A newer attempt of the same path closed the older one; this is no eviction.
+  // A newer attempt of the same path replaced the older one; this is no eviction.
   if (session->number == answered_) return;
   evicted_session_ = session->number;
   evicted_host_ = session->host;

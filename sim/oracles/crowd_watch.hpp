@@ -16,12 +16,12 @@ namespace rtrs::sim {
 class CrowdWatch {
  public:
   CrowdWatch(Judge&, const ServerConfig&);
-  // Called when the server polls. Earlier evictions do not belong to requests of this poll.
+  // Called when the server polls. Earlier evictions are not caused by connect requests of this poll.
   void polled() noexcept { evicted_session_ = answered_ = kNobody; }
   void asked(std::uint32_t request, std::uint32_t host, wire::Bytes data);
   void accepted(std::uint32_t request, ConKey, Nanos now);
   void rejected(std::uint32_t request, wire::Bytes data, Nanos now);
-  // A message arrived: the session has a name.
+  // A message arrived on the connection, so that its session is no longer half-open.
   void named(ConKey);
   void lost(ConKey);
   // The server disconnects.

@@ -38,17 +38,17 @@ void ExactlyOnce::completed(std::uint64_t io, Errc result, std::uint16_t peer_er
     return judge_.fail(Oracle::exactly_once, now, name + " completed but was never accepted");
   Io& request = ios_[io];
   if (request.state == State::over)
-    return judge_.fail(Oracle::exactly_once, now, name + " completed twice, or after its client was gone");
+    return judge_.fail(Oracle::exactly_once, now, name + " completed twice, or after its client had ended");
   request.state = State::over;
   --open_;
   if (!believed) return;
   if (result == Errc::ok && !request.served_successfully)
-    return judge_.fail(Oracle::exactly_once, now, name + " reported as success, which the server never said");
+    return judge_.fail(Oracle::exactly_once, now, name + " reported as success, which the server never sent");
   if (result != Errc::peer_error) return;
   const auto end = request.errors.begin() + request.error_count;
   if (peer_errno == 0 || std::find(request.errors.begin(), end, peer_errno) == end)
     judge_.fail(Oracle::exactly_once, now,
-                name + " reported errno " + std::to_string(peer_errno) + ", which the server never said");
+                name + " reported errno " + std::to_string(peer_errno) + ", which the server never sent");
 }
 
 void ExactlyOnce::abandoned(std::uint32_t io) {

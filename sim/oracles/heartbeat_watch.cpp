@@ -28,7 +28,7 @@ void HeartbeatWatch::lost(std::size_t path, Reason reason, bool unread, Nanos no
   if (unread && ends_by_deadline(reason))
     judge_.fail(Oracle::heartbeat, now,
                 "path " + std::to_string(path) + " ended (" + to_string(reason) +
-                    ") while a message of the peer had arrived that nobody had read");
+                    ") although an unread message of the peer had arrived");
   if (path >= paths_.size() || !paths_[path].connected) return;
   paths_[path].connected = false;
   const Nanos silence = now - paths_[path].heard;

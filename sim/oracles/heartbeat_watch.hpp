@@ -25,8 +25,8 @@ class HeartbeatWatch {
     return path < paths_.size() && paths_[path].connected;
   }
   void resumed(Nanos now) { resumed_ = now; }
-  // Between peers that support the probe: one connection of the path delivers nothing, and has had an
-  // undelivered request or response since `since`.
+  // For peers that support the probe: a connection of the path delivers nothing, and a request or response on
+  // it has been undelivered since `since`.
   void withheld(std::size_t path, Nanos since, Nanos now);
   // Called when the node has done everything that is due.
   void check(Nanos now);

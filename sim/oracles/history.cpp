@@ -16,7 +16,7 @@ struct Pin {
 class Pins {
  public:
   void add(const Pin& pin) { pins_.push_back(pin); }
-  // Returns false if two pins contradict each other.
+  // Sorts the pins. Returns false if two of them contradict each other.
   bool order() {
     std::sort(pins_.begin(), pins_.end(), [](const Pin& a, const Pin& b) { return a.begin < b.begin; });
     for (std::size_t at = 1; at < pins_.size(); ++at)
@@ -74,7 +74,7 @@ const char* broken_register(std::span<const RegisterWrite> writes, std::span<con
   std::vector<Value> values = values_of(writes);
   for (const RegisterRead& read : reads) {
     Value* value = find(values, read.value);
-    if (value == nullptr) return "a read returned what nobody wrote";
+    if (value == nullptr) return "a read returned data that was never written";
     if (read.answered + 1 <= value->invoked && value->value != 0)
       return "a read returned what was written only later";
     value->read = true;
@@ -85,7 +85,7 @@ const char* broken_register(std::span<const RegisterWrite> writes, std::span<con
     value.pinned = value.read && value.last_read > value.window_end;
     if (value.pinned) pins.add(Pin{value.window_end, value.last_read, value.value});
   }
-  if (!pins.order()) return "two contents must have been there at the same time";
+  if (!pins.order()) return "two contents must have existed at the same time";
   for (const RegisterWrite& write : writes)
     if (write.answered != kOpenEnd && !pins.leaves_room(write.invoked + 1, write.answered + 1, write.value))
       return "an acknowledged write left no trace";

@@ -24,7 +24,7 @@ struct RegisterRead {
   Tick answered = 0;
 };
 
-// Returns nullptr if some order of effects explains all reads, otherwise the reason why not. Exact; O(n log
+// Returns nullptr if some order of effects explains all reads; otherwise why no order does. Exact; O(n log
 // n).
 const char* broken_register(std::span<const RegisterWrite>, std::span<const RegisterRead>);
 

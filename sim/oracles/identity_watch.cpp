@@ -32,9 +32,9 @@ void IdentityWatch::accepted(std::uint32_t request, ConKey key, Nanos now) {
   known->connections.push_back(key);
   if (known->identity != identity)
     judge_.fail(Oracle::identities, now,
-                "a client of identity " + std::to_string(identity.low) + " got into session " +
-                    std::to_string(index) + ", which one of identity " + std::to_string(known->identity.low) +
-                    " made");
+                "a client of identity " + std::to_string(identity.low) + " joined session " +
+                    std::to_string(index) + ", which belongs to identity " +
+                    std::to_string(known->identity.low) + " made");
 }
 
 void IdentityWatch::rejected(std::uint32_t request) {

@@ -20,7 +20,7 @@ struct PeerEnd {
 
 inline std::string text_of(const PeerEnd& end) {
   const std::string own = "connection " + std::to_string(end.own_con);
-  if (!end.known) return own + " leads nowhere";
+  if (!end.known) return own + " has no other end";
   return own + " leads to connection " + std::to_string(end.key.con) + " of path " +
          std::to_string(end.key.place()) + " of " +
          (end.node == 0 ? "the server" : "client " + std::to_string(end.node)) + ", attempt " +
@@ -36,9 +36,9 @@ inline void check_incarnation(Judge& judge, Nanos now, const std::string& who, s
     const bool fits = end.known && end.node == first.node && end.key.place() == first.key.place() &&
                       end.key.con == end.own_con && (!same_attempt || end.key.epoch == first.key.epoch);
     if (!fits)
-      return judge.fail(
-          Oracle::incarnation, now,
-          who + ": its connections are not of one attempt: " + text_of(first) + ", and " + text_of(end));
+      return judge.fail(Oracle::incarnation, now,
+                        who + ": its connections belong to different attempts: " + text_of(first) + ", and " +
+                            text_of(end));
   }
 }
 

@@ -1,5 +1,5 @@
 // Records every request of a run, numbered from 1: its kind, the period in which it was in flight, and the
-// result of a read. Source of the register histories.
+// result of a read. The histories of the sectors are made from these records.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -21,7 +21,7 @@ struct BookedIo {
   std::uint32_t sectors = 0;
   std::uint32_t deliveries = 0;  // number of deliveries to storage
   Tick invoked = 0;
-  Tick answered = kOpenEnd;    // time of its result, success or failure
+  Tick answered = kOpenEnd;    // time of the result, success or failure
   Tick window_end = kOpenEnd;  // the request takes no effect after this
   Tick last_effect = 0;        // 0: none so far
   bool good = false;           // succeeded
@@ -54,18 +54,18 @@ class IoBook {
     if (index == 0) io.values = values_.size();
     values_.push_back(value);
   }
-  // Ends the windows of all requests of this client that have failed or were given up: they can no longer
-  // take effect.
+  // Ends the windows of all requests of this client that failed or that the client gave up: they can no
+  // longer take effect.
   void close_windows(std::uint32_t client) {
     const Tick now = tick();
     for (BookedIo& io : ios_)
       if (io.client == client && io.answered != kOpenEnd && io.window_end == kOpenEnd) io.window_end = now;
   }
-  // The client failed this write without a response from the server, which may still execute it. Its window
-  // stays open until end_failed() or close_windows().
+  // This write failed at the client without a response from the server, which may still execute it. Its
+  // window stays open until end_failed() or close_windows().
   void failed_unanswered(std::uint32_t io, unsigned start) { failed_.push_back({io, start}); }
-  // Called when a request of this start of the client, submitted at `invoked`, succeeded. Writes that had
-  // failed before `invoked` must not take effect from now on.
+  // Called when a request that the client process number `start` submitted at `invoked` succeeded. Writes
+  // that had failed before `invoked` must not take effect from now on.
   void end_failed(std::uint32_t client, unsigned start, Tick invoked) {
     if (failed_.empty()) return;
     const Tick now = tick();

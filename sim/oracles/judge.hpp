@@ -26,12 +26,12 @@ namespace rtrs::sim {
     "a path is declared dead only after silence, and after every silence within (missed_max + 2) intervals") \
   X(liveness, "O9", "after the faults every path connects and every request completes, within bounds")       \
   X(keys, "O10", "no peer uses an invalid key, and the key of a READ ends with its request")                 \
-  X(posting, "O11", "work is posted where it is legal and fits, receives are there in time (traces)")        \
+  X(posting, "O11", "work is posted where it is legal and fits, receives are posted in time (traces)")       \
   X(ownership, "O12", "only the owner accesses memory: nothing is reused before it is drained (traces)")     \
   X(wire, "O13", "every message has the form, the place and the order that the protocol gives it (traces)")  \
-  X(links, "O14", "link events alternate and tell whether a path is connected")                              \
+  X(links, "O14", "link events alternate and report whether a path is connected")                            \
   X(hostile, "O15", "a peer that violates the protocol loses its path and harms no other peer")              \
-  X(determinism, "O16", "the same seed gives the same run")                                                  \
+  X(determinism, "O16", "a seed always gives the same run")                                                  \
   X(specification, "O17", "the specification accepts every trace, and is never undetermined (traces)")       \
   X(laws, "O18", "the network keeps the laws of reliable connections")                                       \
   X(devices, "O19",                                                                                          \
@@ -39,21 +39,21 @@ namespace rtrs::sim {
   X(promises, "O20", "the options of a client are kept: no timer expires early, none is missing")            \
   X(crowds, "O21",                                                                                           \
     "sessions of one client address stay within the limits, and the oldest half-open one is evicted")        \
-  X(one_server, "O22", "a client makes no session at another server while it has one")                       \
+  X(one_server, "O22", "a client creates no session at another server while it has one")                     \
   X(order, "O23",                                                                                            \
     "requests of one affinity keep their order, and each takes the path that the policy prefers (traces)")   \
   X(losses, "O24",                                                                                           \
     "a lost or refused connection ends its path at once, and the path event gives the reason")               \
-  X(identities, "O25", "no connection gets into a session that a client of another identity made")           \
+  X(identities, "O25", "no connection joins a session of a client with another identity")                    \
   X(gate, "O26", "a server that requires keys refuses a client without one with EACCES")                     \
   X(adapters, "O27",                                                                                         \
     "adapters are used as their drivers demand: no overrun, nothing used after its end, nothing left "       \
     "behind")                                                                                                \
   X(addresses, "O28",                                                                                        \
-    "each address of a host name is tried in turn, and a dead one delays the path only briefly")             \
-  X(transitions, "O29", "a client path connects out of an attempt only, and drains before it is used again")
+    "each address of a host name is tried in turn, and a dead address delays the path only briefly")         \
+  X(transitions, "O29", "a client path connects only from an attempt, and drains before it is reused")
 
-// Oracles that are called for the events of a client (sim/oracles/client_oracle.hpp).
+// Oracles that are called for each event of a client (sim/oracles/client_oracle.hpp).
 #define RTRS_SIM_CLIENT_ORACLES(X) X(links) X(transitions)
 
 enum class Oracle : std::uint8_t {

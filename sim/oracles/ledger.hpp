@@ -1,5 +1,5 @@
-// O5: the resources that a node holds of its fabric, counted at the interface. When nothing is in flight,
-// they are exactly what the connected paths need; after the close, none.
+// O5: the resources of the fabric that a node holds, counted at the interface. When nothing is in flight,
+// they are exactly what the connected paths need; after the close, there are none.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,7 +27,7 @@ inline void check_holdings(Judge& judge, Nanos now, const std::string& who, cons
                who + " holds " + to_string(holds) + " and should hold " + to_string(expected));
 }
 
-// Checks any other number that must return to its value.
+// Checks a number that must return to its initial value.
 inline void check_balance(Judge& judge, Nanos now, const std::string& what, std::uint64_t value,
                           std::uint64_t expected) {
   if (value != expected)

@@ -26,7 +26,7 @@ class LeftKeys {
     ConKey con;
     RemoteKeyId id;
     std::uint32_t rkey;
-    bool excused;  // invalidated, or its connection was lost
+    bool excused;  // the key was invalidated, or its connection was lost
   };
   // Attempt of a path: whether CON_REQ of its first connection requested the extension, and whether CON_RSP
   // granted it.

@@ -15,7 +15,7 @@ namespace rtrs::sim {
   X(fence_answered, "fence answered")                                                                       \
   X(gate_used, "request waited for the older user of its chunk")                                            \
   X(response_dropped, "response dropped because its path was lost")                                         \
-  X(stale_response, "response after its request was over")                                                  \
+  X(stale_response, "response after its request had ended")                                                 \
   X(zombie_reaped, "half-open path reaped")                                                                 \
   X(superseded, "newer attempt closed an older incarnation")                                                \
   X(server_rejected, "the server rejected a connect request")                                               \
@@ -86,7 +86,7 @@ namespace rtrs::sim {
   X(keys_asked_back, "a server that must not leave the keys: its client did not agree")                     \
   X(data_joined, "answers of READs that carry their data")                                                  \
   X(data_apart, "only one end supports responses with data")                                                \
-  X(odd_depth, "a depth that is no power of two")                                                           \
+  X(odd_depth, "a depth that is not a power of two")                                                        \
   X(deep, "a depth of 64")                                                                                  \
   X(own_region, "the application registered its memory")                                                    \
   X(kernel_wait, "no fence, and the client waits for the path")                                             \
@@ -98,9 +98,9 @@ namespace rtrs::sim {
   X(hung, "a connection hung permanently")                                                                  \
   X(connection_silent, "a path died because one of its connections was silent")                             \
   X(request_timed_out, "a request failed because the server took too long")                                 \
-  X(permits_exhausted, "all permits were given up")                                                         \
-  X(no_permit, "a request failed because all permits were given up")                                        \
-  X(unplugged, "an adapter was taken out")                                                                  \
+  X(permits_exhausted, "all permits were abandoned")                                                        \
+  X(no_permit, "a request failed because all permits were abandoned")                                       \
+  X(unplugged, "an adapter was removed")                                                                    \
   X(shortage, "memory, a key or a connection could not be allocated")                                       \
   X(unresolved, "an address did not resolve")                                                               \
   X(failed_accept, "an accept failed")                                                                      \
@@ -110,7 +110,7 @@ namespace rtrs::sim {
   X(same_identity, "a client restarted with its old uuids")                                                 \
   X(channels_apart, "messages of different connections in any order")                                       \
   X(blackout, "a client lost all its connections at once")                                                  \
-  X(limits_changed, "the server came back with other limits")                                               \
+  X(limits_changed, "the server restarted with other limits")                                               \
   X(few_events, "a fabric that reports few events per poll")                                                \
   X(pathless_submit, "a request was submitted while no path was connected")                                 \
   X(astray, "a session was at a server reached by a wrong address")                                         \
@@ -118,12 +118,12 @@ namespace rtrs::sim {
   X(left_busy, "a client was closed with requests in flight")                                               \
   X(left_dead, "a client was closed with requests and without a path")                                      \
   X(shut_down, "a server with sessions was closed")                                                         \
-  X(disk_exchanged, "a server came back with an empty disk")                                                \
-  X(disk_reshaped, "a server came back with a disk of other blocks and limits")                             \
-  X(impostor, "a stranger pretended to be a connection of a session")                                       \
-  X(challenged, "a server asked for a proof of the key")                                                    \
-  X(replayed, "a stranger played a connect request of a client again")                                      \
-  X(disk_late, "a server came back before a disk")                                                          \
+  X(disk_exchanged, "a server restarted with an empty disk")                                                \
+  X(disk_reshaped, "a server restarted with a disk of other blocks and limits")                             \
+  X(impostor, "an unknown client pretended to be a connection of a session")                                \
+  X(challenged, "a server requested a proof of the key")                                                    \
+  X(replayed, "an unknown client replayed a connect request of a client")                                   \
+  X(disk_late, "a server restarted before a disk")                                                          \
   X(several_addresses, "paths led to host names with several addresses")                                    \
   X(many_paths, "a session with more than 8 paths")                                                         \
   X(many_connections, "a path with more connections than one step processes")

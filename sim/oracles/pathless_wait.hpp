@@ -11,7 +11,7 @@ namespace rtrs::sim {
 
 class PathlessWait {
  public:
-  // Gets all events of a client, in order, with the times of its own clock.
+  // Must be called for all events of a client, in order, with the times of the client's clock.
   void note(const PathEvent& news) noexcept {
     if (news.kind == PathEvent::Kind::link_up) down_since_ = kNever;
     if (news.kind == PathEvent::Kind::link_down) down_since_ = news.at;

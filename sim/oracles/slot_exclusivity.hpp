@@ -14,7 +14,7 @@ class SlotExclusivity {
  public:
   explicit SlotExclusivity(Judge& judge) : judge_(judge) {}
   void begin(std::span<const std::byte> bytes, std::uint32_t io, Nanos now);
-  // A read was filled: the request itself changed its bytes.
+  // Storage filled the buffer of a read: this change of the bytes is legal.
   void filled(std::span<const std::byte> bytes);
   // Checks that the bytes have not changed since begin() or filled().
   void check(std::span<const std::byte> bytes, std::uint32_t io, Nanos now);

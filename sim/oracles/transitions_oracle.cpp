@@ -1,5 +1,6 @@
-// O29: a client path connects only out of an attempt. It drains before it waits, closes or starts another
-// attempt, because a queue pair that is reused too early would still complete work of the last attempt.
+// O29: a client path becomes connected only from an attempt. It drains before it waits, closes or starts
+// another attempt, because a queue pair that is reused too early would still complete work of the last
+// attempt.
 #include <array>
 #include <string>
 

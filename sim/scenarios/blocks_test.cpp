@@ -1,4 +1,4 @@
-// Plays every scenario of block devices with some seeds, and tests the rules with faulty disks.
+// Plays every scenario of block devices with some seeds, and tests that faulty disks violate the rules.
 #include <gtest/gtest.h>
 
 #include "sim/blocks/block_scenarios.hpp"
@@ -33,8 +33,8 @@ TEST(Blocks, NoScenarioViolatesARule) {
   EXPECT_GE(played, 49U);
 }
 
-// Seed 3770 finds the planted bug C3, which only one of thousands of seeds finds. Seed 26452 showed that
-// reads of a crowd may take longer than request_timeout if the server died.
+// Seed 3770 detects the mutant C3, which only one in thousands of seeds detects. Seed 26452 showed that reads
+// queued behind many requests may take longer than request_timeout if the server died.
 TEST(Blocks, RareSeedsViolateNoRule) {
   const Directed& one = *find_directed("BD24");
   for (const std::uint64_t seed : {3770, 26452}) EXPECT_EQ(play_directed(one, seed).failure.text, "") << seed;
@@ -46,7 +46,7 @@ TEST(Blocks, SameSeedGivesSameRun) {
   EXPECT_NE(play_directed(one, 7).hash, play_directed(one, 8).hash);
 }
 
-// A disk whose content changes without a write, and one that loses durable data.
+// forgotten(): the content of the disk changes without a write. not_durable(): the disk loses durable data.
 void forgotten(BlockWorld& w) {
   const auto device = static_cast<DeviceHandle>(w.map("a"));
   const auto write = w.submit(device, Opcode::write, 0, 4, true);
@@ -97,7 +97,7 @@ TEST(Blocks, FaultyDisksViolateTheirRules) {
   EXPECT_NE(failure(not_durable).find("is durable, and lost"), std::string::npos);
   EXPECT_NE(failure(flushed_after_a_loss).find("no flush of a succeeds over"), std::string::npos);
   EXPECT_NE(failure(lost_nothing).find("nothing of a was lost"), std::string::npos);
-  EXPECT_NE(failure(left_open).find("nobody holds b open"), std::string::npos);
+  EXPECT_NE(failure(left_open).find("no client holds b open"), std::string::npos);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ bool add(Catalogue& catalogue, std::string_view text, std::string& why) {
   Setups setups = catalogue.setups;
   auto parsed = parse_scenarios(text, setups, why);
   if (!parsed) return false;
-  if (parsed->empty()) catalogue.setups = std::move(setups);  // a file of setups only: for all files
+  if (parsed->empty()) catalogue.setups = std::move(setups);  // a file with setups only shares them
   std::vector<Directed> fresh;
   const auto& kept = catalogue.texts.emplace_back(std::move(*parsed));
   for (const ScenarioText& one : kept) {

@@ -16,7 +16,7 @@ namespace rtrs::sim {
 struct Directed {
   std::string_view id;     // "L01"; ids for the same race share a prefix: "R01a", "R01b"
   std::string_view title;  // action and expected result
-  // At most one of them is set. If both are nullptr, the scenario plays streams
+  // At most one of `text` and `blocks` is set. If both are nullptr, the scenario plays streams
   // (sim/scenarios/stream_play.hpp).
   const ScenarioText* text = nullptr;
   const BlockScenario* blocks = nullptr;
@@ -25,12 +25,13 @@ struct Directed {
 std::span<const Directed> directed_scenarios();
 // Returns nullptr for an unknown id.
 const Directed* find_directed(std::string_view id);
-// Returns the scenario. The ChoiceSource only draws the scenario; the run has its own.
+// Returns the world of the scenario. The ChoiceSource only draws options; the run has its own source.
 Scenario make_directed(const Directed&, ChoiceSource&);
-// Sets the play of a block device scenario; returns false if the id is not one.
+// Makes the world play the block device scenario with this id. Returns false if there is none.
 bool drive(Scenario&, std::string_view id);
-// Adds the scenarios of a text, which may use existing setups. Affects the whole program; call it before the
-// other functions. Returns the error, starting with its line; empty on success, with the added ids in `ids`.
+// Adds the scenarios of a text, which may use existing setups. Affects the whole program, so call it before
+// the other functions. Returns the error, beginning with the line number; empty on success, with the added
+// ids in `ids`.
 std::string add_scenarios(std::string_view text, std::vector<std::string>& ids);
 
 }  // namespace rtrs::sim

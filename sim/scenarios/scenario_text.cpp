@@ -102,12 +102,12 @@ bool read_value(std::string_view text, T& value) {
 
 // Sets an option. Returns the error; empty if it was set.
 std::string set_option(Scenario& scenario, std::string_view name, std::string_view text) {
-  std::string why = "no option '" + std::string(name) + "'";
+  std::string why = "unknown option '" + std::string(name) + "'";
   visit_all(scenario, [&](const std::string& each, auto& value) {
     if (each != name) return;
     const bool fits = read_value(text, value);
     const bool is_time = std::is_same_v<std::remove_cvref_t<decltype(value)>, Nanos>;
-    why = fits ? "" : "'" + std::string(text) + "' is no value of " + each;
+    why = fits ? "" : "'" + std::string(text) + "' is not a value of " + each;
     if (!fits && is_time) why += ", a time in s, ms, us or ns, or never";
   });
   return why;
@@ -198,7 +198,7 @@ class Reader {
   }
 
  private:
-  // Returns the scenario after the first `count` settings.
+  // Returns the scenario with only the first `count` settings applied.
   Scenario tried(std::size_t count) const {
     ZeroChoice calm;
     const bool has_disks = scenario_ != nullptr && !scenario_->disks.empty();
@@ -284,9 +284,9 @@ class Reader {
   std::optional<DeviceScriptReader> disks_;  // reader for a scenario of block devices
   Settings* settings_ = nullptr;             // settings of the current setup or scenario; nullptr: none yet
   std::string name_;
-  std::size_t at_ = 0, began_ = 0;          // current line, or line of the error; first line of `name_`
+  std::size_t at_ = 0, began_ = 0;          // current line or that of the error; line where `name_` begins
   std::vector<std::size_t> step_lines_;     // lines of the steps of the current script
-  std::vector<std::size_t> setting_lines_;  // lines of the last settings, without those of setups
+  std::vector<std::size_t> setting_lines_;  // lines of the current settings, without those of setups
 };
 
 Scenario device_world_of(const ScenarioText& scenario) {

@@ -9,12 +9,12 @@
 //     break_path
 //     completed number=100
 //
-// `setup NAME: BASE...` names a set of options, after those of other setups. `scenario ID: SETUP...` begins a
-// scenario. `set` changes options (names: sim/world/scenario_fields.hpp). Times have a unit; "never" means no
-// limit. Every other line is a step (sim/world/script.hpp). The line `disks a b=128` makes it a scenario of
-// block devices: after it come the steps of sim/blocks/device_script.hpp, and `rate` steps, which apply from
-// the start. `expect O9` requires that this oracle fails; without it no rule may be violated. Indentation has
-// no meaning; # begins a comment line.
+// `setup NAME: BASE...` begins a named list of options, which starts with the options of the setups BASE.
+// `scenario ID: SETUP...` begins a scenario. `set` changes options (names: sim/world/scenario_fields.hpp).
+// Times have a unit; "never" means no limit. Every other line is a step (sim/world/script.hpp). The line
+// `disks a b=128` makes it a scenario of block devices: the steps of sim/blocks/device_script.hpp follow, and
+// `rate` steps, which apply from the start. `expect O9` requires that this oracle fails; without it no rule
+// may be violated. Indentation has no meaning; # begins a comment line.
 #pragma once
 #include <map>
 #include <optional>
@@ -44,12 +44,12 @@ using Setups = std::map<std::string, std::vector<std::pair<std::string, std::str
 // begins with the line.
 std::optional<std::vector<ScenarioText>> parse_scenarios(std::string_view text, Setups& setups,
                                                          std::string& why);
-// Returns the scenario of a ScenarioText, which must outlive it. The ChoiceSource only draws the scenario;
-// the run has its own.
+// Returns the world of a ScenarioText, which must outlive the world. The ChoiceSource only draws options; the
+// run has its own source.
 Scenario world_of(const ScenarioText&, ChoiceSource&);
 // Help text: all options with their defaults, and all steps.
 std::string scenario_reference();
-// Sets the play of a block device scenario.
+// Makes the world play the steps of a block device scenario.
 void drive(Scenario&, const ScenarioText&);
 
 }  // namespace rtrs::sim

@@ -1,4 +1,4 @@
-// Scenarios as text: valid and invalid texts, and error messages.
+// Parses valid and invalid scenario texts, and checks the error messages.
 #include "sim/scenarios/scenario_text.hpp"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST(ScenarioText, ExtensionsAreNamesOrTheNumberOfTheByte) {
   EXPECT_EQ(client_offers("130"), wire::Extensions{0x80} | wire::Extensions::generation);
   for (const char* wrong : {"256", "fences", "fence+", "+fence", "fence,probe"})
     EXPECT_EQ(refusal(std::string("scenario A\nset client.extensions=") + wrong),
-              std::string("line 2: '") + wrong + "' is no value of client.extensions");
+              std::string("line 2: '") + wrong + "' is not a value of client.extensions");
 }
 
 TEST(ScenarioText, ErrorsNameTheLine) {
@@ -72,37 +72,38 @@ TEST(ScenarioText, ErrorsNameTheLine) {
   EXPECT_EQ(refusal("scenario"), "line 1: missing name (no spaces allowed)");
   EXPECT_EQ(refusal("scenario A B"), "line 1: missing name (no spaces allowed)");
   EXPECT_EQ(refusal("scenario A: none"), "line 1: unknown setup 'none': define it above this line");
-  EXPECT_EQ(refusal("scenario A\nset pahts=2"), "line 2: no option 'pahts'");
+  EXPECT_EQ(refusal("scenario A\nset pahts=2"), "line 2: unknown option 'pahts'");
   EXPECT_EQ(refusal("scenario A\nset paths"), "line 2: expected NAME=VALUE instead of 'paths'");
-  EXPECT_EQ(refusal("scenario A\nset paths=many"), "line 2: 'many' is no value of paths");
-  EXPECT_EQ(refusal("scenario A\nset paths=-1"), "line 2: '-1' is no value of paths");
+  EXPECT_EQ(refusal("scenario A\nset paths=many"), "line 2: 'many' is not a value of paths");
+  EXPECT_EQ(refusal("scenario A\nset paths=-1"), "line 2: '-1' is not a value of paths");
   EXPECT_EQ(
       refusal("scenario A\nset workload.gap=99999999999999999999s"),
-      "line 2: '99999999999999999999s' is no value of workload.gap, a time in s, ms, us or ns, or never");
+      "line 2: '99999999999999999999s' is not a value of workload.gap, a time in s, ms, us or ns, or never");
   EXPECT_EQ(
       refusal("scenario A\nset workload.gap=18446744073709551615s"),
-      "line 2: '18446744073709551615s' is no value of workload.gap, a time in s, ms, us or ns, or never");
+      "line 2: '18446744073709551615s' is not a value of workload.gap, a time in s, ms, us or ns, or never");
   EXPECT_EQ(
       refusal("scenario A\nset client.reconnect_jitter=333333333"),
-      "line 2: '333333333' is no value of client.reconnect_jitter, a time in s, ms, us or ns, or never");
-  EXPECT_EQ(refusal("scenario A\nset workload.own_disks=true"), "line 2: no option 'workload.own_disks'");
+      "line 2: '333333333' is not a value of client.reconnect_jitter, a time in s, ms, us or ns, or never");
+  EXPECT_EQ(refusal("scenario A\nset workload.own_disks=true"),
+            "line 2: unknown option 'workload.own_disks'");
   EXPECT_EQ(refusal("scenario A\ntitle t\nset paths=129\ncut path=5"),
             "line 3: A: \"paths\" of the scenario is out of range");
   EXPECT_EQ(refusal("scenario A\nset dead_paths_1=2\nset paths=2\nset clients=3"),
             "line 4: A: \"clients\" of the scenario must be 1 or 2");
   EXPECT_EQ(refusal("scenario A\ncrash client=2"),
-            "line 2: A: 'crash client=2' means none of the clients 1 to 1 (set clients=)");
+            "line 2: A: 'crash client=2' is none of the clients 1 to 1 (set clients=)");
   EXPECT_EQ(refusal("scenario A\ncut path=2\nscenario B\nset paths=3"),
-            "line 2: A: 'cut path=2' means none of the paths 0 to 1 (set paths=)");
+            "line 2: A: 'cut path=2' is none of the paths 0 to 1 (set paths=)");
   EXPECT_EQ(refusal("scenario A\nset paths=3 clients=2\ncut path=2 client=2\ncrash client=0"), "accepted");
   EXPECT_EQ(refusal("setup a\nset paths=129\nscenario B: a"),
             "line 2: a: \"paths\" of the scenario is out of range");
   EXPECT_EQ(refusal("setup a\nset paths=2\nscenario B: a\nset dead_paths_1=3"),
-            "line 4: B: of the paths of a client in the scenario one has to live");
+            "line 4: B: at least one path of each client in the scenario must not be dead");
   EXPECT_EQ(refusal("setup a\nset dead_paths_1=1\n\nscenario B: a\nset paths=1"),
-            "line 5: B: of the paths of a client in the scenario one has to live");
+            "line 5: B: at least one path of each client in the scenario must not be dead");
   EXPECT_EQ(refusal("setup a\ncut path=1"), "line 2: a setup may only contain 'set' lines");
-  EXPECT_EQ(refusal("scenario A\n\n\nexplode"), "line 4: no verb 'explode'");
+  EXPECT_EQ(refusal("scenario A\n\n\nexplode"), "line 4: unknown verb 'explode'");
   EXPECT_EQ(refusal("scenario A\nexpect miracles"), "line 2: 'expect' needs ok or the id of an oracle");
   EXPECT_EQ(refusal("scenario A\nscenario A"), "line 2: duplicate scenario 'A'");
 }
@@ -121,11 +122,11 @@ TEST(ScenarioText, ErrorsInBlockDeviceStepsNameTheLine) {
   EXPECT_EQ(refusal("scenario A\ndisks"), "line 2: 'disks' needs the names of disks");
   EXPECT_EQ(refusal("scenario A\ndisks a=0"),
             "line 2: expected NAME or NAME=SECTORS (1 to 4096) instead of 'a=0'");
-  EXPECT_EQ(refusal("scenario A\ndisks a a"), "line 2: a disk 'a' is there already");
+  EXPECT_EQ(refusal("scenario A\ndisks a a"), "line 2: a disk 'a' already exists");
   EXPECT_EQ(refusal("scenario A\ncut path=1\ndisks a"), "line 3: 'disks' must come before all steps");
   EXPECT_EQ(refusal("setup s\ndisks a"), "line 2: a setup may only contain 'set' lines");
   EXPECT_EQ(why("disks c"), "line 3: duplicate 'disks' line");
-  EXPECT_EQ(why("explode a"), "line 3: no verb 'explode' for block devices");
+  EXPECT_EQ(why("explode a"), "line 3: unknown verb 'explode' for block devices");
   EXPECT_EQ(why("open"), "line 3: open needs a name");
   EXPECT_EQ(why("open c"), "line 3: no disk 'c' in the line 'disks'");
   EXPECT_EQ(why("open a number=3"), "line 3: open takes no 'number=3'");
@@ -150,11 +151,11 @@ TEST(ScenarioText, ErrorsInBlockDeviceStepsNameTheLine) {
   for (const char* option : {"workload.requests=2", "workload.disks=1", "workload.block_device=true",
                              "other_server=true", "clients=2", "paths=1"})
     EXPECT_EQ(refusal(std::string("scenario A\nset ") + option + "\ndisks a\nopen a"),
-              "line 2: A: a scenario of block devices has one client, two paths to one server, and no load "
-              "beside its steps")
+              "line 2: A: a scenario of block devices must have one client, two paths to one server, and no "
+              "load besides its steps")
         << option;
   EXPECT_EQ(refusal("scenario A\nset workload.max_queued=65537"),
-            "line 2: A: \"max_queued\" of the scenario is 256 to 65536, \"max_requests\" and "
+            "line 2: A: \"max_queued\" of the scenario must be 256 to 65536, \"max_requests\" and "
             "\"server_actions\" 1 or more");
   EXPECT_EQ(why("write a"), "line 3: no line before this one maps a");
   EXPECT_EQ(why("map a is=EEXIST\nflush a"), "line 4: no line before this one maps a");

@@ -13,7 +13,7 @@ Scenario make_stream_world(ChoiceSource& choice) {
   Scenario s = draw_scenario(calm, true);
   s.directed = true;
   s.interval = milliseconds(50);
-  s.client.seed = choice.draw(1U << 20U, Label::test);  // selects CRC on or off
+  s.client.seed = choice.draw(1U << 20U, Label::test);  // decides whether CRC is on
   s.network.retry_budget = milliseconds(200);
   s.network.retry_spread = milliseconds(100);
   s.network.rnr_budget = milliseconds(300);
@@ -64,7 +64,7 @@ StreamPlay::Link* StreamPlay::any_link() {
   return links_.empty() ? nullptr : &links_[draw(static_cast<std::uint32_t>(links_.size()))];
 }
 
-// Advances the time by `time`; both processes run whenever they have something to do.
+// Advances virtual time by `time`. Both processes run whenever they have something to do.
 void StreamPlay::pass(Nanos time) {
   const Nanos until = network_.now() + time;
   constexpr unsigned kLivelock = 100'000;

@@ -1,7 +1,7 @@
-// A directed world without drivers: two TCP fabrics over simulated streams, which get any valid calls in
-// random order, also orders that no session uses. Keys are revoked while a write with them is in flight,
-// messages arrive without receives, connections end at any time. The laws of sim/net/streams judge the play.
-// At the end everything on live connections must arrive, and nothing may be left.
+// A directed world without drivers: two TCP fabrics over simulated streams. They get any valid calls in
+// random order, including orders that no session uses. Keys are revoked while a write with them is in flight,
+// messages arrive without receives, connections end at any time. The laws of sim/net/streams check
+// everything. At the end everything on live connections must arrive, and nothing may be left.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -14,9 +14,9 @@
 namespace rtrs::sim {
 
 inline constexpr std::string_view kRandomStreams = "TS01";
-inline constexpr std::string_view kStreamsTitle = "two TCP fabrics, asked for anything in any order";
+inline constexpr std::string_view kStreamsTitle = "two TCP fabricswith random calls in any order";
 
-// Draws the scenario. The run has its own ChoiceSource.
+// Draws the scenario. The run uses a different ChoiceSource.
 Scenario make_stream_world(ChoiceSource&);
 void drive_streams(Scenario&);
 
@@ -78,7 +78,7 @@ class StreamPlay {
 
   World& w_;
   // In a quarter of the seeds some connections carry one byte at a time. Derived from the client seed instead
-  // of a draw, so that other seeds stay the same.
+  // of a draw, so that the draws of all other seeds stay the same.
   bool slow_readers_;
   ChoiceSource& choice_;
   PipeNetwork& network_;

@@ -1,4 +1,4 @@
-// Steps of the play, and the checks at the end.
+// The steps of a StreamPlay, and the checks at its end.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -26,7 +26,7 @@ void StreamPlay::step() {
   } else {
     network_fault();
   }
-  // Often no time passes, so that the effects of several steps meet in flight.
+  // Often no time passes between two steps, so that the effects of several steps are in flight together.
   static constexpr std::array<Nanos, 5> kTimes{0, 0, microseconds(20), milliseconds(1), milliseconds(60)};
   pass(kTimes[draw(kTimes.size())]);
 }
@@ -56,7 +56,7 @@ void StreamPlay::receives(Link& link, std::uint32_t node, unsigned count) {
   side(node).fabric->post_receive(link.key, count, kMessageBytes);
 }
 
-// Writes with the key that the client knows, which may be revoked.
+// Writes with the key that the client knows. The server may have revoked it.
 void StreamPlay::write(Link& link) {
   if (!link.ends[kClient].up || link.rkey == 0) return;
   static constexpr std::array<std::uint32_t, 6> kMost{40, 200, 1000, 9000, 16'384, kTargetBytes};
@@ -156,7 +156,7 @@ void StreamPlay::check_arrived() {
   }
   for (Link& link : links_) {
     for (const std::uint32_t node : {kServer, kClient}) {
-      // The arrival of a plain write is not reported, so that a message follows.
+      // Plain writes are not reported on arrival; a message sent after them shows that they have arrived.
       if (link.ends[node].up) message(link, node);
     }
   }
@@ -167,7 +167,7 @@ void StreamPlay::check_arrived() {
       const QpId qp = network_.find_qp(node, link.key);
       if (qp != kNone && !network_.all_delivered(qp) && !network_.was_changed(qp))
         w_.cluster().judge.fail(Oracle::liveness, w_.now(),
-                                "what was posted on a connection that lives does not arrive");
+                                "messages posted on a live connection do not arrive");
     }
   }
 }
@@ -190,7 +190,7 @@ void StreamPlay::finish() {
     for (const End& end : link.ends)
       if (end.asked && !end.closed)
         return w_.cluster().judge.fail(Oracle::liveness, w_.now(),
-                                       "a connection that was left is not reported closed");
+                                       "an abandoned connection is not reported closed");
   }
   if (network_.open_sockets() != 0)
     w_.cluster().judge.fail(Oracle::ledger, w_.now(), "sockets are left open");

@@ -22,8 +22,8 @@ struct Books {
   ExactlyOnce once;
   SlotExclusivity slots;
   DataIntegrity integrity;
-  // True once a run without a fence has failed a request without a response. A later request then reuses the
-  // chunk while storage may still access it.
+  // True once a run without a fence has failed a request without a response. From then on a request may reuse
+  // a chunk while storage still accesses it.
   bool chunks_given_up = false;
   // Sectors that storage wrote from a chunk that already belonged to another request.
   std::vector<bool> spoiled;

@@ -1,4 +1,4 @@
-// Polls the clients and hands their events and results to the watch and to the load.
+// Polls the clients, and passes their events and results to Watch and Load.
 #pragma once
 #include "sim/world/cluster.hpp"
 #include "sim/world/load.hpp"

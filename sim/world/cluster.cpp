@@ -132,9 +132,9 @@ void Cluster::check_closed_disks() {
   const auto expect = [this](bool holds, const std::string& what) {
     if (!holds) judge.fail(Oracle::devices, now(), "not so: " + what);
   };
-  expect(disks->idle(), "a server without sessions keeps nothing of them");
+  expect(disks->idle(), "a server without sessions keeps no session state");
   for (const auto& [name, disk] : disks->all())
-    expect(disk.holders == 0, "nobody holds " + name + " open any more");
+    expect(disk.holders == 0, "no client holds " + name + " open any more");
 }
 
 std::uint32_t Cluster::client_named(std::string_view name) const {
@@ -157,7 +157,7 @@ std::string Cluster::unfinished() {
       text += "down\n";
       continue;
     }
-    text += std::to_string(client->under_way) + " requests under way, paths";
+    text += std::to_string(client->under_way) + " requests in flight, paths";
     for (const PathStatus& path : client->driver->session().paths())
       text += std::string(" ") + to_string(path.state) + "(" + to_string(path.reason) + ", attempt " +
               std::to_string(path.attempt) + ", " + std::to_string(path.inflight) + " in flight)";

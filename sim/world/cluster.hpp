@@ -78,7 +78,7 @@ class Cluster {
   void kill_addresses(bool at_the_end);
   // True if the link of this path of the client is permanently dead now.
   bool is_dead(const ClientNode&, unsigned path) const;
-  // True if the link of the port is neither permanently dead nor its path removed.
+  // True if the link of the port is not permanently dead and the path on it was not removed.
   bool lives(const ClientNode&, std::uint32_t port) const;
   std::uint32_t live_paths(const ClientNode&) const;
   // True if the path leads to the wrong server.

@@ -8,7 +8,7 @@ namespace rtrs::sim {
 
 namespace {
 
-// The port of the server behind address `number` of a path.
+// Returns the server port behind address `number` of a path's host name.
 std::uint32_t port_of(std::uint32_t path, std::uint32_t number) {
   return number == 0 ? path : kMaxPaths * number + path;
 }

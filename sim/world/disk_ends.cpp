@@ -45,7 +45,7 @@ class DisksClient final : public ClientEnd {
   void close(Fabric& fabric, Nanos now) override { client_.close(fabric, now); }
   bool closed() const noexcept override { return client_.closed(); }
   std::uint64_t most_reads(std::uint32_t) const noexcept override {
-    // No request is sent before the session knows its limits.
+    // max_io_size() is 0 until the session knows its limits; until then no request is sent.
     constexpr std::uint64_t kLargest = std::uint64_t{kSectorsOfADisk} * kDiskSector;
     const std::uint64_t message = std::max<std::uint64_t>(client_.session().max_io_size(), 1);
     return client_.messages_in_flight() + book_.reads() * ((kLargest + message - 1) / message);
@@ -98,7 +98,7 @@ class DisksServer final : public ServerEnd {
   void storage_due(Fabric& fabric, Nanos now) override { disks_.due(host(fabric, now)); }
 
  private:
-  static constexpr unsigned kGenerationsOfOneLife = 1000;  // numbers per server start; each session uses one
+  static constexpr unsigned kGenerationsOfOneLife = 1000;  // maximum number of sessions per server process
 
   Disks::Host host(Fabric& fabric, Nanos clock) { return {server_, fabric, network_.now(), clock}; }
 

@@ -21,17 +21,17 @@ std::vector<std::string> disk_names(std::uint32_t client, std::uint32_t disks);
 
 class DiskLoad {
  public:
-  // `client`, `book` and `disks` must outlive the load. Each start of a client has its own load.
+  // `client`, `book` and `disks` must outlive the load. Each process of a client has a separate load.
   DiskLoad(BlockClient&, DiskBook&, Disks&, ChoiceSource&, std::vector<std::string> names);
 
-  // Call context: the fabric, the true time `now`, and the time by the clock of the node.
+  // Context of a call: the fabric, the true time `now`, and the time by the clock of the node.
   struct Call {
     Fabric& fabric;
     Nanos now = 0;
     Nanos clock = 0;
   };
-  // Performs one random operation; with `may_disturb` also one of the server operator. Returns false if it
-  // did nothing because it would have had to wait.
+  // Performs one random operation of the application; with `may_disturb`, possibly also an operation of the
+  // server operator. Returns false if it did nothing because it would have had to wait.
   bool act(const Call&, bool may_disturb);
   // Performs a step of a script; skips a step that is no longer possible. Returns false if the step must wait
   // for another IO.

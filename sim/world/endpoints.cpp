@@ -80,7 +80,7 @@ class DiskClient final : public ClientEnd {
     request.data = wanted.data.data();
     request.region = wanted.region;
     request.region_offset = wanted.region_offset;
-    // The server passes `prio` on to the storage. It tells the world which request a message belongs to.
+    // The server passes `prio` on to storage, where it tells the world which request a message belongs to.
     request.prio = static_cast<std::uint16_t>(wanted.io);
     request.user_data = wanted.io;
     largest_ = std::max(largest_, request.length);
@@ -98,9 +98,9 @@ class DiskClient final : public ClientEnd {
       // device is never unmapped.
       if (result.result == Errc::invalid || result.result == Errc::not_open ||
           result.result == Errc::cache_lost)
-        broken_ = "a good request of a disk that loses nothing ends well or with an error of the session";
+        broken_ = "a valid request of a disk without losses succeeds or fails with an error of the session";
       if (is_wait_timeout(result.result) && !has_pending_work(now))
-        broken_ = "no request fails for want of a path, a permit or its device while it could be sent";
+        broken_ = "no request fails for lack of a path, a permit or its device while it could be sent";
     }
     return count;
   }
@@ -111,7 +111,7 @@ class DiskClient final : public ClientEnd {
     while (client_.take_event(event)) {
       if (const auto* path = std::get_if<PathEvent>(&event)) {
         news = *path;
-        // Read here, because the session may have no path later.
+        // Stored here, because the session may have no path later.
         if (path->kind == PathEvent::Kind::link_up) extended_ = client_.session().peer_extends();
         return true;
       }
@@ -130,7 +130,7 @@ class DiskClient final : public ClientEnd {
   }
   bool closed() const noexcept override { return client_.closed(); }
   std::uint64_t most_reads(std::uint32_t reads) const noexcept override {
-    // No request is sent before the session knows its limits.
+    // max_io_size() is 0 until the session knows its limits; until then no request is sent.
     const std::uint64_t message = std::max<std::uint64_t>(client_.session().max_io_size(), 1);
     return client_.messages_in_flight() + reads * ((largest_ + message - 1) / message);
   }
@@ -238,7 +238,7 @@ class DiskServer final : public ServerEnd {
   }
 
  private:
-  static constexpr unsigned kGenerationsOfOneLife = 1000;  // numbers per server start; each session uses one
+  static constexpr unsigned kGenerationsOfOneLife = 1000;  // maximum number of sessions per server process
 
   void expect(bool holds, const char* rule) noexcept {
     if (!holds && broken_ == nullptr) broken_ = rule;
@@ -258,7 +258,7 @@ class DiskServer final : public ServerEnd {
   void perform(Fabric& fabric, Nanos now, ServerUser&, const block::OpenExport& action) {
     block::ExportOpened answer;
     answer.error = action.name == kDiskName ? 0 : ENOENT;
-    expect(answer.error == 0, "the only export is asked for");
+    expect(answer.error == 0, "the only export is requested");
     answer.handle = ++last_handle_;
     answer.export_id = 1;
     answer.instance = 1;  // this storage never loses data
@@ -277,7 +277,7 @@ class DiskServer final : public ServerEnd {
     expect(server_.export_measured(fabric, now, action.id, blocks_), "a measurement is waited for");
   }
   void perform(Fabric&, Nanos, ServerUser&, const block::CacheDamaged&) {
-    expect(false, "no cache is damaged where there is none");
+    expect(false, "only an existing cache is damaged");
   }
   void perform(Fabric&, Nanos, ServerUser& user, const block::StartStorage& action) {
     expect(std::any_of(

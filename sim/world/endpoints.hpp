@@ -39,7 +39,7 @@ struct SectorRequest {
 class ClientEnd {
  public:
   virtual ~ClientEnd() = default;
-  // The session, for observation and for operations that do not concern requests.
+  // The session, for observation and for operations other than requests.
   virtual Client& session() noexcept = 0;
   virtual Errc open(Fabric&, Nanos now) = 0;
   virtual Errc submit(Fabric&, Nanos now, const SectorRequest&) = 0;
@@ -51,7 +51,7 @@ class ClientEnd {
   virtual bool closed() const noexcept = 0;
   // Maximum number of READs of the session in flight while the user has `reads` reads in flight.
   virtual std::uint64_t most_reads(std::uint32_t reads) const noexcept = 0;
-  // The violated rule as text; nullptr if there is none.
+  // Returns the violated rule as text; nullptr if there is none.
   virtual const char* broken() const noexcept = 0;
   // Application that submits its own requests to block devices; nullptr if there is none. With such an
   // application, poll() records the completions in the book of the application and returns their number.
@@ -80,9 +80,9 @@ class ServerUser {
   virtual ~ServerUser() = default;
   virtual void session_opened(std::uint16_t session, std::string_view name) = 0;
   virtual void session_closed(std::uint16_t session) = 0;
-  // A request of a server without block layer.
+  // A server without block layer received a request.
   virtual void raw_request(const ServerEvent&) = 0;
-  // A request of a block server.
+  // A block server received a request.
   virtual void block_request(const block::StartStorage&) = 0;
 };
 
@@ -109,8 +109,8 @@ class ServerEnd {
   virtual void storage_due(Fabric&, Nanos /*now*/) {}
 };
 std::unique_ptr<ServerEnd> make_raw_server(const ServerConfig&, Recorder*);
-// `life`: number of servers that this node ran before. Each server derives different device ids from it.
-// `sectors`: size of the disk in sectors of the world.
+// `life`: number of server processes that this node ran before. Device ids depend on it, so that they differ
+// between the processes. `sectors`: size of the disk in sectors of the world.
 std::unique_ptr<ServerEnd> make_block_server(const ServerConfig&, Recorder*, unsigned life,
                                              std::uint32_t sectors);
 std::unique_ptr<ServerEnd> make_disks_server(const ServerConfig&, Recorder*, unsigned life, const DiskHost&);

@@ -7,7 +7,8 @@
 namespace rtrs::sim {
 namespace {
 
-// Calls `named` with each name. If it returns false, returns false with the reason in `why`.
+// Calls `named` with each name of the list until it returns false. Then returns false with the error in
+// `why`.
 template <class Named>
 bool for_each_name(std::string_view names, std::string& why, Named&& named) {
   while (!names.empty()) {

@@ -16,7 +16,7 @@ struct Scenario;
 struct FaultFilter {
   std::vector<Label> calm;                // labels under which all choices are calm
   std::array<bool, kFaultClasses> off{};  // true: faults of this class never occur
-  bool operators = false, slow_storage = false, storage_errors = false;  // true: leave out
+  bool operators = false, slow_storage = false, storage_errors = false;  // true: leave these out
   bool block_device = false;  // true: requests go directly to the session
   bool keys = false;          // true: no keys
   bool names = false;         // true: each path leads to one address
@@ -25,7 +25,7 @@ struct FaultFilter {
 // "block_device", "keys" and "names", separated by commas. A name with two meanings applies to both. Returns
 // nullopt for an unknown name, with the reason in `why`.
 std::optional<FaultFilter> without(std::string_view names, std::string& why);
-// Returns a filter that leaves out all classes and options except the named ones. A block device stays.
+// Returns a filter that leaves out all classes and options except the named ones. It keeps a block device.
 std::optional<FaultFilter> only(std::string_view names, std::string& why);
 // Applies the filter to the scenario, except for labels, which PartlyZeroChoice applies.
 void take_out(const FaultFilter&, Scenario&);

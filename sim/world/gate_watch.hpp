@@ -1,4 +1,4 @@
-// O26: a server that requires keys refuses every client without a key, with EACCES. Placed between the
+// O26: a server that requires keys refuses every client without a key, with EACCES. GateWatch is between the
 // network and the server's KeyedFabric, so that it sees the wire traffic. It also records a client's connect
 // request, so that the attacker can replay it under the address of that client.
 #pragma once
@@ -37,8 +37,9 @@ class GateWatch final : public ForwardingFabric {
   void reject(std::uint32_t request, std::span<const std::byte> data) override {
     const int error = wire::reject_errno(data);
     if (take(request) && error != wire::linux_errno::kEacces)
-      judge_.fail(Oracle::gate, now_,
-                  "a stranger without a key is refused for what he asks: errno " + std::to_string(error));
+      judge_.fail(
+          Oracle::gate, now_,
+          "an unknown client without a key is refused for its request: errno " + std::to_string(error));
     inner_.reject(request, data);
   }
   std::size_t poll(Nanos now, std::span<FabricEvent> events) noexcept override {

@@ -68,7 +68,7 @@ std::string described(const Journal::Entry& entry) {
     case Journal::Kind::paused:
       return "paused until " + to_seconds(entry.a);
     case Journal::Kind::closing:
-      return "is told to close";
+      return "is requested to close";
     case Journal::Kind::operated: {
       constexpr std::uint64_t kRecovers = 6;
       if (entry.a == kRecovers) return "operator recovers the session";

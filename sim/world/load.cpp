@@ -9,8 +9,8 @@ namespace rtrs::sim {
 
 namespace {
 
-// True if the request failed because its device was being unmapped: such a device is not reopened at a server
-// that lost the session. Whether the request took effect before is unknown.
+// True if the request failed because its device was being unmapped when the server lost the session: such a
+// device is not reopened. Whether the request took effect before is unknown.
 bool is_not_open_error(const IoCompletion& done) {
   return done.result == Errc::peer_error && done.peer_errno == wire::linux_errno::kEnotconn;
 }
@@ -167,7 +167,7 @@ void Load::check_failure(const ClientNode& client, std::uint32_t io, Errc result
   if (result == Errc::no_path) {
     judge_.mark(Mark::queue_expired);
     if (scenario_.client.queue_timeout == kNever)
-      judge_.fail(Oracle::liveness, now(), "request " + std::to_string(io) + " failed for want of a path");
+      judge_.fail(Oracle::liveness, now(), "request " + std::to_string(io) + " failed without a path");
   }
   if (result == Errc::no_permit) {
     judge_.mark(Mark::no_permit);
@@ -175,7 +175,7 @@ void Load::check_failure(const ClientNode& client, std::uint32_t io, Errc result
     if (limit == kNever || now(client) - submitted < limit)
       judge_.fail(
           Oracle::liveness, now(),
-          "request " + std::to_string(io) + " failed for want of a permit before queue_timeout was over");
+          "request " + std::to_string(io) + " failed without a permit before queue_timeout had passed");
   }
   if (result == Errc::request_timeout) {
     judge_.mark(Mark::request_timed_out);
@@ -226,7 +226,7 @@ void Load::act_on_disks(ClientNode& client) {
   disk_result(client);
 }
 
-// Executes steps in order: a step that waits for another IO of its sectors delays all later steps.
+// Executes the steps in order. A step that waits for another IO of its sectors delays all later steps.
 void Load::disk_steps_due(ClientNode& client) {
   if (client.disk_steps.empty() || client.paused_until > now()) return;
   const DiskLoad::Call call{*client.fabric, now(), now(client)};

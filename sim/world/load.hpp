@@ -12,9 +12,9 @@ class Load : private Part {
 
   void submit_due(std::uint32_t index);
   void finished(ClientNode&, std::uint32_t index, const IoCompletion&);
-  // Updates the number of IOs in flight from the application on disks.
+  // Updates the number of IOs that the client's application on disks has in flight.
   void disk_result(ClientNode&);
-  // Number of requests of the script that wait for a buffer of their application.
+  // Number of scripted requests that wait for a buffer of their application.
   std::size_t backlog() const;
   bool nothing_in_flight() const;
 

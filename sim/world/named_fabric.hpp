@@ -16,7 +16,7 @@ class NamedFabric final : public ForwardingFabric {
   void disconnect(ConKey) override;
   std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept override;
   bool try_wait() noexcept override { return found_.empty() && inner_.try_wait(); }
-  // True if poll() has an event to report that does not come from the network.
+  // True if poll() has a result of a name lookup to report.
   bool has_events() const noexcept { return !found_.empty(); }
 
  private:

@@ -97,7 +97,7 @@ struct ClientNode : Node {
   Nanos without_permits_since = kNever;  // start of the time without free permits; kNever: there are some
   std::vector<AppBuffer> buffers;
   std::vector<std::unique_ptr<std::vector<std::byte>>>
-      memory;  // memory of every start, because late writes may land there
+      memory;  // memory of all processes so far, because late writes may land there
   RegionId region = kNoRegion;
   std::uint32_t left = 0;  // requests still to submit
   std::uint32_t under_way = 0;
@@ -112,7 +112,7 @@ struct ClientNode : Node {
   std::uint32_t reads_in_flight = 0;
   bool probing = false;
   bool link_lost_once = false;
-  bool leaving = false;  // a script closed it
+  bool leaving = false;  // a script closed the client
   bool split_over_servers = false;
 
   bool is_missing(const PathAddress& address) const {
@@ -125,12 +125,12 @@ using Clients = std::vector<std::unique_ptr<ClientNode>>;
 struct ServerNode : Node {
   std::unique_ptr<ServerEnd> driver;
   std::vector<StorageModel::Op> answers;  // storage completions received during a pause
-  std::vector<std::uint32_t> session_of;  // by session index: its client
+  std::vector<std::uint32_t> session_of;  // client of each session, by session index
   std::vector<bool> session_up;
   std::vector<unsigned> came_up;            // by session index: number of paths that connected
   std::vector<PathState> path_state;        // by ConKey::place()
   std::vector<std::uint64_t> loss_reasons;  // by link, one bit per Reason
-  bool retired = false;                     // a script closed it
+  bool retired = false;                     // a script closed the server
 };
 
 }  // namespace rtrs::sim

@@ -26,7 +26,7 @@ void Operator::change_paths() {
   if (client.driver->session().link_up() || adds) operate(client);
 }
 
-// Does not need a connected path, because an operator recovers a session that has lost all its paths.
+// No connected path is required: an operator also recovers a session that has lost all its paths.
 void Operator::recover_due() {
   next_recovery_ = now() + draw_exponential(choice_, microseconds(1), scenario_.recover_gap, Label::recover);
   if (choice_.skips(Label::recover)) return;
@@ -87,7 +87,7 @@ void Operator::operate(ClientNode& client, PathOperation operation, std::uint32_
     case PathOperation::remove:
       if (!scenario_.directed && !may_remove(client, path)) break;
       // The load assumes that no request executes after it failed. Without the fence extension, only the path
-      // itself can prove that, so that its requests still need it.
+      // itself can prove this, so it must not be removed while its requests wait for the proof.
       if (!scenario_.can_fence() && scenario_.fenced) break;
       remove(client, path);
       if (client.missing.size() == scenario_.paths) judge_.mark(Mark::all_removed);

@@ -19,8 +19,8 @@ class Operator : private Part {
   void stop_closing() noexcept { next_closing_ = kNever; }
   Nanos next_time() const noexcept { return std::min({next_operation_, next_closing_, next_recovery_}); }
   void due();
-  // Closes a random process when the next closing is due. Restarts processes that have closed, unless a
-  // script or the end of the run closed them.
+  // Closes a random process at the drawn times. Restarts processes that have closed, unless a script or the
+  // end of the run closed them.
   void closings_due();
 
   void operate(ClientNode&, PathOperation, std::uint32_t path);

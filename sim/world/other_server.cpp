@@ -44,8 +44,8 @@ unsigned OtherServer::came_up(const std::string& session_name) const {
   return paths;
 }
 
-// A path that has ended waits until storage has finished its requests. This server has no storage and
-// finishes them at once.
+// A path that has ended waits until storage has finished its requests. This server has no storage, so it
+// reports them as finished at once.
 void OtherServer::poll() {
   if (next_time() > network_.now()) return;
   std::array<ServerEvent, 16> events;

@@ -12,8 +12,8 @@
 
 namespace rtrs::sim {
 
-// Returns the configuration without options that the fabric does not support: keys are not revoked if its
-// adapters cannot do it.
+// Returns the configuration without options that the fabric does not support: if its adapters cannot revoke
+// keys, the server does not revoke them.
 ServerConfig fitted(const ServerConfig&, const Fabric&);
 
 class OtherServer {

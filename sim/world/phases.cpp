@@ -12,8 +12,8 @@ bool Phases::connects_in_time() {
   const LivenessBound bound = liveness_bound(scenario_);
   if (scenario_.directed || scenario_.client.lead_head_start == kNever) return true;
   const Nanos until = now() + bound.lead + 2 * scenario_.interval + 4 * scenario_.network.channel_spread;
-  // Asks whether a path has ever connected: it may be down again if slow storage exceeds the bound of a
-  // request.
+  // It is enough that a path was connected once: slow storage may exceed the time limit of a request, so that
+  // the path is down again.
   const auto came_up = [this] {
     return std::all_of(clients_.begin(), clients_.end(),
                        [](const auto& client) { return client->last_connected != 0; });
@@ -25,7 +25,7 @@ bool Phases::connects_in_time() {
   return false;
 }
 
-// An operator disconnects a path over a dead link, because it would keep trying to connect.
+// An operator disconnects a path over a dead link; otherwise it would try to connect forever.
 void Phases::disconnect_dead() {
   for (const auto& client : clients_)
     for (unsigned path = 0; path < client->driver->session().paths().size(); ++path)
@@ -89,8 +89,8 @@ void Phases::heal() {
 }
 
 // Waits until every request of the script has a buffer. A script may have more requests than buffers, so that
-// their total time has no known bound. Instead, at least one waiting request must start within the time of
-// one request.
+// no time limit for all of them is known. Instead, at least one waiting request must start within the time
+// limit of one request.
 bool Phases::drain_backlog(Nanos each) {
   for (std::size_t left = load_.backlog(); left != 0; left = load_.backlog()) {
     const Nanos since = now();
@@ -108,7 +108,7 @@ bool Phases::blocks_permits(const ClientNode& client, unsigned path) const {
   if (scenario_.can_fence() || !cluster_.is_dead(client, path) || !cluster_.out_of_permits(client))
     return false;
   const PathState state = client.driver->session().paths()[path].state;
-  // Not while the path drains: it ends its connections first, whether it is removed or not.
+  // A draining path ends its connections first, whether it is removed or not, so removing it does not help.
   return state != PathState::absent && state != PathState::closing && state != PathState::draining;
 }
 
@@ -156,11 +156,12 @@ void Phases::liveness() {
     from = now();
   }
   if (!requests_end(from + bound.requests() - now()))
-    return cluster_.stalled("not every request is over " + to_seconds(now() - from) +
+    return cluster_.stalled("not every request has ended " + to_seconds(now() - from) +
                             " after the last fault");
   if (disks_ != nullptr && !timeline_.run_while(now() + bound.requests(), [this] { return devices_open(); }))
     return cluster_.stalled("not every mapped device is open");
-  // Slow requests may have delayed the report of a lost path. From here on all paths must stay connected.
+  // Slow requests may have delayed the report that a path was lost. From now on all paths must stay
+  // connected.
   if (!timeline_.run_while(now() + bound.paths(), [this] { return all_connected(); }))
     cluster_.stalled("a path was lost without any fault");
 }
@@ -199,8 +200,8 @@ void Phases::check_books() {
     return Holdings{connections(client), own ? 3 : 2, remote_keys};
   };
   const auto balanced = [&] {
-    // Compares sessions as well: the half-open sessions of crashed clients can hold as many connections as a
-    // path that is being replaced lacks.
+    // The number of sessions is compared too, because the holdings alone can match by chance: half-open
+    // sessions of crashed clients may hold as many connections as a path that is being replaced lacks.
     bool all = server_.fabric->holdings() == server && cluster_.in_storage() == 0 &&
                server_.driver->transport().session_count() == scenario_.clients;
     // A block client may still have requests in flight to reopen its device.
@@ -252,7 +253,8 @@ bool Phases::finish_closings() {
     return !server_.comes_back && std::none_of(clients_.begin(), clients_.end(),
                                                [](const auto& client) { return client->comes_back; });
   };
-  if (!timeline_.run_while(kNever, over)) cluster_.stalled("a process that was told to close does not close");
+  if (!timeline_.run_while(kNever, over))
+    cluster_.stalled("a process that was requested to close does not close");
   return !judge_.failed();
 }
 

@@ -1,5 +1,5 @@
 // The phases of a run, and the condition that ends each: connect; load under faults; end of faults and
-// recovery within its bounds; probe; check of the books; close.
+// recovery within its time limits; new requests; check that nothing is left over; close.
 #pragma once
 #include "sim/world/books.hpp"
 #include "sim/world/cluster.hpp"
@@ -31,8 +31,8 @@ class Phases : private Part {
  private:
   bool connects_in_time();
   bool follow_script();
-  // Waits for the processes that were closed at random. Faults continue meanwhile, so that no dead link
-  // delays a close.
+  // Waits for the processes that were closed at random. The faults have not ended yet, so links that die at
+  // their end cannot delay a close.
   bool finish_closings();
   void heal();
   void liveness();

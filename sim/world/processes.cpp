@@ -111,12 +111,13 @@ void Processes::settle_limits() {
   if (scenario_.server != default_server_config_) restart_now(server_.id);
   for (const auto& client : clients_) {
     const Client& session = client->driver->session();
-    // The session depth shows the queue depth of the server only if the limit of the client is higher.
+    // The session depth equals the queue depth of the server only if the client's own maximum is higher.
     const bool tells = session.depth() < scenario_.client.max_depth;
     const bool usual =
         tells && session.depth() == default_server_config_.queue_depth &&
         session.max_io_size() == default_server_config_.chunk_size - default_server_config_.max_hdr_size;
-    // A client without a session is restarted too, because a response with the old limits may be in flight.
+    // A client without a session is restarted too, because a response with the old limits may be in flight to
+    // it.
     if (!usual) restart_now(client->id);
   }
 }
@@ -170,8 +171,8 @@ void Processes::begin_close(ClientNode& client) {
   client.driver->close(*client.fabric, now(client));
 }
 
-// A server that closes waits only for its storage. An export that is still opening is closed afterwards,
-// which takes up to two more times `opening`.
+// A server that closes waits only for its storage. An export that is still being opened is closed when it is
+// open, which takes up to two more times `opening`.
 void Processes::begin_shutdown() {
   const WorkloadOptions& load = scenario_.workload;
   const Nanos storage = scenario_.storage.longest() + 12 * load.disk_time + 4 * load.opening;

@@ -21,7 +21,8 @@ class Processes : private Part {
   // Restores the default limits of the server, and restarts the nodes that use other limits.
   void settle_limits();
   void begin_close(ClientNode&), begin_shutdown();
-  // Frees the region of a closed client's application, then checks that the client holds nothing more.
+  // Releases the memory region of a closed client's application, then checks that the client holds nothing
+  // more.
   void let_go(ClientNode&);
   // Restarts a client that has closed.
   void rejoin(ClientNode&);

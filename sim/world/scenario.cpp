@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kHeaderBytes = 4096;
 
-// Each option is a group of its own, so that a choice log stays valid when an option is changed.
+// Draws each option in a separate group, so that a choice log stays valid when an option is changed.
 template <class T, std::size_t N>
 T one_of(ChoiceSource& choice, const std::array<T, N>& values) {
   const ScopedGroup group(choice, Label::option);
@@ -148,8 +148,8 @@ void draw_extreme_options(ChoiceSource& choice, Scenario& s) {
   const Nanos dead = (s.server.heartbeat.missed_max + 2) * i;
   if (happens(50)) s.client.queue_timeout = i / 4 * (1 + choice.draw(8, Label::cruel));
   if (happens(30)) s.client.request_timeout = i / 2 * (1 + choice.draw(8, Label::cruel));
-  // Only if the client waits for a proof when a fence fails. Otherwise it would reuse the chunk of a request
-  // that it gave up while slow storage still uses that chunk.
+  // Allowed only if the client waits for a proof when a fence fails; otherwise it would reuse the chunk of a
+  // request that it gave up while slow storage still uses the chunk.
   if (happens(40) && s.client.fence_failed == UnfencedReplay::wait) {
     s.storage.slow_rate = 300'000;
     s.storage.slow_latency = dead * (1 + choice.draw(3, Label::cruel));
@@ -166,7 +166,7 @@ void draw_extreme_options(ChoiceSource& choice, Scenario& s) {
   }
   s.submits_always = happens(50);
   s.server_changes = happens(30);
-  // The oracle for disks needs the results of fences.
+  // The disk rules need the results of fences.
   s.removes_for_good = happens(25) && (s.workload.disks == 0 || s.can_fence());
   if (!s.removes_for_good) return;
   if (s.admin_gap == kNever) s.admin_gap = 2 * i;
@@ -200,7 +200,7 @@ void draw_disks(ChoiceSource& choice, Scenario& s) {
   const std::array<Nanos, 4> times{microseconds(50), milliseconds(1), s.interval / 20, s.interval / 2};
   load.disk_time = times[choice.draw(times.size(), Label::disk)];
   if (choice.hits(30, 100, Label::disk)) load.opening = draw_time(choice, 2 * s.interval, Label::disk);
-  // Derived from the client seed instead of a draw, so that other worlds stay the same.
+  // Derived from the client seed instead of a draw, so that the draws of all other worlds stay the same.
   const std::uint64_t number = s.client.seed / 100'003;
   load.one_export = number % 3 == 1;
   // Simulates a journal, which writes and flushes continuously.
@@ -215,8 +215,8 @@ void draw_disks(ChoiceSource& choice, Scenario& s) {
     load.server_actions = static_cast<std::uint32_t>(1 + number / 6 % 3);
 }
 
-// In half of the worlds with a crowd, sets limits that the crowd reaches. Derived from the client seed
-// instead of a draw.
+// In half of the worlds with fault class crowd, sets limits that the crowd reaches. Derived from the client
+// seed instead of a draw.
 void draw_session_limits(Scenario& s) {
   const std::uint64_t number = s.client.seed / 768;
   if (s.faults.weight[static_cast<unsigned>(FaultClass::crowd)] == 0 || number % 2 != 0) return;
@@ -227,8 +227,9 @@ void draw_session_limits(Scenario& s) {
   if (number / 48 % 2 == 0) s.server.max_host_sessions = static_cast<std::uint16_t>(2 + number / 96 % 3);
 }
 
-// More than two clients, an operator who also removes the last path of a session, and paths that wait without
-// limit while another path tries to create the session. Derived from the client seed instead of a draw.
+// Draws more than two clients, an operator who also removes the last path of a session, and paths that wait
+// without limit while another path tries to create the session. Derived from the client seed instead of a
+// draw.
 void draw_extra_clients(Scenario& s) {
   const std::uint64_t number = s.client.seed / 1536;
   if (s.clients == 2 && number % 3 == 1) s.clients = 3 + number / 3 % 2;
@@ -241,7 +242,7 @@ bool rarely(ChoiceSource& choice, std::uint32_t percent) {
   return choice.hits(percent, 100, Label::rare_swarm);
 }
 
-// Options that most runs do not have. Drawn last, so that the earlier draws of a seed stay the same.
+// Draws options that most runs do not have. Called last, so that earlier draws of a seed stay the same.
 void draw_rare_options(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::rare_swarm);
   const Nanos i = s.interval;
@@ -262,15 +263,15 @@ void draw_rare_options(ChoiceSource& choice, Scenario& s) {
   if (leaves) s.server.extensions |= wire::Extensions::keys_stay;
   if (!leaves || !agrees) s.client.extensions &= ~wire::Extensions::keys_stay;
   if (leaves && agrees) s.client.extensions |= wire::Extensions::keys_stay;
-  // In a quarter of the seeds for each end: toggles the extension for data in responses. Derived from the
-  // client seed instead of a draw.
+  // Each end toggles the extension for data in responses in a quarter of the seeds. Derived from the client
+  // seed instead of a draw.
   if (s.client.seed / 64 % 4 == 1) s.client.extensions ^= wire::Extensions::data_with_answer;
   if (s.client.seed / 256 % 4 == 1) s.server.extensions ^= wire::Extensions::data_with_answer;
   if (s.client.seed % 16 == 7) s.client.request_timeout = i * (2 + s.client.seed / 16 % 38);
 }
 
-// Dead links need another path that may take over their requests. Without a fence, a client that waits for a
-// proof from the dead path would wait forever.
+// A client with a dead link needs another path to take over its requests. Without a fence, a client that
+// waits for a proof from the dead path would wait forever.
 void draw_dead_links(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::option);
   if (!choice.hits(20, 100, Label::dead_link)) return;
@@ -282,13 +283,12 @@ void draw_dead_links(ChoiceSource& choice, Scenario& s) {
   s.dead_links.ways = kWays[choice.draw(kWays.size(), Label::dead_link)];
   s.dead_links.from_start = choice.hits(40, 100, Label::dead_link);
   s.dead_links.others_late = !s.dead_links.from_start && choice.hits(50, 100, Label::dead_link);
-  // There is never a moment at which all links work, so that the faults cannot wait for all paths.
+  // All links never work at the same time, so the faults must not wait until all paths are connected.
   s.faults_from_start = s.faults_from_start || s.dead_links.others_late;
 }
 
-// Excludes hangs, because no oracle watches the other server. Needs a fence, so that an operator can remove
-// the path to the wrong server: a fence resolves its requests. Derived from the client seed instead of a
-// draw.
+// Draws a wrong server. Excludes hangs, because no oracle watches this server. Requires a fence: it resolves
+// the requests of the wrong path, which an operator then removes. Derived from the client seed.
 void draw_other_server(Scenario& s) {
   const bool hangs = s.faults.weight[static_cast<unsigned>(FaultClass::hang)] != 0;
   if (hangs || !s.can_fence() || s.same_identity || s.removes_for_good || s.dead_links.any() ||
@@ -297,7 +297,7 @@ void draw_other_server(Scenario& s) {
   s.other_server = s.client.seed / 73'728 % 5 == 1;
 }
 
-// Closes processes at random. Excluded where the oracles could not tell what a closed process left behind.
+// Draws when to close processes; never if the oracles could not tell what a closed process left behind.
 void draw_closings(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::option);
   if (!choice.hits(15, 100, Label::closing) || s.same_identity || s.other_server) return;
@@ -311,11 +311,11 @@ void draw_recoveries(ChoiceSource& choice, Scenario& s) {
   if (choice.hits(20, 100, Label::recover)) s.recover_gap = s.interval * (1 + choice.draw(6, Label::recover));
 }
 
-// When the server restarts, the name of an export may refer to a different file or disk.
+// Draws whether a restarted server may have a different file or disk under the name of an export.
 void draw_other_disks(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::option);
   s.disks_change = choice.hits(60, 100, Label::closing) && s.workload.disks != 0;
-  // Disks change only during a restart of the server, so that it must restart sometimes.
+  // Disks change only while the server restarts, so the server must restart sometimes.
   if (s.disks_change && s.close_gap == kNever && !s.other_server) s.close_gap = s.safety / 4;
 }
 
@@ -324,7 +324,7 @@ void draw_late_disks(ChoiceSource& choice, Scenario& s) {
   s.disks_late = choice.hits(50, 100, Label::late_disk) && s.workload.disks != 0;
 }
 
-// Host names with several addresses.
+// Draws host names with several addresses.
 void draw_names(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::option);
   if (!choice.hits(12, 100, Label::host_name)) return;
@@ -334,8 +334,8 @@ void draw_names(ChoiceSource& choice, Scenario& s) {
   s.names.dies = choice.draw(2, Label::host_name) == 1;
 }
 
-// Keys need a single server, and new uuids at each start of a client. Derived from the client seed instead of
-// a draw.
+// Draws shared keys. They need a single server, and new uuids for each client process. Derived from the
+// client seed instead of a draw.
 void draw_keys(Scenario& s) {
   s.keys = !s.over_tcp && !s.other_server && !s.same_identity && s.client.seed / 1'299'709 % 4 == 1;
 }

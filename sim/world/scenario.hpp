@@ -28,7 +28,8 @@ struct WorkloadOptions {
   bool own_region = false;  // the application registers its memory
   // Requests use a block device (block client and block server) instead of the session directly.
   bool block_device = false;
-  // Number of block devices with volatile caches per client (sim/disks), used instead of the above; 0: none.
+  // Number of block devices with volatile caches per client (sim/disks), used instead of `block_device`; 0:
+  // none.
   std::uint32_t disks = 0;
   Nanos disk_time = 0;  // maximum time of a disk operation
   Nanos opening = 0;    // maximum time to open an export
@@ -37,7 +38,7 @@ struct WorkloadOptions {
   std::uint32_t max_requests = 65536;  // maximum number of requests of a client in flight
   std::uint32_t max_queued = 4096;     // maximum number of requests waiting for a permit
   std::uint32_t server_actions = 64;   // maximum number of actions per poll of the server
-  bool one_export = false;             // all disks are parts of one export with one cache
+  bool one_export = false;             // all disks share one export with one cache
   bool replaces = false;               // the medium of a disk is replaced in the middle of a write
   bool preflushes = false;             // every second write is marked with PREFLUSH
 };
@@ -46,7 +47,7 @@ inline constexpr std::uint32_t kMaxClients = 4;
 
 // Permanently dead links. At least one link of each client stays alive, and the rest of the system must work.
 struct DeadLinks {
-  std::array<std::uint32_t, kMaxClients> paths{};  // by client: bit i stands for its path i
+  std::array<std::uint32_t, kMaxClients> paths{};  // by client: bit i stands for path i
   std::uint32_t ways = 3;    // dead directions: 1: to the server, 2: to the client, 3: both
   bool from_start = false;   // false: the links die when the other faults end
   bool others_late = false;  // the other links are cut until the other faults end
@@ -57,7 +58,7 @@ struct DeadLinks {
 };
 
 class World;
-// Program of a directed world that replaces its script; see sim/blocks.
+// Function that replaces the script of a directed world; see sim/blocks.
 struct Play {
   std::string id;                   // id of the directed scenario
   std::function<void(World&)> run;  // empty: the script is played
@@ -67,8 +68,8 @@ struct Play {
 // Additional addresses of a path's host name, besides the address of its link.
 struct Names {
   std::uint32_t before = 0, after = 0;  // number of dead addresses before and after the address of the link
-  // The host name has a second working address after that of the link. When the faults end, the address of
-  // the link dies, and the path must reconnect at the second one.
+  // The host name has a second working address, after that of the link. When the faults end, the address of
+  // the link dies, and the path must reconnect at the second address.
   bool dies = false;
   bool any() const noexcept { return before != 0 || after != 0 || dies; }
   std::uint32_t addresses() const noexcept { return before + 1 + (dies ? 1 : 0) + after; }
@@ -95,7 +96,7 @@ struct Scenario {
   Nanos close_gap = kNever;
   // True: no request executes after the client gave up its path, because a replay waits for a proof.
   bool fenced = true;
-  // Directed world: events besides the load. `safety` limits the time of its waits.
+  // Events of a directed world besides the load. `safety` limits how long a step may wait.
   Script script;
   Play play;
   bool directed = false;
@@ -114,11 +115,11 @@ struct Scenario {
   // Uses the production verbs backend on in-memory adapters (sim/net/verbs). Each process uses the options
   // that its adapters support.
   bool over_adapters = false;
-  // Judges the run as if it had a fence although it has none, to show that the data is then corrupted.
+  // Judges the run as if it had a fence although it has none, to show that data is lost without a fence.
   bool fence_off = false;
   // Each client shares a key with the server, which requires it (core/keyed). Not over TCP.
   bool keys = false;
-  // Host names of the paths; their other addresses are dead.
+  // Host names of the paths. Only the link's address works, and a second one if `dies` is set.
   Names names;
 
   // Both ends agree that the response of a READ carries its data.
@@ -148,9 +149,9 @@ void disable_fence(Scenario&);
 // Time limits for the recovery after the last fault, term by term.
 struct LivenessBound {
   Nanos detect = 0;    // maximum of retry budget and dead-peer time
-  Nanos teardown = 0;  // slow drains, storage
-  Nanos stale = 0;     // the server closes a half-open or dead path
-  Nanos lead = 0;      // time until a path may try to create the session, behind all others
+  Nanos teardown = 0;  // time for slow drains and for storage
+  Nanos stale = 0;     // time until the server closes a half-open or dead path
+  Nanos lead = 0;      // time until a path that must let all others go first may create the session
   Nanos attempt = 0;   // one attempt: its reconnect delay, and a failed attempt before it
   Nanos request = 0;   // a waiting request: fence, storage, and the requests before it in the queue
   Nanos paths() const noexcept { return detect + teardown + stale + lead + 3 * attempt; }

@@ -6,9 +6,9 @@
 namespace rtrs::sim {
 
 namespace {
-// Exponential draws reach at most eight means beyond their minimum.
+// An exponential draw is at most its minimum plus eight times its mean (draw_exponential()).
 constexpr Nanos kTail = 9;
-// Up to this number of connections, connecting them takes negligible time.
+// Connecting up to this many connections takes negligible time.
 constexpr std::uint32_t kFewCons = 16;
 }  // namespace
 
@@ -37,7 +37,7 @@ LivenessBound liveness_bound(const Scenario& s) {
   // Each path that may create the session first tries the dead addresses before the working one.
   bound.lead += s.paths * s.names.before *
                 (std::min(s.client.connect_timeout, Nanos{kAddressTimeout}) + bound.teardown);
-  // Each permit may be held by a request that waits for storage, followed by one that waits for the chunk.
+  // For each permit, a request may wait for storage, and another request may then wait for the chunk.
   const std::uint32_t depth = std::min<std::uint32_t>(s.server.queue_depth, s.client.max_depth);
   const Nanos turns = 3 + s.workload.window / depth;
   const auto slow = [](const ClockRate& rate) { return (rate.den + rate.num - 1) / rate.num; };
@@ -49,7 +49,8 @@ LivenessBound liveness_bound(const Scenario& s) {
   // A refused device is retried within 15 s. Closing it takes up to 5 s.
   const Nanos devices =
       s.workload.disks == 0 ? 0 : seconds(30) * stretch + 4 * (s.workload.opening + s.workload.disk_time);
-  // A fence without a timeout ends when its path reconnects. Its term is then capped at one hour.
+  // A fence without a timeout ends when its path reconnects. The term for fences is therefore capped at one
+  // hour.
   bound.request = devices + 2 * stretch * std::min(s.client.fence_timeout, seconds(3600)) +
                   turns * (storage + milliseconds(10) + 2 * apart) * s.clients + 4 * apart;
   return bound;

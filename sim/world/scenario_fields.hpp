@@ -11,7 +11,7 @@
 
 namespace rtrs::sim {
 
-// Each function calls `visit` with name and member, for const and mutable scenarios.
+// Each function calls `visit` with the name of a member and the member, for const and mutable scenarios.
 template <class S, class Visit>
 void visit_plain(S& s, Visit&& visit) {
   visit("paths", s.paths);

@@ -54,8 +54,8 @@ bool may_target_server(Step::Verb verb) {
 }
 
 std::string one_of(std::string_view what, std::uint64_t low, std::uint64_t high, std::string_view option) {
-  return " means none of the " + std::string(what) + " " + std::to_string(low) + " to " +
-         std::to_string(high) + " (set " + std::string(option) + "=)";
+  return " is none of the " + std::string(what) + " " + std::to_string(low) + " to " + std::to_string(high) +
+         " (set " + std::string(option) + "=)";
 }
 
 // Checks that the client, path, direction and connection of the step exist. Returns the error; empty if
@@ -101,7 +101,7 @@ std::string out_of_range(const Step& step, const Scenario& world) {
   return {};
 }
 
-// Checks that the step fits the kind of storage: disks, or the session and its storage.
+// Checks that the step fits the kind of storage: disks, or the single storage of a session.
 std::string other_kind(const Step& step, const Scenario& world) {
   if (world.play.adds_disks && step.verb != Step::Verb::rate)
     return " is not allowed in a scenario of block devices";

@@ -5,7 +5,7 @@
 
 namespace rtrs::sim {
 
-// Derived from the client seed instead of a draw, so that a seed is the same world over each fabric.
+// Derived from the client seed instead of a draw, so that a seed gives the same world over each fabric.
 tcp::TcpOptions tcp_options(const Scenario& s) {
   const auto ms = [](Nanos time) {
     return static_cast<unsigned>(std::max<Nanos>(time / milliseconds(1), 1));

@@ -17,7 +17,7 @@ namespace {
 std::string text_of(const Names& names) {
   if (!names.any()) return {};
   return ", names with " + std::to_string(names.addresses()) + " addresses, " + std::to_string(names.before) +
-         " dead in front" + (names.dies ? ", one dies" : "");
+         " dead before it" + (names.dies ? ", one dies" : "");
 }
 }  // namespace
 
@@ -34,7 +34,7 @@ std::string Scenario::describe() const {
       (client.extensions == server.extensions
            ? ""
            : " (client) and " + extensions_text(server.extensions) + " (server)");
-  text += fence_off ? ", the fence taken away" : fenced ? ", fenced" : ", not fenced";
+  text += fence_off ? ", without the fence" : fenced ? ", fenced" : ", not fenced";
   if (liar != kNone) text += liar == 0 ? ", the server lies" : ", client " + std::to_string(liar) + " lies";
   if (server.always_invalidate) text += ", fresh keys";
   if (client.offer_invalidation) text += ", remote invalidation";
@@ -45,7 +45,7 @@ std::string Scenario::describe() const {
   if (client_clock != server_clock || client_clock != ClockRate{})
     text += ", clocks " + clock(client_clock) + " and " + clock(server_clock) + " as fast";
   if (client.request_timeout != kNever) text += ", answers within " + ms(client.request_timeout);
-  if (same_identity) text += ", clients that come back as the same";
+  if (same_identity) text += ", clients that restart with their uuids";
   if (network.rnr_budget != 0) text += ", receives may be missing for " + ms(network.rnr_budget);
   if (network.channel_spread != 0) text += ", connections apart by up to " + ms(network.channel_spread);
   for (std::uint32_t index = 0; index < clients && dead_links.any(); ++index)
@@ -63,7 +63,7 @@ std::string Scenario::describe() const {
   if (client.queue_timeout != kNever) text += ", paths within " + ms(client.queue_timeout);
   if (poll_batch != 0) text += ", " + std::to_string(poll_batch) + " events a poll";
   if (submits_always) text += ", submits without a path";
-  if (server_changes) text += ", a server that comes back with other limits";
+  if (server_changes) text += ", a server that restarts with other limits";
   if (client.lead_head_start == kNever) text += ", one path at a time creates the session";
   if (other_server) text += ", a path of each client leads to another server";
   if (removes_all) text += ", all paths may be removed for a while";

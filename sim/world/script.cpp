@@ -30,7 +30,7 @@ struct RateInfo {
   std::string_view name;
   std::uint32_t Rates::*member;
 };
-// Append only, because stored scripts contain the numbers.
+// Append only: stored scripts contain the numbers of the rates.
 constexpr auto kRates = std::to_array<RateInfo>({
     {"request_lost", &Rates::request_lost},
     {"request_late", &Rates::request_late},
@@ -156,7 +156,7 @@ std::string set_word(Step& step, std::string_view name, std::string_view text) {
   if (known)
     return "not understood: " + whole + (is_time(name) ? "; a time has a unit: s, ms, us or ns" : "");
   return std::string(verb.name) + " takes no " + whole +
-         (verb.words.empty() ? "" : "; its words are " + format_words(verb));
+         (verb.words.empty() ? "" : "; it takes " + format_words(verb));
 }
 
 bool number_exists(const Step& step) {
@@ -276,7 +276,7 @@ std::optional<Step> parse_step(std::string_view line, std::string& why) {
   std::size_t at = 0;
   while (at < kVerbs.size() && kVerbs[at].name != verb) ++at;
   if (at == kVerbs.size()) {
-    why = "no verb '" + std::string(verb) + "'";
+    why = "unknown verb '" + std::string(verb) + "'";
     return std::nullopt;
   }
   step.verb = static_cast<Step::Verb>(at);
@@ -287,7 +287,7 @@ std::optional<Step> parse_step(std::string_view line, std::string& why) {
     if (!why.empty()) return std::nullopt;
   }
   if (!number_exists(step)) {
-    why = "there is no such " + std::string(verb);
+    why = "unknown " + std::string(verb);
     return std::nullopt;
   }
   return step;

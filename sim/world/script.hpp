@@ -3,7 +3,8 @@
 //   connections path=1 number=2      wait until the server holds 2 connections of path 1
 //   cut path=1 ways=1                cut path 1 in the direction to the server
 //   pass time=40s                    wait 40 s
-// `number` may be the name of a rate, a reason, a mark or a lie if the verb has one. Times have a unit.
+// Depending on the verb, `number` may also be the name of a rate, a reason, a mark or a falsification (a
+// "lie", see sim/net/basic/corrupting_fabric.hpp). Times have a unit.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,7 +18,7 @@
 
 namespace rtrs::sim {
 
-// X(verb, waits, words, description). A word is a member of Step, or NAME:MEMBER if the text uses another
+// X(verb, waits, words, description). A word is a member of Step, or NAME:MEMBER if the text uses a different
 // name.
 #define RTRS_SIM_VERBS(X)                                                                                    \
   X(until, true, "time", "the virtual time is `time`")                                                       \

@@ -20,7 +20,8 @@ class ScriptPlayer : private Part {
   bool is_done() const noexcept { return at_ == scenario_.script.size(); }
   std::string place() const;  // the number of the next step, as text
   std::string next() const;   // the next step, or the last one, as text
-  // End of a wait for a time. All other conditions are checked after each event.
+  // If the next step waits for a time (`until` or `pass`), returns that time; if it is an action, now;
+  // otherwise kNever, because conditions are checked after each event.
   Nanos next_time() const;
   void due();
   void execute(const Step&);

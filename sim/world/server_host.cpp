@@ -56,7 +56,7 @@ void ServerHost::session_opened(std::uint16_t session, std::string_view name) {
   note(Journal::Kind::session, 0, session, 1);
   for (std::size_t other = 0; other < server_.session_of.size(); ++other)
     if (server_.session_up[other] && server_.session_of[other] == client)
-      judge_.fail(Oracle::legality, now(), "two sessions of one name at the same time");
+      judge_.fail(Oracle::legality, now(), "two sessions with one name at the same time");
   server_.session_of[session] = client;
   server_.session_up[session] = true;
 }
@@ -101,8 +101,8 @@ void ServerHost::raw_request(const ServerEvent& event) {
   }
   op.io = static_cast<std::uint32_t>(numbers[1]);
   op.lba = numbers[0];
-  // A write whose data does not match its header was falsified. The server rejects it, so that other clients
-  // do not read its data.
+  // If the data of a write does not match its header, a fabric falsified it. The server rejects such a write,
+  // so that other clients do not read its data.
   if (lies && scenario_.liar != 0 && event.direction == Direction::write &&
       !is_written_by(event.data, op.lba, op.io))
     return refuse(op, 5);
@@ -219,13 +219,13 @@ void ServerHost::effect(const StorageModel::Op& op) {
     books_.integrity.to_storage(op.data, op.lba, op.io, now());
     if (booked.window_end < booked.last_effect)
       judge_.fail(Oracle::history, now(),
-                  "write " + std::to_string(op.io) + " took effect after it was over");
+                  "write " + std::to_string(op.io) + " took effect after it had ended");
   }
   cluster_.hash = fold(cluster_.hash, op.io ^ now());
 }
 
-// A write whose chunk already belongs to a later request stores unknown data. Excludes its sectors from
-// checks.
+// A write whose chunk already belongs to a later request stores unknown data. Its sectors are no longer
+// checked.
 void ServerHost::spoil(const StorageModel::Op& op) {
   for (std::size_t at = 0; at < op.data.size() / kSectorBytes; ++at) books_.spoiled[op.lba + at] = true;
 }

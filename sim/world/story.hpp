@@ -17,9 +17,10 @@
 namespace rtrs::sim {
 
 // A calm directed scenario: two paths of three connections, one heartbeat per second, eight permits, some
-// load. Different `choice` only changes the seed of the clients.
+// load. `choice` only determines the seed of the clients.
 Scenario base_scenario(ChoiceSource& choice);
-// Sets the script and the bounds that follow from it. Call it last, because the bounds depend on all options.
+// Sets the script and the time limits that follow from it. Call it last, because these limits depend on all
+// options.
 void set_script(Scenario&, Script);
 
 struct Story {

@@ -42,8 +42,7 @@ Nanos Timeline::next_time() {
   return next;
 }
 
-bool Timeline::step() {
-  const Nanos next = next_time();
+bool Timeline::step(Nanos next) {
   if (next == kNever) return false;
   constexpr std::uint64_t kLivelock = 200'000;
   if (next > now()) {
@@ -145,7 +144,7 @@ bool Timeline::run_while(Nanos deadline, const std::function<bool()>& done) {
       network_.run_until(deadline, choice_);
       return done();
     }
-    if (!step()) return false;
+    if (!step(next)) return false;
   }
   return false;
 }

@@ -15,7 +15,7 @@
 
 namespace rtrs::sim {
 
-// The parts that have events of their own.
+// The parts of the world that produce events.
 struct TimelineParts {
   Watch& watch;
   Crowd& crowd;
@@ -43,7 +43,7 @@ class Timeline : private Part {
   Nanos next_time();
   // Advances to the next event and runs everything that is due then. Returns false if no event is left or the
   // run failed.
-  bool step();
+  bool step() { return step(next_time()); }
   // Runs until `done` or `deadline`. Returns true if done.
   bool run_while(Nanos deadline, const std::function<bool()>& done);
   // Returns false if the run has failed.
@@ -52,6 +52,8 @@ class Timeline : private Part {
   bool out_of_events() const noexcept { return out_of_events_; }
 
  private:
+  // `next`: result of next_time().
+  bool step(Nanos next);
   Nanos wake(const Node&, Nanos deadline, Nanos timer) const;
   void poll_nodes();
   void faults_due();

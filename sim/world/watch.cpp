@@ -69,7 +69,7 @@ void Watch::check_waits(ClientNode& client, std::uint32_t index, Nanos slack) {
   }
 }
 
-// Delivery promises are checked only without the probe extension. With it, the server itself responds to
+// What was delivered is checked only without the probe extension. With it, the server itself responds to
 // probes, and the server may be paused.
 ClientPromises::Before Watch::before_poll(const ClientNode& client) const {
   ClientPromises::Before before{network_.event_count(client.id), client.without_permits_since, {}};
@@ -112,29 +112,31 @@ void Watch::watch_timer(Node& node, Nanos timer) {
                      " times");
 }
 
-// If a poll of an idle node acts, next_deadline() has left out a timer, which would run only when another
-// event causes a poll.
+// Polls nodes that have nothing to do. If such a poll acts, next_deadline() has left out a timer, which would
+// otherwise run only when another event causes a poll.
 void Watch::check_idle(Nanos until) {
   if (until <= now() + 1) return;
   network_.run_until(until - 1, choice_);
   const auto judge = [this](const Node& node, std::uint64_t acts_before, std::size_t results) {
     if (results == 0 && node.fabric->acts() == acts_before) return;
-    judge_.fail(Oracle::liveness, now(), name_of(node) + " acts before next_deadline() without any event");
+    judge_.fail(Oracle::liveness, now(), name_of(node) + " acted before next_deadline() without any event");
   };
-  if (server_.up && has_nothing_to_do(server_, server_.driver->next_deadline())) {
+  // One node in turn: a timer that was left out stays due, so a later turn finds it too.
+  const std::size_t turn = idle_checks_++ % (clients_.size() + 1);
+  if (turn == 0) {
+    if (!server_.up || !has_nothing_to_do(server_, server_.driver->next_deadline())) return;
     const std::uint64_t acts = server_.fabric->acts();
-    judge(server_, acts, server_.driver->poll(*server_.fabric, now(server_)));
+    return judge(server_, acts, server_.driver->poll(*server_.fabric, now(server_)));
   }
-  for (const auto& client : clients_) {
-    if (!client->up || !has_nothing_to_do(*client, client->driver->next_deadline())) continue;
-    const std::uint64_t acts = client->fabric->acts();
-    std::array<IoCompletion, 1> done;
-    judge(*client, acts, client->driver->poll(*client->fabric, now(*client), done));
-  }
+  ClientNode& client = *clients_[turn - 1];
+  if (!client.up || !has_nothing_to_do(client, client.driver->next_deadline())) return;
+  const std::uint64_t acts = client.fabric->acts();
+  std::array<IoCompletion, 1> done;
+  judge(client, acts, client.driver->poll(*client.fabric, now(client), done));
 }
 
-// Number of undelivered messages that a probe of the client covers: its own, and between peers that support
-// the probe also the responses.
+// Number of undelivered messages that a probe of the client covers: the client's messages, and between peers
+// that support the probe also the responses.
 std::uint32_t Watch::undelivered_messages(const ClientNode& client, QpId qp) const {
   const QpInfo info = network_.qp_info(qp);
   if (!client.up || !client.hearts->is_connected(info.key.place())) return 0;
@@ -175,7 +177,7 @@ void Watch::check_hung() {
 }
 
 // A client that waits for the response to a fence probes the connection that carries the fence. Once a path
-// of the client reconnects, it no longer waits, and only messages posted later count.
+// of the client reconnects, the client waits no longer, and only messages posted later count.
 void Watch::watch_fence(const ClientNode& client, Undelivered& one) {
   const std::uint32_t messages = undelivered_messages(client, one.qp);
   if (one.of_fence != kNever && client.last_connected > one.of_fence) {
@@ -217,15 +219,15 @@ void Watch::check_one_server(ClientNode& client, unsigned path) {
     ++(cluster_.leads_to_other_server(client, other) == astray ? beside : elsewhere);
   }
   if (elsewhere == 0 || beside != 0) return;
-  // A session at that server in which no other path ever connected was created by this path, although the
-  // path asked to join.
+  // This path may have asked to join a session and nevertheless have created one: no other path ever
+  // connected in that session then.
   if (client.fabric->joins(path) && count_connected_paths(client, astray) != 1) {
     client.split_over_servers = true;
     judge_.mark(Mark::joined_astray);
   }
   if (client.split_over_servers) return;
   judge_.fail(Oracle::one_server, now(),
-              "client " + std::to_string(client.id) + " made a session over path " + std::to_string(path) +
+              "client " + std::to_string(client.id) + " created a session over path " + std::to_string(path) +
                   " and has " + std::to_string(elsewhere) + " paths to another server");
 }
 
@@ -238,7 +240,7 @@ void Watch::failover_marks(ClientNode& client) {
     judge_.mark(Mark::unproven_failure);
     if (scenario_.fenced && !scenario_.fence_off)
       judge_.fail(Oracle::history, now(),
-                  "later requests do not wait for a write that failed and may still act");
+                  "later requests do not wait for a write that failed and may still execute");
   }
   const std::uint64_t moved = stats.failovers - client.failovers_seen;
   if (moved == 0) return;

@@ -49,12 +49,13 @@ class Watch : private Part {
   void moved_marks(const BookedIo&);
 
  private:
-  // A hung connection with undelivered messages. Each time: since when there are such messages; kNever: none.
+  // A hung connection with undelivered messages. Each time says since when messages of this kind are
+  // undelivered; kNever: there are none.
   struct Undelivered {
     QpId qp = kNone;                               // end of the client
-    Nanos by_client = kNever, by_server = kNever;  // messages that this side must notice
+    Nanos by_client = kNever, by_server = kNever;  // messages whose loss this side must detect
     Nanos of_fence = kNever;                       // a fence or its response
-    std::uint32_t fences_over = 0;                 // messages of fences that no client waits for
+    std::uint32_t fences_over = 0;                 // messages of fences for which no client waits any more
   };
 
   void mark_options();
@@ -68,6 +69,7 @@ class Watch : private Part {
   KeyHygiene keys_;
   Pairs pairs_{};
   std::vector<Undelivered> undelivered_;
+  std::size_t idle_checks_ = 0;  // number of calls of check_idle(), which take the nodes in turn
 };
 
 }  // namespace rtrs::sim

@@ -26,12 +26,13 @@ class WatchedFabric final : public ForwardingFabric {
   // `clock`: clock of the calling process.
   WatchedFabric(Fabric& inner, HeartbeatWatch& watch, const ClockRate& clock)
       : ForwardingFabric(inner), watch_(watch), clock_(clock) {}
-  // Judges how the server treats connect requests for sessions.
+  // Judges how the server treats connect requests, by CrowdWatch and IdentityWatch.
   void watch_connect_requests(Judge& judge, const ServerConfig& config) {
     crowds_.emplace(judge, config);
     identities_.emplace(judge);
   }
-  // Returns the last connect request that the server received from a host other than `host`, for an impostor.
+  // Returns the last connect request that the server received from a host other than `host`, so that `host`
+  // can impersonate the sender.
   const std::optional<wire::ConnReq>& overheard_by(std::uint32_t host) noexcept {
     stranger_ = host;
     return heard_;

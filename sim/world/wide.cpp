@@ -6,7 +6,7 @@
 namespace rtrs::sim {
 
 namespace {
-constexpr std::uint32_t kOneIn = 150;  // seeds per wide world
+constexpr std::uint32_t kOneIn = 150;  // one seed in this many gives a wide world
 }  // namespace
 
 Wide draw_wide(ChoiceSource& choice) {

@@ -1,4 +1,4 @@
-// Wide worlds, about one seed in 150: many paths of a session, or many connections of a path.
+// Wide worlds, about one seed in 150: a session with many paths, or a path with many connections.
 #pragma once
 #include <cstdint>
 

@@ -15,7 +15,7 @@ class World {
   World& operator=(const World&) = delete;
 
   // A violated invariant of a protocol machine ends the program; the traces are complete up to the step that
-  // violated it. Only one world can run at a time in a process.
+  // violated the invariant. A process can run only one world at a time.
   WorldResult run();
   const Scenario& scenario() const noexcept { return cluster_.scenario; }
   std::string describe() const { return cluster_.describe(); }

@@ -20,7 +20,7 @@ std::unique_ptr<Net> make_network(Scenario& scenario, const WorldOptions& option
   }
   if (!scenario.over_tcp) return std::make_unique<Network>(scenario.network);
   const Capabilities can = scenario.network.capabilities = tcp::tcp_capabilities();
-  // Limits written for queue pairs may exceed those of TCP.
+  // Limits that are valid for queue pairs may exceed those of TCP.
   scenario.server = clamp_to(scenario.server, can);
   scenario.client.probe_deliveries = can.done_means_delivered;
   scenario.client.imm_consumes_receive = can.imm_consumes_receive;

@@ -39,7 +39,7 @@ struct WorldOptions {
 struct WorldResult {
   bool failed = false;
   Failure failure;
-  // All nodes followed the protocol, so that traces may be judged. False if a fabric falsifies messages, and
+  // All nodes followed the protocol, so that traces may be judged. False if a fabric falsified messages, or
   // if a client restarted with its old uuids.
   bool honest = true;
   bool stalled = false;       // the run failed for lack of progress

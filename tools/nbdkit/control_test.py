@@ -268,7 +268,7 @@ def test_the_default_socket_is_in_the_runtime_folder_and_is_removed_at_exit(serv
 def test_a_socket_in_use_fails_the_start(client, server):
     done = subprocess.run(["nbdkit", "-f", "-U", "-", PLUGIN, f"path=127.0.0.1:{server.port}", "device=disk0", f"control={client.socket}",
                            "--run", "true"], check=False, capture_output=True, text=True, timeout=BOUND)
-    assert done.returncode != 0 and "another process listens there" in done.stderr
+    assert done.returncode != 0 and "another process listens on it" in done.stderr
     assert client.states() == ["connected"]
 
 

@@ -158,7 +158,7 @@ class TestEndToEnd:
             _, errors = client.communicate(timeout=BOUND)
         self.server.start().ready()
         assert client.returncode == 1, errors
-        assert "asked to end before 'disk' was open" in errors
+        assert "asked to exit before 'disk' was open" in errors
         until("the socket file is removed", lambda: not socket_file.exists())
 
     def test_a_server_with_another_fabric_is_not_reported_as_a_name_in_use(self):

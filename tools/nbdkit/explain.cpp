@@ -21,7 +21,7 @@ std::string quoted(const std::string& name) {
 }
 
 // Advice for the user about a failed path; may contain the address of the path. `text` is the value of path=.
-std::string advice(Reason reason, std::uint16_t peer_errno, const Settings& settings,
+std::string advice(Reason reason, std::uint16_t peer_errno, const plugin::Settings& settings,
                    const std::string& text) {
   const auto path = asio::parse_path(text, settings.port);
   const std::string endpoint = path ? asio::endpoint_text(*path) : text;
@@ -46,13 +46,13 @@ std::string advice(Reason reason, std::uint16_t peer_errno, const Settings& sett
 }
 
 // Describes a path whose first connection attempt is pending.
-std::string unanswered(const Settings& settings, const std::string& text, const std::string& within) {
+std::string unanswered(const plugin::Settings& settings, const std::string& text, const std::string& within) {
   return "no answer to the connect request" + within + " (" +
          advice(Reason::connect_timeout, 0, settings, text) + ")";
 }
 
 // Describes every path. `within` is a time limit, such as " within 2 s", or empty.
-std::string per_path(const Settings& settings, std::span<const PathStatus> paths,
+std::string per_path(const plugin::Settings& settings, std::span<const PathStatus> paths,
                      const std::string& within = {}) {
   std::string text;
   for (std::size_t i = 0; i < settings.paths.size(); ++i) {
@@ -84,7 +84,7 @@ bool is_name_refusal(Reason reason, std::uint16_t peer_errno) {
          (reason == Reason::rejected && peer_errno == EPERM);
 }
 
-std::string taken_name_words(const Settings& settings) {
+std::string taken_name_words(const plugin::Settings& settings) {
   const Nanos dead = std::max(dead_peer_time(settings.protocol.heartbeat), dead_peer_time(HeartbeatConfig{}));
   return "another client probably holds the session name '" + settings.session +
          "'; a client that disappeared keeps it for the server's dead-peer time, " + duration_words(dead) +
@@ -130,7 +130,7 @@ std::string duration_words(Nanos duration) {
   return whole(milliseconds(1), " ms");
 }
 
-std::string explain_map_failure(const Settings& settings, const std::string& name,
+std::string explain_map_failure(const plugin::Settings& settings, const std::string& name,
                                 wire::rnbd::AccessMode mode, const boost::system::error_code& error,
                                 std::span<const PathStatus> paths, const char* read_only) {
   const std::string device = quoted(name);
@@ -170,7 +170,7 @@ std::string explain_map_failure(const Settings& settings, const std::string& nam
   }
 }
 
-std::string explain_timeout(const Settings& settings, const std::string& device, Nanos waited,
+std::string explain_timeout(const plugin::Settings& settings, const std::string& device, Nanos waited,
                             std::span<const PathStatus> paths) {
   const std::string within =
       " within " + duration_words(waited) + (waited == settings.connect_timeout ? " (connect_timeout)" : "");
@@ -182,7 +182,7 @@ std::string explain_timeout(const Settings& settings, const std::string& device,
 }
 
 std::string explain_early_end(const std::string& device) {
-  return "asked to end before " +
+  return "asked to exit before " +
          (device.empty() ? "the session was connected" : quoted(device) + " was open");
 }
 
@@ -196,7 +196,7 @@ std::string unanswered_words(const ClientConfig& config) {
          duration_words(config.request_timeout + config.queue_timeout) + " (both together)";
 }
 
-std::string refusal_words(const Settings& settings, int error) {
+std::string refusal_words(const plugin::Settings& settings, int error) {
   const rnbd::DeviceReasonText& text =
       rnbd::text_of(rnbd::reason_of_refusal(static_cast<std::uint16_t>(error)));
   const std::string held =
@@ -208,7 +208,7 @@ std::string refusal_words(const Settings& settings, int error) {
 
 }  // namespace
 
-std::string explain_failed_request(const Settings& settings, const std::string& device,
+std::string explain_failed_request(const plugin::Settings& settings, const std::string& device,
                                    const BlockRequest& io, int error, std::span<const PathStatus> paths,
                                    int refusal) {
   const std::string what =
@@ -227,7 +227,7 @@ std::string explain_failed_request(const Settings& settings, const std::string& 
   switch (error) {
     case EINVAL:
       return what +
-             "the device does not take it: check offset, length and alignment against its size and blocks";
+             "the device rejects the request: check offset, length and alignment against its size and blocks";
     case EPERM:
     case EROFS:
       return what + "the device may only be read";
@@ -241,7 +241,7 @@ std::string explain_failed_request(const Settings& settings, const std::string& 
   }
 }
 
-std::string explain_unknown_export(const Settings& settings, const std::string& name) {
+std::string explain_unknown_export(const plugin::Settings& settings, const std::string& name) {
   if (settings.only_mapped)
     return name.empty() ? "no export is named: name a mapped device, as in nbd+unix:///DEVICE?socket=PATH"
                         : "the device " + quoted(name) + " is not mapped; \"urtrs map\" maps it";
@@ -250,7 +250,7 @@ std::string explain_unknown_export(const Settings& settings, const std::string& 
            "device=";
   std::string known;
   for (const std::string& one : settings.devices) known += (known.empty() ? "" : ", ") + one;
-  return "there is no export named " + quoted(name) + "; device= gives " + known;
+  return "no export named " + quoted(name) + "; device= gives " + known;
 }
 
 }  // namespace rtrs::nbdkit

@@ -10,6 +10,8 @@
 namespace rtrs::nbdkit::explain_test {
 namespace {
 
+using plugin::Settings;
+
 Settings some_settings() {
   Settings settings;
   settings.paths = {"10.0.0.2", "10.0.1.2"};
@@ -56,7 +58,7 @@ TEST(Explain, ReadOnlyIsNotSuggestedForAReadOnlyRequest) {
 TEST(Explain, UnknownExportIsReportedWithTheKnownOnes) {
   Settings settings = some_settings();
   settings.devices = {"a", "b"};
-  EXPECT_EQ(explain_unknown_export(settings, "c"), "there is no export named 'c'; device= gives a, b");
+  EXPECT_EQ(explain_unknown_export(settings, "c"), "no export named 'c'; device= gives a, b");
   settings.devices = {};
   EXPECT_NE(explain_unknown_export(settings, "").find("no export is named"), std::string::npos);
   settings.only_mapped = true;
@@ -66,7 +68,7 @@ TEST(Explain, UnknownExportIsReportedWithTheKnownOnes) {
 TEST(Explain, NamesFromNbdClientsAreEscaped) {
   Settings settings = some_settings();
   EXPECT_EQ(explain_unknown_export(settings, "a\nnbdkit: urtrs: error: all is lost"),
-            "there is no export named 'a\\x0anbdkit: urtrs: error: all is lost'; device= gives disk");
+            "no export named 'a\\x0anbdkit: urtrs: error: all is lost'; device= gives disk");
   const std::string names[] = {
       explain_map_failure(settings, "a\x1b[2J", settings.access_mode, of_server(ENOENT), {}),
       explain_timeout(settings, "a\x1b[2J", seconds(1), {}), explain_unknown_export(settings, "a\x1b[2J")};
@@ -248,8 +250,8 @@ TEST(Explain, AnotherFabricIsNotReportedAsANameInUse) {
 }
 
 TEST(Explain, EarlyEndNamesWhatWasMissing) {
-  EXPECT_EQ(explain_early_end("disk"), "asked to end before 'disk' was open");
-  EXPECT_EQ(explain_early_end(""), "asked to end before the session was connected");
+  EXPECT_EQ(explain_early_end("disk"), "asked to exit before 'disk' was open");
+  EXPECT_EQ(explain_early_end(""), "asked to exit before the session was connected");
 }
 
 }  // namespace

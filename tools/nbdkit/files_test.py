@@ -51,7 +51,7 @@ class TestFiles:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, 1 << 14)))
         assert done.returncode == 0, done.stderr
-        told = f"the trace {trace} ends here: File too large (errno 27); IO goes on"
+        told = f"the trace {trace} ends here: File too large (errno 27); IO continues"
         assert done.stderr.count(told) == 1, done.stderr
 
     def test_a_failed_start_leaves_no_socket(self):

@@ -108,7 +108,7 @@ class TestFlushAfterRestart:
             assert disk.flush() == 0
             assert disk.write(0, FUA) == 0
             assert disk.read(8192) == DATA
-        assert "without the cache" not in disk.log.read_text()
+        assert "without its cache" not in disk.log.read_text()
 
     def test_a_write_lost_with_the_host_fails_the_next_flush(self):
         disk = self.open("disk")

@@ -108,7 +108,7 @@ class ManyDevices(unittest.TestCase):
         self.assertEqual(self.info("b")["export-size"], 4 * MIB)
         for export in ("scratch", ""):
             self.assertNotEqual(self.run_it("nbdinfo", self.uri(export)).returncode, 0)
-            words = f"there is no export named '{export}'; device= gives a, b"
+            words = f"no export named '{export}'; device= gives a, b"
             until(self.log, lambda words=words: words in self.log())
         self.assertEqual(set(self.devices()), {"a", "b"})
         until(self.log, lambda: self.devices()["b"]["connections"] == 0)

@@ -13,12 +13,12 @@
 namespace rtrs::nbdkit {
 
 void take_own_log() {
-  const char* const given = std::getenv(kLogVariable);
+  const char* const given = std::getenv(plugin::kLogVariable);
   if (given == nullptr) return;
   const std::string_view text = given;
   int log = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), log);
-  ::unsetenv(kLogVariable);
+  ::unsetenv(plugin::kLogVariable);
   if (error != std::errc{} || end != text.data() + text.size() || log <= STDERR_FILENO) return;
   if (::dup2(log, STDERR_FILENO) < 0) return;  // the log descriptor is not open
   ::dup2(log, STDOUT_FILENO);
@@ -26,7 +26,8 @@ void take_own_log() {
 }
 
 bool log_needs_times() {
-  return std::getenv(kLogVariable) == nullptr && !tools::stderr_is_null() && !tools::journal_reads_stderr();
+  return std::getenv(plugin::kLogVariable) == nullptr && !tools::stderr_is_null() &&
+         !tools::journal_reads_stderr();
 }
 
 }  // namespace rtrs::nbdkit

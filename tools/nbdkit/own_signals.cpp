@@ -12,16 +12,16 @@ constexpr std::array kSignals{SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 // Global, because a signal handler receives no user pointer.
 std::atomic<bool> came{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler must not wait");
-std::array<struct sigaction, kSignals.size()> before{};
+std::array<struct sigaction, kSignals.size()> former_actions{};
 
 void remember(int number, siginfo_t* info, void* context) {
   came = true;
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     if (kSignals[i] != number) continue;
-    if ((before[i].sa_flags & SA_SIGINFO) != 0)
-      before[i].sa_sigaction(number, info, context);
+    if ((former_actions[i].sa_flags & SA_SIGINFO) != 0)
+      former_actions[i].sa_sigaction(number, info, context);
     else
-      before[i].sa_handler(number);
+      former_actions[i].sa_handler(number);
   }
 }
 
@@ -36,7 +36,7 @@ void watch_end_signals() noexcept {
     struct sigaction is {};
     if (::sigaction(kSignals[i], nullptr, &is) != 0 || is_ours(is)) continue;
     if ((is.sa_flags & SA_SIGINFO) == 0 && (is.sa_handler == SIG_DFL || is.sa_handler == SIG_IGN)) continue;
-    before[i] = is;
+    former_actions[i] = is;
     is.sa_flags |= SA_SIGINFO;
     is.sa_sigaction = remember;
     ::sigaction(kSignals[i], &is, nullptr);
@@ -51,7 +51,7 @@ void leave_end_signals() noexcept {
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction is {};
     if (::sigaction(kSignals[i], nullptr, &is) == 0 && is_ours(is))
-      ::sigaction(kSignals[i], &before[i], nullptr);
+      ::sigaction(kSignals[i], &former_actions[i], nullptr);
   }
   came = false;
 }

@@ -37,7 +37,7 @@ namespace {
 using namespace rtrs;
 using wire::rnbd::Opcode;
 
-nbdkit::Settings settings;
+plugin::Settings settings;
 // Created in after_fork. Declared before `remote`, so that it is destroyed later: `remote` logs until it is
 // destroyed.
 std::unique_ptr<nbdkit::LineQueue> lines;
@@ -284,7 +284,7 @@ nbdkit_plugin make_plugin() {
   made.unload = unload;
   made.config = config;
   made.config_complete = config_complete;
-  made.config_help = nbdkit::settings_help();
+  made.config_help = plugin::settings_help();
   made.magic_config_key = "device";
   made.get_ready = get_ready;
   made.after_fork = after_fork;
@@ -313,8 +313,8 @@ nbdkit_plugin make_plugin() {
   return made;
 }
 
-nbdkit_plugin plugin = make_plugin();
+nbdkit_plugin urtrs_plugin = make_plugin();
 
 }  // namespace
 
-NBDKIT_REGISTER_PLUGIN(plugin)
+NBDKIT_REGISTER_PLUGIN(urtrs_plugin)

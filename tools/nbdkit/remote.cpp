@@ -30,7 +30,7 @@ constexpr Nanos kReportPause = seconds(1);
 // When the program should end, a connected server gets this time to answer the pending requests.
 constexpr Nanos kEndGrace = seconds(5);
 
-BlockSessionOptions options_of(const Settings& settings) {
+BlockSessionOptions options_of(const plugin::Settings& settings) {
   BlockSessionOptions options;
   options.session_name = settings.session;
   for (const std::string& text : settings.paths)
@@ -41,8 +41,8 @@ BlockSessionOptions options_of(const Settings& settings) {
 
 }  // namespace
 
-tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const Settings& settings, Status::Lines lines,
-                                                                Ending ending) {
+tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const plugin::Settings& settings,
+                                                                Status::Lines lines, Ending ending) {
   std::unique_ptr<Remote> remote(new Remote(settings, std::move(lines), std::move(ending)));
   std::string why = remote->start();
   if (!why.empty()) return tl::unexpected(std::move(why));
@@ -51,7 +51,7 @@ tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const Settings& 
   return remote;
 }
 
-Remote::Remote(const Settings& settings, Status::Lines lines, Ending ending)
+Remote::Remote(const plugin::Settings& settings, Status::Lines lines, Ending ending)
     : settings_(settings), lines_(std::move(lines)), ending_(std::move(ending)) {}
 
 // Creates the fabric and the session. Returns "" or an error text. Runs in the loop thread, because threads
@@ -127,10 +127,9 @@ void Remote::dump_trace(bool locked) {
     return dump();
   };
   const int error = locked ? dump() : lock_and_dump();
-  lines_(true, error == 0
-                   ? "wrote the last records to " + file + "; look at them with: urtrs-replay cat " + file
-                   : "cannot write the last records to " + file + ": " + trace::file_error_text(error) +
-                         "; trace_dump= names another file");
+  lines_(true, error == 0 ? "wrote the last records to " + file + "; show them with: urtrs-replay cat " + file
+                          : "cannot write the last records to " + file + ": " +
+                                trace::file_error_text(error) + "; trace_dump= names another file");
 }
 
 std::string Remote::open_session() {
@@ -258,7 +257,7 @@ void Remote::watch_for_end(Nanos now) {
   const bool hopeless = !session_->session().link_up();
   if (!hopeless && now < end_by_) return;
   lines_(true, hopeless ? "exiting on request, and no path is connected: pending requests fail now"
-                        : "the program is asked to end and the server did not answer within " +
+                        : "the program was asked to exit, and the server did not answer within " +
                               duration_words(kEndGrace) + ": requests that are not answered within another " +
                               duration_words(settings_.protocol.close_timeout) + " fail");
   close_begun_ = true;
@@ -294,7 +293,7 @@ void Remote::report_trace() {
   };
   const int error = ended();
   if (error == 0 || std::exchange(trace_ended_, true)) return;
-  lines_(true, "the trace " + settings_.trace + " ends here: " + errno_words(error) + "; IO goes on");
+  lines_(true, "the trace " + settings_.trace + " ends here: " + errno_words(error) + "; IO continues");
 }
 
 void Remote::warn_of_expiry(Nanos now) {

@@ -32,7 +32,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   // true, the session is closed, so that pending requests do not keep the program alive: at once if no path
   // is connected, otherwise after a grace period.
   using Ending = std::function<bool(bool at_start)>;
-  static tl::expected<std::unique_ptr<Remote>, std::string> open(const Settings&, Status::Lines lines,
+  static tl::expected<std::unique_ptr<Remote>, std::string> open(const plugin::Settings&, Status::Lines lines,
                                                                  Ending ending = {});
   // Closes the session, then completes the trace and the status file. No other call may be in progress.
   ~Remote() override;
@@ -85,7 +85,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
     std::function<void(int error, const std::string& why)> tell;
   };
 
-  Remote(const Settings&, Status::Lines, Ending);
+  Remote(const plugin::Settings&, Status::Lines, Ending);
   std::string start();
   void make_session(std::unique_ptr<Fabric>);
   std::string open_session();
@@ -159,7 +159,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   int resize_device(const std::string& name, std::uint64_t sectors) override;
 
   // The loop thread changes the paths in the settings, under the lock.
-  Settings settings_;
+  plugin::Settings settings_;
   Status::Lines lines_;
   Ending ending_;
   // Guarded by the lock of the session.

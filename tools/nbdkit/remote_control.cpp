@@ -55,7 +55,7 @@ std::string Remote::open_control() {
   if (control)
     control_ = std::move(*control);
   else
-    lines_(false, control.error() + "; goes on without one, control=FILE chooses another");
+    lines_(false, control.error() + "; continuing without one; control=FILE chooses another");
   return {};
 }
 
@@ -119,7 +119,7 @@ control::ClientModel Remote::model() const {
   model.heartbeat = settings_.protocol.heartbeat;
   model.reconnect_min = settings_.protocol.reconnect_min;
   model.reconnect_max = settings_.protocol.reconnect_max;
-  model.timers = timers_of(settings_);
+  model.timers = plugin::timers_of(settings_);
   model.depth = session.depth();
   model.max_io_size = session.max_io_size();
   model.queued = session.queued();

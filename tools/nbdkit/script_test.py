@@ -53,7 +53,7 @@ def test_help_explains_a_single_parameter(installed):
     assert run(installed, "help", "control_group").stdout == "control_group=GROUP      group whose members may use the control socket\n"
     wrong = run(installed, "help", "queue_time")
     assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert wrong.stderr == 'nbdkit-urtrs: there is no parameter "queue_time"; nbdkit-urtrs --help has all\n'
+    assert wrong.stderr == 'nbdkit-urtrs: unknown parameter "queue_time"; nbdkit-urtrs --help lists all\n'
 
 
 def test_the_status_file_follows_the_umask(installed, urtrsd, tmp_path):

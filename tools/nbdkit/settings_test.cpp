@@ -12,13 +12,15 @@
 namespace rtrs::nbdkit::settings_test {
 namespace {
 
+using plugin::Settings;
+
 std::string why(const tl::expected<void, std::string>& done) {
   return done ? "accepted" : done.error();
 }
 
 TEST(TimersOfSettings, DerivedTimersNameTheirOrigin) {
   const auto timer = [](const Settings& settings, const std::string& name) {
-    for (const control::ClientTimer& one : timers_of(settings))
+    for (const control::ClientTimer& one : plugin::timers_of(settings))
       if (one.name == name) return one;
     return control::ClientTimer{"", 0, "missing"};
   };
@@ -134,9 +136,9 @@ TEST(Settings, InvalidValuesAreExplained) {
   EXPECT_EQ(why(settings.set("fabric", "ib")), "fabric=ib: expected tcp, libfabric or verbs");
   EXPECT_EQ(why(settings.set("access_mode", "w")), "access_mode=w: expected ro, rw or migration");
   EXPECT_EQ(why(settings.set("queue_timeout", "5x")),
-            "queue_timeout: '5x' is no duration: expected a number of ms, s, m or h, e.g. 500ms, 30s, 2m");
+            "queue_timeout: '5x' is not a duration: expected a number of ms, s, m or h, e.g. 500ms, 30s, 2m");
   EXPECT_EQ(why(settings.set("trace_size", "4x")),
-            "trace_size: '4x' is no size: expected a number of bytes, k, M, G or T, e.g. 4096, 64k, 1G");
+            "trace_size: '4x' is not a size: expected a number of bytes, k, M, G or T, e.g. 4096, 64k, 1G");
   for (const std::string wrong : {"0", "1023k", "2T", "1048577"})
     EXPECT_EQ(why(settings.set("trace_size", wrong)), "trace_size=" + wrong + ": expected 1M to 1T");
   EXPECT_EQ(why(settings.set("extensions", "yes")), "extensions=yes: expected on or off");
@@ -145,7 +147,7 @@ TEST(Settings, InvalidValuesAreExplained) {
   EXPECT_EQ(why(settings.set("policy", "fast")),
             "policy=fast: expected rr (round-robin), mi (min-inflight) or ml (min-latency)");
   EXPECT_EQ(why(settings.set("reconnect_min", "0")),
-            "reconnect_min: '0' is too short: it must be longer than nothing");
+            "reconnect_min: '0' is too short: it must be greater than 0");
   for (const std::string wrong : {"9999us", "61m"})
     EXPECT_EQ(why(settings.set("heartbeat_interval", wrong)),
               "heartbeat_interval=" + wrong + ": expected 10ms to 1h");
@@ -158,7 +160,7 @@ TEST(Settings, InvalidValuesAreExplained) {
     EXPECT_EQ(why(settings.set(key, value)), "accepted") << key;
   EXPECT_EQ(why(settings.set("device", "")), "device=: is empty");
   EXPECT_EQ(why(settings.set("path", "a@b@c")),
-            "path 'a@b@c': more than one '@' or ','; give every path on its own");
+            "path 'a@b@c': more than one '@' or ','; give each path separately");
   EXPECT_EQ(why(settings.set("devcie", "d")),
             "unknown parameter 'devcie'; did you mean device=? nbdkit-urtrs --help lists them all");
   EXPECT_EQ(why(settings.set("sesion", "a")),
@@ -169,7 +171,7 @@ TEST(Settings, InvalidValuesAreExplained) {
 // In the help text, each line that starts with KEY= describes a parameter. If a letter is appended to the
 // key, the error must suggest the key.
 TEST(Settings, MisspeltParametersGiveASuggestion) {
-  const std::string help = settings_help();
+  const std::string help = plugin::settings_help();
   unsigned count = 0;
   for (std::size_t line = 0; line < help.find("TIME is"); line = help.find('\n', line) + 1) {
     const std::size_t end = help.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", line);
@@ -186,7 +188,7 @@ TEST(Settings, MisspeltParametersGiveASuggestion) {
 
 // The width is the same as for the help of all programs (help_test).
 TEST(Settings, HelpFitsTheWidth) {
-  std::istringstream help(settings_help());
+  std::istringstream help(plugin::settings_help());
   for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
@@ -198,7 +200,7 @@ TEST(Settings, CrcRequiresTheTcpFabric) {
   EXPECT_TRUE(settings.fabric.crc);
   EXPECT_EQ(why(settings.complete("h", 1, "/")), "accepted");
   ASSERT_TRUE(settings.set("fabric", "libfabric"));
-  EXPECT_EQ(why(settings.complete("h", 1, "/")), "crc= belongs to fabric=tcp, and another fabric is given");
+  EXPECT_EQ(why(settings.complete("h", 1, "/")), "crc= requires fabric=tcp");
 }
 
 // The paths must be made absolute, because nbdkit may change its working directory before the files are read.
@@ -229,7 +231,7 @@ TEST(Settings, TlsFilesAreRelativeToTheStartFolder) {
 TEST(Settings, MissingParametersAreReported) {
   Settings settings;
   EXPECT_EQ(why(settings.complete("h", 1, "/")),
-            "no path= is given: the address of the server, e.g. path=10.0.0.2");
+            "path= is missing: the address of the server, for example path=10.0.0.2");
   ASSERT_TRUE(settings.set("path", "10.0.0.2"));
   ASSERT_TRUE(settings.set("session", "a/b"));
   EXPECT_EQ(why(settings.complete("h", 1, "/")), "session=a/b: '/' and '.' are not allowed");
@@ -263,7 +265,7 @@ TEST(Settings, FilesOfDifferentOptionsMustDiffer) {
     ASSERT_TRUE(settings.set(keys[0], "x/../f"));
     ASSERT_TRUE(settings.set(keys[1], "/home/me/f"));
     EXPECT_EQ(why(settings.complete("h", 1, "/home/me")),
-              std::string(keys[1]) + "=/home/me/f: is the file of " + keys[0] + "= too; name another file");
+              std::string(keys[1]) + "=/home/me/f: is the file of " + keys[0] + "= too; use another file");
   }
 }
 
@@ -316,7 +318,7 @@ TEST(Settings, NbdkitReadOnlySetsTheModeAndConflictsWithRw) {
   EXPECT_EQ(settings.access_mode, wire::rnbd::AccessMode::read_only);
   ASSERT_TRUE(settings.set("access_mode", "rw"));
   EXPECT_EQ(why(settings.complete("h", 1, "/")),
-            "access_mode=rw: nbdkit -r asks for a read-only device; leave one of the two out");
+            "access_mode=rw: nbdkit -r makes the device read-only; remove one of the two");
 }
 
 TEST(Settings, FindsReadOnlyInEveryOptionForm) {
@@ -347,7 +349,7 @@ TEST(Settings, ExportsOptionConflictsWithDevice) {
   EXPECT_TRUE(settings.only_mapped);
   ASSERT_EQ(why(settings.set("device", "d")), "accepted");
   EXPECT_EQ(why(settings.complete("host", 1, "/")),
-            "exports= is for a session without device=; leave one of the two out");
+            "exports= and device= exclude each other; remove one of them");
 }
 
 }  // namespace

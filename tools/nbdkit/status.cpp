@@ -79,7 +79,7 @@ nlohmann::json json_of(const PathStatus& path, Nanos started) {
 
 }  // namespace
 
-Status::Status(const Settings& settings, Lines lines)
+Status::Status(const plugin::Settings& settings, Lines lines)
     : settings_(settings),
       lines_(std::move(lines)),
       started_(asio::steady_now()),
@@ -222,7 +222,7 @@ void Status::on_replaced_cache(const std::string& name, const asio::DeviceNews& 
   const bool lost = news.unflushed != 0;
   if (lost) event.error = EIO;
   lines_(true,
-         "device " + name + ": the server came back without the cache that it had" +
+         "device " + name + ": the server restarted without its cache" +
              (lost ? ": " + std::to_string(news.unflushed) +
                          " acknowledged writes were not flushed and may be lost; the next flush and the next "
                          "write with FUA fail with EIO"
@@ -297,8 +297,8 @@ void Status::on_oldest_request(Nanos now, const OldestRequest* oldest) {
       oldest->path < settings_.paths.size() ? " (" + settings_.paths[oldest->path] + ")" : "";
   lines_(true, "the server has not answered a request for " + in_seconds(age) + ": path " +
                    std::to_string(oldest->path) + path + ", connection " + std::to_string(oldest->con) +
-                   "; its storage may be slow, or the network drops large packets, which the log of the "
-                   "server tells; request_timeout= bounds the wait");
+                   "; its storage may be slow, or the network drops large packets, which the server logs; "
+                   "request_timeout= bounds the wait");
 }
 
 std::string Status::render(Nanos now, std::span<const PathStatus> paths, const ClientStats& stats) const {

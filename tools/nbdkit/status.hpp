@@ -23,7 +23,7 @@ class Status {
   // is left, or the device was closed. If a path fails repeatedly, only failed attempts 1, 2, 4, 8 and so on
   // are important, so that a dead path cannot fill a log.
   using Lines = std::function<void(bool important, const std::string&)>;
-  Status(const Settings&, Lines lines);
+  Status(const plugin::Settings&, Lines lines);
 
   // Call it for a path that was added at run time, after Settings contains the path and before its first
   // event.
@@ -86,7 +86,7 @@ class Status {
   std::string device_words(const asio::DeviceNews&, const rnbd::Geometry& before, rnbd::DeviceReason) const;
   void on_replaced_cache(const std::string& name, const asio::DeviceNews&);
 
-  const Settings& settings_;
+  const plugin::Settings& settings_;
   const Lines lines_;
   const Nanos started_;
   std::vector<Path> paths_;

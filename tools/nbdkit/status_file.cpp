@@ -98,7 +98,7 @@ std::string check_status_file(const std::string& file) {
   const Descriptor in(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (in.get() < 0) return name + "exists and cannot be read: " + errno_words(errno);
   if (is.st_size > kMaxStatus || !is_a_status(read_all(in.get())))
-    return name + "exists and is not a status file of this plugin; remove it or name another file";
+    return name + "exists and is not a status file of this plugin; remove it or use another file";
   return {};
 }
 

@@ -47,7 +47,7 @@ class StatusFileTest : public ::testing::Test {
 TEST_F(StatusFileTest, MissingEmptyAndStatusFilesAreAccepted) {
   EXPECT_EQ(check_status_file(file("missing")), "");
   EXPECT_EQ(check_status_file(file_with("empty", "")), "");
-  Settings settings;
+  plugin::Settings settings;
   settings.paths = {"10.0.0.2"};
   const Status status(settings, [](bool, const std::string&) {});
   EXPECT_EQ(check_status_file(file_with("status", status.render(asio::steady_now(), {}, {}))), "");
@@ -74,9 +74,9 @@ TEST_F(StatusFileTest, ModeFollowsTheUmaskOfTheUser) {
 TEST_F(StatusFileTest, ForeignContentIsRejected) {
   for (const char* text : {"precious", "{}", "[1]", R"({"format":1,"pid":2})", "\n"}) {
     const std::string path = file_with("other", text);
-    EXPECT_EQ(check_status_file(path),
-              "status=" + path +
-                  ": exists and is not a status file of this plugin; remove it or name another file");
+    EXPECT_EQ(
+        check_status_file(path),
+        "status=" + path + ": exists and is not a status file of this plugin; remove it or use another file");
   }
 }
 

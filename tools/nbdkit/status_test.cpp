@@ -34,7 +34,7 @@ class StatusTest : public ::testing::Test {
   }
   nlohmann::json render() { return nlohmann::json::parse(status->render(asio::steady_now(), {}, {})); }
 
-  Settings settings;
+  plugin::Settings settings;
   std::vector<std::string> lines;
   std::optional<Status> status;
 };

@@ -85,4 +85,4 @@ def test_cve_reports_known_vulnerabilities(port):
         ("CVE-2026-64269", "not vulnerable"), ("CVE-2026-97413", "not vulnerable")]
     assert "compare the version of the kernel" in done.stdout
     wrong = conform("--target", "127.0.0.1", "--port", port, "--cve", "--role", "client")
-    assert wrong.returncode == 2 and "--cve is about servers" in wrong.stderr, wrong
+    assert wrong.returncode == 2 and "--cve tests servers" in wrong.stderr, wrong

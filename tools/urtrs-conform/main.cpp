@@ -14,7 +14,8 @@ namespace {
 
 int answer(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  const rtrs::conformance::CommandLine line = rtrs::conformance::parse_command_line({argv + 1, argv + argc});
+  const rtrs::conform_tool::CommandLine line =
+      rtrs::conform_tool::parse_command_line({argv + 1, argv + argc});
   std::fputs(line.output.c_str(), stdout);
   std::fputs(line.errors.c_str(), stderr);
   if (!line.errors.empty() && rtrs::tools::wants_json(argc, argv))
@@ -22,10 +23,10 @@ int answer(int argc, char** argv) {
                stdout);
   if (!line.run) return line.exit_code;
   try {
-    return rtrs::conformance::run(*line.run);
+    return rtrs::conform_tool::run(*line.run);
   } catch (const std::exception& error) {
     fmt::print(stderr, "urtrs-conform: {}\n", error.what());
-    return rtrs::conformance::kPrecondition;
+    return rtrs::conform_tool::kPrecondition;
   }
 }
 
@@ -34,5 +35,5 @@ int answer(int argc, char** argv) {
 int main(int argc, char** argv) {
   rtrs::tools::hold_standard_streams();
   rtrs::tools::expect_removed_devices();
-  return rtrs::tools::written("urtrs-conform", answer(argc, argv), rtrs::conformance::kPrecondition);
+  return rtrs::tools::written("urtrs-conform", answer(argc, argv), rtrs::conform_tool::kPrecondition);
 }

@@ -12,7 +12,7 @@
 #include "tools/lib/text/usage/help.hpp"
 #include "tools/lib/text/version/version.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conform_tool {
 namespace {
 
 const std::vector<std::string> kCommon{"--target",  "--role",  "--port",     "--fabric", "--device",
@@ -31,10 +31,10 @@ constexpr const char* kFooter =
     "  urtrs-conform --list --case C1\n"
     "  urtrs-conform --target 10.0.0.2 --cve            # may crash the server\n"
     "\n"
-    "Exit codes: 0 all passed, 1 a case failed, 2 wrong usage, 3 the fabric or --device cannot be "
-    "used, 4 the peer cannot be reached or does not come, 77 nothing was run. Known deviations "
-    "(--baseline) and quirks fail nothing. With --cve: 0 the server has none of the CVEs that a client can "
-    "see, 1 it has one.";
+    "Exit codes: 0 all passed, 1 a case failed, 2 wrong usage, 3 the fabric or --device cannot be used, 4 "
+    "the peer cannot be reached or did not connect, 77 nothing was run. Known deviations (--baseline) and "
+    "quirks are not failures. With --cve: 0 the server has none of the CVEs that a client can see, 1 it has "
+    "one.";
 
 struct Texts {
   std::string role;
@@ -56,13 +56,13 @@ void add_peer(CLI::App& app, Options& options, Texts& texts) {
                               {{"fabric"}, {"provider"}, {"tls*"}, {"auth*"}, {"rdma_device"}});
   app.add_option("--device", options.device,
                  "a device that the server exports, for the cases with IO; default none");
-  app.add_flag("--scratch", options.scratch, "its content may be overwritten");
-  app.add_option("--wait", texts.wait, "--role client: how long until the client has to come")
+  app.add_flag("--scratch", options.scratch, "the content of the device may be overwritten");
+  app.add_option("--wait", texts.wait, "--role client: how long to wait for the client")
       ->capture_default_str();
 }
 
 void add_selection(CLI::App& app, Options& options, Texts& texts) {
-  app.add_flag("--list", options.list, "print the cases and leave");
+  app.add_flag("--list", options.list, "print the cases and exit");
   app.add_option("--case", texts.cases,
                  "only cases whose id begins with or contains this; may be repeated; "
                  "default all");
@@ -70,24 +70,24 @@ void add_selection(CLI::App& app, Options& options, Texts& texts) {
                "is that server vulnerable? Only the cases of published CVEs, and an answer for each CVE");
   app.add_flag("--quick", texts.quick, "skip slow cases, such as those that wait for heartbeats");
   app.add_flag("--hazardous", options.hazardous,
-               "also the cases that the peer does not survive, as its baseline says");
+               "also run the cases that the peer does not survive according to its baseline");
   app.add_option("--time-scale", options.time_scale,
                  "factor on all deadlines, for peers with shorter or longer intervals")
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "of the identities; default: random");
+  app.add_option("--seed", options.seed, "seed of the identities; default: random");
 }
 
 void add_output(CLI::App& app, Options& options, Texts& texts) {
   app.add_flag("--tap", options.tap, "print TAP instead of lines");
   app.add_option("--json", options.json_file, "JSON to that file, or instead of lines")->expected(0, 1);
   app.add_option("--junit", options.junit_file, "JUnit XML to that file");
-  app.add_option("--markdown", options.markdown_file, "a report to that file, for people");
+  app.add_option("--markdown", options.markdown_file, "a readable report to that file");
   app.add_option("--baseline", options.baseline_file, "known deviations of the peer");
-  app.add_option("--write-baseline", options.new_baseline_file, "write what failed as a baseline");
-  app.add_option("--peer", options.peer, "whom it describes");
+  app.add_option("--write-baseline", options.new_baseline_file, "write the failed cases as a baseline");
+  app.add_option("--peer", options.peer, "the peer that the new baseline describes");
   app.add_option("--trace", options.trace_directory,
-                 "one trace a case into that directory, for urtrs-replay");
-  app.add_flag("--version", texts.version, "print version, fabrics and compiler, then leave");
+                 "one trace per case into that directory, for urtrs-replay");
+  app.add_flag("--version", texts.version, "print version, fabrics and compiler, and exit");
 }
 
 void judge_targets(const Texts& texts, Options& options, std::string& errors) {
@@ -108,14 +108,14 @@ void judge_targets(const Texts& texts, Options& options, std::string& errors) {
 
 void select(const Texts& texts, Options& options, std::string& errors) {
   if (options.cve) {
-    options.selected = cases_of_cves();
+    options.selected = conformance::cases_of_cves();
     return;
   }
   const bool both = options.list && texts.role.empty();
-  const Role roles[] = {Role::server, Role::client};
-  for (const Role role : roles) {
+  const conformance::Role roles[] = {conformance::Role::server, conformance::Role::client};
+  for (const conformance::Role role : roles) {
     if (!both && role != options.role) continue;
-    for (const Case* one : cases(role)) {
+    for (const conformance::Case* one : conformance::cases(role)) {
       const std::string_view id = one->id;
       const bool wanted = texts.cases.empty() ||
                           std::any_of(texts.cases.begin(), texts.cases.end(), [&id](const std::string& part) {
@@ -124,15 +124,15 @@ void select(const Texts& texts, Options& options, std::string& errors) {
       if (wanted && (options.slow || !one->slow)) options.selected.push_back(one);
     }
   }
-  if (options.selected.empty()) errors += "urtrs-conform: no case fits --case; --list shows them all\n";
+  if (options.selected.empty()) errors += "urtrs-conform: no case matches --case; --list shows all cases\n";
 }
 
 void judge(const CLI::App& app, const Texts& texts, Options& options, std::string& errors) {
   if (options.cve && (texts.role == "client" || !texts.cases.empty()))
     errors +=
-        "urtrs-conform: --cve is about servers and chooses its cases: it excludes --role client and --case\n";
+        "urtrs-conform: --cve tests servers and selects its cases: it excludes --role client and --case\n";
   if (texts.role == "client") {
-    options.role = Role::client;
+    options.role = conformance::Role::client;
   } else if (texts.role != "server" && !((options.list || options.cve) && texts.role.empty())) {
     errors += texts.role.empty()
                   ? "urtrs-conform: --role is missing: what the peer is, server or client\n"
@@ -141,7 +141,7 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
   if (!(options.time_scale >= 0.001 && options.time_scale <= 1000))
     errors += "urtrs-conform: --time-scale: expected a factor from 0.001 to 1000\n";
   if (options.scratch && options.device.empty())
-    errors += "urtrs-conform: --scratch needs --device: which content may be overwritten?\n";
+    errors += "urtrs-conform: --scratch requires --device, the device whose content may be overwritten\n";
   options.json = app.count("--json") != 0;
   if (options.json && options.json_file.empty() && options.tap)
     errors += "urtrs-conform: --json without a file excludes --tap\n";
@@ -190,4 +190,4 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   return line;
 }
 
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conform_tool

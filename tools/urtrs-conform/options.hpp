@@ -9,12 +9,12 @@
 #include "conformance/cases/case.hpp"
 #include "core/fabric/fabric.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conform_tool {
 
 inline constexpr int kUsage = 2, kPrecondition = 3, kCannotConnect = 4;
 
 struct Options {
-  Role role = Role::server;
+  conformance::Role role = conformance::Role::server;
   std::vector<PathAddress> targets;
   std::string target_text;  // first target as given
   options::FabricOptions fabric;
@@ -22,7 +22,7 @@ struct Options {
   bool scratch = false;
   bool slow = true;
   bool hazardous = false;  // also run cases that are known to crash the peer
-  std::vector<const Case*> selected;
+  std::vector<const conformance::Case*> selected;
   double time_scale = 1;
   Nanos wait = seconds(120);  // maximum time to wait for a client
   std::uint64_t seed = 0;     // 0: a random seed
@@ -41,4 +41,4 @@ struct CommandLine {
 };
 CommandLine parse_command_line(const std::vector<std::string>& arguments);
 
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conform_tool

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace rtrs::conformance {
+namespace rtrs::conform_tool {
 
 namespace {
 // Maximum time of a sleep. Some events do not make the descriptor readable, so that only polling finds them.
@@ -24,4 +24,4 @@ void RealBench::rest(Fabric& fabric, Nanos until) {
   ::poll(&one, 1, static_cast<int>(left / milliseconds(1)) + 1);
 }
 
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conform_tool

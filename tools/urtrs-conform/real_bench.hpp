@@ -2,12 +2,12 @@
 #pragma once
 #include "conformance/cases/bench.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conform_tool {
 
-class RealBench final : public Bench {
+class RealBench final : public conformance::Bench {
  public:
   Nanos now() override;
   void rest(Fabric& fabric, Nanos until) override;
 };
 
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conform_tool

@@ -21,13 +21,13 @@
 #include "tools/lib/text/usage/json_error.hpp"
 #include "tools/urtrs-conform/real_bench.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conform_tool {
 namespace {
 
 std::unique_ptr<Fabric> open_fabric(const Options& options) {
   tools::FabricChoice choice;
   static_cast<options::FabricOptions&>(choice) = options.fabric;
-  choice.client = options.role == Role::server;
+  choice.client = options.role == conformance::Role::server;
   choice.log = [](tools::LogLevel level, const std::string& text) {
     if (level == tools::LogLevel::error) fmt::print(stderr, "urtrs-conform: {}\n", text);
   };
@@ -37,13 +37,13 @@ std::unique_ptr<Fabric> open_fabric(const Options& options) {
   return nullptr;
 }
 
-ServerRunner::MakeRecorder recorders(const Options& options, const std::string& backend) {
+conformance::ServerRunner::MakeRecorder recorders(const Options& options, const std::string& backend) {
   if (options.trace_directory.empty()) return {};
-  return [&options, backend](const Case& one) {
+  return [&options, backend](const conformance::Case& one) {
     auto recorder = std::make_shared<Recorder>(16);
     trace::Origin origin;
     origin.tool = "urtrs-conform " URTRS_VERSION;
-    origin.role = one.role() == Role::server ? "client" : "server";
+    origin.role = one.role() == conformance::Role::server ? "client" : "server";
     origin.backend = backend;
     origin.seed = options.seed;
     origin.options = {std::string("case=") + one.id, "target=" + options.target_text};
@@ -69,12 +69,12 @@ bool write_file(const std::string& file, const std::string& text) {
 // Prints a line for each finished case. On a terminal, also shows the case that is running.
 class Lines {
  public:
-  Lines(bool wanted, const Baseline* baseline)
+  Lines(bool wanted, const conformance::Baseline* baseline)
       : wanted_(wanted), baseline_(baseline), running_(tools::ProgressLine::Log::silent, stdout) {}
-  void begin(const Case& one) {
+  void begin(const conformance::Case& one) {
     if (wanted_) running_.show(fmt::format("{} ({})", one.number(), one.title));
   }
-  void end(const Result& result) {
+  void end(const conformance::Result& result) {
     if (!wanted_) return;
     running_.clear();
     fmt::print("{}", text_line(result, baseline_));
@@ -83,11 +83,12 @@ class Lines {
 
  private:
   bool wanted_;
-  const Baseline* baseline_;
+  const conformance::Baseline* baseline_;
   tools::ProgressLine running_;
 };
 
-int report(const Options& options, const Run& run, const std::vector<Result>& results) {
+int report(const Options& options, const conformance::Run& run,
+           const std::vector<conformance::Result>& results) {
   bool written = true;
   if (options.tap) std::fputs(tap(run, results).c_str(), stdout);
   if (options.json && options.json_file.empty()) std::fputs(json(run, results).c_str(), stdout);
@@ -117,7 +118,7 @@ bool can_write(const Options& options) {
     if (std::filesystem::is_directory(file, error))
       why = "it is a folder";
     else if (!std::filesystem::is_directory(folder, error))
-      why = "its folder is not there; make it, or name another file";
+      why = "its folder does not exist; create it, or use another file";
     else if (::access(std::filesystem::exists(file, error) ? file.c_str() : folder.c_str(), W_OK) != 0)
       why = std::strerror(errno);
     if (why == nullptr) continue;
@@ -128,7 +129,7 @@ bool can_write(const Options& options) {
   std::error_code error;
   std::filesystem::create_directories(options.trace_directory, error);
   if (error)
-    fmt::print(stderr, "urtrs-conform: cannot make the folder {} for traces: {}\n", options.trace_directory,
+    fmt::print(stderr, "urtrs-conform: cannot create the folder {} for traces: {}\n", options.trace_directory,
                error.message());
   return !error;
 }
@@ -141,13 +142,13 @@ int fail(const Options& options, int code, const std::string& why) {
 }
 
 template <class Runner>
-int run_cases(const Options& options, const Run& about, Runner& runner) {
+int run_cases(const Options& options, const conformance::Run& about, Runner& runner) {
   const bool lines = !options.tap && !(options.json && options.json_file.empty());
   Lines out(lines, about.baseline);
-  std::vector<Result> results;
-  for (const Case* one : options.selected) {
+  std::vector<conformance::Result> results;
+  for (const conformance::Case* one : options.selected) {
     if (about.baseline != nullptr && about.baseline->hazards.count(one->id) != 0 && !options.hazardous) {
-      results.push_back({one, Outcome::not_run,
+      results.push_back({one, conformance::Outcome::not_run,
                          fmt::format("{} does not survive it: {}; --hazardous runs it", about.baseline->peer,
                                      about.baseline->seen.at(one->id)),
                          0});
@@ -161,14 +162,15 @@ int run_cases(const Options& options, const Run& about, Runner& runner) {
   return report(options, about, results);
 }
 
-int run_against_server(const Options& options, const Run& about, Endpoint& endpoint) {
-  ServerSetup setup;
+int run_against_server(const Options& options, const conformance::Run& about,
+                       conformance::Endpoint& endpoint) {
+  conformance::ServerSetup setup;
   setup.targets = options.targets;
   setup.device = options.device;
   setup.scratch = options.scratch;
-  setup.deadlines = scaled(Deadlines{}, options.time_scale);
+  setup.deadlines = scaled(conformance::Deadlines{}, options.time_scale);
   setup.seed = options.seed;
-  ServerRunner runner(endpoint, setup, recorders(options, about.fabric));
+  conformance::ServerRunner runner(endpoint, setup, recorders(options, about.fabric));
   std::string unreachable = runner.start();
   for (std::uint16_t next = 1; !unreachable.empty() && next < endpoint.addresses(); ++next) {
     endpoint.use_address(next);
@@ -184,7 +186,8 @@ int run_against_server(const Options& options, const Run& about, Endpoint& endpo
   return run_cases(options, about, runner);
 }
 
-int run_against_client(const Options& options, const Run& about, Endpoint& endpoint) {
+int run_against_client(const Options& options, const conformance::Run& about,
+                       conformance::Endpoint& endpoint) {
   for (const PathAddress& target : options.targets) {
     const Errc listening = endpoint.fabric().listen(PathAddress{"", target.destination, target.port});
     if (listening == Errc::ok) continue;
@@ -196,16 +199,16 @@ int run_against_client(const Options& options, const Run& about, Endpoint& endpo
              "Listening on {0} port {1}. Start the client now, and let it do IO all the time, for example\n"
              "  nbdkit-urtrs -U - path={0} port={1} session=judged device=disk \\\n"
              "         --run 'while :; do nbdcopy \"$uri\" null: || sleep 1; done'\n"
-             "or, with the kernel's,\n"
+             "or, with the Linux client,\n"
              "  echo \"dest_port={1} sessname=judged path=ip:{0} device_path=disk\" "
              "> /sys/class/rnbd-client/ctl/map_device\n",
              address,
              endpoint.fabric().listening_port() != 0 ? endpoint.fabric().listening_port()
                                                      : options.targets.front().port);
-  ClientSetup setup;
-  setup.deadlines = scaled(Deadlines{}, options.time_scale);
+  conformance::ClientSetup setup;
+  setup.deadlines = scaled(conformance::Deadlines{}, options.time_scale);
   setup.first_wait = options.wait;
-  ClientRunner runner(endpoint, setup, recorders(options, about.fabric));
+  conformance::ClientRunner runner(endpoint, setup, recorders(options, about.fabric));
   const std::string absent = runner.start();
   if (absent.empty()) return run_cases(options, about, runner);
   return fail(options, kCannotConnect, absent);
@@ -219,9 +222,9 @@ int run(const Options& given) {
     std::fputs((options.json ? list_json(options.selected) : list_text(options.selected)).c_str(), stdout);
     return 0;
   }
-  Baseline baseline;
+  conformance::Baseline baseline;
   if (!options.baseline_file.empty()) {
-    auto loaded = load_baseline(options.baseline_file);
+    auto loaded = conformance::load_baseline(options.baseline_file);
     if (!loaded) return fail(options, kUsage, loaded.error());
     baseline = std::move(*loaded);
   }
@@ -230,20 +233,20 @@ int run(const Options& given) {
   const auto fabric = open_fabric(options);
   if (fabric == nullptr) return kPrecondition;
   RealBench bench;
-  Endpoint endpoint(*fabric, bench);
+  conformance::Endpoint endpoint(*fabric, bench);
   if (!endpoint.usable()) {
     fmt::print(stderr, "urtrs-conform: cannot register {} MiB of memory; see ulimit -l\n",
-               Endpoint::kMemory >> 20);
+               conformance::Endpoint::kMemory >> 20);
     return kPrecondition;
   }
-  const Run about{options.target_text,
-                  options.role,
-                  fabric->capabilities().name,
-                  URTRS_VERSION,
-                  options.baseline_file.empty() ? nullptr : &baseline,
-                  options.cve};
-  return options.role == Role::server ? run_against_server(options, about, endpoint)
-                                      : run_against_client(options, about, endpoint);
+  const conformance::Run about{options.target_text,
+                               options.role,
+                               fabric->capabilities().name,
+                               URTRS_VERSION,
+                               options.baseline_file.empty() ? nullptr : &baseline,
+                               options.cve};
+  return options.role == conformance::Role::server ? run_against_server(options, about, endpoint)
+                                                   : run_against_client(options, about, endpoint);
 }
 
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conform_tool

@@ -2,9 +2,9 @@
 #pragma once
 #include "tools/urtrs-conform/options.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conform_tool {
 
 // Runs the cases and prints each result as it becomes available. Returns the exit code.
 int run(const Options&);
 
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conform_tool

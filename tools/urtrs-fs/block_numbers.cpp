@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace rtrs::admin {
+namespace rtrs::fs_tool {
 
 namespace {
 constexpr std::string_view kPrefix = "rnbd";
@@ -63,4 +63,4 @@ std::optional<BlockPath> block_path(std::string_view path) {
   return std::nullopt;
 }
 
-}  // namespace rtrs::admin
+}  // namespace rtrs::fs_tool

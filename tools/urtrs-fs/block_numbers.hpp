@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace rtrs::admin {
+namespace rtrs::fs_tool {
 
 class BlockNumbers {
  public:
@@ -40,4 +40,4 @@ struct BlockPath {
 };
 std::optional<BlockPath> block_path(std::string_view path);
 
-}  // namespace rtrs::admin
+}  // namespace rtrs::fs_tool

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::admin::block_numbers_test {
+namespace rtrs::fs_tool::block_numbers_test {
 namespace {
 
 TEST(BlockNumbers, DevicesKeepTheirNumberAndNewOnesGetTheLowestFreeOne) {
@@ -36,4 +36,4 @@ TEST(BlockNumbers, BlockPathsAreParsed) {
 }
 
 }  // namespace
-}  // namespace rtrs::admin::block_numbers_test
+}  // namespace rtrs::fs_tool::block_numbers_test

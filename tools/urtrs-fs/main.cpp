@@ -23,12 +23,12 @@
 
 namespace {
 
-using rtrs::admin::Entry;
-using rtrs::admin::RemoteTree;
+using rtrs::fs_tool::Entry;
+using rtrs::fs_tool::RemoteTree;
 
 constexpr const char* kHelp =
-    "Mounts the attributes of urtrsd and of clients that run, in one tree, as /sys\n"
-    "of Linux 6.12 shows those of its server and client.\n"
+    "Mounts the attributes of urtrsd and of running clients in one tree, like\n"
+    "those of the server and client of Linux 6.12 in /sys.\n"
     "Usage: urtrs-fs [OPTIONS] FOLDER\n"
     "       urtrs-fs help [OPTION]\n"
     "\n"
@@ -37,12 +37,11 @@ constexpr const char* kHelp =
     "\n"
     "Options:\n"
     "  -h,--help                   print this help and exit\n"
-    "  --version                   print version, fabrics and compiler, then leave\n"
-    "  --json                      with --version: as JSON; mistakes are JSON too\n"
-    "  --socket=FILE               control socket of the only one to show; default:\n"
-    "                              all\n"
+    "  --version                   print version, fabrics and compiler, and exit\n"
+    "  --json                      with --version: as JSON; errors are JSON too\n"
+    "  --socket=FILE               control socket of the one to show; default: all\n"
     "  -f                          stay in the foreground\n"
-    "  -o OPTION[,OPTION]...       of FUSE, for example allow_other\n"
+    "  -o OPTION[,OPTION]...       options of FUSE, for example allow_other\n"
     "\n"
     "Examples:\n"
     "  urtrs-fs /mnt/urtrs\n"
@@ -51,7 +50,7 @@ constexpr const char* kHelp =
     "  umount /mnt/urtrs\n"
     "\n"
     "Exit codes: 0 mounted, or with -f unmounted or ended by a signal; 1 failed;\n"
-    "2 wrong usage; 3 nobody can be asked.\n";
+    "2 wrong usage; 3 no daemon can be reached.\n";
 
 RemoteTree* tree() {
   return static_cast<RemoteTree*>(fuse_get_context()->private_data);
@@ -177,7 +176,8 @@ void say(fuse_log_level, const char* format, va_list values) {
 int check_option(void* data, const char* word, int key, fuse_args*) {
   auto& line = *static_cast<CommandLine*>(data);
   if (key == FUSE_OPT_KEY_NONOPT && ++line.folders > 1) {
-    refuse(2, std::string("one folder to mount on, and \"") + word + "\" is a second; see urtrs-fs --help");
+    refuse(2, std::string("only one folder can be given, and \"") + word +
+                  "\" is a second; see urtrs-fs --help");
     return -1;
   }
   if (key == FUSE_OPT_KEY_OPT && std::strncmp(word, "--", 2) == 0 && word[2] != '\0') {
@@ -215,14 +215,14 @@ void* begin(fuse_conn_info*, fuse_config*) {
 std::string folder_problem(const char* folder) {
   struct stat found {};
   if (::stat(folder, &found) != 0)
-    return std::string(std::strerror(errno)) + (errno == ENOENT ? "; make it with mkdir" : "");
-  return S_ISDIR(found.st_mode) ? "" : "it is no folder";
+    return std::string(std::strerror(errno)) + (errno == ENOENT ? "; create it with mkdir" : "");
+  return S_ISDIR(found.st_mode) ? "" : "it is not a folder";
 }
 
 int show_help(const std::string& topic) {
   const std::string found = topic.empty() ? kHelp : rtrs::tools::help_entries_about(kHelp, topic);
   std::fputs(found.c_str(), stdout);
-  return found.empty() ? refuse(2, "no option is called \"" + topic + "\"; see urtrs-fs --help") : 0;
+  return found.empty() ? refuse(2, "unknown option \"" + topic + "\"; see urtrs-fs --help") : 0;
 }
 
 int show_version() {
@@ -267,7 +267,7 @@ int main(int argc, char** argv) {
   if (fuse_opt_parse(&arguments, &line, options, check_option) != 0) return 2;
   if (line.show_help != 0) return rtrs::tools::written("urtrs-fs", show_help(""), 1);
   if (line.show_version != 0) return rtrs::tools::written("urtrs-fs", show_version(), 1);
-  if (line.json != 0) return refuse(2, "--json belongs to --version; \"urtrs\" shows all of it as JSON");
+  if (line.json != 0) return refuse(2, "--json requires --version; \"urtrs\" shows all of it as JSON");
   if (line.folders == 0) return refuse(2, "name the folder to mount on; see urtrs-fs --help");
   const char* const folder = arguments.argv[arguments.argc - 1];
   if (const std::string problem = folder_problem(folder); !problem.empty())

@@ -117,7 +117,7 @@ def test_a_signal_unmounts_and_exits(system, tmp_path):
 
 def test_usage_errors_and_missing_daemons_are_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "none"))
-    asked = [([], 2, "name the folder"), ([tmp_path], 3, "no urtrsd has a control socket"),
+    asked = [([], 2, "name the folder"), ([tmp_path], 3, "no urtrsd or client has a control socket"),
              (["--socket=/nonexistent", tmp_path], 3, "cannot reach")]
     for arguments, code, words in asked:
         done = subprocess.run([URTRS_FS, *arguments], capture_output=True, text=True, timeout=BOUND, check=False)

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace rtrs::admin {
+namespace rtrs::fs_tool {
 
 class Patience {
  public:
@@ -29,4 +29,4 @@ class Patience {
   std::chrono::milliseconds time_ = kWhole;
 };
 
-}  // namespace rtrs::admin
+}  // namespace rtrs::fs_tool

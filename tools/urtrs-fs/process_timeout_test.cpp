@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::admin::process_timeout_test {
+namespace rtrs::fs_tool::process_timeout_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -36,4 +36,4 @@ TEST(Patience, UnresponsiveProcessIsSkippedForAWhile) {
 }
 
 }  // namespace
-}  // namespace rtrs::admin::process_timeout_test
+}  // namespace rtrs::fs_tool::process_timeout_test

@@ -11,7 +11,7 @@
 #include "tools/lib/control/attributes/server_tree.hpp"
 #include "tools/lib/control/rpc/socket_path.hpp"
 
-namespace rtrs::admin {
+namespace rtrs::fs_tool {
 
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
@@ -129,7 +129,7 @@ std::string RemoteTree::check() {
   }
   if (socket_.empty())
     return fmt::format(
-        "no urtrsd has a control socket in {}, and no client; start one, or name its socket with --socket",
+        "no urtrsd or client has a control socket in {}; start one, or name its socket with --socket",
         rpc::runtime_folder());
   return why.message + (why.hint.empty() ? "" : "; " + why.hint);
 }
@@ -330,4 +330,4 @@ int RemoteTree::write(const std::string& path, const std::string& text) {
   return answer.error().error != 0 ? answer.error().error : EIO;
 }
 
-}  // namespace rtrs::admin
+}  // namespace rtrs::fs_tool

@@ -12,7 +12,7 @@
 #include "tools/urtrs-fs/block_numbers.hpp"
 #include "tools/urtrs-fs/process_timeout.hpp"
 
-namespace rtrs::admin {
+namespace rtrs::fs_tool {
 
 struct Entry {
   enum class Kind { folder, file, link } kind = Kind::folder;
@@ -77,4 +77,4 @@ class RemoteTree {
   BlockNumbers numbers_;
 };
 
-}  // namespace rtrs::admin
+}  // namespace rtrs::fs_tool

@@ -44,7 +44,7 @@ void device_map(const Asked& asked) {
   const std::string mode_text = asked["access_mode"];
   const auto mode = parse_mode(mode_text.empty() ? "rw" : mode_text);
   if (!mode)
-    return asked.refuse(Code::invalid_params, fmt::format("there is no access mode \"{}\"", mode_text),
+    return asked.refuse(Code::invalid_params, fmt::format("unknown access mode \"{}\"", mode_text),
                         "ro, rw or migration");
   const auto one = wanted(asked);
   if (!one)
@@ -89,7 +89,7 @@ std::optional<std::string> session_with(const Asked& asked, const std::string& d
     if (!session.empty()) {
       asked.refuse(Code::failed,
                    fmt::format("the sessions \"{}\" and \"{}\" have a device \"{}\"", session, name, device),
-                   "say which session");
+                   "name the session");
       return std::nullopt;
     }
     session = name;
@@ -196,7 +196,7 @@ std::string wrong_parameter(const Method& method, const json& params) {
   for (const auto& [key, value] : params.items()) {
     if (std::find(method.parameters.begin(), method.parameters.end(), key) == method.parameters.end())
       return fmt::format("{} has no parameter \"{}\"", method.name, key);
-    if (!value.is_string()) return fmt::format("parameter \"{}\" of {} is a string", key, method.name);
+    if (!value.is_string()) return fmt::format("parameter \"{}\" of {} must be a string", key, method.name);
     if (value.get_ref<const std::string&>().find('\0') != std::string::npos)
       return fmt::format("parameter \"{}\" of {} has a zero byte", key, method.name);
   }
@@ -213,18 +213,18 @@ void handle(Keeper& keeper, const Options& options, const rpc::Caller& caller, c
     std::vector<std::string> names;
     for (const Method& one : all) names.emplace_back(one.name);
     const std::string near = tools::nearest_word(request.method, names);
-    return asked.refuse(Code::no_such_method, fmt::format("there is no method \"{}\"", request.method),
+    return asked.refuse(Code::no_such_method, fmt::format("unknown method \"{}\"", request.method),
                         near.empty() ? "" : fmt::format("did you mean \"{}\"?", near), 0);
   }
   if (found->changes && !caller.may_change)
     return asked.refuse(
         Code::not_permitted,
         fmt::format("{} is not permitted for user {}, who may only read", found->name, caller.uid),
-        "ask as root, as the user of urtrs-mapd, or as a member of the group of the socket", EPERM);
+        "run this as root, as the user of urtrs-mapd, or as a member of the group of the socket", EPERM);
   if (std::string wrong = wrong_parameter(*found, request.params); !wrong.empty())
     return asked.refuse(Code::invalid_params, std::move(wrong));
   if (found->changes)
-    log(6, fmt::format("control: {} {} asked by process {} of user {}", found->name,
+    log(6, fmt::format("control: {} {} requested by process {} of user {}", found->name,
                        tools::json_text(request.params), caller.pid, caller.uid));
   found->serve(asked);
 }

@@ -50,7 +50,7 @@ tl::expected<std::uint16_t, Refusal> port_in(const std::string& text) {
   const bool digits = text.size() <= 5 && text.find_first_not_of("0123456789") == std::string::npos;
   const unsigned long number = digits && !text.empty() ? std::stoul(text) : 0;
   if (number == 0 || number > 65535)
-    return tl::unexpected(Refusal{EINVAL, fmt::format("\"{}\" is no port, 1 to 65535", text)});
+    return tl::unexpected(Refusal{EINVAL, fmt::format("\"{}\" is not a valid port (1 to 65535)", text)});
   return static_cast<std::uint16_t>(number);
 }
 
@@ -67,8 +67,8 @@ tl::expected<std::string, Refusal> path_in(const Asked& asked, std::uint16_t por
   if (!path) return tl::unexpected(Refusal{EINVAL, path.error()});
   if (port == port_of_session) return asio::to_text(*path);
   if (path->destination.starts_with("gid:"))
-    return tl::unexpected(
-        Refusal{EINVAL, fmt::format("a path to a GID has the port of its session, {}", port_of_session)});
+    return tl::unexpected(Refusal{
+        EINVAL, fmt::format("a path to a GID must use the port of its session, {}", port_of_session)});
   return (path->source.empty() ? "" : path->source + "@") + asio::endpoint_text(*path);
 }
 
@@ -104,11 +104,11 @@ tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
     return tl::unexpected(Refusal{error, std::move(why)});
   };
   if (asked["session"].empty() == asked["from"].empty())
-    return refuse("\"session\" or \"from\" is needed, and not both");
+    return refuse("exactly one of \"session\" and \"from\" is required");
   Wanted one{session_of(asked), {}};
   if (auto wrong = check_session_name(one.session)) {
     if (asked["from"].find('@') != std::string::npos)
-      wrong->why += fmt::format("; a path stands behind a name for the server: \"urtrs map {} from NAME {}\"",
+      wrong->why += fmt::format("; write a path after a name for the server: \"urtrs map {} from NAME {}\"",
                                 asked["device"], asked["from"]);
     return tl::unexpected(std::move(*wrong));
   }
@@ -120,7 +120,7 @@ tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
   if (!there && one.wish.paths.empty() && asked["from"] != one.session)
     one.wish.paths = words_of(asked["from"]);
   if (one.wish.paths.empty())
-    return refuse(fmt::format("there is no session \"{}\", and no path is given for a new one", one.session),
+    return refuse(fmt::format("no session named \"{}\", and no path is given for a new one", one.session),
                   ENOENT);
   if (const std::string given = asked["port"]; !given.empty()) {
     const auto port = port_in(given);
@@ -153,7 +153,7 @@ tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
 std::string hint_of(const Asked& asked, const Refusal& refusal) {
   if (refusal.error == ENOENT) return "[SRC@]DST, the address of the server";
   if (refusal.error != EEXIST) return "";
-  std::string hint = "give the server another name for a session of its own";
+  std::string hint = "use another name for the server to create a separate session";
   const std::string session = session_of(asked);
   const auto known = asked.keeper.machine().sessions().find(session);
   for (const std::string& path : words_of(asked["paths"]))
@@ -174,7 +174,7 @@ void path_add(const Asked& asked) {
   const auto& sessions = asked.keeper.machine().sessions();
   const auto known = sessions.find(session);
   if (known == sessions.end())
-    return asked.refuse(Code::no_such_thing, fmt::format("there is no session \"{}\"", session),
+    return asked.refuse(Code::no_such_thing, fmt::format("no session named \"{}\"", session),
                         "\"urtrs mapping list\" shows all", ENOENT);
   SessionWish wish = known->second.wish;
   auto path = path_in(asked, wish.port);

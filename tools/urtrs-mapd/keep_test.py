@@ -71,7 +71,7 @@ def test_map_with_an_additional_path_suggests_the_command_to_add_it(mapd, mapped
 
 def test_invalid_paths_are_rejected(mapd, mapped, session, urtrs):
     before = paths(mapd)
-    for words, code, said in ((("127.0.0.1",), 1, "File exists"), (("a@b@c",), 2, "more than one '@'"), ((SECOND, "0"), 2, "is no port"),
+    for words, code, said in ((("127.0.0.1",), 1, "File exists"), (("a@b@c",), 2, "more than one '@'"), ((SECOND, "0"), 2, "is not a valid port"),
                               (("192.0.2.1@127.0.0.1",), 1, "not one of this host")):
         assert said in urtrs("client", "path", "add", session, *words, code=code), words
     assert mapd.ask("path.add", session="nobody", path=SECOND)["data"]["errno"] == 2
@@ -106,13 +106,13 @@ def test_changes_that_cannot_be_saved_are_undone(mapd, mapped, session, urtrs, b
     for words in (("map", "disk1", "from", "127.0.0.1"), ("unmap", "disk0"), ("unmap", "disk0", "force"),
                   ("client", "path", "add", session, SECOND)):
         said = urtrs(*words, code=1)
-        assert f"nothing is changed, because \"{mapd.state}\" cannot be written: File exists" in said, words
+        assert f"nothing was changed, because \"{mapd.state}\" cannot be written: File exists" in said, words
         assert list(mapd.devices()) == ["disk0"] and mapd.devices()["disk0"]["state"] == "mapped", words
         assert (mapd.state.read_text(), paths(mapd)) == before, words
     assert size(mapped.replace("disk0", "disk1")) is None
     assert size(mapped) == 16 << 20
     blocked.rmdir()
-    until("the state file is written again", lambda: f"\"{mapd.state}\" is written again" in mapd.text())
+    until("the state file can be written again", lambda: f"\"{mapd.state}\" can be written again" in mapd.text())
     urtrs("map", "disk1", "from", "127.0.0.1")
     urtrs("unmap", "disk0")
     assert list(mapd.saved().values()) == [["disk1"]]

@@ -181,7 +181,7 @@ Process::Gone Keeper::gone(const std::string& session) {
     if (ended_) return forget_unused();
     give(Ended{session});
     if (const auto left = machine_.sessions().find(session); !asked && left != machine_.sessions().end())
-      log(6, fmt::format("session {}: starts it again in {:.1f} s", session,
+      log(6, fmt::format("session {}: restarting it in {:.1f} s", session,
                          static_cast<double>(left->second.pause) / 1e9));
   };
 }
@@ -281,9 +281,9 @@ void Keeper::carry_out(const Save&) {
   saved_ = Saved{save_error_};
   if (save_error_ == before) return;
   if (save_error_ == 0)
-    log(6, fmt::format("\"{}\" is written again", options_.state));
+    log(6, fmt::format("\"{}\" can be written again", options_.state));
   else
-    log(3, fmt::format("cannot write \"{}\": {} (errno {}); tries again", options_.state,
+    log(3, fmt::format("cannot write \"{}\": {} (errno {}); retrying", options_.state,
                        std::strerror(save_error_), save_error_));
 }
 
@@ -331,7 +331,7 @@ void Keeper::on_shown(const std::string& session, const json& shown) {
   served(session).seen = std::move(found.devices);
   if (const auto known = machine_.sessions().find(session);
       known != machine_.sessions().end() && known->second.stray && !found.kept.empty())
-    log(6, fmt::format("session {}: keeps what process {} has mapped: {}", session, process_of(session),
+    log(6, fmt::format("session {}: keeping what process {} has mapped: {}", session, process_of(session),
                        fmt::join(found.kept, ", ")));
   give(Answers{session, std::move(found.kept), std::move(found.modes), std::move(found.paths)});
 }

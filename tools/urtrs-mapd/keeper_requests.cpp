@@ -38,9 +38,9 @@ void Keeper::carry_out(const Done& done) {
 
 rpc::Error Keeper::save_error(int error, const std::string& device, const char* doing) const {
   return {rpc::Code::failed,
-          fmt::format("{} \"{}\": nothing is changed, because \"{}\" cannot be written: {}", doing, device,
+          fmt::format("{} \"{}\": nothing was changed, because \"{}\" cannot be written: {}", doing, device,
                       options_.state, std::strerror(error)),
-          "see that its file system has room and can be written, then try again", error};
+          "make its file system writable or free space on it, then try again", error};
 }
 
 rpc::Error Keeper::explain_path(int error, const std::string& session, const std::string& path,
@@ -97,12 +97,12 @@ rpc::Error Keeper::explain(int error, const std::string& session, const std::str
                ? rpc::Error{code, fmt::format("{}urtrs-mapd keeps at most {} sessions", what, kMostSessions),
                             "unmap the devices of one first, or name a session that is mapped", error}
                : rpc::Error{code, fmt::format("{}a session has at most {} devices", what, kMaxDevices),
-                            "give the server another name for a session of its own", error};
+                            "use another name for the server to create a separate session", error};
   }
   if (error == ETIMEDOUT && process_of(session) != 0)
     return {code, fmt::format("{}its process {} does not answer", what, process_of(session)),
             "find out why it hangs, or end it with \"kill -9\": urtrs-mapd then starts a new one", error};
-  std::string hint = link ? (said.empty() ? "the log of urtrs-mapd says more" : said) : hint_of(error, doing);
+  std::string hint = link ? (said.empty() ? "see the log of urtrs-mapd" : said) : hint_of(error, doing);
   return {code, what + std::strerror(error), std::move(hint), error};
 }
 

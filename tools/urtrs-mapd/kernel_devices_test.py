@@ -32,7 +32,7 @@ def test_kernel_devices_runs_until_a_signal(tmp_path, ends, how):
     assert manager.recv(100) == b"READY=1\n"
     second = start(ends, tmp_path, manager)
     assert second.wait(BOUND) == 3
-    assert second.stderr.read() == (f'urtrs-mapd: another urtrs-mapd --kernel-devices has "{tmp_path}/run/kernel-devices.lock"; '
+    assert second.stderr.read() == (f'urtrs-mapd: another urtrs-mapd --kernel-devices uses "{tmp_path}/run/kernel-devices.lock"; '
                                     "one is enough for all devices\n")
     first.send_signal(how)
     assert first.wait(BOUND) == 0

@@ -58,7 +58,7 @@ void notify(const std::string& line) {
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length);
   if (fd < 0 || ::sendto(fd, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
                          reinterpret_cast<const sockaddr*>(&address), size) < 0)
-    log(4, fmt::format("cannot tell the service manager at NOTIFY_SOCKET={}: {}", name, errno_text(errno)));
+    log(4, fmt::format("cannot notify the service manager at NOTIFY_SOCKET={}: {}", name, errno_text(errno)));
   if (fd >= 0) ::close(fd);
 }
 
@@ -84,7 +84,7 @@ std::string take_lock(const std::string& file) {
     return fmt::format(
         "another urtrs-mapd uses \"{}\"; start this one with a different --state and URTRS_RUNTIME_DIR",
         file);
-  return fmt::format("cannot {} \"{}\": {}; --state and URTRS_RUNTIME_DIR name other places", step, file,
+  return fmt::format("cannot {} \"{}\": {}; set another place with --state or URTRS_RUNTIME_DIR", step, file,
                      errno_text(error));
 }
 
@@ -94,7 +94,7 @@ std::string prepare(const Options& options) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::path(options.state).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
-  if (error) return fmt::format("cannot make the folder \"{}\": {}", folder.string(), error.message());
+  if (error) return fmt::format("cannot create the folder \"{}\": {}", folder.string(), error.message());
   if (std::string why = take_lock(options.state + ".lock"); !why.empty()) return why;
   return take_lock(options.folder + "/urtrs-mapd.lock");
 }
@@ -121,8 +121,8 @@ tl::expected<Loaded, std::string> load(const std::string& file) {
     why = wishes.error().why;
     if (wishes.error().line != 0) why = fmt::format("line {}: {}", wishes.error().line, why);
     if (wishes.error().newer)
-      return tl::unexpected(
-          fmt::format("\"{}\" is of a later urtrs-mapd: {}; use that, or another --state", file, why));
+      return tl::unexpected(fmt::format(
+          "\"{}\" was written by a later urtrs-mapd: {}; use that version, or another --state", file, why));
   } else if (text.error() == EACCES) {
     return tl::unexpected(fmt::format("cannot read \"{}\": {}", file, why));
   }
@@ -190,9 +190,9 @@ int keep_kernel_devices() {
   if (lock.error != 0) {
     log(3,
         lock.error == EWOULDBLOCK
-            ? fmt::format("another urtrs-mapd --kernel-devices has \"{}\"; one is enough for all devices",
+            ? fmt::format("another urtrs-mapd --kernel-devices uses \"{}\"; one is enough for all devices",
                           file)
-            : fmt::format("cannot {} \"{}\": {}; it is for root, and URTRS_RUNTIME_DIR names another place",
+            : fmt::format("cannot {} \"{}\": {}; run it as root, or set another place with URTRS_RUNTIME_DIR",
                           lock.step, file, errno_text(lock.error)));
     return missing;
   }
@@ -220,16 +220,16 @@ std::string find_nbdkit(std::string& program) {
     found = tools::find_program(program.empty() ? "nbdkit-urtrs" : program);
   if (found.empty())
     return fmt::format(
-        "there is no {} beside this program or in PATH; apt-get install nbdkit-plugin-urtrs, or name it "
-        "with --nbdkit",
+        "{} not found beside this program or in PATH; apt-get install nbdkit-plugin-urtrs, or name it with "
+        "--nbdkit",
         program.empty() ? "nbdkit-urtrs" : "\"" + program + "\"");
   struct stat about {};
   const bool runs = ::stat(found.c_str(), &about) == 0 && ::access(found.c_str(), X_OK) == 0;
   if (!runs || !S_ISREG(about.st_mode))
     return fmt::format(
-        "--nbdkit: \"{}\" cannot be run: {}; it is nbdkit-urtrs of the package "
-        "nbdkit-plugin-urtrs, or a program that takes the same words",
-        found, runs ? "it is no file" : errno_text(errno));
+        "--nbdkit: \"{}\" cannot be run: {}; use nbdkit-urtrs of the package nbdkit-plugin-urtrs, or a "
+        "program with the same arguments",
+        found, runs ? "it is not a file" : errno_text(errno));
   program = std::move(found);
   return {};
 }
@@ -249,10 +249,10 @@ int show_help(const std::string& topic) {
   const std::string whole = tools::wrapped(kHelp);
   const std::string found = topic.empty() ? whole
                                           : tools::help_entries_about(whole, topic) +
-                                                tools::help_entries_about(nbdkit::settings_help(), topic);
+                                                tools::help_entries_about(plugin::settings_help(), topic);
   std::fputs(found.c_str(), stdout);
   if (!found.empty()) return done;
-  std::fprintf(stderr, "urtrs-mapd: no option or parameter is called \"%s\"; see urtrs-mapd --help\n",
+  std::fprintf(stderr, "urtrs-mapd: unknown option or parameter \"%s\"; see urtrs-mapd --help\n",
                tools::printable(topic).c_str());
   return usage;
 }

@@ -58,11 +58,11 @@ tl::expected<void, std::string> take_parameter(const std::string& word, Options&
   const std::string key = word.substr(0, word.find('='));
   if (key == word || key.empty())
     return tl::unexpected(fmt::format(
-        "\"{}\" is no KEY=VALUE, a parameter of the nbdkit plugin; see nbdkit-urtrs --help", word));
+        "\"{}\" is not KEY=VALUE, a parameter of the nbdkit plugin; see nbdkit-urtrs --help", word));
   if (std::find(kOurs.begin(), kOurs.end(), key) != kOurs.end())
     return tl::unexpected(
-        fmt::format("{}= is not for all sessions; \"urtrs map\" gives what a session needs", key));
-  nbdkit::Settings plugin;
+        fmt::format("{}= cannot be set for all sessions; set it for one session with \"urtrs map\"", key));
+  plugin::Settings plugin;
   if (const auto taken = plugin.set(key, std::string_view(word).substr(key.size() + 1)); !taken)
     return tl::unexpected(taken.error());
   options.parameters.push_back(word);
@@ -72,7 +72,7 @@ tl::expected<void, std::string> take_parameter(const std::string& word, Options&
 }  // namespace
 
 const char* const kHelp =
-    "Keeps devices mapped: runs an nbdkit with the plugin for each session, and starts it again.\n"
+    "Keeps devices mapped: runs an nbdkit with the plugin for each session, and restarts it.\n"
     "Usage: urtrs-mapd [OPTIONS] [KEY=VALUE]...\n"
     "       urtrs-mapd help [OPTION|KEY]\n"
     "\n"
@@ -82,22 +82,22 @@ const char* const kHelp =
     "\n"
     "Options:\n"
     "  -h,--help                   print this help and exit\n"
-    "  --version                   print version, fabrics and compiler, then leave\n"
-    "  --json                      with --version: as JSON; mistakes are JSON too\n"
-    "  --state=FILE                what is to be mapped; default: state.json in\n"
+    "  --version                   print version, fabrics and compiler, and exit\n"
+    "  --json                      with --version: as JSON; errors are JSON too\n"
+    "  --state=FILE                devices to map; default: state.json in\n"
     "                              /var/lib/urtrs-mapd, or in\n"
     "                              ~/.local/state/urtrs-mapd of a user\n"
-    "  --control-group=GROUP       whose members may map and unmap; default: that of\n"
-    "                              the process\n"
+    "  --control-group=GROUP       group that may map and unmap; default: that of the\n"
+    "                              process\n"
     "  --nbdkit=PROGRAM            default: nbdkit-urtrs beside this program, or in\n"
     "                              PATH\n"
-    "  --end-devices               end the devices with this program; default: they\n"
-    "                              go on\n"
-    "  --kernel-devices            only keeps the /dev/nbdN of \"urtrs map --nbd\"\n"
+    "  --end-devices               stop the devices on exit; default: they keep\n"
+    "                              running\n"
+    "  --kernel-devices            only keep the /dev/nbdN of \"urtrs map --nbd\"\n"
     "                              connected, beside urtrs-mapd; needs CAP_SYS_ADMIN\n"
     "\n"
-    "\"urtrs map\" maps a device, \"urtrs unmap\" takes it away; both are kept in the file. SIGTERM "
-    "ends this program and no device: the next one takes them over.\n"
+    "\"urtrs map\" maps a device, \"urtrs unmap\" unmaps it; the state file keeps both. SIGTERM "
+    "ends this program but no device: the next urtrs-mapd takes them over.\n"
     "\n"
     "Examples:\n"
     "  urtrs-mapd reconnect_max=5s\n"
@@ -149,9 +149,9 @@ tl::expected<Options, std::string> parse(const Words& words) {
   }
   if (options.json && !options.help && !options.version)
     return tl::unexpected(
-        std::string("--json belongs to --version; \"urtrs mapping list --json\" shows the devices"));
+        std::string("--json requires --version; \"urtrs mapping list --json\" shows the devices"));
   if (options.kernel_devices && words.size() > 1 && !options.help && !options.version)
-    return tl::unexpected(std::string("--kernel-devices stands alone"));
+    return tl::unexpected(std::string("--kernel-devices excludes all other options"));
   if (std::string wrong = wrong_parameters(options.parameters); !wrong.empty())
     return tl::unexpected(std::move(wrong));
   return options;

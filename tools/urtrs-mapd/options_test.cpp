@@ -37,10 +37,11 @@ TEST(MapdOptions, ErrorsAreExplained) {
   EXPECT_EQ(why({"--zzz"}), "unknown option \"--zzz\"; see urtrs-mapd --help");
   EXPECT_EQ(why({"--state"}), "--state needs a value");
   EXPECT_EQ(why({"disk0"}),
-            "\"disk0\" is no KEY=VALUE, a parameter of the nbdkit plugin; see nbdkit-urtrs --help");
+            "\"disk0\" is not KEY=VALUE, a parameter of the nbdkit plugin; see nbdkit-urtrs --help");
   for (const char* key : {"path", "device", "session", "control", "exports", "trace"})
-    EXPECT_EQ(why({std::string(key) + "=x"}),
-              std::string(key) + "= is not for all sessions; \"urtrs map\" gives what a session needs");
+    EXPECT_EQ(
+        why({std::string(key) + "=x"}),
+        std::string(key) + "= cannot be set for all sessions; set it for one session with \"urtrs map\"");
 }
 
 TEST(MapdOptions, ParametersAreCheckedAsInThePlugin) {
@@ -48,9 +49,9 @@ TEST(MapdOptions, ParametersAreCheckedAsInThePlugin) {
             "unknown parameter 'tls_kesy'; did you mean tls_keys=? nbdkit-urtrs --help lists them all");
   EXPECT_EQ(why({"queue_depth=0"}), "queue_depth=0: expected a whole number from 1 to 1024");
   EXPECT_EQ(why({"tls=allow"}), "tls=allow: it is for servers; a client uses require or off");
-  EXPECT_EQ(why({"tls_identity=web1"}), "tls_identity chooses one of tls_keys, which are not given");
+  EXPECT_EQ(why({"tls_identity=web1"}), "tls_identity requires tls_keys");
   EXPECT_EQ(why({"auth_identity=web1", "fabric=verbs"}),
-            "fabric= is not for all sessions; \"urtrs map\" gives what a session needs");
+            "fabric= cannot be set for all sessions; set it for one session with \"urtrs map\"");
   EXPECT_EQ(why({"reconnect_min=5s", "reconnect_max=1s"}), "reconnect_min is longer than reconnect_max");
   EXPECT_EQ(why({"rdma_retry_count=3"}), "taken") << "for sessions over verbs";
   EXPECT_EQ(why({"tls_keys=/k", "auth_keys=/a"}), "taken");
@@ -78,19 +79,16 @@ TEST(MapdParameters, SessionUsesItsOwnCredentialsOrThoseOfItsFabric) {
   // A key that the fabric of the session does not support must be an error. It must not be ignored.
   EXPECT_EQ(wrong_parameters(wish_of("verbs"), {"tls_keys=/k"}), "TLS is for the fabric tcp, not for verbs");
   EXPECT_EQ(wrong_parameters(wish_of("tcp"), {"auth_keys=/a"}),
-            "auth is for the fabrics verbs and libfabric; on tcp take tls_keys, which encrypts too");
-  EXPECT_EQ(wrong_parameters(wish_of("tcp"), {"rdma_device=rxe0"}),
-            "rdma_device= belongs to fabric=verbs, which is not given");
+            "auth is for the fabrics verbs and libfabric; on tcp use tls_keys, which encrypts too");
+  EXPECT_EQ(wrong_parameters(wish_of("tcp"), {"rdma_device=rxe0"}), "rdma_device= requires fabric=verbs");
 }
 
 TEST(MapdParameters, ErrorsNameTheParametersOfUrtrsMapd) {
   const auto told = [](const mapping::SessionWish& wish, const Parameters& given) {
     return told_of(wish, given, wrong_parameters(wish, given));
   };
-  EXPECT_EQ(
-      told(wish_of("verbs"), {"policy=rr", "crc=on"}),
-      "crc= belongs to fabric=tcp, and another fabric is given; urtrs-mapd was started with \"crc=on\", for "
-      "every session");
+  EXPECT_EQ(told(wish_of("verbs"), {"policy=rr", "crc=on"}),
+            "crc= requires fabric=tcp; urtrs-mapd was started with \"crc=on\", for every session");
   EXPECT_EQ(
       told(wish_of("verbs"), {"tls_keys=/k"}),
       "TLS is for the fabric tcp, not for verbs; urtrs-mapd was started with \"tls_keys=/k\", for every "
@@ -99,10 +97,8 @@ TEST(MapdParameters, ErrorsNameTheParametersOfUrtrsMapd) {
       told(wish_of("verbs"), {"tls_cert=/c", "tls_key=/k", "tls_ca=/a", "policy=rr"}),
       "TLS is for the fabric tcp, not for verbs; urtrs-mapd was started with \"tls_cert=/c\" \"tls_key=/k\" "
       "\"tls_ca=/a\", for every session");
-  EXPECT_EQ(
-      told(wish_of("verbs"), {"tls_keys=/k", "crc=on"}),
-      "crc= belongs to fabric=tcp, and another fabric is given; urtrs-mapd was started with \"crc=on\", for "
-      "every session")
+  EXPECT_EQ(told(wish_of("verbs"), {"tls_keys=/k", "crc=on"}),
+            "crc= requires fabric=tcp; urtrs-mapd was started with \"crc=on\", for every session")
       << "one at a time";
   // The credential comes from "urtrs map", so the error text must not blame the command line of urtrs-mapd.
   EXPECT_EQ(told(wish_of("verbs", {{"tls_keys", "/k"}}), {"policy=rr"}),
@@ -197,7 +193,7 @@ TEST(MapdOptions, KernelDevicesExcludesOtherOptions) {
     ASSERT_TRUE(asked) << asked.error();
     EXPECT_TRUE(asked->help || asked->version) << word;
   }
-  EXPECT_EQ(parse({"--kernel-devices", "--state=x"}).error(), "--kernel-devices stands alone");
+  EXPECT_EQ(parse({"--kernel-devices", "--state=x"}).error(), "--kernel-devices excludes all other options");
   EXPECT_EQ(parse({"--kernel-device"}).error(),
             "unknown option \"--kernel-device\"; did you mean \"--kernel-devices\"?");
 }

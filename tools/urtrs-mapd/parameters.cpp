@@ -75,7 +75,7 @@ std::optional<SessionWish> wish_in(const std::vector<std::string>& command,
 }
 
 std::string identity_at_server(const SessionWish& wish, const std::vector<std::string>& given) {
-  nbdkit::Settings settings;
+  plugin::Settings settings;
   for (const std::string& one : parameters_of(wish, given)) {
     const std::string key = key_of(one);
     // Ignores errors, because wrong_parameters() reports them.
@@ -86,7 +86,7 @@ std::string identity_at_server(const SessionWish& wish, const std::vector<std::s
 }
 
 std::string wrong_parameters(const SessionWish& wish, const std::vector<std::string>& given) {
-  nbdkit::Settings settings;
+  plugin::Settings settings;
   for (const std::string& one : parameters_of(wish, given)) {
     const std::string key = key_of(one);
     if (const auto taken = settings.set(key, std::string_view(one).substr(key.size() + 1)); !taken)

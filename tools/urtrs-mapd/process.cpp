@@ -125,7 +125,7 @@ int spawn(const std::vector<std::string>& command, int lock, int said) {
   Descriptor write_end(ends[1]);
   const Descriptor log(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   if (log.get() < 0) return errno;
-  std::string variable = fmt::format("{}={}", nbdkit::kLogVariable, log.get());
+  std::string variable = fmt::format("{}={}", plugin::kLogVariable, log.get());
   Inheritance has{lock, said, log.get(), {}};
   for (char** one = environ; *one != nullptr; ++one) has.environment.push_back(*one);
   has.environment.push_back(variable.data());

@@ -45,7 +45,7 @@ class ProcessTest : public testing::Test {
     return {std::istreambuf_iterator<char>(stream), {}};
   }
 
-  trace::ScratchFolder folder_;
+  tools::ScratchFolder folder_;
   boost::asio::io_context context_;
   SessionFiles files_{folder_.path().string(), "web1@10_0_0_2"};
   bool gone_ = false;

@@ -34,7 +34,7 @@ def test_after_a_damaged_state_file_running_sessions_are_kept(mapd, mapped, urtr
     mapd.start()
     until("the devices are listed and saved", lambda: mapd.state.exists() and mapd.saved() == saved)
     assert {name: (one["state"], one["access_mode"]) for name, one in mapd.devices().items()} == {"disk0": ("mapped", "rw"), "disk1": ("mapped", "ro")}
-    assert f"keeps what process {before[0]} has mapped: disk0, disk1" in mapd.text()
+    assert f"keeping what process {before[0]} has mapped: disk0, disk1" in mapd.text()
     use = subprocess.Popen(["/usr/bin/python3", "-m", "nbd", "-u", mapped, "-c", "import sys; print('open', flush=True); sys.stdin.readline(); h.pread(512, 0)"],
                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     ends.callback(use.kill)
@@ -99,4 +99,4 @@ def test_hostile_state_files_are_rejected(mapd):
     mapd.start(ready=False)
     assert mapd.process.wait(BOUND) == 3
     assert mapd.state.exists(), "a file of a later version is not treated as damaged"
-    assert "of a later urtrs-mapd" in mapd.text()
+    assert "written by a later urtrs-mapd" in mapd.text()

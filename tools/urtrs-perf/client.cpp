@@ -110,7 +110,7 @@ void PerfClient::tell_news() {
       loss_reported_ = true;
     } else if (connected && loss_reported_) {
       line_.clear();
-      fmt::print(stderr, "path {} is connected again\n", name);
+      fmt::print(stderr, "path {} reconnected\n", name);
     }
   }
 }
@@ -174,7 +174,7 @@ std::vector<std::uint32_t> PerfClient::sizes() const {
 void PerfClient::measure() {
   const std::vector<std::uint32_t> all = sizes();
   if (all.back() > client_.max_io_size()) {
-    return fail(kUsage, fmt::format("--bs: the server takes at most {} bytes", client_.max_io_size()));
+    return fail(kUsage, fmt::format("--bs: the server accepts at most {} bytes", client_.max_io_size()));
   }
   const auto data = fabric_.allocate(std::size_t{options_.iodepth} * std::max(all.back(), 1u));
   if (!data) return fail(kPrecondition, "no memory for the data");
@@ -202,7 +202,7 @@ bool PerfClient::measure_size(const Region& data, std::uint32_t bytes) {
       [&](Nanos now) {
         const bool again = load.step(now);
         if (const int number = caught_signal(); number != 0)
-          load.stop(now, kSignalBase + number, "interrupted: this is what was measured so far");
+          load.stop(now, kSignalBase + number, "interrupted: results so far");
         if (!again) tell_news();
         return again;
       },

@@ -33,9 +33,9 @@ constexpr const char* kExamples =
     "  urtrs-perf 10.0.0.2 -n 1000 --record client.rtrc # for urtrs-replay\n"
     "  urtrs-perf --compare-raw                         # cost over bare libfabric\n"
     "\n"
-    "Exit codes: 0 measured, 1 the measurement failed, 2 wrong usage, 3 it cannot be done here, or "
-    "--compare-raw has no verdict because every round was too noisy, 4 no server, or it stopped to "
-    "answer, 128 and the number of the signal that ended it.";
+    "Exit codes: 0 measured, 1 the measurement failed, 2 wrong usage, 3 it cannot run on this host, or "
+    "--compare-raw has no verdict because every round was too noisy, 4 no server, or the server stopped "
+    "answering, 128 + N ended by signal N.";
 
 constexpr std::uint64_t kMaxIterations = 1'000'000'000'000'000;  // 31 years at one million per second
 
@@ -77,7 +77,7 @@ struct Texts {
 };
 
 void add_workload(CLI::App& app, Options& options, Texts& texts) {
-  app.add_option("address", options.addresses, "server, [SRC@]DST for each path; none: be the server");
+  app.add_option("address", options.addresses, "server, [SRC@]DST for each path; none: run as the server");
   app.add_option("--paths", texts.paths, "more addresses, separated by commas")->delimiter(',');
   app.add_option("--rw", texts.rw, "read, write, randread, randwrite, rw (mixed)")->capture_default_str();
   app.add_option("--rwmixread", options.read_percent, "percent of reads in rw")
@@ -85,7 +85,7 @@ void add_workload(CLI::App& app, Options& options, Texts& texts) {
       ->capture_default_str();
   app.add_option("-s,--bs,--size", texts.block_size, "bytes of each IO; suffixes k, m")
       ->capture_default_str();
-  app.add_flag("-a,--all", options.all_sizes, "all sizes from 2 up to what the server takes");
+  app.add_flag("-a,--all", options.all_sizes, "all sizes from 2 up to the maximum of the server");
   app.add_option("-q,-t,--iodepth", options.iodepth, "IOs in flight")
       ->check(CLI::Range(1u, kMaxPermits))
       ->capture_default_str();
@@ -125,7 +125,7 @@ void add_transport(CLI::App& app, Options& options, Texts& texts) {
       ->excludes(busy)
       ->excludes(events);
   app.add_option("--cpu", texts.cpu, "processor to run on; default any");
-  app.add_option("--connect-timeout", texts.connect_timeout, "give up without a server after this")
+  app.add_option("--connect-timeout", texts.connect_timeout, "stop if no server is reached within this time")
       ->capture_default_str();
   auto* none =
       app.add_flag("--no-recorder", texts.no_recorder, "do not record the protocol's inputs in memory");
@@ -133,11 +133,11 @@ void add_transport(CLI::App& app, Options& options, Texts& texts) {
                      ->excludes(none)
                      ->type_name("FILE");
   app.add_option("--record-detail", options.record_detail,
-                 "also what goes over the wire (wire), with the data (payload)")
+                 "also record messages (wire), with their data (payload)")
       ->needs(record)
       ->check(CLI::IsMember({"machines", "wire", "payload"}))
       ->capture_default_str();
-  app.add_option("--listen", options.listen, "server: address to listen on; default every one");
+  app.add_option("--listen", options.listen, "server: address to listen on; default all");
   app.add_option("--queue-depth", options.queue_depth, "server: IOs a session may have in flight")
       ->check(CLI::Range(1u, kMaxPermits))
       ->capture_default_str();
@@ -149,13 +149,13 @@ void add_output(CLI::App& app, Options& options, Texts& texts) {
   app.add_flag("--csv", options.csv, "results as CSV");
   app.add_option("--interval", texts.interval,
                  "a progress line this often; default 1 s on a terminal, else none");
-  app.add_flag("--raw", options.raw, "the bare libfabric ping-pong of the same two messages");
+  app.add_flag("--raw", options.raw, "measure a bare libfabric ping-pong of the same messages");
   app.add_flag("--compare-raw", options.compare_raw,
                "run the bare ping-pong and urtrs in turn; print ratios");
   app.add_option("--rounds", options.rounds, "of --compare-raw")
       ->check(CLI::Range(1u, 100u))
       ->capture_default_str();
-  app.add_flag("--version", texts.version, "print version, fabrics and compiler, then leave");
+  app.add_flag("--version", texts.version, "print version, fabrics and compiler, and exit");
 }
 
 class Judge {
@@ -229,11 +229,11 @@ void judge_role(const CLI::App& app, const Options& options, std::string& errors
       if (app.count(name) != 0) errors += std::string("urtrs-perf: ") + name + " " + why + "\n";
   };
   if (app.count("--runtime") != 0)
-    refuse({"--iterations"}, "counts IOs instead of time; leave --runtime or it out");
+    refuse({"--iterations"}, "counts IOs instead of time; remove one of --iterations and --runtime");
   if (options.compare_raw) return;
   if (client) {
     refuse({"--listen", "--queue-depth", "--chunk-size"},
-           "is for the server, which has no address behind its options");
+           "is for the server, which takes no address argument");
     if (options.port == 0) errors += "urtrs-perf: --port: expected a port from 1 to 65535, got \"0\"\n";
   } else {
     refuse({"--rw", "--rwmixread", "--bs", "--all", "--iodepth", "--runtime", "--iterations", "--span",

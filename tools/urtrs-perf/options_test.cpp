@@ -133,13 +133,12 @@ TEST(Options, ErrorsAreExplained) {
       "\"randread\"?\n");
   expect_refused(
       {"h", "--bs=4x"},
-      "urtrs-perf: --bs: '4x' is no size: expected a number of bytes, k, M, G or T, e.g. 4096, 64k, 1G\n");
+      "urtrs-perf: --bs: '4x' is not a size: expected a number of bytes, k, M, G or T, e.g. 4096, 64k, 1G\n");
   expect_refused({"h", "--bs=17m"}, "urtrs-perf: --bs: expected a size from 0 to 16777216, got \"17m\"\n");
   expect_refused({"h", "-D", "soon"},
-                 "urtrs-perf: --runtime: 'soon' is no duration: expected a number of ms, s, m or h, e.g. "
+                 "urtrs-perf: --runtime: 'soon' is not a duration: expected a number of ms, s, m or h, e.g. "
                  "500ms, 30s, 2m\n");
-  expect_refused({"h", "-D", "0"},
-                 "urtrs-perf: --runtime: '0' is too short: it must be longer than nothing\n");
+  expect_refused({"h", "-D", "0"}, "urtrs-perf: --runtime: '0' is too short: it must be greater than 0\n");
   for (const std::string wrong : {"0", "-1", "99999999999999999999999", "1.5", "5x"})
     expect_refused({"h", "-n", wrong},
                    "urtrs-perf: --iterations: expected a whole number from 1 to 1000000000000000, got \"" +
@@ -185,7 +184,7 @@ TEST(Options, HelpHasTheDefaultOfEveryOptionWithAValue) {
     std::string line = help.substr(at, help.find('\n', at) - at) + " ";
     EXPECT_NE(line.find("=" + value + " "), std::string::npos) << line;
   }
-  for (const char* part : {"default any", "default every one", "default 1 s on a terminal", "Exit codes:"}) {
+  for (const char* part : {"default any", "default all", "default 1 s on a terminal", "Exit codes:"}) {
     const std::string one_line = std::regex_replace(help, std::regex("\\s+"), " ");
     EXPECT_NE(one_line.find(part), std::string::npos) << part;
   }

@@ -107,7 +107,7 @@ def test_an_interrupted_run_prints_its_results(start):
     running.send_signal(signal.SIGINT)
     output, errors = running.communicate(timeout=30)
     assert running.returncode == 130, (running.returncode, errors)
-    assert "measured so far" in errors and "4096" in output, (output, errors)
+    assert "results so far" in errors and "4096" in output, (output, errors)
 
 
 def test_invalid_input_has_specific_exit_codes(start):

@@ -38,10 +38,10 @@ std::pair<int, std::string> ping_pong(const Options& options, RawLink& link, Met
   }
   while (!meter.over()) {
     arrived.clear();
-    if (!link.poll(arrived)) return {kFailed, "the server is gone"};
+    if (!link.poll(arrived)) return {kFailed, "the server closed the connection"};
     const Nanos now = asio::steady_now();
     for (const std::uint32_t slot : arrived) {
-      if (slot >= options.iodepth) return {kFailed, "an answer to nothing"};
+      if (slot >= options.iodepth) return {kFailed, "an unexpected reply"};
       meter.completed(now, now - submitted[slot]);
       if (meter.over() || sent >= meter.to_submit()) continue;
       submitted[slot] = now;
@@ -52,7 +52,7 @@ std::pair<int, std::string> ping_pong(const Options& options, RawLink& link, Met
     meter.tick(now);
     if (const int number = caught_signal(); number != 0) {
       meter.finish(now);
-      return {kSignalBase + number, "interrupted: this is what was measured so far"};
+      return {kSignalBase + number, "interrupted: results so far"};
     }
     if (now - last > options.protocol.queue_timeout) return {kTimedOut, "no answer"};
   }

@@ -42,18 +42,18 @@ class PerfServer {
   int run() {
     if (options_.fresh_keys && !fabric_.capabilities().invalidation) {
       fmt::print(stderr,
-                 "urtrs-perf: --rdma-invalidation: this fabric cannot take a key back; leave it out\n");
+                 "urtrs-perf: --rdma-invalidation: this fabric cannot invalidate keys; remove the option\n");
       return kPrecondition;
     }
     if (!open_record(recorder_, options_, "server", fabric_.capabilities().name)) return kPrecondition;
     const Errc listening = listen();
     if (listening != Errc::ok) {
-      fmt::print(
-          stderr, "urtrs-perf: cannot listen on {} port {}: {}{}\n",
-          options_.listen.empty() ? "any address" : options_.listen, options_.port, to_string(listening),
-          listening == Errc::address_in_use  ? "; --port chooses another port"
-          : listening == Errc::no_permission ? "; ports below 1024 are for root or CAP_NET_BIND_SERVICE"
-                                             : "");
+      fmt::print(stderr, "urtrs-perf: cannot listen on {} port {}: {}{}\n",
+                 options_.listen.empty() ? "any address" : options_.listen, options_.port,
+                 to_string(listening),
+                 listening == Errc::address_in_use  ? "; --port chooses another port"
+                 : listening == Errc::no_permission ? "; ports below 1024 need root or CAP_NET_BIND_SERVICE"
+                                                    : "");
       return listening == Errc::invalid ? kUsage : kPrecondition;
     }
     fmt::print("listening on port {}\n", fabric_.listening_port());

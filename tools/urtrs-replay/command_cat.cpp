@@ -13,7 +13,7 @@
 #include "tools/lib/trace/reader/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct CatOptions {
@@ -24,16 +24,18 @@ struct CatOptions {
   std::optional<std::uint16_t> instance;
 };
 
-// Maximum line length: on a terminal its width, or 120 if unknown; 0: unlimited.
+// Returns the maximum line length: on a terminal its width, or 120 if the width is unknown; otherwise 0,
+// which means no limit.
 std::size_t columns_for(const CatOptions& options) {
   if (options.json || options.wide || ::isatty(STDOUT_FILENO) == 0) return 0;
-  const std::size_t columns = columns_of(stdout);
+  const std::size_t columns = tools::columns_of(stdout);
   return columns == 0 ? 120 : columns;
 }
 
 std::string cut_to(std::string line, std::size_t columns) {
   constexpr std::size_t kDots = 3;
-  return columns <= kDots || line.size() <= columns ? std::move(line) : shortened(line, columns - kDots);
+  return columns <= kDots || line.size() <= columns ? std::move(line)
+                                                    : tools::shortened(line, columns - kDots);
 }
 
 std::string header_text(const trace::Header& header) {
@@ -95,9 +97,8 @@ int cat(const CatOptions& options) {
 void add_cat(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, CatOptions& options) {
     command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
-    command.add_flag("--json", options.json, "One JSON object a line, without loss");
-    command.add_flag("--wide", options.wide,
-                     "Whole lines on a terminal too, which else cuts them at its width");
+    command.add_flag("--json", options.json, "One JSON object per line, lossless");
+    command.add_flag("--wide", options.wide, "Do not cut lines at the width of the terminal");
     command.add_option("--last", options.last, "Only the last N records")
         ->check(CLI::NonNegativeNumber.description(""))
         ->type_name("N");
@@ -113,4 +114,4 @@ void add_cat(CLI::App& app, Runner& runner) {
                           bind, cat);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

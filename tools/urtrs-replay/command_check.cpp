@@ -10,7 +10,7 @@
 #include "tools/lib/trace/reader/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct CheckOptions {
@@ -23,7 +23,7 @@ struct CheckOptions {
 
 struct Checked {
   std::string file;
-  sim::TraceCheck result;
+  trace::TraceCheck result;
 };
 
 std::string machine_text(unsigned machine) {
@@ -41,14 +41,14 @@ void print_finding(Output& out, const spec::Finding& finding) {
   out.line("    source:  " + std::string(rule.source));
 }
 
-// Returns the number of machines, including those whose beginning is not in the trace: they are judged as far
-// as their state is known.
-std::uint64_t machines_of(const sim::TraceCheck& result) {
+// Returns the number of judged machines. Machines whose beginning is not in the trace are included, because
+// they are judged as far as their state is known.
+std::uint64_t machines_of(const trace::TraceCheck& result) {
   return result.coverage.machines + result.coverage.without_beginning;
 }
 
 void print_file(Output& out, const Checked& checked, std::size_t show) {
-  const sim::TraceCheck& result = checked.result;
+  const trace::TraceCheck& result = checked.result;
   out.line(checked.file + ": " + to_string(result.verdict) + ", " + std::to_string(result.records) +
            " records, " + std::to_string(machines_of(result)) + " machines, " +
            std::to_string(result.coverage.wire) + " wire notes, at most " +
@@ -62,28 +62,28 @@ void print_file(Output& out, const Checked& checked, std::size_t show) {
   for (const std::string& doubt : result.doubts) out.line("  not judged: " + doubt);
 }
 
-// Verdict from comparing both ends of connections, and reasons why it is incomplete.
+// Result of comparing both ends of the connections: the verdict, and the reasons why the comparison is
+// incomplete.
 struct BothSides {
-  sim::LawCheck laws;
+  trace::LawCheck laws;
   std::vector<std::string> doubts;
 };
 
-BothSides both_sides(const std::vector<Checked>& all, sim::LawCheck laws) {
+BothSides both_sides(const std::vector<Checked>& all, trace::LawCheck laws) {
   BothSides both{std::move(laws), {}};
   for (const unsigned stranger : both.laws.strangers)
-    both.doubts.push_back(
-        "no connection of " + all[stranger].file +
-        " has its other end in another trace, so it may be of another run; the two sides were "
-        "not compared");
+    both.doubts.push_back("no connection of " + all[stranger].file +
+                          " has its other end in another trace, so it may be from another run; the two sides "
+                          "were not compared");
   if (both.laws.unproven != 0)
     both.doubts.push_back(std::to_string(both.laws.unproven) +
-                          " messages arrived with other content than was sent, which an older copy of a "
-                          "request, or one that the traces do not have, may have written over them");
+                          " messages arrived with different content than was sent; an older copy of a "
+                          "request, or a request that the traces do not have, may have overwritten it");
   return both;
 }
 
 void print_laws(Output& out, const BothSides& both, std::size_t show) {
-  const sim::LawCheck& laws = both.laws;
+  const trace::LawCheck& laws = both.laws;
   for (const std::string& doubt : both.doubts) out.line("both sides: not judged: " + doubt);
   if (laws.pairs == 0) {
     if (laws.silent)
@@ -108,7 +108,7 @@ nlohmann::json json_of(const spec::Finding& finding) {
 }
 
 nlohmann::json json_of(const Checked& checked) {
-  const sim::TraceCheck& result = checked.result;
+  const trace::TraceCheck& result = checked.result;
   nlohmann::json findings = nlohmann::json::array();
   for (const spec::Finding& finding : result.findings) findings.push_back(json_of(finding));
   return {{"file", checked.file},
@@ -126,9 +126,9 @@ nlohmann::json json_of(const Checked& checked) {
 }
 
 nlohmann::json json_of(const BothSides& both) {
-  const sim::LawCheck& laws = both.laws;
+  const trace::LawCheck& laws = both.laws;
   nlohmann::json findings = nlohmann::json::array();
-  for (const sim::LawFinding& finding : laws.findings)
+  for (const trace::LawFinding& finding : laws.findings)
     findings.push_back({{"law", "A" + std::to_string(finding.law)}, {"text", finding.text}});
   return {{"connections", laws.pairs},
           {"messages", laws.messages},
@@ -141,9 +141,9 @@ nlohmann::json json_of(const BothSides& both) {
           {"findings", findings}};
 }
 
-// Worst verdict: violating, then inconclusive, then conforming.
-sim::CheckVerdict overall(const std::vector<Checked>& all, const BothSides& both) {
-  using Verdict = sim::CheckVerdict;
+// Returns the worst verdict. The order is violating, inconclusive, conforming.
+trace::CheckVerdict overall(const std::vector<Checked>& all, const BothSides& both) {
+  using Verdict = trace::CheckVerdict;
   Verdict verdict = both.doubts.empty() ? Verdict::conforming : Verdict::inconclusive;
   for (const Checked& one : all) {
     if (one.result.verdict == Verdict::violating) return Verdict::violating;
@@ -152,13 +152,13 @@ sim::CheckVerdict overall(const std::vector<Checked>& all, const BothSides& both
   return both.laws.violations != 0 ? Verdict::violating : verdict;
 }
 
-int code_of(sim::CheckVerdict verdict) {
+int code_of(trace::CheckVerdict verdict) {
   switch (verdict) {
-    case sim::CheckVerdict::conforming:
+    case trace::CheckVerdict::conforming:
       return exit_ok;
-    case sim::CheckVerdict::violating:
+    case trace::CheckVerdict::violating:
       return exit_bad;
-    case sim::CheckVerdict::inconclusive:
+    case trace::CheckVerdict::inconclusive:
       break;
   }
   return exit_cannot_read;
@@ -178,18 +178,18 @@ int check(const CheckOptions& options) {
   }
   if (given_twice(options.files)) return exit_usage;
   std::vector<Checked> all;
-  sim::LawCollector collector;
+  trace::LawCollector collector;
   for (const std::string& name : options.files) {
     InputFile file(name);
     if (!file.is_open()) return exit_usage;
     trace::FdSource source(file.fd());
     Progress progress(file.size(), true);
-    all.push_back({name, sim::check_trace(
+    all.push_back({name, trace::check_trace(
                              source, &collector, [&](std::uint64_t bytes) { progress.at(bytes); },
                              options.heartbeat_ms * 1'000'000)});
   }
   const BothSides both = both_sides(all, collector.judge());
-  const sim::CheckVerdict verdict = overall(all, both);
+  const trace::CheckVerdict verdict = overall(all, both);
   Output out;
   if (options.json) {
     nlohmann::json traces = nlohmann::json::array();
@@ -214,21 +214,20 @@ void add_check(CLI::App& app, Runner& runner) {
     command.add_option("--show", options.show, "Violations to print for each file (default 3)")
         ->type_name("N");
     command
-        .add_option(
-            "--heartbeat-interval-ms", options.heartbeat_ms,
-            "Heartbeat interval of both peers in a capture, where nothing tells it (kernel: 5000); without "
-            "it how often heartbeats come is not judged there")
+        .add_option("--heartbeat-interval-ms", options.heartbeat_ms,
+                    "Heartbeat interval of both peers of a capture, which does not contain it (kernel: "
+                    "5000); without this option the frequency of heartbeats in captures is not judged")
         ->check(CLI::Range(1, 3'600'000))
         ->type_name("MS");
     command.add_flag("--rules", options.rules, "Print the table of all rules instead");
   };
   add_command<CheckOptions>(
       app, runner, "check", "Judge a trace by the protocol: conforming, violating or inconclusive",
-      "For each trace: its records, the machines (sessions) that were judged, its wire notes "
-      "(messages), the most states that the specification thought possible at once; then what was "
-      "judged, and what was not and why. Of both sides: connections that were paired, messages that "
-      "were compared, how many of them with their content and how many without it, violations of the "
-      "laws of reliable connections.\n"
+      "For each trace: its records, the machines (sessions) that were judged, its wire notes (messages), the "
+      "largest number of states that the specification considered possible at once; then what was judged, "
+      "and what was not and why. Of both sides: connections that were paired, messages that were compared, "
+      "how many of them with their content and how many without it, violations of the laws of reliable "
+      "connections.\n"
       "\n"
       "Examples:\n"
       "  urtrs-replay check run.rtrc\n"
@@ -240,4 +239,4 @@ void add_check(CLI::App& app, Runner& runner) {
       bind, check);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -6,7 +6,7 @@
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/compare.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct DiffOptions {
@@ -21,7 +21,7 @@ const std::map<std::string, CompareMode>& modes() {
   return all;
 }
 
-// Returns an error text for an unknown mode, or "".
+// Returns an error message if the mode is unknown, otherwise "".
 std::string known_mode(const std::string& word) {
   const std::string small = CLI::detail::to_lower(word);
   return modes().count(small) != 0 ? "" : "expected canonical, exact or state, got \"" + word + "\"";
@@ -48,7 +48,8 @@ int diff(const DiffOptions& options) {
   }
   const Difference difference = compare(a, b);
   const bool damaged = a.code != exit_ok || b.code != exit_ok;
-  // A damaged trace that merely ends earlier is no difference, because the missing part may be equal.
+  // If a damaged trace ends earlier than the other one, this does not count as a difference, because the
+  // missing part may be equal.
   const bool unlike = difference.found && !(a.code != exit_ok && difference.a.empty()) &&
                       !(b.code != exit_ok && difference.b.empty());
   Output out;
@@ -79,13 +80,18 @@ void add_diff(CLI::App& app, Runner& runner) {
     command.add_option("A", options.a, "Trace file")->required();
     command.add_option("B", options.b, "Trace file")->required();
     command
-        .add_option(
-            "--mode", options.mode,
-            "exact: every byte of every record; canonical: what each machine was fed and did, without "
-            "times, handles by their first use, messages of RNBD in words; state: what became of paths, "
-            "sessions "
-            "and devices")
+        .add_option("--mode", options.mode,
+                    "exact: every byte of every record; canonical: inputs and actions of each machine, "
+                    "without times, handles numbered by first use, RNBD messages as words; state: states of "
+                    "paths, sessions and devices")
+<<<<<<< ours
+        // CLI11 runs these in reverse order: first the check, then the conversion.
+||||||| base
+        // CLI11 runs the transformation that was added last first.
+>>>>>>>>> Temporary merge branch 2
+=======
         // CLI11 runs transformations in reverse order: first the check, then the conversion.
+>>>>>>> theirs
         ->transform(CLI::Transformer(modes(), CLI::ignore_case))
         ->transform(CLI::Validator(known_mode, "MODE"))
         ->option_text("{canonical,exact,state}=canonical");
@@ -98,9 +104,8 @@ void add_diff(CLI::App& app, Runner& runner) {
       "  urtrs-replay diff --mode exact run.rtrc run.rtrc\n"
       "  urtrs-replay diff --mode state run.rtrc other.rtrc --json\n"
       "\n"
-      "Exit codes: 0 alike, 1 different, 2 wrong usage, 3 no trace, 5 alike as far as one of them is "
-      "sound.",
+      "Exit codes: 0 alike, 1 different, 2 wrong usage, 3 no trace, 5 alike up to the damage of one of them.",
       bind, diff);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

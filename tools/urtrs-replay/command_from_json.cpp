@@ -8,7 +8,7 @@
 #include "tools/lib/trace/reader/reader.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct FromJsonOptions {
@@ -67,9 +67,8 @@ int from_json(const FromJsonOptions& options) {
 void add_from_json(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, FromJsonOptions& options) {
     command.add_option("FILE", options.from, "Lines of JSON, - for standard input")->required();
-    command.add_option("TRACE", options.to, "Trace file to write, standard output is not possible")
-        ->required();
-    command.add_flag("--json", options.json, "How many records it has, as a JSON object");
+    command.add_option("TRACE", options.to, "Trace file to write, not standard output")->required();
+    command.add_flag("--json", options.json, "The number of records, as a JSON object");
   };
   add_command<FromJsonOptions>(app, runner, "from-json", "Turn the output of cat --json into a trace again",
                                "Examples:\n"
@@ -78,4 +77,4 @@ void add_from_json(CLI::App& app, Runner& runner) {
                                bind, from_json);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

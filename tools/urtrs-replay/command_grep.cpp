@@ -8,7 +8,7 @@
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/record_filter.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct GrepOptions {
@@ -25,7 +25,7 @@ class Printer {
  public:
   Printer(const GrepOptions& options, const trace::Schema& schema) : options_(options), schema_(schema) {}
 
-  // Returns false if output is no longer possible.
+  // Processes a record. Returns false if no more output can be written.
   bool take(const trace::Record& record, bool matches) {
     if (matches) ++found_;
     if (options_.count) return true;
@@ -108,8 +108,8 @@ void add_grep(CLI::App& app, Runner& runner) {
     command.add_option("-A,--after", options.after, "Also this many records after each")
         ->check(CLI::NonNegativeNumber.description(""))
         ->type_name("N");
-    command.add_flag("-c,--count", options.count, "Only how many there are");
-    command.add_flag("--json", options.json, "One JSON object a record, as cat --json");
+    command.add_flag("-c,--count", options.count, "Only the number of matches");
+    command.add_flag("--json", options.json, "One JSON object per record, as with cat --json");
   };
   add_command<GrepOptions>(
       app, runner, "grep", "Print the records that match",
@@ -119,10 +119,10 @@ void add_grep(CLI::App& app, Runner& runner) {
       "  urtrs-replay grep run.rtrc --connection 0:0 --class action -B 2\n"
       "  urtrs-replay grep run.rtrc --field reason=none --json\n"
       "\n"
-      "Criteria of different kinds must all hold; of several values of one kind (--path 0,1), one.\n"
-      "Exit codes: 0 found, 1 nothing found, 2 wrong usage, 3 no trace, 5 the trace is damaged: what "
-      "was found, if anything, is before the damage.",
+      "Criteria of different kinds must all hold; of several values of one kind (--path 0,1), at least one.\n"
+      "Exit codes: 0 found, 1 nothing found, 2 wrong usage, 3 no trace, 5 the trace is damaged: only the "
+      "records before the damage were searched.",
       bind, grep);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -23,7 +23,7 @@
 #include "tools/lib/trace/roce/trace_import.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct ImportCommand {
@@ -67,7 +67,7 @@ class FileBytes final : public roce::ByteSource {
   std::size_t end_ = 0;
 };
 
-// Frame counts of the capture.
+// How many frames of the capture are of which kind.
 struct Frames {
   std::uint64_t all = 0;
   std::uint64_t other = 0;       // number of frames that are not RoCEv2
@@ -168,7 +168,7 @@ class Import {
   }
 
  private:
-  // First pass over the capture, to estimate clock differences. Not possible for a pipe.
+  // Reads the capture once before the conversion, to estimate clock offsets. Not possible for a pipe.
   void look_at_clocks() {
     FileBytes source(file_.fd());
     roce::CaptureReader reader(source);
@@ -184,7 +184,8 @@ class Import {
     ::lseek(file_.fd(), 0, SEEK_SET);
   }
 
-  // Receives packets in the order of corrected time stamps. No time is before the first frame of the capture.
+  // Receives packets in the order of their corrected times. A corrected time can be before the first frame of
+  // the capture; it is replaced by the time of that frame.
   void in_order(std::uint64_t time, roce::Packet&& packet) {
     analyzer_->packet(std::max(time, frames_.first), std::move(packet));
   }
@@ -260,7 +261,7 @@ class Import {
     int code = exit_ok;
     if (status == roce::CaptureReader::Status::damaged) {
       error(options_.from + ", byte " + std::to_string(reader.offset()) + ": " + reader.reason() +
-            "; what stands before it was imported");
+            "; everything before it was imported");
       code = exit_damaged;
     }
     return summarize(code);
@@ -270,30 +271,27 @@ class Import {
     const roce::AnalyzerCounters& wire = analyzer_->counters();
     const roce::ImportCounters& trace = trace_->counters();
     if (trace.connections == 0) {
-      error(options_.from + ": no RTRS connection is set up in it (" + std::to_string(wire.packets) +
+      error(options_.from + ": it contains no setup of an RTRS connection (" + std::to_string(wire.packets) +
             " RoCEv2 packets, " + std::to_string(wire.strangers) + " of unknown connections); " +
-            (iwarp_
-                 ? "it has iWARP, which is the fabric tcp and is not read here: let client or server record "
-                   "a trace (trace=FILE trace_detail=wire, --trace FILE --trace-detail wire), of which "
-                   "urtrs-replay pcap makes a capture"
-                 : "capture UDP port 4791 from before the client connects"));
+            (iwarp_ ? "it contains iWARP, the fabric tcp, which import does not read: record a trace at the "
+                      "client or server (trace=FILE trace_detail=wire, --trace FILE --trace-detail wire) and "
+                      "turn it into a capture with urtrs-replay pcap"
+                    : "capture UDP port 4791 from before the client connects"));
       code = code == exit_ok ? exit_cannot_read : code;
     } else if (wire.strangers > 0) {
       error(std::to_string(wire.strangers) +
             " packets belong to connections whose setup is not in the capture, because it began later or has "
-            "one "
-            "direction only; they are left out, and check says inconclusive");
+            "one direction only; they are skipped, and check reports inconclusive");
     }
     if (const std::int64_t most = clocks_.largest(); most != 0)
-      error("the two ends were stamped by clocks that differ by up to " +
-            std::to_string(std::abs(most) / 1000) +
-            " us; the frames of one end were moved by that, so that no answer stands before what it answers");
+      error("the clocks of the two ends differ by up to " + std::to_string(std::abs(most) / 1000) +
+            " us; the frames of one end were shifted by that, so that no reply precedes its request");
     if (wire.unproven > 0)
       error("the capture has no acknowledgements (RC ACK frames), so " + std::to_string(wire.unproven) +
-            " messages to clients are taken as received, and check says inconclusive");
+            " messages to clients are assumed to be received, and check reports inconclusive");
     if (wire.gaps > 0)
       error("the capture misses " + std::to_string(wire.lost_packets) + " packets in " +
-            std::to_string(wire.gaps) + " places; they are marked WireGap, and check can only doubt there");
+            std::to_string(wire.gaps) + " places; they are marked WireGap, and check is inconclusive there");
     auto numbers = as_json(frames_, wire, trace);
     numbers["clock_correction_ns"] = clocks_.largest();
     Output out;
@@ -311,7 +309,7 @@ class Import {
   InputFile file_;
   Frames frames_;
   roce::ClockOffsets clocks_;
-  bool iwarp_ = false;  // the capture contains a connection setup of the fabric tcp
+  bool iwarp_ = false;  // the capture contains a connection setup of the tcp fabric (iWARP)
   roce::FrameOrder order_{0};
   std::unique_ptr<trace::Writer> writer_;
   std::unique_ptr<roce::TraceImport> trace_;
@@ -329,8 +327,7 @@ void add_import(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, ImportCommand& options) {
     command.add_option("CAPTURE", options.from, "pcap or pcapng file with RoCEv2, - for standard input")
         ->required();
-    command.add_option("TRACE", options.to, "Trace file to write, standard output is not possible")
-        ->required();
+    command.add_option("TRACE", options.to, "Trace file to write, not standard output")->required();
     command.add_option("--port", options.port, "Port of the RTRS servers")
         ->capture_default_str()
         ->check(CLI::Range(1, 65535))
@@ -346,11 +343,10 @@ void add_import(CLI::App& app, Runner& runner) {
           "  urtrs-replay import capture.pcapng capture.rtrc --json\n"
           "\n"
           "The trace has the messages as the clients saw them, rebuilt by sequence number. A file is read "
-          "twice: where the two ends were captured with clocks that differ (by up to 100 ms), stamps are "
-          "corrected first.\n"
+          "twice: if the clocks of the two ends differ (by up to 100 ms), timestamps are corrected first.\n"
           "Exit codes: 0 imported, 2 wrong usage, 3 no capture or no RTRS in it, 5 the capture is damaged: "
-          "what is before that was imported."),
+          "everything before the damage was imported."),
       bind, import);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

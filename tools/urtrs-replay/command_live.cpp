@@ -13,7 +13,7 @@
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/live_run.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 constexpr std::size_t kMaxShown = 10;
@@ -28,21 +28,22 @@ struct LiveCommandOptions {
   bool json = false;
 };
 
-// True for plugin parameters that do not apply here.
+// Returns true for parameters of the plugin that have no effect here.
 bool belongs_to_plugin(const std::string& key) {
   static const std::vector<std::string> keys{"trace",   "trace_detail",  "trace_size", "trace_dump", "status",
                                              "control", "control_group", "exports",    "access_mode"};
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-tl::expected<nbdkit::Settings, std::string> settings_of(const LiveCommandOptions& options) {
-  nbdkit::Settings settings;
+tl::expected<plugin::Settings, std::string> settings_of(const LiveCommandOptions& options) {
+  plugin::Settings settings;
   for (const std::string& word : options.parameters) {
     const std::size_t equals = word.find('=');
     const std::string key = word.substr(0, equals);
     if (equals == std::string::npos)
-      return tl::unexpected("\"" + word + "\" is no parameter KEY=VALUE; path=ADDRESS is the server's");
-    if (belongs_to_plugin(key)) return tl::unexpected(key + "= is for the plugin alone");
+      return tl::unexpected("\"" + word +
+                            "\" is not a parameter KEY=VALUE; path=ADDRESS is the address of the server");
+    if (belongs_to_plugin(key)) return tl::unexpected(key + "= is only for the plugin");
     if (auto done = settings.set(key, word.substr(equals + 1)); !done) return tl::unexpected(done.error());
   }
   settings.program = "replay";
@@ -61,7 +62,7 @@ struct Found {
 
 struct Counts {
   std::uint64_t asked = 0, left_out = 0, without_device = 0;
-  std::uint64_t unanswered = 0;       // unanswered in the trace, so not comparable
+  std::uint64_t unanswered = 0;       // requests without a response in the trace, so not comparable
   std::vector<Nanos> recorded, live;  // latencies of IO that both servers answered
 };
 
@@ -116,7 +117,7 @@ constexpr std::pair<const char*, double> kParts[] = {{"p50", 0.5}, {"p99", 0.99}
 void print_text(Output& out, const std::vector<Found>& all, const Counts& counts) {
   for (std::size_t i = 0; i < std::min(all.size(), kMaxShown); ++i) out.line(line_of(all[i]));
   if (all.size() > kMaxShown) out.line("and " + std::to_string(all.size() - kMaxShown) + " more differences");
-  out.line(std::to_string(counts.asked) + " requests asked, " + std::to_string(all.size()) + " differences" +
+  out.line(std::to_string(counts.asked) + " requests sent, " + std::to_string(all.size()) + " differences" +
            (counts.left_out != 0 ? ", " + std::to_string(counts.left_out) + " left out" : "") +
            (counts.without_device != 0
                 ? ", " + std::to_string(counts.without_device) + " of these because their device is not open"
@@ -150,32 +151,32 @@ void print_json(Output& out, const std::vector<Found>& all, const Counts& counts
   for (const auto& [name, part] : kParts)
     latency[name] = {{"recorded", percentile(counts.recorded, part)},
                      {"live", percentile(counts.live, part)}};
-  out.line(json_text(nlohmann::ordered_json{{"schema_version", 1},
-                                            {"asked", counts.asked},
-                                            {"left_out", counts.left_out},
-                                            {"without_device", counts.without_device},
-                                            {"unanswered", counts.unanswered},
-                                            {"differences", differences},
-                                            {"latency_ns", latency}}));
+  out.line(tools::json_text(nlohmann::ordered_json{{"schema_version", 1},
+                                                   {"asked", counts.asked},
+                                                   {"left_out", counts.left_out},
+                                                   {"without_device", counts.without_device},
+                                                   {"unanswered", counts.unanswered},
+                                                   {"differences", differences},
+                                                   {"latency_ns", latency}}));
 }
 
 int play(const LiveCommandOptions& options, const workload::Workload& work,
-         const nbdkit::Settings& settings) {
+         const plugin::Settings& settings) {
   LiveOptions how;
   how.changes = options.writes == "send";
   how.as_recorded = options.as_recorded;
   how.patience = static_cast<Nanos>(options.patience * 1e9);
   if (!settings.devices.empty()) how.device = settings.devices.front();
   if (settings.devices.size() > 1 || (!how.device.empty() && work.devices.size() > 1)) {
-    error("device= names the one device of a trace, and this one has " + std::to_string(work.devices.size()));
+    error("device= requires a trace with one device, but this trace has " +
+          std::to_string(work.devices.size()));
     return exit_usage;
   }
   const auto changes = std::count_if(work.requests.begin(), work.requests.end(), workload::changes_blocks);
   if (changes != 0 && options.writes.empty()) {
     error("the trace has " + std::to_string(changes) +
-          " requests that change blocks; --writes send sends them, and what is on the devices is lost; "
-          "--writes "
-          "skip leaves them out");
+          " requests that change blocks; --writes send sends them and overwrites the devices; --writes skip "
+          "skips them");
     return exit_usage;
   }
   Progress progress(work.requests.size(), !options.json);
@@ -203,7 +204,7 @@ int live(const LiveCommandOptions& options) {
   }
   const InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
-  BoundedSource source(file.fd(), options.max_size);
+  tools::BoundedSource source(file.fd(), options.max_size);
   trace::Reader reader(source);
   const auto status = reader.open();
   const auto work = status == trace::Reader::Status::ok
@@ -229,24 +230,25 @@ int live(const LiveCommandOptions& options) {
 
 void add_live(CLI::App& app, Runner& runner) {
   add_command<LiveCommandOptions>(
-      app, runner, "live", "Ask a server for what the client of a trace asked for, and compare the answers",
-      std::string("KEY=VALUE are parameters of the plugin: nbdkit-urtrs --help lists them. device=NAME opens "
-                  "another device than the one of the trace. What a read brings is not compared. fabric= is "
-                  "tcp or verbs.\n\n"
-                  "Examples:\n"
-                  "  urtrs-replay live client.rtrc path=10.0.0.2 --writes skip\n"
-                  "  urtrs-replay live client.rtrc path=10.0.0.2 device=test --writes send\n\n") +
+      app, runner, "live", "Send the requests of a recorded client to a server, and compare the responses",
+      std::string(
+          "KEY=VALUE are parameters of the plugin: nbdkit-urtrs --help lists them. device=NAME opens another "
+          "device than the one of the trace. The data of reads is not compared. fabric= is tcp or verbs.\n\n"
+          "Examples:\n"
+          "  urtrs-replay live client.rtrc path=10.0.0.2 --writes skip\n"
+          "  urtrs-replay live client.rtrc path=10.0.0.2 device=test --writes send\n\n") +
           kExitCodes,
       [](CLI::App& command, LiveCommandOptions& options) {
         command.add_option("FILE", options.file, "Trace of a client, with trace_detail=wire or payload")
             ->required();
         command.add_option("KEY=VALUE", options.parameters, "path=[SRC@]ADDRESS of the server, port=N, ...");
         command
-            .add_option("--writes", options.writes,
-                        "send or skip what changes blocks; data that the trace does not have is zeroes")
+            .add_option(
+                "--writes", options.writes,
+                "send or skip requests that change blocks; data missing in the trace is sent as zeroes")
             ->check(CLI::IsMember({"send", "skip"}))
             ->type_name("HOW");
-        command.add_flag("--as-recorded", options.as_recorded, "No request sooner than in the trace");
+        command.add_flag("--as-recorded", options.as_recorded, "Send no request earlier than in the trace");
         add_duration(command, "--patience", options.patience, "For one answer");
         add_max_size(command, options.max_size);
         command.add_flag("--json", options.json, "The result as a JSON object");
@@ -254,4 +256,4 @@ void add_live(CLI::App& app, Runner& runner) {
       live);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -15,7 +15,7 @@
 #include "tools/lib/trace/minimize/minimize.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct MinOptions {
@@ -32,9 +32,9 @@ struct MinOptions {
   bool json = false;
 };
 
-// Reads the whole file; prints errors on stderr. Returns the exit code.
+// Reads the whole file. Prints errors on stderr. Returns the exit code.
 int read_all(const MinOptions& options, const InputFile& file, std::string& bytes) {
-  BoundedSource source(file.fd(), options.max_size);
+  tools::BoundedSource source(file.fd(), options.max_size);
   char part[1 << 16];
   std::ptrdiff_t got = 0;
   while ((got = source.read(part, sizeof part)) > 0) bytes.append(part, static_cast<std::size_t>(got));
@@ -46,12 +46,12 @@ int read_all(const MinOptions& options, const InputFile& file, std::string& byte
   return got == 0 ? exit_ok : exit_usage;
 }
 
-// Returns the only session machine of the trace; without a session, the only machine, as in a minimised trace
-// of block devices. Returns null if there are several.
-const MachineTrace* only_machine(const LoadedTrace& trace) {
-  const auto is_session = [](const MachineTrace& machine) {
-    return std::holds_alternative<ClientInputs>(machine.machine) ||
-           std::holds_alternative<ServerInputs>(machine.machine);
+// Returns the session machine of the trace if there is only one. Without any session, returns the only
+// machine, as in a minimised trace of block devices. Returns null if the choice is ambiguous.
+const tools::MachineTrace* only_machine(const tools::LoadedTrace& trace) {
+  const auto is_session = [](const tools::MachineTrace& machine) {
+    return std::holds_alternative<tools::ClientInputs>(machine.machine) ||
+           std::holds_alternative<tools::ServerInputs>(machine.machine);
   };
   const auto sessions = std::count_if(trace.machines.begin(), trace.machines.end(), is_session);
   if (sessions == 1) return &*std::find_if(trace.machines.begin(), trace.machines.end(), is_session);
@@ -60,32 +60,32 @@ const MachineTrace* only_machine(const LoadedTrace& trace) {
 
 int rerun(const MinOptions& options, std::string_view bytes) {
   trace::MemorySource source(bytes);
-  const auto trace = load_machines(source);
+  const auto trace = tools::load_machines(source);
   if (!trace) {
     error(options.file + ": " + trace.error());
     return exit_cannot_read;
   }
   warn_of_damage(options.file, trace->damage, trace->records);
-  const MachineTrace* const machine = only_machine(*trace);
+  const tools::MachineTrace* const machine = only_machine(*trace);
   if (machine == nullptr) {
     error("--rerun takes a trace of one session");
     return exit_usage;
   }
-  Inputs all(machine->size());
+  tools::Inputs all(machine->size());
   std::iota(all.begin(), all.end(), 0U);
-  RunOptions how;
+  tools::RunOptions how;
   how.hashes = options.hashes;
-  const Written written = write_run(*machine, all, options.out, how);
+  const tools::Written written = tools::write_run(*machine, all, options.out, how);
   if (written.error == 0) return trace->damage.empty() ? exit_ok : exit_damaged;
   error("cannot write " + options.out + ": " + trace::file_error_text(written.error));
   return exit_usage;
 }
 
-// Replaces the actions in the minimised trace by those of the reference, so that a replay with this core
-// diverges.
+// Replaces the actions in the minimised trace by those of the reference build, so that a replay with this
+// core diverges.
 bool told_by_reference(const MinOptions& options, const std::string& from, const std::string& to) {
   const std::string command = options.reference + " min --rerun " + (options.hashes ? "--hashes " : "") +
-                              quoted(from) + " --out " + quoted(to);
+                              tools::quoted(from) + " --out " + tools::quoted(to);
   return std::system(command.c_str()) == 0;
 }
 
@@ -94,7 +94,7 @@ void print_sound(Output& out, const MinOptions& options) {
     return out.line("this core and " + options.reference + " behave identically: nothing to minimise"),
            void();
   if (!options.predicate.empty() || !options.shows.empty())
-    return out.line("the whole trace does not show what was asked for"), void();
+    return out.line("the whole trace does not show what is searched for"), void();
   if (options.looks == "replay")
     return out.line("this core does what was recorded: nothing to minimise"), void();
   if (options.looks == "invariant")
@@ -104,7 +104,7 @@ void print_sound(Output& out, const MinOptions& options) {
       "--predicate or --shows, what is to be kept");
 }
 
-void print(const MinOptions& options, const Minimized& result) {
+void print(const MinOptions& options, const tools::Minimized& result) {
   Output out;
   if (options.json) {
     const nlohmann::json json = {{"schema_version", 1},
@@ -131,8 +131,8 @@ void print(const MinOptions& options, const Minimized& result) {
     std::snprintf(took, sizeof took, "%.1f s", result.seconds);
     out.line(result.failure);
     if (!result.seen.empty()) out.line("  " + result.seen);
-    out.line(with_commas(result.records_before) + " records -> " + with_commas(result.records) + ", " +
-             with_commas(result.runs) + " attempts, " + took +
+    out.line(tools::with_commas(result.records_before) + " records -> " + tools::with_commas(result.records) +
+             ", " + tools::with_commas(result.runs) + " attempts, " + took +
              (result.complete ? "" : "; time ran out, more is possible with a longer --time"));
     if (result.recorded && result.inputs != 0)
       out.line("the last step is as it was recorded: this core does something else");
@@ -141,7 +141,7 @@ void print(const MinOptions& options, const Minimized& result) {
   out.finish(exit_ok);
 }
 
-// Checks that at most one of the options that define the failure is given.
+// Checks that at most one of the options that define what a failure is was given.
 bool is_clear(const MinOptions& options) {
   const int given = (options.reference.empty() ? 0 : 1) + (options.predicate.empty() ? 0 : 1) +
                     (options.shows.empty() ? 0 : 1) + (options.looks == "all" ? 0 : 1);
@@ -149,22 +149,22 @@ bool is_clear(const MinOptions& options) {
   return given <= 1;
 }
 
-MinimizeOptions how_to(const MinOptions& options, const std::string& directory) {
-  MinimizeOptions how;
+tools::MinimizeOptions how_to(const MinOptions& options, const std::string& directory) {
+  tools::MinimizeOptions how;
   how.directory = directory;
   how.seconds = options.seconds;
   how.hashes = options.hashes;
-  if (options.looks == "invariant") how.looks = MinimizeOptions::Looks::invariant;
-  if (options.looks == "check") how.looks = MinimizeOptions::Looks::check;
-  if (options.looks == "replay") how.looks = MinimizeOptions::Looks::replay;
-  if (!options.reference.empty()) how.judge = judge_by_reference(options.reference);
-  if (!options.predicate.empty()) how.judge = judge_by_command(options.predicate, options.seconds);
-  if (!options.shows.empty()) how.judge = judge_by_marks(options.shows);
+  if (options.looks == "invariant") how.looks = tools::MinimizeOptions::Looks::invariant;
+  if (options.looks == "check") how.looks = tools::MinimizeOptions::Looks::check;
+  if (options.looks == "replay") how.looks = tools::MinimizeOptions::Looks::replay;
+  if (!options.reference.empty()) how.judge = tools::judge_by_reference(options.reference);
+  if (!options.predicate.empty()) how.judge = tools::judge_by_command(options.predicate, options.seconds);
+  if (!options.shows.empty()) how.judge = tools::judge_by_marks(options.shows);
   return how;
 }
 
 // Copies the result to the output file.
-bool keep(const MinOptions& options, const Minimized& result) {
+bool keep(const MinOptions& options, const tools::Minimized& result) {
   std::string from = result.file;
   const std::string told = result.file + ".reference";
   if (!options.reference.empty() && told_by_reference(options, result.file, told)) from = told;
@@ -191,13 +191,13 @@ int minimize_file(const MinOptions& options) {
   std::string bytes;
   if (const int wrong = read_all(options, file, bytes); wrong != exit_ok) return wrong;
   if (options.rerun) return rerun(options, bytes);
-  const trace::ScratchFolder workplace;
-  MinimizeOptions how = how_to(options, workplace.path().string());
-  ProgressLine line;
+  const tools::ScratchFolder workplace;
+  tools::MinimizeOptions how = how_to(options, workplace.path().string());
+  tools::ProgressLine line;
   how.progress = [&line](std::size_t left, std::uint64_t runs) {
-    line.show(with_commas(runs) + " attempts, " + with_commas(left) + " records left");
+    line.show(tools::with_commas(runs) + " attempts, " + tools::with_commas(left) + " records left");
   };
-  Minimized result = minimize(bytes, how);
+  tools::Minimized result = tools::minimize(bytes, how);
   line.clear();
   if (!result.error.empty()) {
     error(options.file + ": " + result.error);
@@ -216,11 +216,11 @@ void add_min(CLI::App& app, Runner& runner) {
   add_command<MinOptions>(
       app, runner, "min", "The shortest trace that still fails",
       std::string(
-          "What fails is found out by running this core again (it stops, or breaks an invariant or a rule "
-          "of `check`), by comparing it with what was recorded (`replay`), and by what `check` says of the "
-          "records. The same failure must stay while inputs are taken away.\n"
-          "With --reference the two builds do different things; the result has what the reference does. "
-          "--shows keeps records in the order given, such as --shows FailedOver --shows 'Complete "
+          "A failure is found by running this core again (it stops, or breaks an invariant or a rule of "
+          "`check`), by comparing it with the recording (`replay`), and by `check` of the records. The same "
+          "failure must remain while inputs are removed.\n"
+          "With --reference the two builds must behave differently; the result has the behaviour of the "
+          "reference. --shows keeps records in the order given, such as --shows FailedOver --shows 'Complete "
           "result=ok'.\n"
           "\n"
           "Examples:\n"
@@ -240,13 +240,13 @@ void add_min(CLI::App& app, Runner& runner) {
         command.add_option("--reference", options.reference, "Command of another build of urtrs-replay");
         command
             .add_option("--predicate", options.predicate,
-                        "Shell command that ends with 0 for traces ({}) that show what is looked for")
+                        "Shell command that exits with 0 for traces ({}) that show the failure")
             ->type_name("COMMAND");
-        command.add_option("--shows", options.shows, "EVENT or 'EVENT FIELD=VALUE...' that has to stay")
+        command.add_option("--shows", options.shows, "EVENT or 'EVENT FIELD=VALUE...' to keep")
             ->expected(1)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
             ->type_name("MARK");
-        add_duration(command, "--time", options.seconds, "Stop after this long and write what there is");
+        add_duration(command, "--time", options.seconds, "Stop after this time and write the result so far");
         add_max_size(command, options.max_size);
         command.add_flag("--hashes", options.hashes, "Write the state after every input too");
         command.add_flag("--rerun", options.rerun,
@@ -256,4 +256,4 @@ void add_min(CLI::App& app, Runner& runner) {
       minimize_file);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -14,7 +14,7 @@
 #include "tools/lib/trace/roce/synthesis.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct PcapOptions {
@@ -29,8 +29,9 @@ struct PcapOptions {
 
 struct TooLong {};
 
-// Output file; "-" is standard output. Prints an error if it cannot be opened. Throws if a write fails or the
-// file would exceed `max_size` bytes, because a small trace can describe messages of any length.
+// Output file; "-" is standard output. Prints an error if it cannot be opened. Throws if a write fails. Also
+// throws if the file would exceed `max_size` bytes, because a small trace can describe messages of any
+// length.
 class OutputBytes {
  public:
   OutputBytes(const std::string& path, std::uint64_t max_size)
@@ -66,7 +67,7 @@ class OutputBytes {
   std::vector<std::byte> buffer_;
 };
 
-// Reads one trace. Returns an exit code; exit_damaged if only a part could be read.
+// Reads one trace. Returns an exit code, which is exit_damaged if only a part could be read.
 int load(const std::string& path, roce::Recordings& recordings) {
   InputFile file(path);
   if (!file.is_open()) return exit_usage;
@@ -78,8 +79,7 @@ int load(const std::string& path, roce::Recordings& recordings) {
   const trace::Reader::Status end = recordings.add(reader);
   if (recordings.notes() == before)
     error(path +
-          ": the trace has none of the messages on the wire; record it with trace_detail=wire (nbdkit "
-          "plugin) or "
+          ": the trace has no messages of the wire; record it with trace_detail=wire (nbdkit plugin) or "
           "--trace-detail wire (urtrsd)");
   return report_stop(path, end, reader);
 }
@@ -127,7 +127,7 @@ int pcap(const PcapOptions& options) {
   if (numbers["without_setup"] != 0)
     error(numbers["without_setup"].dump() +
           " connections were set up before their trace begins; Wireshark shows them as plain RoCEv2 unless "
-          "told to decode such (docs/wireshark.md)");
+          "configured to decode them (docs/wireshark.md)");
   if (options.to == "-") return code;
   Output out;
   if (options.json) {
@@ -161,10 +161,9 @@ void add_pcap(CLI::App& app, Runner& runner) {
         ->type_name("PORT")
         ->capture_default_str();
     add_max_size(command, options.max_size, "Longest capture to write");
-    command.add_flag(
-        "--exact", options.exact,
-        "SEND_WITH_INV without payload, as on a wire; Wireshark without the dissector calls them "
-        "malformed, so by default they get 16 bytes of 0xff, which import takes out again");
+    command.add_flag("--exact", options.exact,
+                     "SEND_WITH_INV without payload, as on a wire; Wireshark without the dissector calls "
+                     "them malformed, so by default they get 16 bytes of 0xff, which import removes");
     command.add_flag("--json", options.json, "What was written as a JSON object");
   };
   add_command<PcapOptions>(
@@ -176,8 +175,8 @@ void add_pcap(CLI::App& app, Runner& runner) {
           "Needs traces with detail wire. Wireshark shows RTRS in it with tools/wireshark/urtrs.lua.\n"
           "Exit codes: 0 written, 2 wrong usage, 3 no trace or nothing of the wire in it, 5 a trace is "
           "damaged:\n"
-          "written is what is before that."),
+          "the records before the damage were written."),
       bind, pcap);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -17,7 +17,7 @@
 #include "tools/lib/trace/replay/replay_machines.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct ReplayCommandOptions {
@@ -29,7 +29,7 @@ struct ReplayCommandOptions {
   bool state = false;
 };
 
-// States of all machines before a record.
+// The states of all machines before one record.
 struct Visit {
   std::uint64_t record = 0;
   std::vector<trace::StateAt> states;
@@ -37,7 +37,7 @@ struct Visit {
 
 volatile std::uint64_t position = 0;
 
-// A failed assertion in the core aborts the program; this handler prints the record at which it happened.
+// Handles the abort after a failed assertion in the core: prints the record at which it happened.
 void on_abort(int) {
   char text[96] = "urtrs-replay: the core stopped in record ";
   std::size_t end = 41;
@@ -129,7 +129,8 @@ const trace::StateText* state_of(const Visit& visit, InstanceId instance) {
   return nullptr;
 }
 
-// State changes between two visits, by instance. All state of a new or removed machine counts as changed.
+// Returns what changed in the states between two visits, by instance. For a new or removed machine, its whole
+// state counts as changed.
 std::map<InstanceId, std::vector<std::string>> changes(const Visit& from, const Visit& to) {
   std::map<InstanceId, std::vector<std::string>> all;
   const trace::StateText none;
@@ -150,7 +151,7 @@ bool wanted(const ReplayCommandOptions& options, InstanceId instance) {
 void print_states(Output& out, const ReplayCommandOptions& options, const std::vector<Visit>& visits) {
   if (visits.empty()) return;
   const Visit& last = visits.back();
-  const std::string place = "in front of record " + std::to_string(last.record);
+  const std::string place = "before record " + std::to_string(last.record);
   if (options.diff_from) {
     const Visit& first = visits.front();
     for (const auto& [instance, lines] : changes(first, last)) {
@@ -254,7 +255,7 @@ int replay(const ReplayCommandOptions& options) {
 void add_replay(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, ReplayCommandOptions& options) {
     command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
-    command.add_option("--stop-at", options.stop_at, "Stop in front of this record")->type_name("RECORD");
+    command.add_option("--stop-at", options.stop_at, "Stop before this record")->type_name("RECORD");
     command.add_flag("--state", options.state, "Print the machines' states where the replay stops");
     command.add_option("--diff-state", options.diff_from, "Print what changed since this record")
         ->type_name("RECORD");
@@ -271,4 +272,4 @@ void add_replay(CLI::App& app, Runner& runner) {
       bind, replay);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

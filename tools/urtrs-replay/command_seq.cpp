@@ -1,4 +1,4 @@
-// Draws traces as a sequence diagram.
+// Prints or writes a sequence diagram of one or more traces.
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,9 +17,10 @@
 #include "tools/lib/trace/sequence/text_diagram.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
+namespace sequence = tools::sequence;
 using sequence::Story;
 using sequence::WantedMark;
 using sequence::Window;
@@ -40,7 +41,8 @@ struct SeqOptions {
 
 constexpr std::size_t kPageLimit = 20'000;
 
-// Parses a mark such as "17:text" or "B17:text": letter of the file, record number, description.
+// Parses a mark such as "17:text" or "B17:text": letter of the file (A is the first), record number,
+// description.
 std::optional<WantedMark> parse_mark(const std::string& text, std::size_t files) {
   WantedMark mark;
   const char* at = text.data();
@@ -53,7 +55,7 @@ std::optional<WantedMark> parse_mark(const std::string& text, std::size_t files)
   return mark;
 }
 
-// Adds the findings of `check` as marks.
+// Adds the violations that `urtrs-replay check` finds as marks.
 bool add_findings(const std::vector<std::string>& files, std::vector<WantedMark>& marks) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (files[i] == "-") {
@@ -63,7 +65,7 @@ bool add_findings(const std::vector<std::string>& files, std::vector<WantedMark>
     InputFile file(files[i]);
     if (!file.is_open()) return false;
     trace::FdSource source(file.fd());
-    for (const spec::Finding& finding : sim::check_trace(source).findings)
+    for (const spec::Finding& finding : trace::check_trace(source).findings)
       marks.push_back({i, finding.seq,
                        std::string(spec::info_of(finding.rule).id) + ": " + finding.seen +
                            "; allowed: " + finding.allowed});
@@ -79,8 +81,8 @@ std::optional<unsigned> group_bits(const std::vector<std::string>& names) {
     if (name == "all") {
       bits = ~0U;
     } else if (group == sequence::kGroups) {
-      error("no group '" + name +
-            "'; they are io, connect, heartbeat, fence, state, local, wire, control and all");
+      error("unknown group '" + name +
+            "'; the groups are io, connect, heartbeat, fence, state, local, wire, control and all");
       return std::nullopt;
     } else {
       bits |= 1U << group;
@@ -89,7 +91,8 @@ std::optional<unsigned> group_bits(const std::vector<std::string>& names) {
   return bits;
 }
 
-// Default groups: without local details and wire messages, unless there are no other steps.
+// Returns the groups that are shown by default: all except local details and wire messages, or all if there
+// are no other steps.
 unsigned usual_groups(const Story& story) {
   constexpr unsigned kQuiet = 1U << static_cast<unsigned>(sequence::Group::local) |
                               1U << static_cast<unsigned>(sequence::Group::wire);
@@ -99,9 +102,8 @@ unsigned usual_groups(const Story& story) {
   return other ? ~kQuiet : ~0U;
 }
 
-// Selects the steps to show. If there are more than `limit`: those around the first mark, else the first ones
-// after
-// --from, else the last ones, because failures are mostly near the end.
+// Selects the steps to show. If there are more than `limit`, shows those around the first mark; without a
+// mark, the first ones after --from; otherwise the last ones, because most failures are near the end.
 Window choose_window(const Story& story, const SeqOptions& options, std::size_t limit) {
   Window window;
   const auto before = [](double time) {
@@ -131,7 +133,7 @@ Window choose_window(const Story& story, const SeqOptions& options, std::size_t 
 }
 
 bool is_colored(const std::string& choice) {
-  return choice == "auto" ? wants_color(stdout) : choice == "always";
+  return choice == "auto" ? tools::wants_color(stdout) : choice == "always";
 }
 
 int write_page(const std::string& path, const std::string& page) {
@@ -152,8 +154,7 @@ int seq(const SeqOptions& options) {
     const auto mark = parse_mark(text, options.files.size());
     if (!mark) {
       error(
-          "--mark takes RECORD or RECORD:TEXT, with the letter of the file in front where it is not the "
-          "first "
+          "--mark takes RECORD or RECORD:TEXT, with the letter of the file in front if it is not the first "
           "(B17:TEXT), not '" +
           text + "'");
       return exit_usage;
@@ -169,7 +170,7 @@ int seq(const SeqOptions& options) {
   const Story story = sequence::build_story(options.files, marks, code);
   if (code == exit_usage || code == exit_cannot_read) return code;
   if (story.steps.empty()) {
-    error("there is no record to show");
+    error("no record to show");
     return code == exit_ok ? exit_cannot_read : code;
   }
   const bool page = !options.html.empty();
@@ -191,7 +192,7 @@ int seq(const SeqOptions& options) {
   style.color = color;
   style.ascii = options.ascii;
   style.by_path = options.by_path;
-  style.width = columns_of(stdout);
+  style.width = tools::columns_of(stdout);
   sequence::print_diagram(story, window, style, [&out](std::string_view line) { return out.line(line); });
   return out.finish(code);
 }
@@ -203,11 +204,11 @@ void bind(CLI::App& command, SeqOptions& options) {
       .add_option("--html", options.html,
                   "Write one self-contained page instead of text; no file is replaced")
       ->type_name("OUT");
-  command.add_flag("--json", options.json, "What the page is drawn from, as JSON");
+  command.add_flag("--json", options.json, "The data of the page, as JSON");
   command.add_option("--mark", options.marks, "Show a violation at this record: [LETTER]RECORD[:TEXT]")
       ->type_name("MARK")
       ->allow_extra_args(false);
-  command.add_flag("--check", options.check, "Show what `check` finds wrong");
+  command.add_flag("--check", options.check, "Show the violations that `check` finds");
   command.add_option("--show", options.show, "Groups of steps to show besides the usual ones")
       ->delimiter(',');
   command
@@ -220,7 +221,7 @@ void bind(CLI::App& command, SeqOptions& options) {
   command.add_option("--color", options.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   command.add_flag("--ascii", options.ascii, "No box drawing characters");
-  command.add_flag("--by-path", options.by_path, "One lane a path, not one a connection");
+  command.add_flag("--by-path", options.by_path, "One lane per path, not one per connection");
 }
 
 }  // namespace
@@ -234,4 +235,4 @@ void add_seq(CLI::App& app, Runner& runner) {
                           bind, seq);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -11,7 +11,7 @@
 #include "tools/lib/trace/to_scenario/trace_to_scenario.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct SimulateOptions {
@@ -23,7 +23,7 @@ struct SimulateOptions {
   bool json = false;
 };
 
-void print(const SimulateOptions& options, const FoundScenario& found) {
+void print(const SimulateOptions& options, const tools::FoundScenario& found) {
   Output out;
   const sim::LogSize& before = found.run.shrunk.before;
   const sim::LogSize& after = found.run.shrunk.after;
@@ -62,8 +62,8 @@ int find_scenario(const SimulateOptions& options) {
   if (!may_write(options.out)) return exit_usage;
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
-  BoundedSource source(file.fd(), options.max_size);
-  const auto trace = load_machines(source);
+  tools::BoundedSource source(file.fd(), options.max_size);
+  const auto trace = tools::load_machines(source);
   if (source.exceeded()) {
     report_too_long(options.file, options.max_size);
     return exit_cannot_read;
@@ -73,12 +73,12 @@ int find_scenario(const SimulateOptions& options) {
     return exit_cannot_read;
   }
   warn_of_damage(options.file, trace->damage, trace->records);
-  ScenarioSearch how;
+  tools::ScenarioSearch how;
   how.seeds = options.seeds;
   how.seconds = options.seconds;
-  ProgressLine line;
+  tools::ProgressLine line;
   how.progress = [&line](const std::string& what) { line.show(what); };
-  const FoundScenario found = find_scenario(*trace, how);
+  const tools::FoundScenario found = tools::find_scenario(*trace, how);
   line.clear();
   if (!found.error.empty()) {
     error(options.file + ": " + found.error);
@@ -104,24 +104,23 @@ int find_scenario(const SimulateOptions& options) {
 void add_simulate(CLI::App& app, Runner& runner) {
   add_command<SimulateOptions>(
       app, runner, "simulate", "Search for a simulated run that fails as the trace of a client does",
-      std::string(
-          "Its requests, path losses and operators are played to real drivers over a simulated network, "
-          "with many different delays, until a rule is broken; that run is then made small. It is written "
-          "as a choice log, which `urtrs-sim run --choices` plays.\n"
-          "\n"
-          "Example:\n"
-          "  urtrs-replay simulate run.rtrc --out run.choices --seeds 5\n"
-          "\n"
-          "Exit codes: 0 no such world fails, and nothing is wrong with the trace, 1 one fails and is "
-          "written, 2 wrong usage, 3 no judgement, 4 something is wrong with the trace, but no world shows "
-          "it, 5 the trace is damaged, and nothing is wrong with the records before that."),
+      std::string("Its requests, path losses and operators are played to real drivers over a simulated "
+                  "network, with many different delays, until a rule is broken; that run is then reduced. It "
+                  "is written as a choice log, which `urtrs-sim run --choices` plays.\n"
+                  "\n"
+                  "Example:\n"
+                  "  urtrs-replay simulate run.rtrc --out run.choices --seeds 5\n"
+                  "\n"
+                  "Exit codes: 0 no such world fails, and nothing is wrong with the trace, 1 one fails and "
+                  "is written, 2 wrong usage, 3 no judgement, 4 the trace has a failure, but no world shows "
+                  "it, 5 the trace is damaged, and nothing is wrong with the records before that."),
       [](CLI::App& command, SimulateOptions& options) {
         command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
         command.add_option("--out", options.out, "Choice log to write; no file is replaced")->required();
         command.add_option("--seeds", options.seeds, "Delays to try for each guess")
             ->capture_default_str()
             ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));
-        add_duration(command, "--time", options.seconds, "Stop after this long");
+        add_duration(command, "--time", options.seconds, "Stop after this time");
         add_max_size(command, options.max_size);
         command.add_flag("--json", options.json, "The result as a JSON object");
       },
@@ -130,4 +129,4 @@ void add_simulate(CLI::App& app, Runner& runner) {
       ->alias("lift");
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -12,7 +12,7 @@
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/latency.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 namespace {
 
 struct StatOptions {
@@ -226,4 +226,4 @@ void add_stat(CLI::App& app, Runner& runner) {
       bind, stat);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

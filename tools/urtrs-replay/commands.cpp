@@ -2,9 +2,9 @@
 
 #include "tools/lib/trace/command/files.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 
-// Defined in command_NAME.cpp.
+// Each of these functions is defined in its command_NAME.cpp.
 void add_cat(CLI::App&, Runner&);
 void add_check(CLI::App&, Runner&);
 void add_diff(CLI::App&, Runner&);
@@ -44,4 +44,4 @@ void add_commands(CLI::App& app, Runner& runner) {
   add_import(app, runner);
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

@@ -12,7 +12,7 @@ from schemas import fits
 
 REPLAY = program("urtrs-replay")
 SIZE = 1 << 20
-# Overlapping writes in sequence, a read of unwritten blocks, a discard, a flush.
+# Overlapping writes one after the other, a read of unwritten blocks, a discard, a flush.
 WORK = ("h.pwrite(b'a' * 8192, 0); h.pwrite(b'b' * 4096, 4096); h.pwrite(b'c' * 512, 100 * 512); h.pread(4096, 4096); "
         "h.zero(512, 100 * 512); h.pwrite(b'd' * 512, 101 * 512); h.trim(4096, 64 * 1024); h.flush(); "
         # Eight reads in parallel.
@@ -104,7 +104,7 @@ def test_granted_limits_are_compared(record, urtrsd, tmp_path):
     found = answer(record("wire"), "path=127.0.0.1", f"port={server.port}", "--writes", "send", code=1)["differences"]
     assert [(one["request"], one["field"], one["live"]) for one in found[:2]] == [("the session", "max_io_size", "4096"),
                                                                                  ("the session", "queue_depth", "4")]
-    assert any(one["live"] == "8192 bytes are more than the 4096 of an IO" for one in found)
+    assert any(one["live"] == "8192 bytes exceed the maximum of 4096 of an IO" for one in found)
 
 
 def test_silent_server_times_out(record, urtrsd, tmp_path):
@@ -116,9 +116,9 @@ def test_silent_server_times_out(record, urtrsd, tmp_path):
 
 
 @pytest.mark.parametrize("words, code, said", [
-    ([], 2, "no path= is given"), (["path"], 2, "is no parameter KEY=VALUE"), (["trace=x", "path=::1"], 2, "for the plugin alone"),
+    ([], 2, "path= is missing"), (["path"], 2, "is not a parameter KEY=VALUE"), (["trace=x", "path=::1"], 2, "only for the plugin"),
     (["path=127.0.0.1", "frobnicate=1"], 2, "unknown parameter"), (["path=127.0.0.1", "--writes=all"], 2, "--writes"),
-    (["path=127.0.0.1", "device=a", "device=b", "--writes=skip"], 2, "device= names the one device"),
+    (["path=127.0.0.1", "device=a", "device=b", "--writes=skip"], 2, "device= requires a trace with one device"),
     (["path=127.0.0.1", "port=FREE", "connect_timeout=1s", "--writes=skip"], 3, "connection refused"),
     (["path=127.0.0.1", "--max-size=1k"], 3, "longer than 1024 bytes")])
 def test_invalid_arguments(record, words, code, said):
@@ -128,7 +128,7 @@ def test_invalid_arguments(record, words, code, said):
 
 def test_unusable_traces_are_refused(record, tmp_path):
     at = ("path=127.0.0.1", f"port={free_port()}", "connect_timeout=1s", "--writes=skip")
-    assert "record with trace_detail=wire" in live(record("machines"), *at, code=3)
+    assert "record it with trace_detail=wire" in live(record("machines"), *at, code=3)
     assert "cannot" in live(tmp_path / "none", *at, code=2)
     cut = tmp_path / "cut.rtrc"
     cut.write_bytes(record("wire").read_bytes()[:-20])

@@ -17,6 +17,7 @@
 
 namespace {
 
+using namespace rtrs::replay_tool;
 using namespace rtrs::tools;
 
 // Reports an unknown subcommand.
@@ -30,7 +31,7 @@ int check_subcommand(const CLI::App& app, int argc, char** argv) {
     names.push_back(command->get_name());
   }
   const std::string nearest = nearest_word(word, names);
-  error("no command '" + word + "'; " +
+  error("unknown command '" + word + "'; " +
         (nearest.empty() ? "the commands are " + CLI::detail::join(names, ", ")
                          : "did you mean '" + nearest + "'?"));
   return exit_usage;
@@ -41,7 +42,7 @@ int run(int argc, char** argv) {
   use_help(app);
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text("urtrs-replay"),
-                       "print version, fabrics and compiler, then leave");
+                       "print version, fabrics and compiler, and exit");
   app.footer(std::string("Example:\n  urtrs-replay replay run.rtrc\n\n") + kExitCodes);
   Runner runner;
   add_commands(app, runner);
@@ -63,7 +64,7 @@ int run(int argc, char** argv) {
 int answer(int argc, char** argv) {
   try {
     return run(argc, argv);
-  } catch (const std::system_error& failure) {  // an error of reading or writing a file
+  } catch (const std::system_error& failure) {  // reading or writing a file failed
     error(failure.what());
     return exit_usage;
   } catch (const std::exception& failure) {

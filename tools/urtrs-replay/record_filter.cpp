@@ -9,9 +9,9 @@
 #include "tools/lib/trace/reader/text.hpp"
 #include "tools/lib/trace/sequence/fields.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::replay_tool {
 
-using sequence::Fields;
+using tools::sequence::Fields;
 
 namespace {
 
@@ -39,7 +39,7 @@ bool is_number(std::string_view text, std::uint16_t& number) {
   return wrong == std::errc{} && end == text.data() + text.size();
 }
 
-// True if `pattern` matches. "Path*" matches all names that start with "Path".
+// Returns true if the name matches the pattern. "Path*" matches all names that start with "Path".
 bool names(std::string_view pattern, std::string_view name) {
   if (pattern.ends_with('*')) return name.starts_with(pattern.substr(0, pattern.size() - 1));
   return pattern == name;
@@ -53,7 +53,8 @@ bool FilterOptions::any() const {
 }
 
 void add_filter_options(CLI::App& command, FilterOptions& options) {
-  command.add_option("--event", options.events, "Events of this name; Path* is all that begin with Path")
+  command
+      .add_option("--event", options.events, "Events of this name; Path* matches all that begin with Path")
       ->type_name("NAME")
       ->delimiter(',');
   command.add_option("--class", options.classes, "control, input, action or note")
@@ -92,11 +93,11 @@ RecordFilter::RecordFilter(const FilterOptions& options, const trace::Schema& sc
   for (const std::string& name : options.events) {
     const bool known = std::any_of(schema.events.begin(), schema.events.end(),
                                    [&name](const auto& event) { return names(name, event.name); });
-    if (!known) why = "the trace knows no event '" + name + "'; `urtrs-replay stat` lists those in it";
+    if (!known) why = "the trace has no event '" + name + "'; `urtrs-replay stat` lists those in it";
   }
   for (const std::string& name : options.classes) {
     if (name != "control" && name != "input" && name != "action" && name != "note") {
-      why = "there is no class '" + name + "'; the classes are control, input, action and note";
+      why = "unknown class '" + name + "'; the classes are control, input, action and note";
     }
   }
   for (const std::string& text : options.connections) {
@@ -106,7 +107,7 @@ RecordFilter::RecordFilter(const FilterOptions& options, const trace::Schema& sc
     const std::string_view con = std::string_view(text).substr(colon == std::string::npos ? 0 : colon + 1);
     if (!is_number(con, connection.con) ||
         (colon != std::string::npos && !is_number(std::string_view(text).substr(0, colon), path))) {
-      why = "'" + text + "' names no connection; give its number, or PATH:NUMBER";
+      why = "'" + text + "' is not a connection; give its number, or PATH:NUMBER";
     }
     if (colon != std::string::npos) connection.path = path;
     connections_.push_back(connection);
@@ -149,7 +150,7 @@ bool RecordFilter::matches_event(const trace::Record& record) const {
 
 bool RecordFilter::matches_place(const trace::Record& record) const {
   if (!options_.instances.empty() && !contains(options_.instances, record.instance)) return false;
-  // Instance 0 is the registry of a server, not a session.
+  // Instance 0 is the registry of a server, so it never matches a session.
   if (!options_.sessions.empty() &&
       (record.instance == 0 || !contains(options_.sessions, session_of_instance(record.instance))))
     return false;
@@ -214,4 +215,4 @@ bool RecordFilter::matches_fields(const trace::Record& record) const {
   });
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::replay_tool

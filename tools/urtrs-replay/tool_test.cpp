@@ -13,7 +13,7 @@
 #include "core/record/recorder.hpp"
 #include "tools/lib/files/scratch_folder.hpp"
 
-namespace rtrs::tools::tool_test {
+namespace rtrs::replay_tool::tool_test {
 namespace {
 
 struct Outcome {
@@ -46,8 +46,8 @@ class ToolTest : public ::testing::Test {
   std::string path(const char* name) const { return folder_ / name; }
 
  private:
-  // Writes two traces. good.rtrc: a path fails to connect several times. ring.rtrc: only the last records of
-  // the run.
+  // Writes two traces. good.rtrc: a path fails to connect several times. ring.rtrc: contains only the last
+  // records of this run.
   void record() {
     ClientConfig config;
     config.seed = 5;
@@ -71,7 +71,7 @@ class ToolTest : public ::testing::Test {
     ASSERT_EQ(recorder.close_file(), 0);
     ASSERT_EQ(recorder.dump_ring(path("ring.rtrc").c_str(), {}), 0);
   }
-  const trace::ScratchFolder folder_;
+  const tools::ScratchFolder folder_;
 };
 
 bool has(const Outcome& outcome, const std::string& text) {
@@ -155,7 +155,7 @@ TEST_F(ToolTest, StatCountsEvents) {
 TEST_F(ToolTest, UsageErrorsExitWithTwo) {
   const Outcome typo = run("replai good.rtrc");
   EXPECT_EQ(typo.code, 2);
-  EXPECT_TRUE(has(typo, "no command 'replai'; did you mean 'replay'?")) << typo.text;
+  EXPECT_TRUE(has(typo, "unknown command 'replai'; did you mean 'replay'?")) << typo.text;
   EXPECT_TRUE(has(run("frobnicate"), "the commands are cat, "));
   EXPECT_EQ(run("").code, 2);
   EXPECT_EQ(run("cat").code, 2);
@@ -176,7 +176,7 @@ TEST_F(ToolTest, HelpOfEachCommandHasExamples) {
 }
 
 TEST_F(ToolTest, ReaderThatExitsIsNoError) {
-  // Enough output to fill the pipe of a reader that exits after one line.
+  // The output is large enough to fill the pipe when the reader exits after one line.
   const Outcome outcome = shell("for i in 1 2 3 4 5 6 7 8 9; do " + std::string(URTRS_REPLAY) +
                                 " cat good.rtrc --json || echo failed; done | head -n 1 | cut -c 1-9");
   EXPECT_EQ(outcome.text, "{\"trace\":\n");
@@ -189,4 +189,4 @@ TEST_F(ToolTest, FullOutputIsAnError) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools::tool_test
+}  // namespace rtrs::replay_tool::tool_test

@@ -75,8 +75,8 @@ class TestGrep:
 
     def test_no_match_and_invalid_criteria(self):
         assert run("grep", CLIENT, "--permit", "60000", code=1) == ""
-        assert "knows no event 'Nope'" in run("grep", CLIENT, "--event", "Nope", code=2)
-        assert "names no connection" in run("grep", CLIENT, "--connection", "a:b", code=2)
+        assert "has no event 'Nope'" in run("grep", CLIENT, "--event", "Nope", code=2)
+        assert "is not a connection" in run("grep", CLIENT, "--connection", "a:b", code=2)
         assert "the classes are" in run("grep", CLIENT, "--class", "x", code=2)
         assert "is not NAME=VALUE" in run("grep", CLIENT, "--field", "x", code=2)
 
@@ -142,7 +142,7 @@ class TestReplay:
         assert result["at"]["record"] == 40
         state = result["at"]["state"]["0"]
         assert "paths[0].state" in state
-        assert "in front of record 40:" in run("replay", CLIENT, "--stop-at", "40", "--state")
+        assert "before record 40:" in run("replay", CLIENT, "--stop-at", "40", "--state")
 
     def test_diff_state_lists_the_changes(self):
         submitted = next(one for one in everything(CLIENT) if one["event"] == "Submitted")
@@ -201,7 +201,7 @@ class TestDiff:
             run("from-json", "-", shifted, stdin=text)
             result = run("diff", "--mode", "exact", CLIENT, shifted, "--json", code=1)
             assert not json.loads(result)["equal"]
-            # The trace has no trailer, which is reported; the content is equal.
+            # The content is equal. The missing trailer of one trace must be reported.
             result = run("diff", CLIENT, shifted, "--json", code=5)
             assert json.loads(result)["equal"]
 
@@ -279,7 +279,7 @@ class TestArguments:
             with open(pids, encoding="utf-8") as file:
                 numbers = file.read().split()
             assert len(numbers) == 2
-            # A killed process that is not a child of `min` may exist for a moment.
+            # A killed process that is not a child of `min` can exist for a short time after `min` has ended.
             end = time.monotonic() + 30
             while any(self.runs(number) for number in numbers):
                 assert time.monotonic() < end, numbers
@@ -332,7 +332,7 @@ class TestHostile:
                                  text=True, timeout=120, check=False)
             count = len(everything(CLIENT))
             assert ran.returncode == 5, ran.stderr
-            assert f"the trace is damaged: only the {count} records before it are looked at" in ran.stderr
+            assert f"the trace is damaged: only the {count} records before it are used" in ran.stderr
             assert "the trace is damaged; of what can be read of it:" in ran.stdout
             found = records("min", cut, "--out", os.path.join(folder, "p"), "--shows", "Complete", code=1)[0]
             assert found["fails"] and found["damage"].startswith("byte "), found

@@ -8,7 +8,7 @@
 #include "tools/urtrs-sim/held_output.hpp"
 #include "tools/urtrs-sim/report.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 using nlohmann::ordered_json;
 
@@ -54,18 +54,18 @@ int run_and_answer(bool json, const std::function<int()>& command) {
   if (!json) return command();
   HeldOutput held;
   const int code = command();
-  if (code == kOk && answer().empty()) return code;  // help and version remain text
+  if (code == kOk && answer().empty()) return code;  // the texts of --help and --version
   held.take();
   if (code == kUsage || answer().empty()) {
-    std::fputs(json_error(code, complaint()).c_str(), stdout);
+    std::fputs(tools::json_error(code, complaint()).c_str(), stdout);
     return code;
   }
   ordered_json whole{{"schema_version", 1},
-                     {"version", first_line(version_text("urtrs-sim"))},
+                     {"version", first_line(tools::version_text("urtrs-sim"))},
                      {"verdict", verdict_of(code)}};
   whole.update(answer());
   std::printf("%s\n", tools::json_text(whole).c_str());
   return code;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -9,33 +9,32 @@
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/verbs_mock.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
-// Hint such as " (did you mean 'crash'?)" for the word quoted in `why`; empty if no fault name is similar.
+// Returns a hint such as " (did you mean 'crash'?)" about the word that is quoted in `why`; an empty string
+// if no fault has a similar name.
 std::string suggest_fault(const std::string& why) {
   const std::size_t begin = why.find('\'') + 1;
   std::vector<std::string> names{"operator", "storage_slow", "storage_error", "block_device", "keys"};
   for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
     names.emplace_back(to_string(static_cast<sim::FaultClass>(fault)));
-  const std::string near = nearest_word(why.substr(begin, why.find('\'', begin) - begin), names);
+  const std::string near = tools::nearest_word(why.substr(begin, why.find('\'', begin) - begin), names);
   return near.empty() ? "" : " (did you mean '" + near + "'?)";
 }
 
 void filter_options(CLI::App& app, Arguments& given) {
-  auto* without = app.add_option(
-      "--without", given.without,
-      "leave out these classes of faults, make these labels calm, or block_device: give requests to "
-      "the session itself, keys: share none (see list)");
-  app.add_option("--only-faults", given.only_faults, "leave out all but these")->excludes(without);
+  auto* without = app.add_option("--without", given.without,
+                                 "exclude these classes of faults, make these labels calm, or block_device: "
+                                 "send requests to the session directly, keys: share no keys (see list)");
+  app.add_option("--only-faults", given.only_faults, "exclude all but these")->excludes(without);
 }
 
 void fabric_option(CLI::App& app, Arguments& given) {
-  app.add_option(
-         "--fabric", given.fabric,
-         "sim: queue pairs of the simulator; tcp, verbs-mock: those that ship, over streams cut anywhere, "
-         "over adapters in memory")
+  app.add_option("--fabric", given.fabric,
+                 "sim: queue pairs of the simulator; tcp, verbs-mock: the shipped fabrics, over streams cut "
+                 "anywhere and over adapters in memory")
       ->capture_default_str()
       ->check(CLI::IsMember({"sim", "tcp", kVerbsMock}))
       ->check(CLI::Validator(
@@ -50,7 +49,7 @@ void fabric_option(CLI::App& app, Arguments& given) {
 }
 
 void file_option(CLI::App& app, Arguments& given) {
-  app.add_option("--file", given.file, "a file of scenarios of your own (docs/simulation.md has the format)");
+  app.add_option("--file", given.file, "a file with your own scenarios (docs/simulation.md has the format)");
 }
 
 void json_option(CLI::App& app) {
@@ -59,10 +58,9 @@ void json_option(CLI::App& app) {
 }
 
 void artifacts_option(CLI::App& app, Arguments& given, const char* excludes) {
-  app.add_option(
-         "--artifacts", given.artifacts,
-         "folder for what a failing run leaves: traces, a capture for Wireshark, a sequence diagram as "
-         "a page, a report")
+  app.add_option("--artifacts", given.artifacts,
+                 "folder for the artifacts of a failing run: traces, a capture for Wireshark, a sequence "
+                 "diagram as a page, a report")
       ->type_name("FOLDER")
       ->excludes(app.get_option(excludes))
       ->check(CLI::Validator(
@@ -124,9 +122,9 @@ CLI::App* run_options(CLI::App& app, Arguments& given) {
   one->add_option("--seed", given.seed, "the seed");
   one->add_option("--scenario", given.scenario, "play this directed scenario (see list), or all of one race");
   file_option(*one, given);
-  one->add_flag("--no-fence", given.no_fence, "of a scenario: without the fence, judged as if it were there");
+  one->add_flag("--no-fence", given.no_fence, "scenario only: run without the fence, judged as if with it");
   one->add_option("--choices,--tape", given.choice_log,
-                  "a choice log written by shrink; of a run of a file of yours with --file too");
+                  "a choice log written by shrink; add --file if the run used your own file");
   one->add_option("--trace", given.trace, "write PREFIX.server.rtrc and PREFIX.client<n>.rtrc")
       ->type_name("PREFIX");
   artifacts_option(*one, given, "--trace");
@@ -140,14 +138,14 @@ CLI::App* run_options(CLI::App& app, Arguments& given) {
 CLI::App* scenarios_options(CLI::App& app, Arguments& given) {
   CLI::App* directed = app.add_subcommand("scenarios", "play every directed scenario with a range of seeds");
   directed->add_option("--seeds", given.scenario_seeds, "A..B, without B")->capture_default_str();
-  directed->add_option("--only", given.only, "of these ids only, e.g. L01,R29a")
+  directed->add_option("--only", given.only, "only these ids, e.g. L01,R29a")
       ->check(CLI::Validator(
           [](const std::string& ids) {
             return ids.empty() ? std::string("expected ids of scenarios") : std::string();
           },
           ""));
   file_option(*directed, given);
-  directed->add_flag("--no-fence", given.no_fence, "without the fence, judged as if it were there");
+  directed->add_flag("--no-fence", given.no_fence, "run without the fence, judged as if with it");
   json_option(*directed);
   return directed;
 }
@@ -157,7 +155,7 @@ CLI::App* coverage_options(CLI::App& app, Arguments& given) {
   covered->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
   covered->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
   covered->add_option("--rare", given.rare,
-                      "file of marks that need not be reached, each with a scenario that does");
+                      "file of marks that need not be reached, each with a scenario that reaches it");
   json_option(*covered);
   return covered;
 }
@@ -170,18 +168,19 @@ CLI::App* sweep_options(CLI::App& app, Arguments& given) {
   many->add_option("--time", given.time, "stop after this long: 60s, 5m, 1h");
   many->add_option(
           "--check-determinism", given.determinism,
-          "percent of the seeds to run again and compare, with traces; not 0: the first one in any case")
+          "percent of the seeds to run again and compare, with traces; if not 0, always the first seed")
       ->capture_default_str()
       ->check(CLI::Range(0, 100));
   filter_options(*many, given);
   many->add_flag("--no-specification", given.no_specification,
-                 "the oracles alone: do not judge every run by the specification");
-  many->add_flag("--no-block-devices", given.no_block_devices,
-                 "leave out the world BD24 that each seed plays besides its own; --without and --only-faults "
-                 "leave it out too");
-  many->add_flag("--replay-check", given.replay, "replay the traces of those seeds, every state compared");
+                 "oracles only: do not judge every run by the specification");
+  many->add_flag(
+      "--no-block-devices", given.no_block_devices,
+      "leave out the world BD24 that one seed in eight plays besides its own; --without and --only-faults "
+      "leave it out too");
+  many->add_flag("--replay-check", given.replay, "replay the traces of those seeds and compare every state");
   many->add_option("--state", given.state,
-                   "keep in this file how far it is, and go on from there if it is there")
+                   "save the progress in this file, and continue from it if it exists")
       ->type_name("FILE");
   many->add_option("--traces", given.traces, "folder for the traces of a seed that fails")
       ->capture_default_str()
@@ -192,13 +191,12 @@ CLI::App* sweep_options(CLI::App& app, Arguments& given) {
 }
 
 CLI::App* shrink_options(CLI::App& app, Arguments& given) {
-  CLI::App* small = app.add_subcommand("shrink", "make a failing run small and write it as a choice log");
+  CLI::App* small = app.add_subcommand("shrink", "reduce a failing run and write it as a choice log");
   small->add_option("--seed", given.seed, "the failing seed");
-  small->add_option("--scenario", given.scenario, "of this directed scenario");
+  small->add_option("--scenario", given.scenario, "seed of this directed scenario");
   file_option(*small, given);
   fabric_option(*small, given);
-  small->add_flag("--no-fence", given.no_fence,
-                  "of a scenario: without the fence, judged as if it were there");
+  small->add_flag("--no-fence", given.no_fence, "scenario only: run without the fence, judged as if with it");
   small->add_option("--choices,--tape", given.choice_log, "or a failing choice log");
   small->add_option("--out", given.out, "the choice log to write; default urtrs-sim-SEED.choices");
   small->add_option("--time", given.time, "stop after this long: 10s, 1m; default 30s");
@@ -222,4 +220,4 @@ CLI::App* list_options(CLI::App& app, bool& steps) {
   return list;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -21,15 +21,15 @@
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/held_output.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
 // Maximum number of steps on the page, because larger pages are slow in a browser. The last steps are kept,
-// because failures are mostly near the end.
+// because most failures are near the end.
 constexpr std::size_t kMostSteps = 20'000;
 
-// Trace file, closed on destruction.
+// Owns an open trace file; the destructor closes it.
 class OpenTrace {
  public:
   explicit OpenTrace(const std::string& file)
@@ -72,12 +72,12 @@ void write_capture(const std::vector<std::string>& traces, const std::string& fi
   });
 }
 
-// Verdict of the specification as text. Adds the findings to `marks` for the diagram.
+// Returns the verdict of the specification as text. Adds the findings to `marks`, which the diagram shows.
 std::string judgement(const std::vector<std::string>& traces, std::vector<sequence::WantedMark>& marks) {
   std::string text;
   for (std::size_t at = 0; at < traces.size(); ++at) {
     OpenTrace opened(traces[at]);
-    const sim::TraceCheck check = sim::check_trace(opened.source());
+    const trace::TraceCheck check = trace::check_trace(opened.source());
     text += traces[at] + ": " + std::to_string(check.records) + " records, " +
             std::to_string(check.violations) + " violations of the protocol\n";
     for (const spec::Finding& finding : check.findings) {
@@ -95,7 +95,7 @@ void write_page(const std::vector<std::string>& traces, const std::vector<sequen
                 const std::string& file) {
   int code = 0;
   const sequence::Story story = sequence::build_story(traces, marks, code);
-  if (story.steps.empty()) throw std::runtime_error("there is no record to show");
+  if (story.steps.empty()) throw std::runtime_error("no record to show");
   sequence::Window window;
   window.to = story.steps.size();
   window.from = window.to - std::min(window.to, kMostSteps);
@@ -105,7 +105,7 @@ void write_page(const std::vector<std::string>& traces, const std::vector<sequen
 }  // namespace
 
 void write_artifacts(const std::string& prefix, const std::string& said) {
-  const std::vector<std::string> traces = traces_of(prefix);
+  const std::vector<std::string> traces = tools::traces_of(prefix);
   std::vector<std::string> files = traces;
   std::vector<sequence::WantedMark> marks;
   const auto make = [&](const char* ending, const std::function<void(const std::string&)>& how) {
@@ -143,8 +143,8 @@ int run_with_artifacts(const ReportOptions& given, const std::string& folder, co
   if (code == kViolated || code == kNoProgress)
     write_artifacts(options.trace, said);
   else
-    for (const std::string& trace : traces_of(options.trace)) ::unlink(trace.c_str());
+    for (const std::string& trace : tools::traces_of(options.trace)) ::unlink(trace.c_str());
   return code;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

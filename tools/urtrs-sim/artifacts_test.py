@@ -41,7 +41,7 @@ def check(folder, name, files):
 
 @pytest.fixture(name="folder")
 def _folder(tmp_path):
-    return tmp_path / "of/runs"  # created by urtrs-sim
+    return tmp_path / "of/runs"  # folder that urtrs-sim must create
 
 
 def test_failing_run_writes_all_files(folder):
@@ -73,7 +73,7 @@ def test_crashed_worker_of_a_sweep_keeps_its_files(folder):
         os.kill(worker, signal.SIGSEGV)
         out, err = process.communicate(timeout=BOUND)
     assert process.returncode == 5, err
-    seed = re.search(r"^FAIL seed=(\d+) failed in the sweep and not alone$", out, re.MULTILINE)[1]
+    seed = re.search(r"^FAIL seed=(\d+) failed in the sweep, but not alone$", out, re.MULTILINE)[1]
     assert f"reproduce: urtrs-sim run --seed {seed} " in out
     files = named(out)
     assert {f"urtrs-sim-{seed}{ending}" for ending in ENDINGS} <= {os.path.basename(file) for file in files}

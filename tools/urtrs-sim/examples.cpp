@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
@@ -36,9 +36,9 @@ constexpr std::pair<const char*, const char*> kExamples[] = {
 };
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 every rule held, 1 a rule was broken, 2 usage, 4 no progress (explore: no room), "
-    "5 one seed gave two different runs, or a trace something else than its run, 130 and 143 a "
-    "signal stopped it: what was played is summed up.";
+    "Exit codes: 0 every rule held, 1 a rule was broken, 2 usage, 4 no progress (explore: no room), 5 one "
+    "seed gave two different runs, or a trace differs from its run, 130 and 143 stopped by a signal: the "
+    "summary covers what was played.";
 
 std::string footer_of(const std::string& examples) {
   return "Examples:\n" + examples + "\n" + kExitCodes;
@@ -55,4 +55,4 @@ void set_footers(CLI::App& app) {
   app.footer(footer_of(all));
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

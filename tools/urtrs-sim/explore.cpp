@@ -20,7 +20,7 @@
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/stop_signals.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
@@ -28,8 +28,9 @@ using explore::Configuration;
 using explore::Finding;
 using explore::SearchResult;
 
-// kLostUpdate and this rule find an older write that undid a newer one: kLostUpdate if the newer one was
-// acknowledged before that, this rule if it is acknowledged afterwards.
+// Name of a rule. This rule and kLostUpdate both find an older write that has overwritten a newer one.
+// kLostUpdate applies if the newer write had already been acknowledged, this rule if it is acknowledged
+// afterwards.
 constexpr const char* kUndone = "an acknowledged write is on the disk";
 
 struct Row {
@@ -54,8 +55,8 @@ bool is_failover_rule(const std::string& rule) {
   return rule == sim::kLostUpdate || rule == sim::kChunkRace || rule == kUndone;
 }
 
-// Returns null if the search has the expected result, otherwise the error. A search stopped by a signal need
-// not have found anything.
+// Returns null if the search has the expected result, otherwise an error message. A search that a signal
+// stopped need not have found anything.
 const char* complaint(const Row& row) {
   const SearchResult& result = row.result;
   const bool whole = stopped_by == 0;
@@ -74,7 +75,8 @@ const char* complaint(const Row& row) {
   return result.findings.empty() ? nullptr : "a rule is broken";
 }
 
-// Name of the breach in docs/exhaustive.md; empty: use the name of the rule.
+// Returns the name that docs/exhaustive.md uses for a breach of the rule; empty: the name of the rule is
+// used.
 std::string breach_name(const std::string& rule) {
   if (rule == sim::kChunkRace) return "chunk race";
   if (rule == sim::kLostUpdate || rule == kUndone) return "lost update";
@@ -108,28 +110,29 @@ void print_markdown(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     const SearchResult& result = row.result;
     std::printf("| %s | %s | %s | %s | %s | %u | %s | %s | %s | %s |\n", row.configuration->name.c_str(),
-                row.configuration->text.c_str(), fence_word(row), with_commas(result.states).c_str(),
-                with_commas(result.transitions).c_str(), result.depth,
+                row.configuration->text.c_str(), fence_word(row), tools::with_commas(result.states).c_str(),
+                tools::with_commas(result.transitions).c_str(), result.depth,
                 cell(result.finding(sim::kChunkRace)).c_str(), cell(lost_update(result)).c_str(),
                 cell(result.finding(explore::kStuck)).c_str(), other_rules(result).c_str());
     states += result.states;
     transitions += result.transitions;
   }
-  std::printf("| all | | | %s | %s | | | | | |\n", with_commas(states).c_str(),
-              with_commas(transitions).c_str());
+  std::printf("| all | | | %s | %s | | | | | |\n", tools::with_commas(states).c_str(),
+              tools::with_commas(transitions).c_str());
 }
 
 void print_row(const Row& row, const char* wrong) {
   const SearchResult& result = row.result;
   std::printf("%-14s fence %-3s %10s states %11s transitions  depth %3u  %6.1f s %5zu MB  %s\n",
-              row.configuration->name.c_str(), fence_word(row), with_commas(result.states).c_str(),
-              with_commas(result.transitions).c_str(), result.depth, result.seconds, result.bytes >> 20,
+              row.configuration->name.c_str(), fence_word(row), tools::with_commas(result.states).c_str(),
+              tools::with_commas(result.transitions).c_str(), result.depth, result.seconds,
+              result.bytes >> 20,
               !result.exhausted() ? result.stopped_by.c_str()
-              : wrong == nullptr  ? "as it must be"
+              : wrong == nullptr  ? "as expected"
                                   : wrong);
   for (const Finding& finding : result.findings)
     std::printf("    %s, in %s states, first after %zu steps\n", broken_rule(finding.rule).c_str(),
-                with_commas(finding.states).c_str(), finding.way.size());
+                tools::with_commas(finding.states).c_str(), finding.way.size());
   std::fflush(stdout);
 }
 
@@ -156,11 +159,11 @@ Row explore_one(const Configuration& one, bool fence, const ExploreCommand& comm
   options.most_bytes = command.most_bytes;
   options.stopped = [] { return stopped_by != 0; };
   const std::uint64_t about = one.fence_off ? one.states / 2 : one.states;
-  ProgressLine line;
+  tools::ProgressLine line;
   options.progress = [&](const explore::Progress& now) {
     line.show(one.name + " fence " + (fence ? "on" : "off") + ": " +
-              (now.states <= about ? progress_text(now.states, about, "states", now.seconds)
-                                   : with_commas(now.states) + " states, more than expected") +
+              (now.states <= about ? tools::progress_text(now.states, about, "states", now.seconds)
+                                   : tools::with_commas(now.states) + " states, more than expected") +
               ", " + std::to_string(now.bytes >> 20) + " MiB, depth " + std::to_string(now.depth));
   };
   return {&one, fence, explore::search(explore::root_of(one, fence), options)};
@@ -177,14 +180,14 @@ bool write_example(const Row& row, const Finding& finding, const std::string& pa
 
 int replay_file(const std::string& path) {
   constexpr std::size_t kMost = 1;  // MiB
-  const auto text = read_bounded(path, kMost);
+  const auto text = tools::read_bounded(path, kMost);
   if (!text) {
     complain("cannot read " + path + ": " + text.error());
     return kUsage;
   }
   const explore::ReadExample read = explore::from_json(*text);
   if (!read.example) {
-    complain(path + " is no counter-example: " + read.error);
+    complain(path + " is not a counter-example: " + read.error);
     return kUsage;
   }
   const explore::Replayed played = explore::replay(*read.example);
@@ -199,7 +202,8 @@ int replay_file(const std::string& path) {
   return played.broken.empty() ? kOk : kViolated;
 }
 
-// Prints diagrams only for a single configuration, because those of all have hundreds of lines.
+// Prints diagrams only if a single configuration was searched. The diagrams of all configurations would be
+// hundreds of lines.
 void show_sequences(const Row& row) {
   for (const Finding& finding : row.result.findings) {
     std::printf("\n%s: a shortest way, fence %s\n%s", broken_rule(finding.rule).c_str(),
@@ -239,12 +243,12 @@ CLI::App* explore_options(CLI::App& app, ExploreCommand& command) {
       ->check(CLI::Range(1, 64));
   all->add_option_function<std::string>(
          "--memory", [&command](const std::string& text) { command.most_bytes = memory_of(text); },
-         "what one search may use, e.g. 512M, a number alone is in MiB; it says when it is full")
+         "memory of one search, e.g. 512M, a plain number is in MiB; the search reports when it is full")
       ->default_str("2G");
   all->add_flag("--markdown", command.markdown, "print the results as a Markdown table");
   CLI::Option* drop =
       all->add_flag("--drop-late", command.drop_late,
-                    "a network that loses what is under way from a client whose end is closed (none does)");
+                    "a network that loses in-flight data of a client whose end is closed (no real one does)");
   all->add_option("--out", command.out, "write the first counter-example to this file")->excludes(drop);
   all->add_option("--replay", command.replay, "play a counter-example again and judge it");
   all->add_flag_callback(
@@ -257,11 +261,11 @@ int explore(const ExploreCommand& command) {
   if (command.configuration != "all" && explore::configuration(command.configuration) == nullptr) {
     std::vector<std::string> names{"all"};
     for (const Configuration& one : explore::configurations()) names.push_back(one.name);
-    const std::string near = nearest_word(command.configuration, names);
+    const std::string near = tools::nearest_word(command.configuration, names);
     std::string all;
     for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
-    complain("there is no world '" + command.configuration + "'; " +
-             (near.empty() ? "it is one of " + all : "did you mean '" + near + "'?"));
+    complain("unknown world '" + command.configuration + "'; " +
+             (near.empty() ? "expected one of " + all : "did you mean '" + near + "'?"));
     return kUsage;
   }
   std::vector<Configuration> worlds = explore::configurations();
@@ -296,11 +300,11 @@ int explore(const ExploreCommand& command) {
     for (const Row& row : rows) seconds += row.result.seconds;
     const double processor = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
     std::printf("%s states of %zu searches in %.1f s, %.1f s of processor time\n",
-                with_commas(states).c_str(), rows.size(), seconds, processor);
+                tools::with_commas(states).c_str(), rows.size(), seconds, processor);
   }
   if (stopped_by == 0) return code;
   const int stopped = report_stopped("in search " + std::to_string(rows.size()));
   return code == kViolated ? code : stopped;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <utility>
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 MemoryFile::MemoryFile() : fd_(::memfd_create("urtrs-sim", MFD_CLOEXEC)) {}
 
@@ -46,4 +46,4 @@ std::string HeldOutput::take() {
   return file_.text();
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

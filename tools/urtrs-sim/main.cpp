@@ -32,6 +32,7 @@
 
 namespace {
 
+using namespace rtrs::sim_tool;
 using namespace rtrs::tools;
 
 int report_wrong_usage(const CLI::App& app, const CLI::ParseError& error) {
@@ -40,8 +41,8 @@ int report_wrong_usage(const CLI::App& app, const CLI::ParseError& error) {
   return kUsage;
 }
 
-// Loads the scenarios of --file. With a file, its scenarios are the default, except with a choice log.
-// Returns false after printing an error if that fails or the choice is ambiguous.
+// Loads the scenarios of --file. They become the default scenarios, unless a choice log is given. Returns
+// false after printing an error if the file cannot be loaded or the choice is ambiguous.
 bool use_file(Arguments& given, const CLI::App& command) {
   if (given.file.empty()) return true;
   const auto ids = load_scenarios(given.file);
@@ -52,13 +53,13 @@ bool use_file(Arguments& given, const CLI::App& command) {
     if (given.only.empty()) given.only = all;
   } else if (given.scenario.empty() && given.choice_log.empty()) {
     given.scenario = all;
-    if (ids->size() != 1) usage("say with --scenario which one of " + all);
+    if (ids->size() != 1) usage("choose with --scenario one of " + all);
     return ids->size() == 1;
   }
   return true;
 }
 
-// Checks that the run is specified in only one way. Returns 0, or an exit code after printing an error.
+// Checks that exactly one run is specified. Returns 0, or an exit code after printing an error.
 int check_which(const Arguments& given) {
   if (given.seed.empty() && given.choice_log.empty())
     return usage(given.scenario.empty() ? "give --seed N or --choices FILE"
@@ -66,11 +67,11 @@ int check_which(const Arguments& given) {
   if (!given.seed.empty() && !given.choice_log.empty())
     return usage("--seed excludes --choices: a choice log has its seed; leave one of them out");
   if (given.no_fence && given.scenario.empty())
-    return usage("--no-fence is for scenarios; a choice log has its world with or without the fence already");
+    return usage("--no-fence is for scenarios; a choice log already sets the fence on or off");
   return kOk;
 }
 
-// `name`: name of the files of --artifacts.
+// `name`: base name of the files that --artifacts writes.
 int run_one(const Arguments& given, const ReportOptions& options, const std::string& name) {
   return given.artifacts.empty() ? run_and_report(options)
                                  : run_with_artifacts(options, given.artifacts, name);
@@ -146,7 +147,7 @@ int scenarios(const Arguments& given) {
   return play_scenarios({*range, given.only, given.no_fence, given.file});
 }
 
-// Continues at the position of the state file, and prints the command to continue later.
+// Runs the sweep from the position in the state file, and prints the command that continues it later.
 int sweep_from_state(const Arguments& given, SweepOptions options) {
   const std::string command = "urtrs-sim sweep" + sweep_text(given) +
                               (given.time.empty() ? "" : " --time " + given.time) +
@@ -161,7 +162,7 @@ int sweep_from_state(const Arguments& given, SweepOptions options) {
   }
   auto state = SweepState::open(given.state, {options.seeds, sweep_text(given)});
   if (!state) return usage("--state: " + state.error());
-  // Checked at the start and not after hours of work.
+  // Writes the state at the start, so that an unwritable file is not reported only after hours of work.
   if (!state->save(state->next()))
     return usage("--state: cannot write " + given.state + ": " + std::strerror(errno) + " (errno " +
                  std::to_string(errno) + ")");
@@ -206,7 +207,7 @@ int many_seeds(const Arguments& given, Many what) {
   return what == Many::hash ? sweep(options) : sweep_from_state(given, options);
 }
 
-// Reports an unknown command, which CLI11 would report as missing.
+// Reports an unknown command. CLI11 would say that a command is missing.
 int check_subcommand(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return kOk;
   if (std::string_view(argv[1]) == "help") return kOk;  // handled by words_to_parse()
@@ -217,7 +218,7 @@ int check_subcommand(const CLI::App& app, int argc, char** argv) {
   }
   const std::string near = nearest_word(argv[1], names);
   complain(
-      "no command '" + printable(shortened(argv[1])) + "'; " +
+      "unknown command '" + printable(shortened(argv[1])) + "'; " +
       (near.empty() ? "the commands are " + CLI::detail::join(names, ", ") : "did you mean '" + near + "'?"));
   return kUsage;
 }
@@ -233,7 +234,7 @@ void set_up(CLI::App& app) {
   use_help(app);
   app.require_subcommand(1);
   app.set_version_flag("--version", rtrs::tools::version_text("urtrs-sim"),
-                       "print version, fabrics and compiler, then leave");
+                       "print version, fabrics and compiler, and exit");
 }
 
 int command(int argc, char** argv) {

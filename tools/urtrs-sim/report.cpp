@@ -12,7 +12,7 @@
 #include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/verbs_mock.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
@@ -45,9 +45,9 @@ int report_unwritten_trace(const sim::World& world, const sim::WorldResult& resu
   return kViolated;
 }
 
-// Checks whether the traces conform to the protocol, which the oracles do not check during the run.
+// Judges the traces by the specification. The oracles do not check all of its rules during the run.
 int judge_and_report(const std::string& trace, std::uint64_t seed) {
-  const auto violation = judge_traces(trace);
+  const auto violation = tools::judge_traces(trace);
   if (!violation) return kOk;
   std::printf("FAIL seed=%llu oracle=%s t=%s\n  rule: %s\n  seen: %s\n  at: %s\n",
               static_cast<unsigned long long>(seed), violation->oracle.c_str(),
@@ -58,13 +58,13 @@ int judge_and_report(const std::string& trace, std::uint64_t seed) {
   return kViolated;
 }
 
-// Oracle that must fail in the scenario; empty: none.
+// Returns the oracle that must fail in the scenario; an empty string if none must fail.
 std::string expected_of(const std::string& scenario) {
   const sim::Directed* directed = sim::find_directed(scenario);
   return directed != nullptr && directed->text != nullptr ? directed->text->expect : "";
 }
 
-// Output line for a run without failures.
+// Returns the output line for a run without failures.
 std::string line_of(const sim::WorldResult& result, std::uint64_t seed) {
   char text[192];
   std::snprintf(text, sizeof text, "ok seed=%llu hash=%016llx events=%llu requests=%llu virtual=%s\n",
@@ -104,7 +104,7 @@ void fill_answer(const sim::WorldResult& result, std::uint64_t seed, const std::
   if (!scenario.empty()) answer()["scenario"] = scenario;
 }
 
-// `ok`: output line for a run without failures.
+// Runs the world. Sets `ok` to the output line for a run without failures.
 int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string& ok, bool& honest) {
   sim::WorldOptions options;
   options.seed = given.seed;
@@ -122,7 +122,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
   }
   std::unique_ptr<sim::ChoiceSource> choice = std::make_unique<sim::SeededChoice>(given.seed);
   if (!given.choice_log.empty()) {
-    const auto file = read_choice_log(given.choice_log);
+    const auto file = tools::read_choice_log(given.choice_log);
     if (!file) {
       complain(file.error());
       return kUsage;
@@ -143,7 +143,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
     choice = std::make_unique<sim::PartlyZeroChoice>(*seeded, given.filter->calm);
   }
   sim::World world(options, *choice);
-  Schedule schedule(world);
+  tools::Schedule schedule(world);
   if (given.verbose) {
     std::printf("scenario: %s\n", world.describe().c_str());
     choice->observe(&schedule);
@@ -168,7 +168,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
 }  // namespace
 
 int run_and_report(const ReportOptions& given) {
-  const TraceScratch scratch;
+  const tools::TraceScratch scratch;
   ReportOptions options = given;
   if (given.trace.empty()) options.trace = scratch.prefix();
   std::string ok;
@@ -177,8 +177,8 @@ int run_and_report(const ReportOptions& given) {
   int code = play_and_report(options, seed, ok, honest);
   if (!given.trace.empty() && given.name_traces && code != kUsage)
     std::printf("traces: %s.{server,client*}.rtrc\n", given.trace.c_str());
-  if (!given.trace.empty() && code != kUsage) answer()["traces"] = traces_of(given.trace);
-  // `honest` is false if a simulated peer violates the protocol on purpose; then the traces are not judged.
+  if (!given.trace.empty() && code != kUsage) answer()["traces"] = tools::traces_of(given.trace);
+  // If a simulated peer violates the protocol on purpose, `honest` is false and the traces are not judged.
   if (code == kOk && honest) code = judge_and_report(options.trace, seed);
   if (code == kOk) std::fputs(ok.c_str(), stdout);
   return code;
@@ -186,7 +186,7 @@ int run_and_report(const ReportOptions& given) {
 
 namespace {
 
-// Same content as print_catalogue(), as JSON.
+// Returns the same content as print_catalogue(), as JSON.
 nlohmann::ordered_json catalogue() {
   using nlohmann::ordered_json;
   ordered_json all{{"command", "list"}};
@@ -231,4 +231,4 @@ void print_catalogue() {
     std::printf("  %s\n", sim::text_of(static_cast<sim::Mark>(mark)));
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

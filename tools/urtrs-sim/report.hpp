@@ -5,7 +5,7 @@
 
 #include "sim/world/world.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 // Exit codes of urtrs-sim.
 inline constexpr int kOk = 0, kViolated = 1, kUsage = 2, kNoProgress = 4, kNondeterministic = 5;
@@ -17,7 +17,7 @@ struct ReportOptions {
   std::string trace;                         // prefix of trace files; empty: none
   bool verbose = false;                      // print each event
   bool no_fence = false;                     // see sim::disable_fence
-  const sim::FaultFilter* filter = nullptr;  // enabled faults; not owned; null: all
+  const sim::FaultFilter* filter = nullptr;  // enabled faults; null: all; not owned
   bool over_tcp = false;                     // see sim::Scenario
   sim::MakeNet make_net = nullptr;           // see sim::WorldOptions
   bool name_traces = true;                   // print the names of the trace files
@@ -27,4 +27,4 @@ int run_and_report(const ReportOptions&);
 // Prints all oracles, faults and marks, one per line.
 void print_catalogue();
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

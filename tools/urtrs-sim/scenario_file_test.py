@@ -8,7 +8,7 @@ from programs import program
 
 SIM = program("urtrs-sim")
 EXAMPLE = "setup late: busy\n  set clients=2\nscenario A: late\n  delivered number=20\n"
-# Every rule holds, but the scenario expects O9 to fail.
+# No rule is broken, but the scenario expects that O9 fails.
 UNMET = "scenario U\n  delivered number=20\n  expect O9\n"
 
 
@@ -30,7 +30,7 @@ def write(tmp_path):
 def test_run_and_shrink_need_the_scenario_if_there_are_several(write):
     path = write(EXAMPLE + "scenario B\n  delivered number=1\n")
     for verb in ("run", "shrink"):
-        assert "say with --scenario which one of A,B" in sim(verb, "--file", path, "--seed", "3", code=2)
+        assert "choose with --scenario one of A,B" in sim(verb, "--file", path, "--seed", "3", code=2)
     assert "ok seed=3" in sim("run", "--file", path, "--scenario", "B", "--seed", "3")
     assert "2 scenarios with 3 seeds each, 0 failed" in sim("scenarios", "--file", path, "--seeds", "0..3")
 
@@ -78,15 +78,15 @@ def test_redefined_setup_applies_to_later_scenarios(write):
 
 
 @pytest.mark.parametrize("text, why", [
-    ("scenario A\n  delverd number=20\n", "line 2: no verb 'delverd'"),
-    ("scenario A\n  set clients=x\n", "line 2: 'x' is no value of clients"),
+    ("scenario A\n  delverd number=20\n", "line 2: unknown verb 'delverd'"),
+    ("scenario A\n  set clients=x\n", "line 2: 'x' is not a value of clients"),
     ("scenario A: late\n", "line 1: unknown setup 'late': define it above this line"),
     ("scenario A\n  expect O99\n", "line 2: 'expect' needs ok or the id of an oracle"),
     ("scenario A\nscenario A\n", "line 2: duplicate scenario 'A'"),
     ("scenario L01a\n  delivered number=20\n", "duplicate scenario 'L01a'"),
     ("", "no scenario in it"),
     ("# a\nscenario A\n  title t\n  set paths=129\n  cut path=5\n", 'line 4: A: "paths" of the scenario is out of range'),
-    ("scenario A\n  set server.max_sessions=0\n", 'line 2: A: "max_sessions" of the scenario is 1 or more'),
+    ("scenario A\n  set server.max_sessions=0\n", 'line 2: A: "max_sessions" of the scenario must be 1 or more'),
 ])
 def test_invalid_file_is_refused_with_a_reason(write, text, why):
     assert why in sim("scenarios", "--file", write(text), code=2)

@@ -13,23 +13,23 @@
 #include "tools/urtrs-sim/stop_signals.hpp"
 #include "tools/urtrs-sim/version_comment.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
 struct Failed {
   std::uint64_t seed = 0;
-  IsolatedResult result;
+  tools::IsolatedResult result;
 };
 
-// True if every rule holds, or if exactly the expected oracle fails.
-bool as_expected(const sim::Directed& one, const IsolatedResult& result) {
+// Returns true if the result is the expected one: every rule holds, or exactly the expected oracle fails.
+bool as_expected(const sim::Directed& one, const tools::IsolatedResult& result) {
   const std::string expect = one.text != nullptr ? one.text->expect : std::string();
   if (expect.empty()) return !result.failed;
   return result.failed && result.signature.substr(0, result.signature.find(' ')) == expect;
 }
 
-std::optional<Failed> first_failure(IsolatedRunner& runner, const sim::Directed& one,
+std::optional<Failed> first_failure(tools::IsolatedRunner& runner, const sim::Directed& one,
                                     const ScenarioOptions& given) {
   for (std::uint64_t seed = given.seeds.first; seed < given.seeds.end && stopped_by == 0; ++seed) {
     sim::SeededChoice shape(~seed);
@@ -38,7 +38,8 @@ std::optional<Failed> first_failure(IsolatedRunner& runner, const sim::Directed&
     sim::WorldOptions options;
     options.seed = seed;
     options.scenario = &scenario;
-    IsolatedResult result = runner.run(options, [seed] { return std::make_unique<sim::SeededChoice>(seed); });
+    tools::IsolatedResult result =
+        runner.run(options, [seed] { return std::make_unique<sim::SeededChoice>(seed); });
     if (as_expected(one, result)) continue;
     if (!result.failed) result.seen = "every rule holds, and " + one.text->expect + " should fail";
     return Failed{seed, std::move(result)};
@@ -49,12 +50,12 @@ std::optional<Failed> first_failure(IsolatedRunner& runner, const sim::Directed&
 void no_such(const std::string& id) {
   std::vector<std::string> ids;
   for (const sim::Directed& one : sim::directed_scenarios()) ids.emplace_back(one.id);
-  const std::string near = nearest_word(id, ids);
-  complain("no scenario '" + printable(shortened(id)) + "'; " +
+  const std::string near = tools::nearest_word(id, ids);
+  complain("no scenario '" + tools::printable(tools::shortened(id)) + "'; " +
            (near.empty() ? "" : "did you mean '" + near + "'? ") + "`urtrs-sim list` prints them");
 }
 
-// Selects scenarios by id. Returns false after printing an error if an id is unknown.
+// Selects the scenarios with the given ids. Returns false after printing an error if an id is unknown.
 bool chosen(const std::string& only, std::vector<const sim::Directed*>& out) {
   if (only.empty()) {
     for (const sim::Directed& one : sim::directed_scenarios()) out.push_back(&one);
@@ -77,7 +78,7 @@ bool chosen(const std::string& only, std::vector<const sim::Directed*>& out) {
 
 std::optional<std::vector<std::string>> load_scenarios(const std::string& path) {
   constexpr std::size_t kMost = 1;  // MiB
-  const auto text = read_bounded(path, kMost);
+  const auto text = tools::read_bounded(path, kMost);
   if (!text) {
     complain("cannot read " + path + ": " + text.error());
     return std::nullopt;
@@ -111,12 +112,12 @@ std::optional<sim::Scenario> directed_world(const std::string& id, std::uint64_t
     no_such(id);
     return std::nullopt;
   }
-  sim::SeededChoice choice(~seed);  // another seed than that of the run's choices
+  sim::SeededChoice choice(~seed);  // seed of the shape, which differs from the seed of the run's choices
   return sim::make_directed(*directed, choice);
 }
 
 int play_scenarios(const ScenarioOptions& given) {
-  IsolatedRunner runner;
+  tools::IsolatedRunner runner;
   if (!runner.works()) {
     complain("no memory to share with the runs");
     return kUsage;
@@ -125,10 +126,10 @@ int play_scenarios(const ScenarioOptions& given) {
   std::vector<const sim::Directed*> all;
   if (!chosen(given.only, all)) return kUsage;
   const StopSignals signals;
-  ProgressLine line;
+  tools::ProgressLine line;
   std::size_t done = 0;
   const auto show = [&](std::string_view id) {
-    line.show(progress_text(++done, all.size(), "scenarios", 0) + ": " + std::string(id));
+    line.show(tools::progress_text(++done, all.size(), "scenarios", 0) + ": " + std::string(id));
   };
   std::uint64_t failures = 0;
   answer() = {{"command", "scenarios"},
@@ -168,4 +169,4 @@ int play_scenarios(const ScenarioOptions& given) {
   return failures == 0 ? kOk : kViolated;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -4,7 +4,7 @@
 #include <limits>
 #include <string_view>
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
@@ -29,4 +29,4 @@ std::optional<SeedRange> parse_seed_range(const std::string& text) {
   return SeedRange{*first, *end};
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -14,7 +14,7 @@
 #include "tools/urtrs-sim/stop_signals.hpp"
 #include "tools/urtrs-sim/verbs_mock.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
@@ -26,7 +26,7 @@ nlohmann::ordered_json as_json(const sim::LogSize& size) {
           {"others", size.others}};
 }
 
-void print_numbers(const ShrunkRun& run) {
+void print_numbers(const tools::ShrunkRun& run) {
   const sim::LogSize& before = run.shrunk.before;
   const sim::LogSize& after = run.shrunk.after;
   std::printf(
@@ -47,14 +47,14 @@ void print_numbers(const ShrunkRun& run) {
                    {"complete", run.shrunk.complete}});
 }
 
-// Writes the choice log and prints the events of the reduced run. Returns false if the log cannot be written.
-bool keep(IsolatedRunner& runner, sim::WorldOptions world, const ShrinkCommand& given, const ShrunkRun& run,
-          const std::optional<sim::Scenario>& scenario) {
+// Writes the choice log of the reduced run and prints its events. Returns false if the log cannot be written.
+bool keep(tools::IsolatedRunner& runner, sim::WorldOptions world, const ShrinkCommand& given,
+          const tools::ShrunkRun& run, const std::optional<sim::Scenario>& scenario) {
   const std::string out =
       given.out.empty() ? "urtrs-sim-" + std::to_string(world.seed) + ".choices" : given.out;
   if (const int error =
-          write_choice_log(out, {world.seed, run.last.signature, run.last.seen, run.shrunk.choice_log,
-                                 scenario, world.over_tcp, world.make_net != nullptr})) {
+          tools::write_choice_log(out, {world.seed, run.last.signature, run.last.seen, run.shrunk.choice_log,
+                                        scenario, world.over_tcp, world.make_net != nullptr})) {
     complain("cannot write " + out + ": " + std::strerror(error));
     return false;
   }
@@ -70,8 +70,8 @@ bool keep(IsolatedRunner& runner, sim::WorldOptions world, const ShrinkCommand& 
   return true;
 }
 
-ShrinkRunOptions options_of(const ShrinkCommand& given, ProgressLine& line) {
-  ShrinkRunOptions options;
+tools::ShrinkRunOptions options_of(const ShrinkCommand& given, tools::ProgressLine& line) {
+  tools::ShrinkRunOptions options;
   options.seconds = given.seconds;
   options.stopped = [] { return stopped_by != 0; };
   options.progress = [&line](const sim::LogSize& size, std::uint64_t runs) {
@@ -97,7 +97,7 @@ int shrink_and_report(const ShrinkCommand& given) {
     world.scenario = &*scenario;
   }
   if (!given.choice_log.empty()) {
-    const auto file = read_choice_log(given.choice_log);
+    const auto file = tools::read_choice_log(given.choice_log);
     if (!file) {
       complain(file.error());
       return kUsage;
@@ -109,23 +109,23 @@ int shrink_and_report(const ShrinkCommand& given) {
     scenario = file->scenario;
     if (scenario) world.scenario = &*scenario;
   }
-  const MakeChoice choice = [&]() -> std::unique_ptr<sim::ChoiceSource> {
+  const tools::MakeChoice choice = [&]() -> std::unique_ptr<sim::ChoiceSource> {
     if (given.choice_log.empty()) return std::make_unique<sim::SeededChoice>(world.seed);
     return std::make_unique<sim::GroupedChoice>(begin);
   };
-  IsolatedRunner runner;
+  tools::IsolatedRunner runner;
   if (!runner.works()) {
     complain("no memory to share with the runs");
     return kUsage;
   }
   const StopSignals signals;
-  ProgressLine line;
-  const ShrinkRunOptions options = options_of(given, line);
-  ShrunkRun run = shrink_run(runner, world, choice, options);
-  // No oracle failed, but the run may still violate the specification.
+  tools::ProgressLine line;
+  const tools::ShrinkRunOptions options = options_of(given, line);
+  tools::ShrunkRun run = tools::shrink_run(runner, world, choice, options);
+  // No oracle failed, so checks whether the run violates the specification.
   if (!run.first.failed && stopped_by == 0) {
     runner.ask_specification();
-    run = shrink_run(runner, world, choice, options);
+    run = tools::shrink_run(runner, world, choice, options);
   }
   line.clear();
   const auto seed = static_cast<unsigned long long>(world.seed);
@@ -144,4 +144,4 @@ int shrink_and_report(const ShrinkCommand& given) {
   return run.first.stalled ? kNoProgress : kViolated;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

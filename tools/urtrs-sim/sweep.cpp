@@ -32,14 +32,14 @@
 #include "tools/urtrs-sim/sweep_worker.hpp"
 #include "tools/urtrs-sim/version_comment.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// Time for a worker to finish its seed after a signal.
+// How long a worker may take to finish its seed after a signal.
 constexpr std::chrono::seconds kPatience{10};
-// Interval for writing the state file.
+// Time between two writes of the state file.
 constexpr std::chrono::seconds kSaved{2};
 
 Shared* make_shared() {
@@ -66,7 +66,7 @@ class Sweep {
       const double time = elapsed();
       if (options_.time_limit > 0 && time > options_.time_limit) shared_.stop = true;
       if (!options_.quiet && line_.is_due())
-        line_.show(progress_text(total(&Worker::seeds), options_.seeds.size(), "seeds", time));
+        line_.show(tools::progress_text(total(&Worker::seeds), options_.seeds.size(), "seeds", time));
       if (Clock::now() - saved_ > kSaved) save();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
@@ -103,12 +103,12 @@ class Sweep {
   void start() {
     std::fflush(stdout);
     const pid_t parent = getpid();
-    const BlockedStops blocked;  // signals are blocked until each worker has set its handlers
+    const BlockedStops blocked;  // blocks the signals until each worker has set its handlers
     for (unsigned job = 0; job < options_.jobs; ++job) {
       const pid_t pid = fork();
       if (pid == 0) {
-        // A worker is killed when this program ends. The getppid() test covers an end before prctl(). Workers
-        // ignore signals to the process group; only this program handles them.
+        // Makes the kernel kill the worker when this program ends. The getppid() test covers an end before
+        // prctl(). Workers ignore signals to the process group; only this program handles them.
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
         std::signal(SIGINT, SIG_IGN);
@@ -130,27 +130,27 @@ class Sweep {
       --alive_;
       if ((WIFEXITED(status) && WEXITSTATUS(status) == 0) || was_stopped(status)) continue;
       Worker& worker = shared_.workers[job];
-      // The worker may have ended before it got a seed.
+      // The worker may have ended before it got its first seed.
       const std::uint64_t at = worker.current;
       failed_of(worker) = at == kNoSeed ? options_.seeds.first : at;
       shared_.stop = true;
     }
   }
 
-  // Kills workers that still run a seed.
+  // Kills the workers that are still running a seed.
   void kill_workers() {
     for (std::size_t job = 0; job < pids_.size(); ++job) {
       if (pids_[job] <= 0) continue;
       kill(pids_[job], SIGKILL);
       waitpid(pids_[job], nullptr, 0);
-      std::fprintf(stderr, "urtrs-sim: seed %llu did not end within 10 s and was given up\n",
+      std::fprintf(stderr, "urtrs-sim: seed %llu did not finish within 10 s and was stopped\n",
                    static_cast<unsigned long long>(shared_.workers[job].current.load()));
       pids_[job] = 0;
       --alive_;
     }
   }
 
-  // First seed that is not done; all seeds below are done.
+  // Returns the first seed that is not done; all seeds below it are done.
   std::uint64_t done_below() const {
     std::uint64_t least = options_.seeds.end;
     for (unsigned job = 0; job < options_.jobs; ++job)
@@ -158,7 +158,7 @@ class Sweep {
     return std::max(least, options_.seeds.first);
   }
 
-  // An error is reported only at the end, because the sweep can continue.
+  // Saves the state. An error is reported only at the end, because the sweep can continue without the file.
   void save() {
     saved_ = Clock::now();
     if (options_.state == nullptr) return;
@@ -189,7 +189,7 @@ class Sweep {
     const std::uint64_t streams = first(&Worker::streams_failed);
     if (streams != kNoSeed) return report(streams, std::string(sim::kRandomStreams));
     const std::uint64_t differing = first(&Worker::nondeterministic);
-    if (options_.hash_only && stopped_by != 0) return kOk;  // a hash of only some seeds is useless
+    if (options_.hash_only && stopped_by != 0) return kOk;  // a hash of only some of the seeds is useless
     if (options_.hash_only) {
       char hash[24];
       std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(total(&Worker::hash)));
@@ -202,7 +202,7 @@ class Sweep {
     if (replayed != kNoSeed) {
       const auto seed = static_cast<unsigned long long>(replayed);
       std::printf(
-          "FAIL seed=%llu: its traces are not the same when they are replayed\n"
+          "FAIL seed=%llu: replaying its traces gives another result\n"
           "  reproduce: urtrs-sim run --seed %llu --trace run, then urtrs-replay replay FILE  %s\n",
           seed, seed, version_comment().c_str());
       answer()["reproduce"] = "urtrs-sim run --seed " + std::to_string(replayed) + " --trace run";
@@ -216,8 +216,8 @@ class Sweep {
     return kNondeterministic;
   }
 
-  // Runs a failing seed again with a report, in a separate process because it may crash. `scenario`: id of
-  // the directed scenario; empty: none.
+  // Runs a failing seed again and reports the failure. This is done in a separate process, because the run
+  // may crash. `scenario`: id of the directed scenario; empty: none.
   int report(std::uint64_t seed, const std::string& scenario) {
     if (!options_.hash_only) summary();
     std::fflush(stdout);
@@ -226,7 +226,7 @@ class Sweep {
         (artifacts ? options_.artifacts : options_.traces) + "/urtrs-sim-" + std::to_string(seed);
     std::optional<HeldOutput> held;
     if (artifacts) held.emplace();
-    const MemoryFile found;  // answer() of the child process
+    const MemoryFile found;  // receives answer() from the child process
     const pid_t pid = fork();
     if (pid == 0) {
       std::setvbuf(stdout, nullptr, _IOLBF, 0);
@@ -251,7 +251,7 @@ class Sweep {
       std::printf("FAIL seed=%llu: the run ended with signal %d\ntraces: %s.{server,client*}.rtrc\n",
                   static_cast<unsigned long long>(seed), WTERMSIG(status), trace.c_str());
     if (code == kOk) {
-      std::printf("FAIL seed=%llu failed in the sweep and not alone\n",
+      std::printf("FAIL seed=%llu failed in the sweep, but not alone\n",
                   static_cast<unsigned long long>(seed));
       code = kNondeterministic;
     }
@@ -272,7 +272,7 @@ class Sweep {
     return code;
   }
 
-  // Fills answer() with the content of summary().
+  // Fills answer() with the same content as summary() prints.
   void fill_answer() const {
     auto& all = answer();
     all = {{"command", "sweep"},
@@ -316,7 +316,8 @@ class Sweep {
                 static_cast<double>(events) / time / 1e6, u(total(&Worker::requests)),
                 static_cast<double>(total(&Worker::virtual_ms)) / 3.6e6);
     if (options_.block_devices)
-      std::printf("block devices: %llu worlds, %llu requests\n", u(seeds), u(total(&Worker::block_ios)));
+      std::printf("block devices: %llu worlds, %llu requests\n", u(total(&Worker::block_worlds)),
+                  u(total(&Worker::block_ios)));
     if (options_.replay)
       std::printf("%llu traces replayed, %llu states compared\n%llu records, %.2f M/s a core\n",
                   u(total(&Worker::traces)), u(total(&Worker::state_hashes)), u(total(&Worker::records)),
@@ -341,7 +342,7 @@ class Sweep {
   Clock::time_point began_;
   Clock::time_point saved_ = began_;
   std::string state_error_;
-  ProgressLine line_;
+  tools::ProgressLine line_;
   unsigned alive_ = 0;
   std::vector<pid_t> pids_;
 };
@@ -363,4 +364,4 @@ int sweep(const SweepOptions& given, SweepTotals* totals) {
   return code;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -12,7 +12,7 @@
 #include "tools/lib/files/read_bounded.hpp"
 #include "tools/lib/text/version/version.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
@@ -24,9 +24,9 @@ std::string text_of(const SeedRange& seeds) {
   return std::to_string(seeds.first) + ".." + std::to_string(seeds.end);
 }
 
-// Includes the commit, because a seed gives the same run only with the same commit.
+// Returns the version with the commit, because a seed gives the same run only with the same commit.
 std::string this_version() {
-  const std::string text = version_text("urtrs-sim");
+  const std::string text = tools::version_text("urtrs-sim");
   return text.substr(0, text.find('\n'));
 }
 
@@ -50,22 +50,22 @@ tl::expected<SweepState, std::string> SweepState::open(const std::string& file,
   const auto wrong = [&file](const std::string& what) { return tl::make_unexpected(file + ": " + what); };
   if (::access(file.c_str(), F_OK) != 0 && errno == ENOENT)
     return SweepState(file, identity, identity.seeds.first);
-  const auto read = read_bounded(file, 1);
+  const auto read = tools::read_bounded(file, 1);
   if (!read) return wrong(read.error());
   const json found = json::parse(*read, nullptr, false);
   if (!found.is_object() || text(found, "kind") != kKind || !found.contains("next") ||
       !found["next"].is_number_unsigned())
-    return wrong("it is no state of a sweep; name another file");
-  const std::string other = "; name another file, or remove it to begin anew";
+    return wrong("it is not the state of a sweep; use another file");
+  const std::string other = "; use another file, or remove it to start over";
   if (text(found, "version") != this_version())
-    return wrong("it is of " + text(found, "version") + ", whose seeds play other runs" + other);
+    return wrong("it belongs to version " + text(found, "version") + ", whose seeds play other runs" + other);
   if (text(found, "seeds") != text_of(identity.seeds))
-    return wrong("it is of --seeds " + text(found, "seeds") + other);
+    return wrong("it belongs to --seeds " + text(found, "seeds") + other);
   if (text(found, "options") != identity.options)
-    return wrong("it is of a sweep with the options \"" + text(found, "options") + "\"" + other);
+    return wrong("it belongs to a sweep with the options \"" + text(found, "options") + "\"" + other);
   const auto next = found["next"].get<std::uint64_t>();
   if (next < identity.seeds.first || next > identity.seeds.end)
-    return wrong("it is no state of a sweep; name another file");
+    return wrong("it is not the state of a sweep; use another file");
   return SweepState(file, identity, next);
 }
 
@@ -92,4 +92,4 @@ bool SweepState::save(std::uint64_t next) {
   return true;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

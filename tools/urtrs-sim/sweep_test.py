@@ -42,9 +42,9 @@ def sweep():
 
 
 @pytest.mark.parametrize("number, send", [
-    (signal.SIGINT, os.killpg),  # as sent by a terminal
+    (signal.SIGINT, os.killpg),  # sent in the same way as by a terminal
     (signal.SIGTERM, os.kill),
-    (signal.SIGTERM, os.killpg),  # as sent by timeout and systemd
+    (signal.SIGTERM, os.killpg),  # sent in the same way as by timeout and systemd
 ])
 def test_signal_ends_the_sweep_with_a_summary(sweep, number, send):
     process, _ = sweep
@@ -119,7 +119,7 @@ def test_stopped_sweep_continues_from_its_state(tmp_path):
     command = ["--seeds", f"0..{whole}", "--no-block-devices", "--check-determinism", "0", "--state", str(state)]
     with subprocess.Popen([program("urtrs-sim"), "sweep", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           start_new_session=True) as process:
-        # The file is written every 2 s.
+        # The sweep writes the state file every 2 s.
         until("seeds are done", lambda: state.exists() and json.loads(state.read_text())["next"] > 0)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=BOUND)
@@ -140,14 +140,14 @@ def test_state_of_another_sweep_is_refused_unchanged(tmp_path):
     before = state.read_bytes()
     assert json.loads(before)["next"] == 5
     assert "seeds 0..5 are done" in sweep_of("--seeds", "0..5", "--state", state)
-    assert "it is of --seeds 0..5; name another file" in sweep_of("--seeds", "0..6", "--state", state, code=2)
+    assert "it belongs to --seeds 0..5; use another file" in sweep_of("--seeds", "0..6", "--state", state, code=2)
     assert "with the options" in sweep_of("--seeds", "0..5", "--fabric", "tcp", "--state", state, code=2)
     assert state.read_bytes() == before
     state.write_text(before.decode().replace('"version":"urtrs-sim ', '"version":"urtrs-sim of old '))
     assert "whose seeds play other runs" in sweep_of("--seeds", "0..5", "--state", state, code=2)
     for damaged in ("", "{}", "[1]", "x" * 100, before.decode().replace('"next":5', '"next":6'), before.decode()[:-9]):
         state.write_text(damaged)
-        assert "no state of a sweep" in sweep_of("--seeds", "0..5", "--state", state, code=2)
+        assert "not the state of a sweep" in sweep_of("--seeds", "0..5", "--state", state, code=2)
         assert state.read_text() == damaged
     assert "cannot write" in sweep_of("--seeds", "0..5", "--state", tmp_path / "missing/state", code=2)
 

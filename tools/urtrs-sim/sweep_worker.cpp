@@ -9,7 +9,7 @@
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/trace_replay.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 Counter& failed_of(Worker& worker) {
   if (worker.at == ExtraWorld::nothing) return worker.failed;
@@ -47,13 +47,13 @@ bool same_again(Worker& worker, const std::string& prefix) {
 bool second_run(Shared& shared, Worker& worker, sim::WorldOptions world, std::uint64_t hash, bool honest,
                 const SweepOptions& options) {
   worker.rerun += 1;
-  const TraceScratch scratch;
+  const tools::TraceScratch scratch;
   world.listeners = nullptr;
   world.trace = scratch.prefix();
   Counter* wrong = nullptr;
   if (sim::run_seed(world).hash != hash)
     wrong = &worker.nondeterministic;
-  else if (honest && judge_traces(world.trace))
+  else if (honest && tools::judge_traces(world.trace))
     wrong = &failed_of(worker);
   else if (options.replay && worker.at != ExtraWorld::streams && !same_again(worker, world.trace))
     wrong = &worker.differs;
@@ -63,14 +63,14 @@ bool second_run(Shared& shared, Worker& worker, sim::WorldOptions world, std::ui
   return false;
 }
 
-// Runs one seed; runs some seeds a second time to compare. Returns false after a failure, which ends the
+// Runs one seed, and some seeds again to compare the two runs. Returns false after a failure, which ends the
 // sweep.
-bool play(Shared& shared, Worker& worker, LiveJudge& specification, sim::WorldOptions world,
+bool play(Shared& shared, Worker& worker, tools::LiveJudge& specification, sim::WorldOptions world,
           const SweepOptions& options) {
   if (options.specification) world.listeners = &specification;
   const sim::WorldResult result = sim::run_seed(world);
   if (worker.at == ExtraWorld::blocks)
-    worker.block_ios += result.requests;
+    worker.block_worlds += 1, worker.block_ios += result.requests;
   else if (worker.at == ExtraWorld::nothing)
     add(worker, world.seed, result);
   const bool broken = specification.verdict().has_value() && result.honest;
@@ -79,14 +79,15 @@ bool play(Shared& shared, Worker& worker, LiveJudge& specification, sim::WorldOp
     shared.stop = true;
     return false;
   }
-  // The first seed is always run twice, because the percentage may select none of a few seeds.
+  // The first seed is always run twice. Otherwise the percentage could select none if there are only a few
+  // seeds.
   const bool first = world.seed == options.seeds.first && options.determinism_percent != 0;
   const bool twice = first || sim::mix(world.seed) % 100 < options.determinism_percent;
   return !twice || second_run(shared, worker, world, result.hash, result.honest, options);
 }
 
-// Runs the additional world with the current seed.
-bool play_extra_world(ExtraWorld which, Shared& shared, Worker& worker, LiveJudge& specification,
+// Runs the additional world for the worker's current seed.
+bool play_extra_world(ExtraWorld which, Shared& shared, Worker& worker, tools::LiveJudge& specification,
                       const SweepOptions& options) {
   sim::SeededChoice shape(~worker.current.load());  // another seed than that of the run's choices
   const sim::Scenario scenario = sim::make_directed(
@@ -105,7 +106,7 @@ bool play_extra_world(ExtraWorld which, Shared& shared, Worker& worker, LiveJudg
 }  // namespace
 
 void work(Shared& shared, Worker& worker, const SweepOptions& options) {
-  LiveJudge specification;
+  tools::LiveJudge specification;
   while (!shared.stop) {
     const std::uint64_t at = shared.next.fetch_add(1);
     if (at >= options.seeds.size()) {
@@ -121,7 +122,7 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
     world.over_tcp = options.over_tcp;
     world.make_net = options.make_net;
     if (!play(shared, worker, specification, world, options)) return;
-    if (options.block_devices &&
+    if (options.block_devices && seed % kBlockWorldEvery == 0 &&
         !play_extra_world(ExtraWorld::blocks, shared, worker, specification, options))
       return;
     if (options.over_tcp && options.filter == nullptr &&
@@ -131,4 +132,4 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
   }
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -1,4 +1,4 @@
-// Worker process of a sweep, and the memory that it shares with its parent.
+// Worker process of a sweep, and the memory that the workers share with their parent.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -6,18 +6,21 @@
 #include "sim/world/world.hpp"
 #include "tools/urtrs-sim/sweep.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 using Counter = std::atomic<std::uint64_t>;
 inline constexpr std::uint64_t kNoSeed = ~std::uint64_t{0};
 inline constexpr unsigned kMaxJobs = 256;
 
-// Additional world of a seed.
+// A seed that is a multiple of this also plays a world of block devices, which costs half as much as its own.
+inline constexpr std::uint64_t kBlockWorldEvery = 8;
+
+// An additional world that a sweep runs for a seed.
 enum class ExtraWorld : std::uint8_t { nothing, blocks, streams };
 
 struct Worker {
   Counter current{kNoSeed};  // current seed
-  Counter done_below{0};     // all seeds of this worker below this are done, and it gets no more of them
+  Counter done_below{0};     // the worker has done its seeds below this one, and gets no more of them
   Counter failed{kNoSeed};
   Counter nondeterministic{kNoSeed};
   Counter blocks_failed{kNoSeed};
@@ -25,23 +28,23 @@ struct Worker {
   std::atomic<ExtraWorld> at{ExtraWorld::nothing};  // additional world that is running
   Counter differs{kNoSeed};                         // seed whose traces differ when replayed
   Counter seeds{0}, events{0}, requests{0}, virtual_ms{0}, rerun{0}, hash{0};
-  Counter block_ios{0};
+  Counter block_worlds{0}, block_ios{0};
   Counter traces{0}, records{0}, state_hashes{0}, replay_ns{0};  // totals of replayed traces
   Counter faults[sim::kFaultClasses]{};
   Counter marks[sim::kMarks]{};
   Counter pairs[sim::kPathStates][sim::kPathStates]{};
 };
-// Shared by the parent and its workers.
+// Memory that is shared by the parent and its workers.
 struct Shared {
   Counter next{0};  // next seed, relative to the first one
   std::atomic<bool> stop{false};
   Worker workers[kMaxJobs];
 };
 
-// Failure counter for the world that the worker currently runs.
+// Returns the counter for the failed seed of the world that the worker currently runs.
 Counter& failed_of(Worker& worker);
 
-// Runs seeds until none is left, one fails, or the parent sets `stop`.
+// Runs seeds until no seed is left, one fails, or the parent sets `stop`.
 void work(Shared& shared, Worker& worker, const SweepOptions& options);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -8,7 +8,7 @@
 #include "tools/lib/trace/replay/replay.hpp"
 #include "tools/lib/trace/replay/replay_machines.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 namespace {
 
@@ -22,7 +22,7 @@ std::uint64_t processor_time() {
 
 TraceReplay replay_traces(const std::string& prefix) {
   TraceReplay all;
-  for (const std::string& path : traces_of(prefix)) {
+  for (const std::string& path : tools::traces_of(prefix)) {
     std::ostringstream file;
     file << std::ifstream(path, std::ios::binary).rdbuf();
     const std::string bytes = file.str();
@@ -42,4 +42,4 @@ TraceReplay replay_traces(const std::string& prefix) {
   return all;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

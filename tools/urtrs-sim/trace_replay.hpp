@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 struct TraceReplay {
   std::uint64_t traces = 0;
@@ -16,4 +16,4 @@ struct TraceReplay {
 // Replays the traces that a run wrote to PREFIX.*.rtrc.
 TraceReplay replay_traces(const std::string& prefix);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

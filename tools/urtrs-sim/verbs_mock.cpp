@@ -2,7 +2,7 @@
 
 #include "sim/net/verbs/mock_net.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 sim::MakeNet verbs_mock() noexcept {
   return [](const sim::NetworkConfig& config, std::uint64_t seed) -> std::unique_ptr<sim::Net> {
@@ -10,4 +10,4 @@ sim::MakeNet verbs_mock() noexcept {
   };
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

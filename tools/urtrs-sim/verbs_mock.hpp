@@ -2,10 +2,10 @@
 #pragma once
 #include "sim/net/basic/net.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 inline constexpr const char* kVerbsMock = "verbs-mock";
-// Null if this build does not support it.
+// Returns null if this build does not support the network.
 sim::MakeNet verbs_mock() noexcept;
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -1,9 +1,9 @@
 #include "tools/urtrs-sim/verbs_mock.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 sim::MakeNet verbs_mock() noexcept {
   return nullptr;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

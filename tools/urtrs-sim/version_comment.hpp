@@ -1,15 +1,15 @@
-// Shell comment with version and commit, for the end of a command line that repeats a failure. A seed gives
-// the same run only with the same commit.
+// Makes a shell comment with version and commit, which ends each command line that repeats a failure. A seed
+// gives the same run only with the same commit.
 #pragma once
 #include <string>
 
 #include "tools/lib/text/version/version.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::sim_tool {
 
 inline std::string version_comment() {
-  const std::string text = version_text("urtrs-sim");
+  const std::string text = tools::version_text("urtrs-sim");
   return "# " + text.substr(0, text.find('\n'));
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::sim_tool

@@ -71,7 +71,7 @@ def test_a_valid_reply_is_shown(daemon):
 def test_invalid_replies_are_errors(daemon, answer, command):
     played = daemon(answer)
     said = urtrs(played, *command.split(), code=1)
-    assert "the answer is not that of an urtrsd of this version" in said and said.count("\n") == 1
+    assert "the reply is not from an urtrsd of this version" in said and said.count("\n") == 1
     assert json.loads(urtrs(played, *command.split(), "--json", code=1))["error"]["code"] == "failed"
 
 
@@ -139,7 +139,7 @@ def test_an_unresponsive_daemon_is_listed_and_fails_the_doctor(daemon, tmp_path,
     assert by_socket == {hangs.path: None, answers.path: 1}
     done = subprocess.run([URTRS, "doctor", "--json"], capture_output=True, text=True, timeout=BOUND, check=False)
     graded = [one["what"] for one in json.loads(done.stdout)["checks"] if one["grade"] == "fail"]
-    assert done.returncode == 1 and any(f"{hangs.path} cannot be asked" in what for what in graded), done.stdout
+    assert done.returncode == 1 and any(f"{hangs.path} cannot be queried" in what for what in graded), done.stdout
 
 
 def test_the_doctor_uses_the_hard_limit_and_ignores_non_executable_files(tmp_path, monkeypatch):

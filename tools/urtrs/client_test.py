@@ -101,7 +101,7 @@ def test_an_impossible_path_is_not_added(web1):
 
 
 def test_removing_the_last_path_requires_force(web1):
-    assert "IO would stand still" in urtrs("client", "path", "remove", "web1", "0", code=1)
+    assert "IO would stop" in urtrs("client", "path", "remove", "web1", "0", code=1)
     assert "unknown argument \"now\" of remove" in urtrs("client", "path", "remove", "web1", "0", "now", code=2)
     assert paths() == ["connected"]
     client("path remove web1 0 force", "done")
@@ -120,12 +120,12 @@ def test_a_dead_path_shows_the_next_attempt(web1, server):
 def test_policy_statistics_and_dump_commands(web1):
     client("session policy web1 ml", "done")
     assert client("session show web1", "client_session_show")["policy"] == "min-latency"
-    assert "no policy" in urtrs("client", "session", "policy", "web1", "best", code=2)
+    assert "unknown policy" in urtrs("client", "session", "policy", "web1", "best", code=2)
     assert any(one["name"] == "failovers" for one in client("stats", "client_stats")["stats"])
     client("reset web1", "done")
     client("top --count=1 --interval=0.1", "client_top")
     assert client("debug dump", "client_debug_dump")["sessions"][0]["session"] == "web1"
-    assert "session web1: 0 requests under way" in urtrs("client", "debug", "dump")
+    assert "session web1: 0 requests in flight" in urtrs("client", "debug", "dump")
 
 
 def test_timers_are_shown_with_the_path(web1):
@@ -173,7 +173,7 @@ def test_devices_are_mapped_resized_and_unmapped(web1):
     client("device resize disk1 512k web1", "done")
     assert client("device show disk1", "client_device_show")["size_bytes"] == 512 << 10 < size
     assert "whole sectors" in urtrs("client", "device", "resize", "disk1", "1000", code=2)
-    assert "'x' is no size" in urtrs("client", "device", "resize", "disk1", "x", code=2)
+    assert "'x' is not a size" in urtrs("client", "device", "resize", "disk1", "x", code=2)
     assert "no client has a device" in urtrs("client", "device", "resize", "disk7", "1M", code=1)
     client("device unmap disk1", "done")
     until("the device is no longer listed", lambda: client("device list", "client_devices")["devices"] == [])
@@ -210,7 +210,7 @@ def test_unresponsive_clients_are_reported(web1, start, ends):
     done = subprocess.run([URTRS, "client", "session", "list", "--json"], capture_output=True, text=True, timeout=BOUND, check=True)
     assert [one["sessname"] for one in json.loads(done.stdout)["sessions"]] == ["web1"]
     assert sorted(done.stderr.splitlines()) == sorted(
-        f"urtrs: left out, because it does not answer: {os.environ['URTRS_RUNTIME_DIR']}/client-{one.pid}.sock" for one in stopped)
+        f"urtrs: skipped, because it does not answer: {os.environ['URTRS_RUNTIME_DIR']}/client-{one.pid}.sock" for one in stopped)
 
 
 def test_the_time_limit_for_unresponsive_clients_is_shared(web1, start, ends):
@@ -228,7 +228,7 @@ def test_the_time_limit_for_unresponsive_clients_is_shared(web1, start, ends):
         first.connect(full[-1])
     done = subprocess.run([URTRS, "client", "session", "list", "--json"], capture_output=True, text=True, timeout=BOUND, check=True)
     assert sorted(one["sessname"] for one in json.loads(done.stdout)["sessions"]) == ["web1", "web2"]
-    assert sorted(done.stderr.splitlines()) == sorted(f"urtrs: left out, because it does not answer: {one}" for one in full)
+    assert sorted(done.stderr.splitlines()) == sorted(f"urtrs: skipped, because it does not answer: {one}" for one in full)
 
 
 def test_completion_offers_live_names(web1):

@@ -79,7 +79,7 @@ tl::expected<All, rpc::Error> clients(const Options& options, bool tells = false
   }
   if (all.empty()) return tl::unexpected(std::move(error));
   for (const std::string& socket : silent)
-    if (tells) std::fprintf(stderr, "urtrs: left out, because it does not answer: %s\n", socket.c_str());
+    if (tells) std::fprintf(stderr, "urtrs: skipped, because it does not answer: %s\n", socket.c_str());
   return all;
 }
 
@@ -96,7 +96,7 @@ rpc::Error no_session(const All& all, const std::string& session) {
   for (const One& one : all) names.push_back(one.session);
   const std::string near = tools::nearest_word(session, names);
   return {
-      rpc::Code::no_such_thing, fmt::format("there is no client session \"{}\"", session),
+      rpc::Code::no_such_thing, fmt::format("no client session named \"{}\"", session),
       near.empty() ? "\"urtrs client session list\" shows all" : fmt::format("did you mean \"{}\"?", near),
       ENOENT};
 }
@@ -109,7 +109,7 @@ tl::expected<One*, rpc::Error> of_session(All& all, const std::string& session) 
     if (found != nullptr)
       return tl::unexpected(rpc::Error{rpc::Code::failed,
                                        fmt::format("two clients have a session \"{}\"", session),
-                                       "say which with --socket", EINVAL});
+                                       "choose one with --socket", EINVAL});
     found = &one;
   }
   if (found == nullptr) return tl::unexpected(no_session(all, session));
@@ -125,7 +125,7 @@ tl::expected<One*, rpc::Error> of_device(All& all, const std::string& device, co
       if (found != nullptr)
         return tl::unexpected(rpc::Error{rpc::Code::failed,
                                          fmt::format("two sessions have a device \"{}\"", device),
-                                         "say which with --socket", EINVAL});
+                                         "choose one with --socket", EINVAL});
       found = &one;
     }
   }
@@ -140,7 +140,7 @@ int print_one(const Table& table, const char* field, const std::string& value, c
               const char* kind) {
   const std::string text = show(table, field, value, options);
   if (text.empty())
-    return fail(rpc::Error{rpc::Code::no_such_thing, fmt::format("there is no {} \"{}\"", kind, value),
+    return fail(rpc::Error{rpc::Code::no_such_thing, fmt::format("no {} named \"{}\"", kind, value),
                            fmt::format("\"urtrs client {} list\" shows all", kind), ENOENT},
                 options.format == Format::json);
   std::fputs(text.c_str(), stdout);
@@ -228,8 +228,8 @@ std::optional<Mistake> take_size(const std::string& text, json& parameters) {
   const auto size = options::parse_size(text);
   if (!size) return Mistake{size.error(), "", false};
   if (*size % kSector != 0)
-    return Mistake{fmt::format("\"{}\" is no size of a device", text), "it has whole sectors of 512 bytes",
-                   false};
+    return Mistake{fmt::format("\"{}\" is not a valid device size", text),
+                   "it must be a multiple of 512 bytes", false};
   parameters["sectors"] = std::to_string(*size / kSector);
   return std::nullopt;
 }
@@ -254,9 +254,10 @@ int change_device(const Command& command, All& all) {
     else if (i == 1)
       session = words[i];
     else
-      return fail(Mistake{fmt::format("\"{}\" is no argument of unmap; the last may be \"force\"", words[i]),
-                          "", false},
-                  as_json);
+      return fail(
+          Mistake{fmt::format("\"{}\" is not an argument of unmap; the last may be \"force\"", words[i]), "",
+                  false},
+          as_json);
   }
   const auto one = of_device(all, words[0], session);
   return one ? call(**one, "device." + command.verb, parameters, command.options)
@@ -266,8 +267,8 @@ int change_device(const Command& command, All& all) {
 int dump(const Command& command, All& all) {
   const bool as_json = command.options.format == Format::json;
   if (command.arguments[0] != "dump")
-    return fail(Mistake{fmt::format("there is no \"urtrs client debug {}\"", command.arguments[0]),
-                        "it is dump", false},
+    return fail(Mistake{fmt::format("unknown command \"urtrs client debug {}\"", command.arguments[0]),
+                        "expected dump", false},
                 as_json);
   json sessions = json::array();
   for (One& one : all) {

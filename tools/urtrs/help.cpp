@@ -29,63 +29,64 @@ struct Detail {
 };
 
 std::vector<Detail> of_clients() {
-  return {
-      {"client session",
-       "list",
-       "Below each session are its paths.",
-       {"client session list", "client session list all --csv"}},
-      {"client session", "show", "", {"client session show web1"}},
-      {"client session",
-       "policy",
-       "POLICY: rr takes each path in turn, mi the one with the fewest requests, ml the one with the "
-       "fastest heartbeat; one that is not measured yet comes last. It holds until the process ends; "
-       "policy= of the plugin is for the start.",
-       {"client session policy web1 min-latency", "client session policy web1 rr"}},
-      {"client session", "recover", "", {"client session recover web1"}},
-      {"client path", "list", "", {"client path list web1 +rtt_us +attempt +next_s"}},
-      {"client path", "show", "", {"client path show web1 0"}},
-      {"client path",
-       "add",
-       "",
-       {"client path add web1 ip:10.0.1.1@ip:10.0.1.2", "client path add web1 10.0.1.2 4321"}},
-      {"client path",
-       "remove",
-       "Without the last path that is connected IO stands still, so that needs force.",
-       {"client path remove web1 1", "client path remove web1 ip:10.0.1.1@ip:10.0.1.2"}},
-      {"client path", "delete", "", {"client path delete web1 1"}},
-      {"client path", "disconnect", "", {"client path disconnect web1 1"}},
-      {"client path",
-       "reconnect",
-       "One that is connected is closed first; its requests go on over the others.",
-       {"client path reconnect web1 1"}},
-      {"client device", "list", "", {"client device list", "client device list web1 --json"}},
-      {"client device", "show", "", {"client device show disk0"}},
-      {"client device", "map", "It is an NBD export of its name then.", {"client device map disk1 web1 ro"}},
-      {"client device",
-       "unmap",
-       "With force the requests of NBD connections that have it fail from then on. A device of device= "
-       "is opened again for the next connection that asks for it.",
-       {"client device unmap disk1", "client device unmap disk1 web1 force"}},
-      {"client device", "remap", "", {"client device remap disk1"}},
-      {"client device",
-       "resize",
-       "SIZE is in bytes, or as 10G. Nothing is sent to the server: resize the export there first. NBD "
-       "connections that have the device keep the size that they were told; new ones get the new size.",
-       {"client device resize disk1 10G"}},
-      {"client", "stats", "", {"client stats", "client stats --json"}},
-      {"client",
-       "timers",
-       "Parameters of the plugin set them, as queue_timeout=30s; \"nbdkit-urtrs help KEY\" says what one "
-       "decides.",
-       {"client timers", "client timers web1 --json"}},
-      {"client",
-       "metrics",
-       "For the textfile collector of node_exporter: write it to another file first and rename that.",
-       {"client metrics", "client metrics > urtrs.tmp && mv urtrs.tmp urtrs.prom"}},
-      {"client", "reset", "Without a session: of the only one.", {"client reset web1"}},
-      {"client", "top", "", {"client top --interval=5", "client top --count=1 --json"}},
-      {"client", "monitor", "", {"client monitor", "client monitor web1 --json --count=10"}},
-      {"client", "debug", "", {"client debug dump", "client debug dump --json"}}};
+  return {{"client session",
+           "list",
+           "Below each session are its paths.",
+           {"client session list", "client session list all --csv"}},
+          {"client session", "show", "", {"client session show web1"}},
+          {"client session",
+           "policy",
+           "POLICY: rr takes each path in turn, mi the path with the fewest requests, ml the path with the "
+           "fastest heartbeat (a path without a measurement comes last). The policy holds until the process "
+           "ends; policy= of the plugin sets the initial one.",
+           {"client session policy web1 min-latency", "client session policy web1 rr"}},
+          {"client session", "recover", "", {"client session recover web1"}},
+          {"client path", "list", "", {"client path list web1 +rtt_us +attempt +next_s"}},
+          {"client path", "show", "", {"client path show web1 0"}},
+          {"client path",
+           "add",
+           "",
+           {"client path add web1 ip:10.0.1.1@ip:10.0.1.2", "client path add web1 10.0.1.2 4321"}},
+          {"client path",
+           "remove",
+           "Removing the last connected path needs force, because IO stops without it.",
+           {"client path remove web1 1", "client path remove web1 ip:10.0.1.1@ip:10.0.1.2"}},
+          {"client path", "delete", "", {"client path delete web1 1"}},
+          {"client path", "disconnect", "", {"client path disconnect web1 1"}},
+          {"client path",
+           "reconnect",
+           "A connected path is closed first; its requests continue over the other paths.",
+           {"client path reconnect web1 1"}},
+          {"client device", "list", "", {"client device list", "client device list web1 --json"}},
+          {"client device", "show", "", {"client device show disk0"}},
+          {"client device",
+           "map",
+           "It becomes an NBD export of the same name.",
+           {"client device map disk1 web1 ro"}},
+          {"client device",
+           "unmap",
+           "With force, later requests of NBD connections that use the device fail. A device given with "
+           "device= is reopened for the next connection that requests it.",
+           {"client device unmap disk1", "client device unmap disk1 web1 force"}},
+          {"client device", "remap", "", {"client device remap disk1"}},
+          {"client device",
+           "resize",
+           "SIZE is in bytes, or as 10G. Nothing is sent to the server: resize the export there first. NBD "
+           "connections that use the device keep the old size; new ones get the new size.",
+           {"client device resize disk1 10G"}},
+          {"client", "stats", "", {"client stats", "client stats --json"}},
+          {"client",
+           "timers",
+           "Parameters of the plugin, such as queue_timeout=, set them; see \"nbdkit-urtrs help KEY\".",
+           {"client timers", "client timers web1 --json"}},
+          {"client",
+           "metrics",
+           "For the textfile collector of node_exporter: write it to another file first and rename that.",
+           {"client metrics", "client metrics > urtrs.tmp && mv urtrs.tmp urtrs.prom"}},
+          {"client", "reset", "SESSION may be omitted if there is only one.", {"client reset web1"}},
+          {"client", "top", "", {"client top --interval=5", "client top --count=1 --json"}},
+          {"client", "monitor", "", {"client monitor", "client monitor web1 --json --count=10"}},
+          {"client", "debug", "", {"client debug dump", "client debug dump --json"}}};
 }
 
 std::vector<Detail> of_mappings() {
@@ -94,27 +95,24 @@ std::vector<Detail> of_mappings() {
       {"mapping", "show", "", {"mapping show disk0"}},
       {"",
        "map",
-       "Prints the URI for NBD clients, and with --nbd the device of the kernel. urtrs-mapd keeps it "
-       "mapped until unmap, also after a restart. SERVER is a session that is mapped already, or a "
-       "host; then the session is HOST@SERVER, and SERVER its only path where no ADDRESS is given. The "
-       "server knows it as IDENTITY-SERVER-RANDOM, with the host name instead of IDENTITY if there is no "
-       "key. --session=NAME sets both names.\n"
-       "The device of the kernel outlives an nbdkit that dies: IO waits until the next one is there, for up "
-       "to "
-       "300 s or --nbd-wait. \"urtrs-mapd --kernel-devices\" sees to it.\n"
-       "With --run it is mapped for as long as the command takes, which has the variables uri and "
-       "unixsocket; the exit code is that of the command. Without urtrs-mapd an nbdkit of its own "
-       "serves it.\n"
-       "A key or certificate that is given with --tls-keys and the like is that of the session, in place of "
-       "those that "
-       "urtrs-mapd was given for all. urtrs-mapd reads the file, as its user.",
+       "Prints the URI for NBD clients, and with --nbd the device of the kernel. urtrs-mapd keeps it mapped "
+       "until unmap, also after a restart. SERVER is an existing session, or a host. For a host, the new "
+       "session is named HOST@SERVER; without ADDRESS, SERVER is its only path. Its name at the server is "
+       "IDENTITY-SERVER-RANDOM, with the host name instead of IDENTITY if there is no key. --session=NAME "
+       "sets both names.\n"
+       "The kernel device survives the exit of its nbdkit: IO waits for the next nbdkit, for up to 300 s or "
+       "--nbd-wait. This needs \"urtrs-mapd --kernel-devices\".\n"
+       "With --run, the device is mapped while the command runs. The command has the variables uri and "
+       "unixsocket, and its exit code is returned. Without urtrs-mapd, a separate nbdkit serves the device.\n"
+       "A key or certificate given with --tls-keys and the like applies to the session and replaces the one "
+       "of urtrs-mapd. urtrs-mapd reads the file, as its own user.",
        {"map disk0 from 10.0.0.2", "map disk0 from storage1 10.0.0.1@10.0.0.2 10.0.1.1@10.0.1.2 ro",
         "map disk0 from 10.0.0.2 --nbd=/dev/nbd0", "map disk0 from 10.0.0.2 --tls-keys=/etc/urtrs/web1.key",
         "map disk0 from 10.0.0.2 --run 'nbdcopy -p $uri disk0.img'"}},
       {"",
        "unmap",
-       "A device of the kernel that --nbd attached is written out and detached first. One that is mounted is "
-       "not, but by \"force\".",
+       "A kernel device that --nbd attached is flushed and detached first. A mounted device is detached only "
+       "with \"force\".",
        {"unmap disk0", "unmap disk0 force"}},
       {"", "remap", "", {"remap disk0"}},
   };
@@ -129,7 +127,7 @@ std::vector<Detail> of_server() {
       {"session", "show", "", {"session show web1", "session show web1 --json"}},
       {"session",
        "disconnect",
-       "Requests under way are answered by nobody; the client sends them again when it is connected.",
+       "In-flight requests get no reply; the client resends them after reconnecting.",
        {"session disconnect web1"}},
       {"path", "list", "", {"path list", "path list web1 all --csv"}},
       {"path", "show", "", {"path show web1 ip:10.0.1.7@ip:10.0.1.1", "path show web1 0"}},
@@ -138,46 +136,44 @@ std::vector<Detail> of_server() {
       {"device", "show", "", {"device show disk0"}},
       {"device",
        "close",
-       "A client of urtrs opens the device again with its next request, and learns its size. The client of "
-       "Linux does not: all its IO to the device fails until all its paths were lost and one is back, as "
-       "after "
-       "\"urtrs session disconnect\". So a session whose client uses no extension of urtrs needs force. "
-       "Where a "
-       "disk has grown, write its new size in 512-byte sectors to /sys/block/rnbdN/rnbd/resize at a client "
-       "of "
-       "Linux instead.",
+       "A client of urtrs reopens the device with its next request, and learns its size. The Linux client "
+       "does not: all its IO to the device fails until it has lost all its paths and one has reconnected, as "
+       "after \"urtrs session disconnect\". So a session whose client uses no extension of urtrs needs "
+       "force. If a disk has grown, write its new size in 512-byte sectors to /sys/block/rnbdN/rnbd/resize "
+       "at the Linux client instead.",
        {"device close disk0 web1", "device close disk0 web1 force"}},
       {"export", "list", "", {"export list"}},
       {"export",
        "add",
-       "A file without a folder is one of the folder where this is typed. A comma in the name of a file is "
-       "written twice.",
+       "A relative file name is relative to the current directory. Write a comma in a file name twice.",
        {"export add disk1=/srv/disk1.img", "export add iso=/srv/a.iso,ro", "export add scratch=mem:1G"}},
       {"export", "remove", "", {"export remove disk1", "export remove disk1 force"}},
-      {"", "reload", "Prints what changed, and what needs a restart. A mistake changes nothing.", {"reload"}},
+      {"", "reload", "Prints changes, and what needs a restart. An error changes nothing.", {"reload"}},
       {"", "stats", "", {"stats", "stats --json"}},
-      {"", "reset", "Without a session those of all.", {"reset", "reset web1", "reset web1 0"}},
-      {"", "top", "In a terminal each look replaces the last.", {"top --interval=5", "top --count=1 --json"}},
+      {"", "reset", "Without SESSION: all sessions.", {"reset", "reset web1", "reset web1 0"}},
+      {"",
+       "top",
+       "On a terminal, each update replaces the last.",
+       {"top --interval=5", "top --count=1 --json"}},
       {"",
        "monitor",
-       "With --json a line is an object, with --csv a row.",
+       "With --json each line is an object, with --csv a row.",
        {"monitor", "monitor --json --count=10"}},
       {"",
        "trace",
-       "start records into FILE until stop, with what trace_detail of urtrsd says; dump writes the last "
-       "records, which are always kept. The file is written by urtrsd. urtrs-replay reads it.",
+       "start records into FILE until stop, in the detail set by trace_detail of urtrsd; dump writes the "
+       "most recent records, which are always kept. The file is written by urtrsd. urtrs-replay reads it.",
        {"trace start /var/lib/urtrs/now.rtrc", "trace stop", "trace dump /var/lib/urtrs/last.rtrc"}},
       {"reason", "list", "", {"reason list", "reason list all"}},
       {"reason",
        "show",
-       "CODE is a word of the log, of an event or of a metric.",
+       "CODE is the reason in a log line, an event or a metric.",
        {"reason show heartbeat_lost"}},
       {"",
        "debug",
-       "Requests that are not answered, with what each waits for and since when; the longest wait is the one "
-       "to look at.",
+       "Requests without a response, and what each waits for and for how long.",
        {"debug dump", "debug dump --json"}},
-      {"", "log", "Until the next reload or restart.", {"log debug"}},
+      {"", "log", "Holds until the next reload or restart.", {"log debug"}},
   };
 }
 
@@ -186,19 +182,16 @@ std::vector<Detail> of_host() {
       {"", "daemons", "", {"daemons", "daemons --json"}},
       {"",
        "doctor",
-       "Each line is ok, warn or fail, with what mends it below. Exit code 1 where a check fails.\n"
-       "--rdma tests the RDMA devices instead: what they are, what RTRS asks of them, how fast they are. "
-       "Each "
-       "line is ok, failed or not there. With PEER it tests the way to an \"urtrs doctor --rdma --listen\" "
-       "on "
-       "another host, which waits there for 10 minutes. If PEER is a name with several addresses, each is "
-       "tried "
-       "until one answers.",
+       "Each line is ok, warn or fail, followed by a suggested fix. The exit code is 1 if a check fails.\n"
+       "--rdma tests the RDMA devices instead: their properties, the features that RTRS needs, and their "
+       "speed. Each line is ok, failed or not there. With PEER it tests the connection to an \"urtrs doctor "
+       "--rdma --listen\" on another host, which waits there for 10 minutes. If PEER is a name with several "
+       "addresses, each is tried until one answers.",
        {"doctor", "doctor --json", "doctor --rdma", "doctor --rdma --rdma-device=mlx5_0 --rounds=1000000",
         "doctor --rdma 10.0.0.2"}},
       {"",
        "limits",
-       "Without a urtrsd that runs, set and used are empty.",
+       "If no urtrsd is running, set and used are empty.",
        {"limits", "limits all --csv", "limits --json | jq '.limits[] | select(.used != null)'"}},
       {"", "version", "", {"version --json"}},
   };
@@ -207,9 +200,9 @@ std::vector<Detail> of_host() {
 std::vector<Detail> of_keys() {
   return {{"key",
            "new",
-           "Without FILE the line is printed. It goes into the file of the server (tls_keys, or auth_keys on "
-           "verbs and libfabric) and into one of the client, and is as secret as what it protects. A server "
-           "that runs reads its file again with urtrs reload.",
+           "Without FILE, the line is printed. Put it into the key file of the server (tls_keys, or "
+           "auth_keys on verbs and libfabric) and into one of the client, and keep it secret. \"urtrs "
+           "reload\" makes a running server read its file again.",
            {"key new web1 /etc/urtrs/keys", "key new web1"}},
           {"key", "list", "", {"key list /etc/urtrs/keys"}}};
 }
@@ -278,18 +271,18 @@ std::string meanings(const Form& form) {
                                                                               : "session");
   const std::pair<const char*, const char*> meanings[] = {
       {"SESSION", sessions.c_str()},
-      {"SERVER", "a host name or address, or a session that is mapped already"},
-      {"PATH", "CLIENT@SERVER addresses, the client's, an RDMA device, or the index"},
-      {"DEVICE", on_client || of_mapd ? "as the server exports it"
-                                      : "as the client asked for it, or the file that is exported"},
+      {"SERVER", "a host name or address, or an existing session"},
+      {"PATH", "CLIENT@SERVER addresses, the client address, an RDMA device, or the index"},
+      {"DEVICE", on_client || of_mapd ? "name of the export at the server"
+                                      : "name that the client requested, or the exported file"},
       {"ADDRESS", "[SRC@]DST, as in path= of the plugin"},
-      {"PORT", "of the server; default: that of the session"},
-      {"PEER", "[SRC@]DST: another host, or with --listen the own address"},
+      {"PORT", "port of the server; default: the port of the session"},
+      {"PEER", "[SRC@]DST: another host, or with --listen the local address"},
       {"POLICY", "rr (round-robin), mi (min-inflight) or ml (min-latency)"},
       {"MODE", "ro, rw or migration; default rw"},
-      {"IDENTITY", "who the client is: 1 to 128 of A-Z a-z 0-9 . _ : @ -"},
-      {"CODE", "of a reason; \"urtrs reason list\" shows all"},
-      {"NAME", "of the export"},
+      {"IDENTITY", "name of the client: 1 to 128 of A-Z a-z 0-9 . _ : @ -"},
+      {"CODE", "code of a reason; \"urtrs reason list\" shows all"},
+      {"NAME", "name of the export"},
       {"SOURCE", "a file, a block device, mem:SIZE, or the URI of an NBD server"},
       {"LEVEL", "trace, debug, info, warn or error"},
       {"FILE", "absolute, or relative to this directory"}};
@@ -325,8 +318,7 @@ std::string help_of(const Form& form) {
   if (detail != nullptr && *detail->more != '\0') text += tools::wrapped(detail->more) + "\n";
   if (const std::string words = meanings(form); !words.empty()) text += "\nArguments:\n" + words;
   const std::vector<Field> fields = fields_of(form.noun, form.verb);
-  if (!fields.empty())
-    text += "\nFields, of --fields, JSON and CSV; with a star only where they are asked for:\n";
+  if (!fields.empty()) text += "\nFields of --fields, JSON and CSV; fields with a star must be requested:\n";
   text += table_of(fields);
   if (detail != nullptr && !detail->examples.empty()) {
     text += "\nExamples:\n";
@@ -339,7 +331,7 @@ std::string help_of_noun(const std::string& noun) {
   std::string text = fmt::format("Usage: urtrs {} COMMAND [ARGUMENT]... [OPTION]...\n\nCommands:\n", noun);
   for (const Form& form : forms())
     if (noun == form.noun || (noun == "client" && is_client(form.noun))) text += help_entry(form);
-  return text + fmt::format("\n\"urtrs {} COMMAND --help\" has more of one.\n", noun);
+  return text + fmt::format("\n\"urtrs {} COMMAND --help\" has details of each.\n", noun);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ int print_one(const Table& table, const char* field, const std::string& value, c
     std::vector<std::string> known;
     for (const Row& row : table.rows) known.push_back(row.values.value(field, ""));
     const std::string near = tools::nearest_word(value, known);
-    return fail(rpc::Error{rpc::Code::no_such_thing, fmt::format("there is no {} \"{}\"", kind, value),
+    return fail(rpc::Error{rpc::Code::no_such_thing, fmt::format("no {} named \"{}\"", kind, value),
                            near.empty() ? fmt::format("\"urtrs {} list\" shows all", kind)
                                         : fmt::format("did you mean \"{}\"?", near),
                            ENOENT},
@@ -127,20 +127,18 @@ int close_device(rpc::Client& client, const Command& command) {
 std::optional<Mistake> wrong_words(const Command& command) {
   const auto& words = command.arguments;
   if (command.verb == "debug" && words[0] != "dump")
-    return Mistake{fmt::format("there is no \"urtrs debug {}\"", words[0]), "it is dump", false};
+    return Mistake{fmt::format("unknown command \"urtrs debug {}\"", words[0]), "expected dump", false};
   if (command.noun == "export" && command.verb == "remove")
     if (words.size() == 2 && words[1] != "force")
-      return Mistake{fmt::format("behind the name there is \"force\" or nothing, not \"{}\"", words[1]), "",
-                     false};
+      return Mistake{fmt::format("only \"force\" may follow the name, not \"{}\"", words[1]), "", false};
   if (command.noun == "device" && command.verb == "close")
     if (words.size() == 3 && words[2] != "force")
-      return Mistake{fmt::format("behind the session there is \"force\" or nothing, not \"{}\"", words[2]),
-                     "", false};
+      return Mistake{fmt::format("only \"force\" may follow the session, not \"{}\"", words[2]), "", false};
   if (command.verb != "trace") return std::nullopt;
   const bool takes_file = words[0] == "start" || words[0] == "dump";
   if (!takes_file && words[0] != "stop")
-    return Mistake{fmt::format("there is no \"urtrs trace {}\"", words[0]), "it is start, stop or dump",
-                   false};
+    return Mistake{fmt::format("unknown command \"urtrs trace {}\"", words[0]),
+                   "expected start, stop or dump", false};
   if (takes_file != (words.size() == 2))
     return Mistake{
         fmt::format("urtrs trace {} takes {}", words[0], takes_file ? "the name of a file" : "no argument"),

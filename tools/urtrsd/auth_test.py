@@ -74,15 +74,15 @@ def test_io_works_over_two_paths_with_several_connections(keys, tmp_path):
 
 def test_a_wrong_key_is_rejected(server, keys, wrong):
     refused(plugin(server, f"auth_keys={wrong}"), "key_refused", "see the server's log for the key that it refused")
-    server.logged(r"peer=127\.0\.0\.1:\d+ reason=key_refused errno=13: .*: its key of alice is another than the one here; give both ends")
-    assert "log of the server" not in server.text(), "the text is the log of the server itself"
+    server.logged(r"peer=127\.0\.0\.1:\d+ reason=key_refused errno=13: .*: its key of alice differs from the one here; give both ends")
+    assert "server's log" not in server.text(), "the text is the log of the server itself"
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
 
 
 def test_an_unknown_identity_is_rejected(server, keys):
     assert run(program("urtrs"), "key", "new", "mallory", keys / "mallory").returncode == 0
     refused(plugin(server, f"auth_keys={keys / 'mallory'}"), "key_refused")
-    server.logged("reason=key_refused errno=13: .*: there is no key here of the identity that it names; give both ends")
+    server.logged("reason=key_refused errno=13: .*: no key for the identity that the peer sent; give both ends")
 
 
 def test_a_client_without_a_key_is_rejected(server):
@@ -124,13 +124,13 @@ def test_a_reload_reads_keys_again(server, keys):
     (keys / "server").write_text("".join(line for line in text.splitlines(True) if not line.startswith("bob:")))
     accepted(plugin(server, f"auth_keys={keys / 'bob'}"))
     server.process.send_signal(signal.SIGHUP)
-    server.logged("shared keys were read")
+    server.logged("shared keys were reloaded")
     refused(plugin(server, f"auth_keys={keys / 'bob'}"), "key_refused")
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
     # If a reload finds an invalid key file, the previous keys stay in use.
     (keys / "server").write_text("alice:12\n")
     server.process.send_signal(signal.SIGHUP)
-    server.logged("shared keys stay as they were: .*line 1: a key is 64 hexadecimal digits")
+    server.logged("shared keys are unchanged: .*line 1: a key is 64 hexadecimal digits")
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
 
 
@@ -146,7 +146,7 @@ def test_reloads_change_keys_and_auth_mode_or_nothing(urtrsd, keys, wrong, tmp_p
     (keys / "server").write_text("alice:12\n")
     config.write_text(head + by_key + exported + '[[export]]\nname = "e"\nmem = "1M"\n')
     done = run(program("urtrs"), control, "reload")
-    assert done.returncode == 1 and "shared keys stay as they were" in done.stderr, done.stdout + done.stderr
+    assert done.returncode == 1 and "shared keys are unchanged" in done.stderr, done.stdout + done.stderr
     server.logged("reload: nothing was changed")
     assert '"e"' not in run(program("urtrs"), control, "export", "list", "--json").stdout
     (keys / "server").write_text(text)
@@ -238,9 +238,9 @@ def test_a_key_file_of_root_readable_by_the_group_is_accepted(start, keys, tmp_p
 def test_keys_over_tcp_are_rejected_in_favour_of_tls(urtrsd, keys):
     server = urtrsd("--export=d=mem:16M", f"--auth-keys={keys / 'server'}", ready=False)
     assert server.process.wait(BOUND) == 2
-    assert "give tls_keys instead" in server.text()
+    assert "use tls_keys instead" in server.text()
     done = run("nbdkit", "-f", "-U", "-", PLUGIN, "path=127.0.0.1", "device=d", f"auth_keys={keys / 'alice'}", "--run", "true")
-    assert done.returncode != 0 and "on tcp take tls_keys" in done.stderr, done.stderr
+    assert done.returncode != 0 and "on tcp use tls_keys" in done.stderr, done.stderr
 
 
 def test_traces_and_logs_contain_no_key(start, keys, tmp_path):

@@ -65,10 +65,10 @@ def _session(server, ends):
 
 
 def test_invalid_parameters_are_rejected(line):
-    for method, params, why in (("server.show", {"bucket": "true"}, 'no parameter "bucket"'), ("log.level", {"level": 7}, "is a string"),
-                                ("log.level", {"level": "info\0x"}, "has a zero byte"), ("log.level", {"level": "off"}, 'no log level "off"'),
-                                ("log.level", {}, "no log level"), ("trace.start", {"file": "x.rtrc"}, "\"x.rtrc\" is a relative path"),
-                                ("trace.dump", {"file": "x.rtrc"}, "\"x.rtrc\" is a relative path"), ("path.disconect", {}, "no method")):
+    for method, params, why in (("server.show", {"bucket": "true"}, 'no parameter "bucket"'), ("log.level", {"level": 7}, "must be a string"),
+                                ("log.level", {"level": "info\0x"}, "has a zero byte"), ("log.level", {"level": "off"}, 'unknown log level "off"'),
+                                ("log.level", {}, "unknown log level"), ("trace.start", {"file": "x.rtrc"}, "\"x.rtrc\" is a relative path"),
+                                ("trace.dump", {"file": "x.rtrc"}, "\"x.rtrc\" is a relative path"), ("path.disconect", {}, "unknown method")):
         assert why in line.ask(method, **params)["message"], method
 
 
@@ -97,7 +97,7 @@ def test_closing_a_device_of_a_client_without_extensions_requires_force(line, se
 def test_changes_are_logged_but_queries_are_not(server, line):
     line.ask("server.show")
     line.ask("stats.reset", session="no\nbody")
-    server.logged(rf'control: stats.reset {{"session":"no\\nbody"}} asked by process {os.getpid()} of user {os.geteuid()}\n')
+    server.logged(rf'control: stats.reset {{"session":"no\\nbody"}} requested by process {os.getpid()} of user {os.geteuid()}\n')
     assert "server.show" not in server.text()
 
 
@@ -227,7 +227,7 @@ def test_a_dump_in_pages_lists_each_request_once(urtrsd, control):
     assert [len(page["requests"]) for page in pages] == [500, 11]
     assert sorted(one["sector"] for page in pages for one in page["requests"]) == [8 * chunk for chunk in range(1, 512)]
     assert "sessions" not in pages[1]
-    assert "is what the page before gave" in line.ask("debug.dump", **{"from": "0"})["message"]
+    assert "of the previous page" in line.ask("debug.dump", **{"from": "0"})["message"]
     server.end(9)
 
 

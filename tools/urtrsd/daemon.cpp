@@ -31,7 +31,7 @@ constexpr BlockingJobs::Lane kMemory = ~BlockingJobs::Lane{1};
 
 ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fabric) {
   ServerConfig protocol = config.protocol;
-  protocol.max_host_sessions = static_cast<std::uint16_t>(host_sessions_of(protocol));
+  protocol.max_host_sessions = static_cast<std::uint16_t>(tools::host_sessions_of(protocol));
   protocol.always_invalidate = config.always_invalidate.value_or(fresh_keys_protect(fabric));
   protocol.send_invalidate = !config.assume_kernel_6_12_clients;
   if (fabric.send_invalidate_is_slow && protocol.extensions != wire::Extensions::none)
@@ -288,7 +288,7 @@ void Daemon::report_news() {
     report_trace(news);
   }
   if (recorder_.file_failed() && !tracing_.empty()) {
-    spdlog::error("the trace {} ends here: {}; IO goes on", in_quotes(tracing_),
+    spdlog::error("the trace {} ends here: {}; IO continues", in_quotes(tracing_),
                   errno_text(recorder_.file_errno()));
     tracing_.clear();
   }
@@ -355,8 +355,8 @@ void Daemon::perform(const block::SessionClosed& action) {
   if (action.session >= sessions_.size() || sessions_[action.session] == nullptr) return;
   if (action.unknown_flags != 0)
     log_.write(LogKind::session, spdlog::level::warn, fields_of(action.session),
-               "{} sent {} IOs with flags that urtrsd does not know; they were served without",
-               who(action.session), action.unknown_flags);
+               "{} sent {} IOs with unknown flags; the flags were ignored", who(action.session),
+               action.unknown_flags);
   log_.write(LogKind::session, spdlog::level::info, fields_of(action.session), "{} closed",
              who(action.session));
   sessions_[action.session].reset();

@@ -65,7 +65,7 @@ OpenError Daemon::open_metrics() {
   metrics_ = std::move(*server);
   spdlog::info("metrics at {}", metrics_->address());
   if (!metrics_->is_loopback())
-    spdlog::warn("whoever reaches {} reads the names of sessions and files there", metrics_->address());
+    spdlog::warn("every host that reaches {} can read the names of sessions and files", metrics_->address());
   return {};
 }
 

@@ -59,15 +59,16 @@ tl::expected<void, OpenError> Daemon::may_open(std::uint16_t session, const std:
     if (allows_client(spec->allow, server_.transport().peer(session), identity) &&
         allows_session(spec->allow, asker, identity))
       return {};
-    return refuse(EACCES, "no rule of export " + in_quotes(spec->name) + " lets session " + in_quotes(asker) +
+    return refuse(EACCES, "no rule of export " + in_quotes(spec->name) + " permits session " +
+                              in_quotes(asker) +
                               (identity.empty() ? " without an identity" : " of " + identity) + " open it");
   }
   if (!authenticates_clients(config_) || config_.dev_search_path.find("%SESSNAME%") == std::string::npos ||
       asker == identity)
     return {};
-  return refuse(EACCES, "session " + in_quotes(asker) + " is not named as its identity" +
+  return refuse(EACCES, "session " + in_quotes(asker) + " does not have the name of its identity" +
                             (identity.empty() ? "" : " " + identity) +
-                            ", and dev_search_path gives each session the folder of its name");
+                            ", but dev_search_path gives each session the folder of its name");
 }
 
 void Daemon::opened(const block::OpenExport& asked, const std::string& name, AccessMode mode,

@@ -44,8 +44,8 @@ std::vector<LimitInUse> Daemon::limits() const {
                               {"request_bytes", protocol.chunk_size, std::nullopt},
                               {"devices", rnbd::kMaxServerDevices, most_of(devices)},
                               {"sessions", protocol.max_sessions, shown.sessions.size()},
-                              {"host_sessions", host_sessions_of(protocol), most_of(of_hosts)},
-                              {"half_open", half_open_of(protocol), std::nullopt},
+                              {"host_sessions", tools::host_sessions_of(protocol), most_of(of_hosts)},
+                              {"half_open", tools::half_open_of(protocol), std::nullopt},
                               {"files", descriptors_.files_max(), descriptors_.files()},
                               {"storage_operations", engine_->depth(), engine_->in_flight()}};
   if (auto* const own = dynamic_cast<tcp::TcpFabric*>(fabric_.get())) {

@@ -89,9 +89,9 @@ std::string Daemon::remove_export(const std::string& name, bool force) {
   const std::string users = users_of(name);
   if (!users.empty() && !force)
     return "export " + in_quotes(name) + " is open in session " + users +
-           "; unmap it there first, or force it away";
+           "; unmap it there first, or use \"force\"";
   if (!catalog_->remove(name))
-    return "there is no export " + in_quotes(name) + "; \"urtrs export list\" shows all";
+    return "no export named " + in_quotes(name) + "; \"urtrs export list\" shows all";
   forget_export(name);
   for (const std::uint64_t handle : handles_of(name)) force_close(handle);
   spdlog::info("export {} is removed{}", in_quotes(name),
@@ -121,7 +121,7 @@ void Daemon::reread() {
       rereading_ = false;
       if (stopping_) {
         read->line.run.reset();
-        read->line.errors = "urtrsd is ending\n";
+        read->line.errors = "urtrsd is shutting down\n";
       }
       change_settings(*read, [tells](const Reloaded& done) {
         for (const auto& tell : *tells) tell(done);
@@ -173,11 +173,11 @@ void Daemon::change_settings(Reread& read, std::function<void(const Reloaded&)> 
     return report_mistakes(*done, tell);
   }
   if (uses_tls_of(*line.run) && !read.tls) {
-    done->problems.push_back("TLS stays as it was: " + read.tls.error());
+    done->problems.push_back("TLS is unchanged: " + read.tls.error());
     return report_mistakes(*done, tell);
   }
   if (uses_auth_of(*line.run) && !read.auth) {
-    done->problems.push_back("shared keys stay as they were: " + read.auth.error());
+    done->problems.push_back("shared keys are unchanged: " + read.auth.error());
     return report_mistakes(*done, tell);
   }
   for (const std::string& key : different_settings(config_, *line.run)) {
@@ -210,7 +210,7 @@ void Daemon::reload_tls(const Reread& read, Reloaded& done) {
   if (read.tls->context == nullptr) {
     done.changed.emplace_back("TLS is off: new clients connect without TLS and without authentication");
   } else {
-    done.changed.emplace_back("keys and certificates were read, for clients that connect from now on");
+    done.changed.emplace_back("keys and certificates were reloaded; they apply to new connections");
     const std::string warning = tls::warning(*read.tls->context);
     if (!warning.empty()) done.kept.push_back(warning);
   }
@@ -234,7 +234,7 @@ void Daemon::reload_auth(Reread& read, Reloaded& done) {
   config_.auth = wanted.auth;
   done.changed.emplace_back(read.auth->mode == keyed::Mode::off
                                 ? "shared keys are off: new clients connect without authentication"
-                                : "shared keys were read, for clients that connect from now on");
+                                : "shared keys were reloaded; they apply to new connections");
 }
 
 // Adds the export even if its file is missing, as at the start. It is served when the file appears.
@@ -267,16 +267,15 @@ void Daemon::add_new_export(const ExportSpec& spec, std::shared_ptr<Reloaded> do
 // again. Calls `tell` when all added exports have been examined.
 void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_ptr<Reloaded> done,
                             std::function<void(const Reloaded&)> tell) {
-  for (const ExportSpec& old : catalog_->specs()) {
+  for (const ExportSpec& old : catalog_->specs())
     for (const ExportSpec& one : wanted) {
       ExportSpec as_wanted = old;
       as_wanted.allow = one.allow;
       if (as_wanted == one && !(old == one)) {
         catalog_->allow(one.name, one.allow);
-        done->changed.push_back("others may open export " + in_quotes(one.name) + " from now on");
+        done->changed.push_back("the access rules of export " + in_quotes(one.name) + " changed");
       }
     }
-  }
   const std::vector<ExportSpec> there = catalog_->specs();
   const auto has = [](const std::vector<ExportSpec>& all, const ExportSpec& one) {
     return std::find(all.begin(), all.end(), one) != all.end();

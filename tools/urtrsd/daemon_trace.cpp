@@ -60,7 +60,7 @@ std::string Daemon::dump_trace(const std::string& path) {
                   refused);
     refused = "cannot write the last records to " + in_quotes(path) + ": " + refused;
   } else {
-    spdlog::info("wrote the last records to {}; look at them with: urtrs-replay cat {}", path, path);
+    spdlog::info("wrote the last records to {}; show them with: urtrs-replay cat {}", path, path);
   }
   return refused;
 }

@@ -34,7 +34,7 @@ def test_an_unusable_address_fails_the_start(urtrsd):
 
 def test_a_non_loopback_address_causes_a_warning(urtrsd):
     server = urtrsd("--export=a=mem:1M", f"--metrics=0.0.0.0:{free_port()}")
-    until("a warning", lambda: "reads the names of sessions" in server.text())
+    until("a warning", lambda: "can read the names of sessions" in server.text())
 
 
 def test_the_dashboard_uses_only_documented_metrics():
@@ -58,7 +58,7 @@ def test_a_unix_socket_is_used_by_one_daemon_only(urtrsd, tmp_path):
     metrics = tmp_path / "metrics.sock"
     first = urtrsd("--export=a=mem:1M", f"--metrics={metrics}")
     second = urtrsd("--export=a=mem:1M", f"--metrics={metrics}", ready=False)
-    assert second.process.wait(BOUND) == 3 and "another process listens there" in second.text()
+    assert second.process.wait(BOUND) == 3 and "another process listens on it" in second.text()
     first.end(9)
     second.start().ready()
     assert second.end() == 0 and not metrics.exists()

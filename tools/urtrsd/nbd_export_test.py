@@ -252,7 +252,7 @@ def test_the_next_open_detects_data_lost_by_a_failed_flush(nbdkit, client, urtrs
     device = connected(client(urtrsd(f"--export=disk={held.uri}", f"--control={control}", "--nbd-wait=0")))
 
     def told():
-        return (tmp_path / "client.log").read_text().count("the server came back without the cache that it had")
+        return (tmp_path / "client.log").read_text().count("the server restarted without its cache")
     for failures in range(2):
         assert told() == 0
         device.pwrite(b"a" * 512, 0)

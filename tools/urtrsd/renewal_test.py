@@ -100,7 +100,7 @@ def reloaded(server, said):
 
 
 # For each fabric: the prefix of the options, and the log text of a successful reload.
-FABRICS = {"tcp": ("tls", "keys and certificates were read"), "libfabric": ("auth", "shared keys were read")}
+FABRICS = {"tcp": ("tls", "keys and certificates were reloaded"), "libfabric": ("auth", "shared keys were reloaded")}
 
 
 @pytest.mark.parametrize("fabric", FABRICS)
@@ -132,7 +132,7 @@ def test_an_invalid_key_file_keeps_the_previous_key_with_one_warning(start, clie
         for _ in range(3):
             mine.works_again()
         assert mine.text().count(why) == 1, mine.text()
-        assert "what was read from the files before stays in use" in mine.text()
+        assert "the previous content stays in use" in mine.text()
     (keys / "alice").unlink()
     mine.works_again()
     assert mine.text().count(f"{keys / 'alice'}: cannot be opened: No such file or directory (2)") == 1, mine.text()
@@ -187,7 +187,7 @@ def test_warnings_precede_the_expiry_of_a_certificate(start, client, pki):
     # After the renewal, no view may print a warning.
     for old, new in zip((certificate, key), pki.issue("late", 99)):
         replaced(old, new.read_text())
-    reloaded(server, "keys and certificates were read")
+    reloaded(server, "keys and certificates were reloaded")
     mine.works_again()
     for view in ("session", "list"), ("client", "session", "list"):
         assert run(program("urtrs"), *view).stderr == ""

@@ -91,7 +91,7 @@ void ServiceNotifier::send(const std::string& message) {
   // lost in this way, the manager stops urtrsd after the start timeout.
   const bool sent = ::send(fd_.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
   if (std::exchange(refused_, !sent) || sent) return;
-  spdlog::warn("cannot tell the service manager at NOTIFY_SOCKET={} {}: {}", in_quotes(socket_),
+  spdlog::warn("cannot notify the service manager at NOTIFY_SOCKET={} {}: {}", in_quotes(socket_),
                in_quotes(message.substr(0, message.find('\n'))), errno_text(errno));
 }
 

@@ -45,7 +45,7 @@ class ServiceNotifierTest : public testing::TestWithParam<bool> {
     return GetParam() ? folder_ / "notify" : "@urtrs-notify-test-" + std::to_string(::getpid());
   }
 
-  trace::ScratchFolder folder_;
+  tools::ScratchFolder folder_;
   boost::asio::io_context context_{1};
 };
 

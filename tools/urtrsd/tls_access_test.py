@@ -85,7 +85,7 @@ class TestAccess:
                             '[[export]]\nname = "f"\nmem = "1M"\nallow_addresses = "10.0.0.0/8"\n')
         alice, bob = self.session(server, "alice", "web1"), self.session(server, "bob", "web2")
         assert alice.open("a")[0] == 0 and bob.open("a")[0] == 13 and bob.open("/a")[0] == 13
-        server.logged('no rule of export "a" lets session "web2" of bob open it')
+        server.logged('no rule of export "a" permits session "web2" of bob open it')
         assert alice.open("w")[0] == 0 and bob.open("w")[0] == 13
         assert alice.open("f")[0] == 13
         alice.close()
@@ -99,7 +99,7 @@ class TestAccess:
         assert error == 0
         self.file.write_text(self.head + text + 'allow_identities = "bob"\n')
         server.process.send_signal(signal.SIGHUP)
-        server.logged('others may open export "a" from now on')
+        server.logged('the access rules of export "a" changed')
         assert alice.write_device(device, 0, b"x" * 512) == 0
         again = self.session(server, "alice")
         assert again.open("a")[0] == 13
@@ -112,7 +112,7 @@ class TestAccess:
         assert mine.open("disk")[0] == 0
         thief = self.session(server, "alice", "bob")
         assert thief.open("disk")[0] == 13
-        server.logged('session "bob" is not named as its identity alice')
+        server.logged('session "bob" does not have the name of its identity alice')
         mine.close()
         thief.close()
 
@@ -126,7 +126,7 @@ class TestAccess:
         server = self.serve('tls = "allow"\n' + self.folders(tmp_path))
         mine, thief = self.session(server, "alice", "alice"), IwarpClient(server.port, "bob", GOOD_TIME)
         assert mine.open("disk")[0] == 0 and thief.open("disk")[0] == 13
-        server.logged('session "bob" is not named as its identity')
+        server.logged('session "bob" does not have the name of its identity')
         mine.close()
         thief.close()
 
@@ -147,12 +147,12 @@ class TestAccess:
                 return error == 0
             done = run("nbdkit", "-f", "-U", "-", PLUGIN, "path=127.0.0.1", f"port={server.port}", "device=disk", f"session={name}",
                        f"tls_keys={self.keys / identity}", "--run", "nbdinfo --size $uri")
-            assert done.returncode == 0 or "not named as its identity" in server.text(), done.stderr
+            assert done.returncode == 0 or "does not have the name of its identity" in server.text(), done.stderr
             return done.returncode == 0
         IwarpClient(server.port, "bob", GOOD_TIME).close()
         self.file.write_text(sealed)
         server.process.send_signal(signal.SIGHUP)
-        server.logged("keys and certificates were read")
+        server.logged("keys and certificates were reloaded")
         assert is_open_to("alice", "alice") and not is_open_to("alice", "bob")
         with pytest.raises(OSError):
             IwarpClient(server.port, "bob", GOOD_TIME)
@@ -170,7 +170,7 @@ class TestAccess:
         assert server.text().count(warning) == 1
         self.file.write_text(self.head + folders)
         server.process.send_signal(signal.SIGHUP)
-        server.logged("reload: keys and certificates were read")
+        server.logged("reload: keys and certificates were reloaded")
         assert server.text().count(warning) == 1
         thief = self.session(server, "alice", "bob")
         assert thief.open("disk")[0] == 13
@@ -187,7 +187,7 @@ class TestAccess:
             IwarpClient(server.port, timeout=GOOD_TIME, wrap=wrap_with(self.pki.ca, pair)).close()
         self.pki.take_back(lost[0])
         server.process.send_signal(signal.SIGHUP)
-        server.logged("keys and certificates were read")
+        server.logged("keys and certificates were reloaded")
         IwarpClient(server.port, timeout=GOOD_TIME, wrap=wrap_with(self.pki.ca, kept)).close()
         with pytest.raises(OSError):
             IwarpClient(server.port, timeout=GOOD_TIME, wrap=wrap_with(self.pki.ca, lost))
@@ -211,10 +211,10 @@ class TestAccess:
             assert done.returncode != 0 and "certificate revoked" in done.stderr, done.stderr
 
     def test_invalid_access_lists_are_rejected(self):
-        for text, why in (('allow_addresses = "10.0.0.0/33"\n', "no range like 10.0.0.0/8"),
+        for text, why in (('allow_addresses = "10.0.0.0/33"\n', "nor a range like 10.0.0.0/8"),
                           ('allow_sessions = " , "\n', "the list is empty"),
-                          ('allow_identities = "alice bob"\n', 'nobody can have the identity "alice bob"'),
-                          ('[[export]]\nname = "a"\nmem = "1M"\nallow_addresses = "x"\n', "no range like")):
+                          ('allow_identities = "alice bob"\n', 'invalid identity "alice bob"'),
+                          ('[[export]]\nname = "a"\nmem = "1M"\nallow_addresses = "x"\n', "nor a range like")):
             self.file.write_text(self.head + text)
             done = run(program("urtrsd"), f"--config={self.file}", "--export=b=mem:1M", "--check-config")
             assert done.returncode == 2 and why in done.stderr, done.stderr
@@ -248,7 +248,7 @@ class TestAccess:
         server = self.serve("")
         self.file.write_text(self.head.replace(str(self.pki.ca), "/dev/null") + 'allow_identities = "carl"\n')
         done = run(program("urtrs"), "reload", f"--socket={tmp_path}/control")
-        assert done.returncode == 1 and "TLS stays as it was: /dev/null" in done.stderr, done
+        assert done.returncode == 1 and "TLS is unchanged: /dev/null" in done.stderr, done
         server.logged("reload: nothing was changed")
         self.session(server, "alice").close()
 

@@ -52,10 +52,10 @@ def test_a_client_with_the_right_key_is_accepted(server, keys):
 def test_tls_options_without_keys_are_rejected(start):
     server = start()
     accepted(plugin(server))
-    refused(plugin(server, "tls_identity=alice"), "tls_identity chooses one of tls_keys, which are not given")
+    refused(plugin(server, "tls_identity=alice"), "tls_identity requires tls_keys")
     refused(plugin(server, "tls_server_name=storage"), "tls_server_name is for TLS")
     done = run(program("urtrs-perf"), "127.0.0.1", "--port", server.port, "--tls-identity=alice")
-    assert done.returncode != 0 and "tls-identity chooses" in done.stderr, done.stderr
+    assert done.returncode != 0 and "tls-identity requires" in done.stderr, done.stderr
 
 
 def test_a_client_with_a_certificate_is_accepted(server, pki):
@@ -69,24 +69,24 @@ def test_a_wrong_key_is_rejected(server, keys):
     wrong = keys / "wrong"
     assert run(program("urtrs"), "key", "new", "alice", wrong).returncode == 0
     refused(plugin(server, f"tls_keys={wrong}"), "does it have the same key of alice?")
-    server.logged("its key of alice is another than the one here")
+    server.logged("its key of alice differs from the one here")
 
 
 def test_an_unknown_identity_is_rejected(server, keys):
     wrong = keys / "wrong"
     assert run(program("urtrs"), "key", "new", "mallory", wrong).returncode == 0
-    refused(plugin(server, f"tls_keys={wrong}"), "the server takes no key of mallory", "tls_failed")
-    server.logged("there is no key of mallory")
+    refused(plugin(server, f"tls_keys={wrong}"), "the server does not accept the key of mallory", "tls_failed")
+    server.logged("no key of mallory")
 
 
 def test_an_expired_certificate_is_rejected(server, pki):
     certificate, key = pki.issue("late", -1)
     refused(plugin(server, f"tls_cert={certificate}", f"tls_key={key}", f"tls_ca={pki.ca}"), "certificate expired",
-            f"{certificate}: the certificate has expired, and peers refuse it")
+            f"{certificate}: the certificate has expired, and peers reject it")
     server.logged("its certificate is not accepted: certificate has expired; it is that of late")
     done = run(program("urtrs-perf"), "127.0.0.1", "--port", server.port, f"--tls-cert={certificate}", f"--tls-key={key}", f"--tls-ca={pki.ca}",
                "--connect-timeout", "1s", "--runtime", "1s")
-    assert done.stderr.count(f"urtrs-perf: {certificate}: the certificate has expired, and peers refuse it; put a new one there\n") == 1, done.stderr
+    assert done.stderr.count(f"urtrs-perf: {certificate}: the certificate has expired, and peers reject it; replace it\n") == 1, done.stderr
 
 
 def test_a_certificate_of_another_ca_is_rejected(server, pki, tmp_path):
@@ -98,7 +98,7 @@ def test_a_certificate_of_another_ca_is_rejected(server, pki, tmp_path):
 def test_a_client_without_a_certificate_is_rejected(server, pki):
     with pytest.raises(OSError):
         IwarpClient(server.port, timeout=GOOD_TIME, wrap=wrap_with(pki.ca, None))
-    server.logged("it shows neither a certificate nor a key")
+    server.logged("it presents neither a certificate nor a key")
 
 
 def test_a_client_rejects_a_server_of_another_ca(server, pki, tmp_path):
@@ -118,7 +118,7 @@ def test_clients_without_tls_are_rejected(server):
 
 def test_clients_with_keys_reject_a_server_without_tls(start, keys):
     server = start("--tls=off")
-    refused(plugin(server, f"tls_keys={keys / 'alice'}"), "does it take TLS?")
+    refused(plugin(server, f"tls_keys={keys / 'alice'}"), "does it accept TLS?")
     server.logged("it speaks TLS, which is off here")
     accepted(plugin(server))
 
@@ -239,14 +239,14 @@ def test_a_reload_reads_keys_again(start, keys):
     text = (keys / "server").read_text()
     (keys / "server").write_text("".join(line for line in text.splitlines(True) if not line.startswith("bob:")))
     server.process.send_signal(signal.SIGHUP)
-    server.logged("keys and certificates were read")
+    server.logged("keys and certificates were reloaded")
     refused(plugin(server, f"tls_keys={keys / 'bob'}"), "it sent the alert")
-    server.logged("there is no key of bob")
+    server.logged("no key of bob")
     accepted(plugin(server, f"tls_keys={keys / 'alice'}"))
     # If a reload finds an invalid key file, the previous keys stay in use.
     (keys / "server").write_text("alice:12\n")
     server.process.send_signal(signal.SIGHUP)
-    server.logged("TLS stays as it was: .*line 1: a key is 64 hexadecimal digits")
+    server.logged("TLS is unchanged: .*line 1: a key is 64 hexadecimal digits")
     accepted(plugin(server, f"tls_keys={keys / 'alice'}"))
 
 

@@ -10,7 +10,7 @@ ClientOptions make_client_options(const std::string& session_name, const std::ve
   options.protocol = protocol;
   options.session_name = session_name;
   options.paths = paths;
-  draw_identities(options);
+  platform::draw_identities(options);
   return clamp_to(options, fabric);
 }
 

@@ -24,7 +24,7 @@ enum class WaitMode : std::uint8_t {
 };
 
 // Clock for the `now` of a driver that runs on a pump.
-using rtrs::steady_now;
+using platform::steady_now;
 
 class FabricPump {
  public:

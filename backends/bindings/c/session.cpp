@@ -26,7 +26,8 @@ unsigned count_forks() {
 }
 
 Nanos after_ms(int timeout_ms) {
-  return timeout_ms < 0 ? kNever : later(steady_now(), milliseconds(static_cast<std::uint64_t>(timeout_ms)));
+  return timeout_ms < 0 ? kNever
+                        : later(platform::steady_now(), milliseconds(static_cast<std::uint64_t>(timeout_ms)));
 }
 
 wire::rnbd::AccessMode mode_of(unsigned flags) {
@@ -35,8 +36,8 @@ wire::rnbd::AccessMode mode_of(unsigned flags) {
                                         : wire::rnbd::AccessMode::read_write;
 }
 
-// Maximum time to open a device: the time that a request waits for a path. If requests never wait, the time
-// that connecting may take.
+// Maximum time to open a device: the time that a request waits for a path, or the connect timeout if requests
+// never wait.
 Nanos longest_open(const ClientConfig& protocol) {
   return protocol.queue_timeout == 0 ? protocol.connect_timeout : protocol.queue_timeout;
 }
@@ -111,12 +112,12 @@ int urtrs_session::open() {
       return fail(-EINVAL, net::to_text(path) + ": gid: is an address of the fabric verbs");
   BlockClientOptions fitted = options;
   fitted.session.protocol = settings.protocol;
-  draw_identities(fitted.session);
+  platform::draw_identities(fitted.session);
   fitted.session = clamp_to(fitted.session, (*opened)->capabilities());
   client.emplace(fitted, nullptr);
   Errc begun = Errc::no_memory;
   try {
-    begun = client->open(**opened, steady_now());
+    begun = client->open(**opened, platform::steady_now());
   } catch (...) {
     client.reset();  // it refers to `opened`, which is about to be destroyed
     throw;
@@ -140,16 +141,16 @@ int urtrs_session::add_path(const std::string& source, const std::string& destin
   if (client && settings.fabric.fabric != "verbs" &&
       (is_gid(address->source) || is_gid(address->destination)))
     return fail(-EINVAL, net::to_text(*address) + ": gid: is an address of the fabric verbs");
-  // The server accepts one path per address pair and rejects a second one on every attempt.
+  // The server accepts one path per address pair and rejects the second one on every attempt.
   const auto& given = options.session.paths;
   if (std::any_of(given.begin(), given.end(),
                   [&](const PathAddress& one) { return net::same_path(one, *address); }))
-    return fail(-EEXIST, "the session has the path " + net::to_text(*address) + " already");
+    return fail(-EEXIST, "the session already has the path " + net::to_text(*address));
   if (given.size() >= kMaxPaths)
     return fail(-ENOSPC, "a session has " + std::to_string(kMaxPaths) + " paths at most");
   options.session.paths.reserve(given.size() + 1);
   if (client) {
-    const Errc added = client->session().add_path(*fabric, steady_now(), *address);
+    const Errc added = client->session().add_path(*fabric, platform::steady_now(), *address);
     if (added != Errc::ok)
       return fail(-to_linux_errno(added), "the path cannot be added: " + std::string(to_string(added)));
   }
@@ -160,7 +161,7 @@ int urtrs_session::add_path(const std::string& source, const std::string& destin
 int urtrs_session::map(std::string_view device, unsigned flags, urtrs_callback callback, void* user,
                        urtrs_device*& into) {
   if (!client) return fail(-ENOTCONN, "the session is not open");
-  const Nanos now = steady_now();
+  const Nanos now = platform::steady_now();
   auto made = std::make_unique<urtrs_device>();
   devices.reserve(devices.size() + 1);
   make_room(requests.size());
@@ -196,7 +197,7 @@ int urtrs_session::submit(const urtrs_device& device, BlockRequest request, urtr
   }
   const std::uint32_t slot = free_requests.back();
   request.user_data = slot;
-  const Errc taken = client->submit(*fabric, steady_now(), device.handle, request);
+  const Errc taken = client->submit(*fabric, platform::steady_now(), device.handle, request);
   if (taken != Errc::ok) return -to_linux_errno(taken);
   free_requests.pop_back();
   requests[slot] = {callback, user, std::move(memory), true};
@@ -230,7 +231,7 @@ int urtrs_session::poll() noexcept {
 }
 
 void urtrs_session::take_turn() {
-  const Nanos now = steady_now();
+  const Nanos now = platform::steady_now();
   std::size_t count = 0;
   do {
     count = client->poll(*fabric, now, completions_);
@@ -317,12 +318,12 @@ Nanos urtrs_session::sleep_until() noexcept {
   Nanos due = client->next_deadline();
   for (const auto& device : devices)
     if (device->opening) due = std::min(due, device->give_up_at);
-  return due <= steady_now() || !fabric->try_wait() ? 0 : due;
+  return due <= platform::steady_now() || !fabric->try_wait() ? 0 : due;
 }
 
 int urtrs_session::sleep(Nanos until) noexcept {
   const Nanos due = std::min(sleep_until(), until);
-  const Nanos now = steady_now();
+  const Nanos now = platform::steady_now();
   if (due <= now) return 0;
   pollfd news{fabric ? fabric->wait_fd() : -1, POLLIN, 0};
   timespec time{};
@@ -336,15 +337,15 @@ int urtrs_session::wait(int timeout_ms, const std::function<bool()>& done) {
   for (;;) {
     poll();
     if (done()) return 0;
-    if (steady_now() >= end) return -ETIMEDOUT;
+    if (platform::steady_now() >= end) return -ETIMEDOUT;
     sleep(end);
   }
 }
 
 int urtrs_session::close(int timeout_ms) {
   if (!client) return 0;
-  if (!std::exchange(close_begun, true)) client->close(*fabric, steady_now());
-  // closed() also counts completions that were not polled; poll() delivers all of them.
+  if (!std::exchange(close_begun, true)) client->close(*fabric, platform::steady_now());
+  // Waits for under_way() == 0 too, because closed() is true before the last completions are polled.
   const int waited = wait(timeout_ms, [this] { return is_over(); });
   if (waited != 0) return fail(waited, "the session has not ended yet");
   return 0;

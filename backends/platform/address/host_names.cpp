@@ -136,8 +136,7 @@ void HostNames::start_thread() {
     std::thread([shared = shared_] { work(shared); }).detach();
     ++shared_->threads;
   } catch (const std::system_error&) {
-    // The name stays in the queue for the running threads. If there are none, the attempt fails at its time
-    // limit.
+    // The name stays in the queue for the running threads. If there are none, the attempt times out.
   }
 }
 
@@ -221,17 +220,16 @@ std::string HostNames::unresolved_reason(std::string_view text) const {
     const std::size_t scope = address.find('%');
     if (scope != std::string::npos && ::if_nametoindex(address.c_str() + scope + 1) == 0)
       return "this host has no network interface \"" + address.substr(scope + 1) +
-             "\"; 'ip link' lists what it has";
-    return "\"" + std::string(text) + "\" is no address";
+             "\"; 'ip link' lists its interfaces";
+    return "\"" + std::string(text) + "\" is not an address";
   }
-  if (!asks()) return "\"" + host + "\" is no address in figures, and host names are not looked up here";
+  if (!asks()) return "\"" + host + "\" is not a numeric address, and host names are not resolved here";
   const std::lock_guard lock(shared_->mutex);
   const auto found = shared_->names.find(host);
   if (found == shared_->names.end() || !found->second.answered)
     return "the name service (DNS) does not answer for \"" + host + "\"";
   if (is_no_such_name(found->second.code)) return "no host has the name \"" + host + "\"";
-  return "the name service (DNS) cannot tell the address of \"" + host +
-         "\": " + ::gai_strerror(found->second.code);
+  return "the name service (DNS) cannot resolve \"" + host + "\": " + ::gai_strerror(found->second.code);
 }
 
 bool HostNames::is_silent(std::string_view text) const {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr Nanos kLong = seconds(3600);
 
-// A name service whose answers the test controls.
+// A fake name service whose answers the test controls.
 class Service {
  public:
   struct Answer {
@@ -76,7 +76,7 @@ TEST(HostNames, numeric_addresses_are_not_queried) {
   EXPECT_FALSE(names.ask(1, {"ip:10.0.0.1", "[::1]:7", "", "gid:fe80::1"}));
   EXPECT_EQ(first(names.addresses("10.0.0.1:9", 7)), "10.0.0.1:9");
   EXPECT_TRUE(names.addresses("gid:fe80::1", 7).empty());
-  EXPECT_EQ(names.unresolved_reason("10.0.0.1:"), "\"10.0.0.1:\" is no address");
+  EXPECT_EQ(names.unresolved_reason("10.0.0.1:"), "\"10.0.0.1:\" is not an address");
 }
 
 TEST(HostNames, names_get_the_answer_of_the_name_service) {
@@ -158,7 +158,7 @@ TEST(HostNames, a_forgotten_ticket_is_not_reported) {
   EXPECT_EQ(wait_and_take(names), Tickets{2});
 }
 
-// Sets a stack size larger than the address space, so that no thread can be started.
+// While it exists, no thread can be started: sets a stack size larger than the address space.
 class NoThreads {
  public:
   NoThreads() {
@@ -206,7 +206,7 @@ TEST(HostNames, DisabledLookupsQueryNothing) {
   EXPECT_FALSE(names.ask(1, {"storage1", "10.0.0.1"}));
   EXPECT_TRUE(names.addresses("storage1", 7).empty());
   EXPECT_FALSE(names.is_silent("storage1"));
-  EXPECT_NE(names.unresolved_reason("storage1").find("in figures"), std::string::npos);
+  EXPECT_NE(names.unresolved_reason("storage1").find("not a numeric address"), std::string::npos);
   EXPECT_EQ(first(names.addresses("10.0.0.1", 7)), "10.0.0.1:7");
   EXPECT_FALSE(asked);
 }

@@ -43,17 +43,17 @@ std::string address_error(std::string_view text, bool takes_port) {
   const bool brackets = text.front() == '[';
   const std::size_t end = brackets ? text.find(']') : text.find(':');
   if (!brackets && end != std::string_view::npos && text.find(':', end + 1) != std::string_view::npos)
-    return is_ipv6(text) ? "" : "is no IPv6 address; with a port it is written [ADDRESS]:PORT";
+    return is_ipv6(text) ? "" : "is not an IPv6 address; with a port it is written [ADDRESS]:PORT";
   if (brackets && (end == std::string_view::npos || !is_ipv6(text.substr(1, end - 1))))
     return "has no IPv6 address in brackets";
   const std::size_t colon = brackets ? end + 1 : end;
-  if (!brackets && end != 0 && is_broken_ipv4(text.substr(0, end))) return "is no IPv4 address";
+  if (!brackets && end != 0 && is_broken_ipv4(text.substr(0, end))) return "is not an IPv4 address";
   if (colon == std::string_view::npos || colon == text.size()) return "";
   if (!takes_port) return "has a port; only the destination takes one";
   if (colon == 0) return "is empty before its port";
   std::uint16_t port = 0;
   if (text[colon] != ':' || !read_port(text.substr(colon + 1), port) || port == 0)
-    return "has a port that is not 1 .. 65535";
+    return "has an invalid port (1 to 65535)";
   return "";
 }
 
@@ -68,7 +68,7 @@ tl::expected<std::string, std::string> checked_address(std::string_view text, st
   if (text.empty() || (gid && text.size() == 4))
     return tl::unexpected("the " + std::string(which) + " address is empty");
   if (!is_plain(text))
-    return tl::unexpected("the " + std::string(which) + " address has a character that no address has");
+    return tl::unexpected("the " + std::string(which) + " address has an invalid character");
   if (const std::string trouble = gid ? "" : address_error(text, which == "destination"); !trouble.empty())
     return tl::unexpected("the " + std::string(which) + " address " + trouble);
   return std::string(text);
@@ -96,7 +96,7 @@ Endpoint endpoint_of(const PathAddress& path) {
   return {std::string(brackets ? text.substr(1, end - 1) : text.substr(0, end)), port};
 }
 
-// One spelling of an address: IP addresses in binary, else the lower-case text.
+// Returns one spelling for all equal addresses: IP addresses in binary, other texts in lower case.
 std::string canonical(std::string_view text) {
   std::string kind;
   if (text.substr(0, 4) == "gid:") {
@@ -138,7 +138,7 @@ tl::expected<PathAddress, std::string> parse_path(std::string_view text, std::ui
   const std::size_t separator = text.find_first_of("@,");
   if (separator != std::string_view::npos) {
     if (text.find_first_of("@,", separator + 1) != std::string_view::npos)
-      return refuse(text, "more than one '@' or ','; give every path on its own");
+      return refuse(text, "more than one '@' or ','; give each path separately");
     auto source = checked_address(text.substr(0, separator), "source");
     if (!source) return refuse(text, source.error());
     path.source = std::move(*source);
@@ -147,7 +147,7 @@ tl::expected<PathAddress, std::string> parse_path(std::string_view text, std::ui
   auto destination = checked_address(text.substr(begin), "destination");
   if (!destination) return refuse(text, destination.error());
   path.destination = std::move(*destination);
-  // The interface of the source address also applies to the destination.
+  // The interface of the source address also determines that of the destination.
   const bool has_scope = path.source.find('%') != std::string::npos;
   if (lacks_interface(path.source) || (!has_scope && lacks_interface(endpoint_of(path).host)))
     return refuse(text, "a link-local address needs its interface, as in fe80::1%eth0");

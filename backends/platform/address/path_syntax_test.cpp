@@ -37,18 +37,17 @@ TEST(PathSyntax, ErrorsNameTheFaultyPart) {
   EXPECT_EQ(why("10.0.0.1@"), "path '10.0.0.1@': the destination address is empty");
   EXPECT_EQ(why("@10.0.0.1"), "path '@10.0.0.1': the source address is empty");
   EXPECT_EQ(why("ip:"), "path 'ip:': the destination address is empty");
-  EXPECT_EQ(why("a@b@c"), "path 'a@b@c': more than one '@' or ','; give every path on its own");
-  EXPECT_EQ(why("10.0.0.1 "),
-            "path '10.0.0.1 ': the destination address has a character that no address has");
+  EXPECT_EQ(why("a@b@c"), "path 'a@b@c': more than one '@' or ','; give each path separately");
+  EXPECT_EQ(why("10.0.0.1 "), "path '10.0.0.1 ': the destination address has an invalid character");
   for (const char* text : {"10.0.0.256", "10.0.0.256:7", "1.2.3.4.5", "10.0..1", "..."})
-    EXPECT_EQ(why(text), "path '" + std::string(text) + "': the destination address is no IPv4 address");
+    EXPECT_EQ(why(text), "path '" + std::string(text) + "': the destination address is not an IPv4 address");
   EXPECT_EQ(why("gid:"), "path 'gid:': the destination address is empty");
   for (const char* text : {"127.0.0.1:65536", "127.0.0.1:-1", "a:b", "127.0.0.1:", "127.0.0.1:0", "[::1]:0",
                            "[::1]:", "127.0.0.1:18446744073709551617", "[::1]x"})
     EXPECT_EQ(why(text),
-              "path '" + std::string(text) + "': the destination address has a port that is not 1 .. 65535");
+              "path '" + std::string(text) + "': the destination address has an invalid port (1 to 65535)");
   EXPECT_EQ(why("127.0.0.1:1:2"),
-            "path '127.0.0.1:1:2': the destination address is no IPv6 address; with a port it is written "
+            "path '127.0.0.1:1:2': the destination address is not an IPv6 address; with a port it is written "
             "[ADDRESS]:PORT");
   for (const char* text : {"[::1", "[]:5", "[1.2.3.4]"})
     EXPECT_EQ(why(text),

@@ -2,11 +2,11 @@
 
 #include <chrono>
 
-namespace rtrs {
+namespace rtrs::platform {
 
 Nanos steady_now() noexcept {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<Nanos>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
 }
 
-}  // namespace rtrs
+}  // namespace rtrs::platform

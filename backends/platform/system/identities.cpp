@@ -2,7 +2,7 @@
 
 #include <random>
 
-namespace rtrs {
+namespace rtrs::platform {
 namespace {
 
 wire::Uuid random_uuid(std::random_device& source) {
@@ -20,4 +20,4 @@ void draw_identities(ClientOptions& options) {
   for (unsigned path = 0; path < kMaxPaths; ++path) options.path_uuids.push_back(random_uuid(source));
 }
 
-}  // namespace rtrs
+}  // namespace rtrs::platform

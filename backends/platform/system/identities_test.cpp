@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace rtrs::identities_test {
+namespace rtrs::platform::identities_test {
 namespace {
 
 std::vector<wire::Uuid> all_of(const ClientOptions& options) {
@@ -38,4 +38,4 @@ TEST(Identities, DrawingAgainReplacesAllIdentities) {
 }
 
 }  // namespace
-}  // namespace rtrs::identities_test
+}  // namespace rtrs::platform::identities_test

@@ -1,4 +1,4 @@
-// Accepted and rejected peers, and the error texts of both sides.
+// Tests accepted and rejected peers, and the error texts of both sides.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -83,11 +83,11 @@ TEST_F(Tls, a_digest_is_the_start_of_the_sha256_of_the_identity) {
 
 TEST_F(Tls, wrong_keys_are_rejected) {
   expect_has(refused_by_server(keys({"alice"}, 9), keys({"alice"})),
-             "its key of alice is another than the one here");
+             "its key of alice differs from the one here");
 }
 
 TEST_F(Tls, unknown_identities_are_rejected) {
-  expect_has(refused_by_server(keys({"mallory"}), keys({"alice"})), "there is no key of mallory");
+  expect_has(refused_by_server(keys({"mallory"}), keys({"alice"})), "no key of mallory");
 }
 
 TEST_F(Tls, a_client_with_several_keys_must_choose_one) {
@@ -113,7 +113,7 @@ TEST_F(Tls, a_server_accepts_keys_and_certificates) {
   const auto server = context_of(both);
   expect_accepted(keys({"alice"}), server, "alice");
   expect_accepted(certificate({.names = {"carl"}}), server, "carl");
-  expect_has(refused_by_server(keys({"alice"}, 7), server), "another than the one here");
+  expect_has(refused_by_server(keys({"alice"}, 7), server), "differs from the one here");
 }
 
 TEST_F(Tls, expired_and_future_certificates_are_rejected) {
@@ -187,8 +187,9 @@ TEST_F(Tls, a_server_certificate_must_contain_the_destination_name) {
 }
 
 TEST_F(Tls, a_key_does_not_match_a_certificate) {
-  expect_has(refused_by_client(keys({"alice"}), certificate()), "the server takes no key of alice");
-  expect_has(refused_by_server(certificate(), keys({"alice"})), "it offers nothing that this end takes");
+  expect_has(refused_by_client(keys({"alice"}), certificate()),
+             "the server does not accept the key of alice");
+  expect_has(refused_by_server(certificate(), keys({"alice"})), "it offers nothing that this end accepts");
 }
 
 TEST_F(Tls, missing_and_mismatched_files_are_rejected) {
@@ -286,7 +287,7 @@ TEST_F(Tls, resumed_sessions_keep_the_identity_of_the_certificate) {
     EXPECT_EQ(talk.client.channel->resumed(), again);
     EXPECT_EQ(talk.server.channel->identity(), "carl");
   }
-  // After the credentials are reloaded, older tickets are invalid.
+  // Tickets that were issued before the credentials were reloaded are invalid.
   Talk talk(client, context_of(files));
   talk.run();
   ASSERT_TRUE(talk.established());
@@ -347,7 +348,7 @@ TEST_F(Tls, control_characters_in_an_identity_are_escaped) {
   End server = end_of(keys({"alice"}), Side::server, buffers);
   client.exchange_with(server);
   EXPECT_TRUE(server.failed());
-  EXPECT_EQ(server.channel->error(), "TLS: there is no key of a\\x1b\\x5b2J\\x0ab");
+  EXPECT_EQ(server.channel->error(), "TLS: no key of a\\x1b\\x5b2J\\x0ab");
 }
 
 // A hello of 128 KiB with one byte per record exceeds the work that the server accepts.
@@ -359,7 +360,7 @@ TEST_F(Tls, an_oversized_hello_is_rejected) {
     talk.server.feed(octets(std::string("\x16\x03\x01\x00\x01", 5) + hello[at]), talk.piece);
     fed += 6;
   }
-  EXPECT_EQ(talk.server.channel->error(), "TLS: too much before the handshake was over");
+  EXPECT_EQ(talk.server.channel->error(), "TLS: too much data before the end of the handshake");
   EXPECT_LE(fed, kMaxHandshakeBytes + kSealedBytes + 6);
 }
 

@@ -23,21 +23,21 @@ std::string in_days(std::int64_t seconds) {
   return days == 0 ? "in less than a day" : days == 1 ? "in 1 day" : "in " + std::to_string(days) + " days";
 }
 
-// Peers check the certificate with their own clocks when they connect.
+// Returns a warning if the file has expired or expires soon by this host's clock. Peers check it with their
+// own clocks when they connect.
 std::string warning_of(const Expiry& one, std::int64_t now) {
   if (one.time > now && one.time - now > kExpiryWarningSeconds) return {};
   const bool expired = one.time <= now;
   const std::string end =
       expired ? "has expired" : "expires " + in_days(one.time - now) + " (" + text_of(one.time) + ")";
   if (one.what == "certificate")
-    return one.file + ": the certificate " + end + ", and peers refuse it" + (expired ? "" : " then") +
-           "; put a new one there";
+    return one.file + ": the certificate " + end + ", and peers reject it" + (expired ? "" : " then") +
+           "; replace it";
   if (one.what == "CA")
-    return one.file + ": the certificate of the CA " + end + ", and that of each peer is refused" +
-           (expired ? "" : " then") + "; put a new one there";
+    return one.file + ": the certificate of the CA " + end +
+           ", and the certificate of each peer is rejected" + (expired ? "" : " then") + "; replace it";
   return one.file + ": the list of revoked certificates " + end +
-         ", and each certificate that it could have is refused" + (expired ? "" : " then") +
-         "; put a new one there";
+         ", and each certificate of its CA is rejected" + (expired ? "" : " then") + "; replace it";
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ std::string warning(const Context& context) {
   std::string all;
   if (context.valid_from() > now)
     all = context.credentials().cert +
-          ": the certificate is not valid yet, and peers refuse it; is the clock right?";
+          ": the certificate is not valid yet, and peers reject it; is the clock right?";
   for (const Expiry& one : context.expiries()) {
     const std::string warning = warning_of(one, now);
     if (!warning.empty()) all += (all.empty() ? "" : "; ") + warning;

@@ -1,4 +1,4 @@
-// Expiry of certificates as a Context reports it.
+// Tests how a Context reports the expiry of certificates.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ TEST(Context, WarnsFourteenDaysBeforeExpiry) {
   constexpr long kDay = 24L * 3600;
   const auto late = of({.until_seconds = 9 * kDay + 3600});
   expect_has(warning(*late), ": the certificate expires in 9 days (");
-  expect_has(warning(*late), " UTC), and peers refuse it then; put a new one there");
+  expect_has(warning(*late), " UTC), and peers reject it then; replace it");
   expect_has(warning(*of({.until_seconds = 14 * kDay - 60})), "expires in 13 days");
   EXPECT_EQ(warning(*of({.until_seconds = 14 * kDay + 60})), "");
   expect_has(warning(*of({.until_seconds = 5 * kDay - 60, .by_intermediate = true})), "expires in 4 days");

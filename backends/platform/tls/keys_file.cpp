@@ -28,9 +28,9 @@ constexpr const char* kIdentityRule = "an identity is 1 to 128 of A-Z a-z 0-9 . 
 
 using Text = tl::expected<std::string, std::string>;
 
-// Checks of the owner and the mode of a file.
+// Which checks of its owner and mode a file must pass.
 struct Secret {
-  bool is = true;  // false: no check
+  bool is = true;  // false: the file is not secret
   bool any_owner_for_root = false;
   OtherOwner other_owner{};
 };
@@ -92,10 +92,11 @@ std::string secrecy_problem(const std::string& path, const struct stat& about, c
   const std::string group = std::to_string(about.st_gid);
   return why + ", and this process is not in the group " + group +
          " that may read it; start the process with " +
-         "this group too, or, if nobody else of the group needs the file, chmod 600 " + path;
+         "this group too, or, if no other member of the group needs the file, chmod 600 " + path;
 }
 
-// The file may have its group on purpose, so the suggested command keeps access for other readers.
+// Returns advice for a file that this process has no permission to open. The suggested command keeps access
+// for other readers, because the file may have its group on purpose.
 std::string open_failure_advice(const std::string& path) {
   struct stat about {};
   const std::string who = user(::geteuid());
@@ -167,9 +168,9 @@ std::string take_line(std::string_view line, Keys& keys) {
   const std::string_view identity = line.substr(0, colon);
   if (!is_identity(identity)) return kIdentityRule;
   const std::optional<Key> key = key_of(line.substr(colon + 1));
-  if (!key) return "a key is 64 hexadecimal digits (32 bytes); `urtrs key new` makes one";
+  if (!key) return "a key is 64 hexadecimal digits (32 bytes); `urtrs key new` creates one";
   if (keys.size() == kMaxKeys) return "more than " + std::to_string(kMaxKeys) + " keys";
-  if (!keys.emplace(std::string(identity), *key).second) return "a second key of " + std::string(identity);
+  if (!keys.emplace(std::string(identity), *key).second) return "duplicate key of " + std::string(identity);
   return {};
 }
 
@@ -212,7 +213,7 @@ tl::expected<Keys, std::string> keys_of(const std::string& path, const Text& tex
   if (!text) return tl::unexpected(text.error());
   tl::expected<Keys, std::string> keys = parse_keys(*text);
   if (!keys) return refused(path, keys.error());
-  if (keys->empty()) return refused(path, "no key in it; `urtrs key new` makes one");
+  if (keys->empty()) return refused(path, "no key in it; `urtrs key new` creates one");
   return keys;
 }
 
@@ -248,7 +249,7 @@ tl::expected<void, std::string> add_key(const std::string& path, std::string_vie
   const auto keys = parse_keys(*text);
   if (!keys) return refused(path, keys.error());
   if (keys->find(identity) != keys->end())
-    return refused(path, "there is a key of " + std::string(identity) + " already; take its line out first");
+    return refused(path, "a key of " + std::string(identity) + " already exists; remove its line first");
   const std::string line = (text->empty() || text->back() == '\n' ? "" : "\n") + key_line(identity, key);
   const ssize_t written = ::write(file.get(), line.data(), line.size());
   if (written < 0 || ::fsync(file.get()) != 0) return failed(path, "cannot be written");

@@ -60,7 +60,7 @@ int socket_write(BIO* bio, const char* from, int bytes) {
   return taken;
 }
 
-// OpenSSL's own BIO below passes the keys to the kernel.
+// The BIO of OpenSSL below this one passes the keys to the kernel.
 long socket_control(BIO* bio, int command, long number, void* pointer) {
   SslChannel& channel = *static_cast<SslChannel*>(BIO_get_data(bio));
   switch (command) {
@@ -214,7 +214,8 @@ void SslChannel::note_message(std::span<const unsigned char> message) {
   if (received_ < next_key_update_) refusal_ = "it changes its key too often";
   next_key_update_ = received_ + kKeyUpdateEvery;
   // This side cannot update its key on request, because the kernel holds the key.
-  if (in_kernel_ && message.size() > 4 && message[4] == 1) refusal_ = "it asks for a key that the kernel has";
+  if (in_kernel_ && message.size() > 4 && message[4] == 1)
+    refusal_ = "it requests a key update, but the kernel has the key";
 }
 
 Channel::Opened SslChannel::open(std::span<const std::byte> sealed, std::span<std::byte> plain) {
@@ -223,7 +224,7 @@ Channel::Opened SslChannel::open(std::span<const std::byte> sealed, std::span<st
   if (!established_) {
     handshake_bytes_ += sealed.size();
     if (handshake_bytes_ > kMaxHandshakeBytes + kSealedBytes)
-      return fail("too much before the handshake was over");
+      return fail("too much data before the end of the handshake");
   }
   in_ = sealed;
   Opened opened;
@@ -274,7 +275,7 @@ bool SslChannel::establish() {
   }
   const bool asked = side_ == Side::server || own_key() != nullptr;
   if (asked && !is_identity(identity_)) {
-    fail(side_ == Side::server ? "it shows no identity" : "the server does not use the key");
+    fail(side_ == Side::server ? "it presents no identity" : "the server does not use the key");
     return false;
   }
   established_ = true;
@@ -301,14 +302,14 @@ bool SslChannel::seal_record(const std::byte* from, std::size_t bytes) noexcept 
 }
 
 std::size_t SslChannel::seal(std::span<const std::span<const std::byte>> parts, std::size_t skip) noexcept {
-  constexpr std::size_t kRoom = 2 * kRecordOverhead;  // for a key update before the data
+  constexpr std::size_t kRoom = 2 * kRecordOverhead;  // room for a key update before the data
   std::array<std::byte, kRecordBytes> gathered;
   std::size_t total = 0;
   ERR_clear_error();
   while (!failed_ && !parts.empty() && room() >= kRecordBytes + kRoom) {
     if (records_ >= context_->credentials().records_per_key) {
       if (SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1) {
-        fail("cannot take a new key: " + openssl_text());
+        fail("cannot install a new key: " + openssl_text());
         break;
       }
       records_ = 0;

@@ -1,4 +1,4 @@
-// Descriptions of a channel and of its errors.
+// Describes a channel and its errors.
 #include <openssl/err.h>
 #include <openssl/evp.h>
 
@@ -22,13 +22,13 @@ std::string words_of(int reason) {
     case SSL_R_HTTP_REQUEST:
     case SSL_R_HTTPS_PROXY_REQUEST:
     case SSL_R_WRONG_VERSION_NUMBER:
-      return "what it sends is not TLS";
+      return "it sent data that is not TLS";
     case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
-      return "it shows neither a certificate nor a key";
+      return "it presents neither a certificate nor a key";
     case SSL_R_NO_SHARED_CIPHER:
     case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
     case SSL_R_NO_SUITABLE_KEY_SHARE:
-      return "it offers nothing that this end takes (a certificate where there are keys, or another cipher)";
+      return "it offers nothing that this end accepts (a certificate instead of keys, or another cipher)";
     default:
       return {};
   }
@@ -40,14 +40,15 @@ std::string SslChannel::why(int ssl_error) const {
   if (ssl_error != SSL_ERROR_SSL) return "the connection ended in the handshake";
   const long verdict = SSL_get_verify_result(ssl_.get());
   if (verdict != X509_V_OK && !established_ && own_key() != nullptr)
-    return "the server takes no key of " + own_key()->first + ", and shows a certificate instead";
+    return "the server does not accept the key of " + own_key()->first +
+           ", and presents a certificate instead";
   if (verdict != X509_V_OK && !established_)
     return std::string("its certificate is not accepted: ") + X509_verify_cert_error_string(verdict) +
            (expired_name_.empty() ? "" : "; it is that of " + expired_name_);
   const unsigned long code = ERR_peek_error();
   const int reason = ERR_GET_REASON(code);
   if (ERR_GET_LIB(code) == ERR_LIB_SSL) {
-    if (!unknown_.empty() && !established_) return "there is no key of " + shown_identity(unknown_);
+    if (!unknown_.empty() && !established_) return "no key of " + shown_identity(unknown_);
     if (reason > kAlerts && reason < kAlerts + 256) {
       const std::string alert = SSL_alert_desc_string_long(reason - kAlerts);
       const std::string end = "it sent the alert \"" + alert + "\"";
@@ -55,12 +56,12 @@ std::string SslChannel::why(int ssl_error) const {
       return end + "; does it have the same key of " + own_key()->first + "?";
     }
     if (reason == SSL_R_BINDER_DOES_NOT_VERIFY)
-      return "its key of " + shown_identity(asked_) + " is another than the one here";
+      return "its key of " + shown_identity(asked_) + " differs from the one here";
     const std::string words = words_of(reason);
     if (!words.empty()) return words;
   }
   const char* const text = ERR_reason_error_string(code);
-  return text == nullptr ? "OpenSSL does not say why" : text;
+  return text == nullptr ? "OpenSSL gives no reason" : text;
 }
 
 Channel::Opened SslChannel::fail(int ssl_error) {

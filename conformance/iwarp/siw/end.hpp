@@ -1,4 +1,5 @@
-// One end of an iWARP connection, one connection at a time: the TCP fabric, or an adapter with libibverbs.
+// One end of an iWARP connection: the TCP fabric, or an adapter with libibverbs. An End has one connection at
+// a time.
 //
 // Every function waits for at most kPatience, then throws Failure.
 #pragma once
@@ -49,7 +50,7 @@ class End {
   // Connects from the local address `source`.
   virtual Answer connect(const std::string& source, const std::string& address, std::uint16_t port,
                          Bytes data) = 0;
-  // Maximum bytes of private data, for the initiator or the responder.
+  // Maximum size of the private data in bytes, for the initiator or the responder.
   [[nodiscard]] virtual std::size_t most_data(bool initiator) const = 0;
 
   // Memory of this connection that the peer may write to; place() is its address and key.
@@ -57,19 +58,19 @@ class End {
   [[nodiscard]] virtual Place place() const = 0;
   virtual void send(Bytes message) = 0;
   virtual void write(const Place& to, Bytes payload) = 0;
-  // Waits for the peer's next SEND and returns it.
+  // Waits for the next SEND of the peer and returns its bytes.
   virtual ByteVector message() = 0;
   // True if a SEND has arrived or arrives within kMomentMs.
   virtual bool has_message() = 0;
-  // Waits until the peer has ended the connection; returns a text that says how.
+  // Waits until the peer has ended the connection. Returns a description of how it ended.
   virtual std::string wait_for_end() = 0;
   // Ends the connection if necessary and frees its resources.
   virtual void disconnect() = 0;
 };
 
-// The TCP fabric. `crc`: request CRCs. The fabric logs to standard error.
+// Returns an end on the TCP fabric, which logs to standard error. `crc`: request CRCs.
 std::unique_ptr<End> fabric_end(bool crc);
-// The iWARP device that has the address, with libibverbs.
+// Returns an end on the iWARP device that has the address, with libibverbs.
 std::unique_ptr<End> verbs_end();
 
 }  // namespace rtrs::siw

@@ -1,4 +1,4 @@
-// End on the TCP fabric, used as sessions use it.
+// An End on the TCP fabric, which is used in the same way as by sessions.
 #include <poll.h>
 
 #include <array>

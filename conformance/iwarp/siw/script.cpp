@@ -78,7 +78,7 @@ class Talk {
     in_turns([&] { writes(); }, [&] { expect_writes(); });
     in_turns([&] { messages(); }, [&] { echo_messages(); });
     burst();
-    // The answer to this message proves that everything before it has arrived.
+    // The peer answers this message only when everything before it has arrived.
     in_turns([&] { end_.send(pattern(99, 5)); },
              [&] { compare(next(), pattern(99, 5), "the last message"); });
   }
@@ -94,7 +94,7 @@ class Talk {
   }
   void fill() { std::fill(end_.memory().begin(), end_.memory().end(), std::byte{0xee}); }
 
-  // A responder on siw can overlook a message that arrives directly after its reply until another one
+  // A responder on siw can overlook a message that arrives directly after its reply, until the next message
   // arrives. The first message is therefore repeated until it is answered.
   void call() {
     offer();

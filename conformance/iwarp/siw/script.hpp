@@ -1,4 +1,4 @@
-// The test: data that two ends exchange and compare. Independent of the kind of each end.
+// The test: data that two ends exchange and compare, for any kind of end.
 #pragma once
 #include <cstdint>
 #include <string>

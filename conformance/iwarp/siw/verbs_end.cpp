@@ -26,7 +26,8 @@ constexpr unsigned kSendDepth = 256;
 constexpr std::uint64_t kReceiveMark = std::uint64_t{1}
                                        << 32;  // bit of a work request id that marks a receive
 constexpr int kResolveMs = 5000;
-// Start of the private data in requests of the TCP fabric, by which two urtrs ends recognise each other.
+// The private data in connect requests of the TCP fabric begins with these bytes. Two urtrs ends recognise
+// each other by them.
 constexpr std::array<unsigned char, 4> kOwnMagic{'u', 'R', 'T', 'R'};
 constexpr std::size_t kOwnBytes = 8;
 
@@ -58,7 +59,7 @@ class VerbsEnd final : public End {
   }
   VerbsEnd(const VerbsEnd&) = delete;
   VerbsEnd& operator=(const VerbsEnd&) = delete;
-  // Frees nothing: the process ends, and the kernel frees what a failure left.
+  // Nothing is freed: the process ends, and the kernel frees what is left after a failure.
   ~VerbsEnd() override = default;
 
   void listen(const std::string& address, std::uint16_t port) override {
@@ -170,7 +171,8 @@ class VerbsEnd final : public End {
     sockaddr_in made{};
     made.sin_family = AF_INET;
     made.sin_port = htons(port);
-    if (::inet_pton(AF_INET, address.c_str(), &made.sin_addr) != 1) throw Failure(address + " is no address");
+    if (::inet_pton(AF_INET, address.c_str(), &made.sin_addr) != 1)
+      throw Failure(address + " is not an address");
     return made;
   }
 

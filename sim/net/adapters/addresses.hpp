@@ -11,11 +11,11 @@ namespace rtrs::mock_hca {
 
 // Returns the IPv4 and the IPv6 address of an adapter.
 std::array<sockaddr_storage, 2> addresses_of(const Adapter&);
-// Adapter that owns the address; nullptr if there is none or it was removed.
+// Returns the adapter that owns the address; nullptr if there is none or it was removed.
 Adapter* adapter_of(const sockaddr&);
-// Adapter that owns the address, even if the adapter was removed; nullptr if there is none.
+// Returns the adapter that owns the address, even if it was removed; nullptr if there is none.
 Adapter* holder_of(const sockaddr&);
-// Index of the adapter that owns the address, which must exist.
+// Returns the index of the adapter that owns the address. One must own it.
 std::size_t number_of(const sockaddr&);
 std::uint16_t port_of(const sockaddr&);
 void set_port(sockaddr&, std::uint16_t port);

@@ -1,5 +1,5 @@
-// Queue pairs that post work with ibv_wr_*(), in batches. A call that returns no error but makes a real
-// library crash, hang or lose data is recorded as a problem.
+// Posting with ibv_wr_*(), in batches. A call that succeeds here but makes a real library crash, hang or lose
+// data is recorded as a problem.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -84,7 +84,7 @@ void bind_mw(ibv_qp_ex* calls, ibv_mw* window, std::uint32_t key, const ibv_mw_b
   one->old_key = window->rkey;
 }
 
-// Returns the work request whose data is set now; nullptr if none lacks its data.
+// Returns the work request whose data the current call sets; nullptr if no work request lacks its data.
 Batch::Built* end(Batch& batch, bool is_inline) {
   if (!batch.open || !std::exchange(batch.wants_data, false)) {
     spoil(batch, EINVAL, "data was set without a work request, or twice for one");

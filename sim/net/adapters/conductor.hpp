@@ -28,8 +28,8 @@ struct Message {
   std::vector<std::byte> data;
 };
 
-// A conductor's functions must not call the functions declared below. They record the call, and the conductor
-// acts later.
+// The adapters call these functions. A conductor must not call back from them: it records the call and acts
+// later.
 class Conductor {
  public:
   virtual ~Conductor() = default;
@@ -67,7 +67,7 @@ enum class Carried : std::uint8_t {
 Carried carry_out(std::uint32_t queue_pair);
 // Delivers the acknowledgement of a completed work request.
 void acknowledge(std::uint32_t queue_pair);
-// The retries to the other end are exhausted.
+// Fails the queue pair, because the retries to the other end are exhausted.
 void give_up(std::uint32_t queue_pair);
 void break_queue_pair(std::uint32_t queue_pair, bool with_event);
 struct Outstanding {
@@ -77,10 +77,10 @@ struct Outstanding {
 Outstanding outstanding(std::uint32_t queue_pair);
 
 void deliver(const Message&);
-// True if the identifier waits for the answer to its last message, of this kind.
+// True if the last message of the identifier was of this kind and has not been answered.
 bool waits_for_answer(std::uint32_t identifier, Message::Kind);
 void resend_last(std::uint32_t identifier);
-// The identifier's wait for an answer times out.
+// Makes the identifier's wait for an answer time out.
 void unanswered(std::uint32_t identifier);
 
 // Identifier of the other end, if this end knows it; otherwise 0.

@@ -228,7 +228,7 @@ void reset(const std::vector<Profile>& profiles, std::uint64_t seed) {
   const std::scoped_lock lock(world().lock);
   World& all = world();
   if (left != 0) all.problem(std::to_string(left) + " objects were leaked");
-  // Objects that were not destroyed still refer to their adapters.
+  // Objects that were not destroyed still refer to their adapters, which are therefore kept.
   if (left != 0) std::move(all.adapters.begin(), all.adapters.end(), std::back_inserter(all.former));
   all.adapters.clear();
   all.answered.clear();
@@ -353,7 +353,7 @@ int ibv_query_port(ibv_context* context, std::uint8_t, _compat_ibv_port_attr* at
   port.link_layer = IBV_LINK_LAYER_ETHERNET;
   return 0;
 }
-// Index 0: link-local; 1: IPv4; 2: IPv6.
+// GID index 0 is link-local, 1 is IPv4, 2 is IPv6.
 int ibv_query_gid(ibv_context* context, std::uint8_t, int index, ibv_gid* gid) {
   std::memset(gid, 0, sizeof *gid);
   const auto addresses = addresses_of(*static_cast<Context*>(context)->adapter);

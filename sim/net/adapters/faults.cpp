@@ -71,7 +71,7 @@ void put_back(std::size_t number) {
     adapter.of_manager->over = false;
     return;
   }
-  // Older identifiers still refer to the previous context.
+  // Older identifiers still refer to the previous context, which is therefore kept.
   adapter.former.push_back(std::exchange(adapter.of_manager, make_context(adapter)));
 }
 

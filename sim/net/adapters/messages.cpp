@@ -13,7 +13,8 @@ namespace {
 using State = Identifier::State;
 using Kind = Message::Kind;
 
-// A message of a client that has no answer yet does not name the other end.
+// Finds the server's end by the client's identifier: until a client has an answer, its messages cannot name
+// the other end.
 Identifier* server_of(std::uint32_t client) {
   for (const auto& [number, one] : world().numbered)
     if (one->of_server && one->peer == client) return one;
@@ -30,7 +31,7 @@ Identifier* listener_for(const sockaddr& address, unsigned host) {
     // A listener belongs to the adapter that owned its address when it was bound.
     if (one->verbs != nullptr && (here == nullptr || one->verbs != here->of_manager.get())) continue;
     if (same_host(bound, address)) return one;
-    // A listener on any IPv6 address also accepts IPv4.
+    // A listener on the IPv6 wildcard address also accepts IPv4.
     if (is_any(bound) && (bound.sa_family == address.sa_family || bound.sa_family == AF_INET6)) any = one;
   }
   return any;
@@ -47,7 +48,7 @@ Message answer_to(const Message& to, Kind kind, int reason = 0) {
   return message;
 }
 
-// Reply of the kernel, which needs no identifier.
+// Sends a reply that the kernel sends even if the identifier no longer exists.
 void reply(const Message& message) {
   if (world().conductor != nullptr) return world().conductor->sent(message);
   hear(message);
@@ -59,7 +60,7 @@ void receive_request(const Message& message) {
   Adapter& here = *world().adapters[message.receiver];
   const auto said = world().answered.find({here.host, message.from});
   if (said != world().answered.end()) {
-    if (said->second.kind == Kind::none) return;  // the client has withdrawn it
+    if (said->second.kind == Kind::none) return;  // the client has withdrawn the request
     const bool rejected = said->second.kind == Kind::reject;
     Message again = answer_to(message, Kind::reject, rejected ? said->second.reason : kStale);
     if (rejected) again.data = said->second.data;

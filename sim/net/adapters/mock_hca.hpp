@@ -1,12 +1,12 @@
 // In-memory RDMA adapters: defines the functions of libibverbs and librdmacm that backends/verbs calls, in
 // place of those libraries. All adapters are connected by one lossless wire. A Profile sets the limits and
 // the behaviour of an adapter. Errors that a real driver, device or kernel would not report (an event that is
-// not acknowledged, an overrun queue, an object that is used or leaked after its end) are recorded;
+// not acknowledged, an overrun queue, an object that is leaked or used after it was destroyed) are recorded;
 // problems() returns them.
 //
 // A work request is carried out as soon as possible: when it is posted, or when its condition is met. Time is
-// used only for a peer that has disappeared: tick() gives it up after Profile::gives_up_after. All functions
-// are thread-safe.
+// used only for a peer that has disappeared: tick() gives up on it after Profile::gives_up_after. All
+// functions are thread-safe.
 #pragma once
 #include <infiniband/verbs.h>
 
@@ -23,33 +23,33 @@ struct Profile {
   std::uint32_t max_qp_wr = 32768;
   int max_sge = 30;
   int max_cqe = 4194303;
-  std::uint32_t max_inline = 512;  // bytes of a work request
+  std::uint32_t max_inline = 512;  // maximum per work request, in bytes
   // For adapters that limit a send queue in bytes: size of the queue, rounded up to a power of two (0: no
   // such limit), bytes of a work request without data, and allocation unit.
   std::uint32_t send_queue_bytes = 0, work_bytes = 0, work_unit = 64;
   std::uint32_t max_message = 1U << 30;  // bytes
-  int vectors = 8;                       // interrupts of completions
+  int vectors = 8;                       // number of completion vectors
   bool windows_type_1 = true;
   bool windows_type_2b = true;
-  bool refuses_windows = false;                // refuses windows that it claims to support
+  bool refuses_windows = false;                // window creation fails although the device claims windows
   bool send_invalidate = true;                 // IBV_DEVICE_MEM_MGT_EXTENSIONS
   unsigned with_invalidate = IBV_WC_WITH_INV;  // flag of a completion with invalidation
   bool thread_domains = false;                 // supports thread domains and parent domains
   // Operations that ibv_create_qp_ex() supports for posting with ibv_wr_*(), as enum
   // ibv_qp_create_send_ops_flags. 0: the library does not have that function.
   std::uint64_t calls = 0;
-  // Grants unsupported operations, whose function pointers are null, as the library of bnxt_re does since
-  // rdma-core 56.
+  // Grants unsupported operations and leaves their function pointers null, as the library of bnxt_re has done
+  // since rdma-core 56.
   bool grants_any_call = false;
-  // As soft-RoCE's library up to rdma-core 63: ibv_wr_bind_mw() also accepts windows of type 1, the flag
-  // makes data inline, and inline data is miscounted in two places. The library of mlx5 treats each window as
-  // type 2.
+  // Behaves as soft-RoCE's library up to rdma-core 63: ibv_wr_bind_mw() also accepts windows of type 1, data
+  // is inline only if IBV_SEND_INLINE is set, and inline data is miscounted in two places. (The library of
+  // mlx5 treats each window as type 2.)
   bool calls_of_soft_roce = false;
-  // Result of ibv_post_send() for a bind of a type 1 window, which should use ibv_bind_mw().
+  // What ibv_post_send() does with a bind of a type 1 window, for which ibv_bind_mw() should be used.
   enum class Type1Chain : std::uint8_t { takes, refuses, fails } type_1_in_chain = Type1Chain::takes;
   // Destroying or resetting a queue pair removes its completions from the completion queue.
   bool destroy_cleans_cq = true;
-  // Pending work of a removed adapter completes as flushed; without this it never completes.
+  // Pending work of a removed adapter completes as flushed; if false, it never completes.
   bool flushes_when_taken_out = false;
   // Reuses the numbers of destroyed queue pairs and windows at once. A connect request with the number of a
   // queue pair that the other side holds in timewait is rejected as stale, until end_timewait().
@@ -96,13 +96,13 @@ Held held(std::size_t adapter);
 // Capabilities granted to the most recent queue pair.
 ibv_qp_cap last_granted();
 
-// Calls of the program to an adapter since its creation. On real hardware each call that posts to the send
-// queue writes a doorbell, however many work requests it posts. Receives have a separate doorbell, which many
-// adapters read from memory.
+// Counts the calls of the program to an adapter since the adapter was created. On real hardware each call
+// that posts to the send queue writes a doorbell, however many work requests it posts. Receives have a
+// separate doorbell, which many adapters read from memory.
 struct Counts {
   std::uint64_t doorbells = 0;      // calls of ibv_post_send(), ibv_bind_mw() and ibv_wr_complete()
-  std::uint64_t batches = 0;        // calls of ibv_wr_complete() among them
-  std::uint64_t work_requests = 0;  // posted by these calls
+  std::uint64_t batches = 0;        // of these, calls of ibv_wr_complete()
+  std::uint64_t work_requests = 0;  // work requests posted by these calls
   std::uint64_t receive_calls = 0;  // calls of ibv_post_recv()
   std::uint64_t receives = 0;
   std::uint64_t completions = 0;  // read by the program
@@ -119,8 +119,8 @@ std::size_t queue_pairs_of_threads();
 // Number of existing registrations with relaxed ordering.
 std::size_t relaxed_registrations();
 
-// tick() gives up peers that have disappeared. With tick_by_itself(true) a thread calls it every few
-// milliseconds; initially off.
+// tick() gives up on peers that have disappeared. After tick_by_itself(true), a thread calls tick() every few
+// milliseconds; initially no thread does.
 void tick();
 void tick_by_itself(bool on);
 
@@ -128,7 +128,7 @@ void tick_by_itself(bool on);
 struct Wire {
   std::uint8_t ack_timeout, retries, tos;
   std::uint8_t min_rnr_timer = 12;
-  std::uint8_t rnr_retries = 7;  // requested from the peer; 7: unlimited
+  std::uint8_t rnr_retries = 7;  // requested from the peer; 7 means unlimited
   bool operator==(const Wire&) const = default;
 };
 std::vector<Wire> wires();
@@ -141,11 +141,11 @@ std::vector<Wire> wires();
 enum class Told : std::uint8_t { fatal, removal, fatal_first, removal_first, nobody };
 void take_out(std::size_t adapter, Told = Told::fatal_first);
 void put_back(std::size_t adapter);
-// Fail-over of a bond: the addresses of one adapter move to another. Identifiers with these addresses get
-// RDMA_CM_EVENT_ADDR_CHANGE.
+// Fail-over of a bond: the addresses of adapter `from` move to adapter `to`. Identifiers with these addresses
+// get RDMA_CM_EVENT_ADDR_CHANGE.
 void fail_over(std::size_t from, std::size_t to);
-// The host of the other end changes its hardware address: each identifier that is connected to the adapter
-// gets RDMA_CM_EVENT_UNREACHABLE.
+// The remote host changes its hardware address: each identifier that is connected to the adapter gets
+// RDMA_CM_EVENT_UNREACHABLE.
 void change_neighbour(std::size_t adapter);
 // Raises IBV_EVENT_PORT_ERR or IBV_EVENT_PORT_ACTIVE. All connections use port 1: while it is down, nothing
 // is delivered.
@@ -153,14 +153,15 @@ void set_port(std::size_t adapter, bool up, int port = 1);
 void change_gids(std::size_t adapter);
 // Puts the most recent queue pair into the error state, with this event.
 void fail_last_queue_pair(ibv_event_type);
-// Raises the event for the most recent queue pair and leaves its state.
+// Raises the event for the most recent queue pair without changing its state.
 void raise_on_last_queue_pair(ibv_event_type);
 // Raises IBV_EVENT_CQ_ERR for the completion queue of the most recent queue pair, which then reports nothing
 // more.
 void overrun_last_queue();
 // Loses the RTU, the last message of the handshake, of the next connection: the accepting side gets no event.
 void lose_next_rtu();
-// Times out all sides that still wait for an RTU: RDMA_CM_EVENT_UNREACHABLE, and a reject to the other side.
+// Ends the wait of all sides that still wait for an RTU: each gets RDMA_CM_EVENT_UNREACHABLE, and its peer
+// gets a reject.
 void give_up_handshakes();
 // Rejects the next `count` connect requests as stale.
 void reject_as_stale(unsigned count);

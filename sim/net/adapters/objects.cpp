@@ -115,8 +115,9 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
   auto& queue = *static_cast<Queue*>(cq);
   if (world().queues.count(&queue) == 0)
     return world().problem("a completion queue that is gone was read"), -1;
-  // Real libraries take the lock of a queue pair when they read its error completion. A poll may read one of
-  // any queue pair of this queue, so that none may have an open batch.
+  // A real library takes the lock of a queue pair when it reads an error completion of this queue pair. A
+  // poll may read completions of every queue pair that uses the completion queue, so none of these may have
+  // an open batch.
   for (const auto& [number, pair] : world().queue_pairs)
     if (pair->send_cq == cq || pair->recv_cq == cq) check_no_batch(*pair, "ibv_poll_cq()");
   if (world().hostile) kick_all();
@@ -131,7 +132,7 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
     if (found == world().queue_pairs.end() || found->second != of) continue;
     QueuePair& pair = *found->second;
     if ((completion.opcode & IBV_WC_RECV) != 0) {
-      // Receives from before a reset are not counted as held.
+      // Receives that were posted before a reset are not counted as held.
       if (pair.held_receives != 0) --pair.held_receives;
       continue;
     }
@@ -280,7 +281,7 @@ int ibv_get_cq_event(ibv_comp_channel* given, ibv_cq** cq, void** owner) {
   for (;;) {
     if (!channel->signal.take()) return -1;
     const std::scoped_lock lock(world().lock);
-    if (channel->ready.empty()) continue;  // its queue was destroyed
+    if (channel->ready.empty()) continue;  // the completion queue was destroyed
     *cq = channel->ready.front();
     *owner = (*cq)->cq_context;
     channel->ready.pop_front();

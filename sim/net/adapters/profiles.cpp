@@ -4,7 +4,7 @@ namespace rtrs::mock_hca {
 namespace {
 
 // MLX5_SUPPORTED_SEND_OPS_FLAGS_RC and RXE_SUP_RC_QP_SEND_OPS_FLAGS of rdma-core 44. The libraries of irdma
-// and hfi1 support no such operations, that of bnxt_re some since rdma-core 56.
+// and hfi1 support no such operations; that of bnxt_re has supported some since rdma-core 56.
 constexpr std::uint64_t kCalls = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                                  IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
                                  IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ |

@@ -121,7 +121,8 @@ bool takes_receive(const Work& work) {
   return work.opcode != IBV_WR_RDMA_WRITE && work.opcode != IBV_WR_BIND_MW;
 }
 
-// Copies the data into the receive. Returns false if it does not fit or the memory is not registered.
+// Copies the data into the receive. Returns false if the data does not fit or the receive's memory is not
+// registered.
 bool place(QueuePair& peer, const Receive& receive, const std::vector<std::byte>& bytes) {
   std::size_t done = 0;
   for (const ibv_sge& part : receive.parts) {
@@ -213,7 +214,7 @@ Step carry_out(QueuePair& pair, ibv_wc_status& status) {
 
 namespace {
 
-// Returns true if the first work request was executed successfully.
+// Executes the first work request if possible. Returns true if it was executed successfully.
 bool step(QueuePair& pair) {
   ibv_wc_status status = IBV_WC_SUCCESS;
   const Step made = carry_out(pair, status);
@@ -285,7 +286,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {
   for (ibv_send_wr* wr = first; wr != nullptr && type_1 != Chain::takes; wr = wr->next) {
     if (wr->opcode != IBV_WR_BIND_MW || wr->bind_mw.mw->type != IBV_MW_TYPE_1) continue;
     if (type_1 == Chain::refuses) return *refused = wr, EINVAL;
-    // No region covers this range, so that the bind fails.
+    // Address 0 is in no region, so that the bind fails.
     wr->bind_mw.bind_info.addr = 0;
     wr->bind_mw.bind_info.length = ~std::uint64_t{0};
   }
@@ -308,7 +309,7 @@ int post_work(QueuePair& pair, ibv_send_wr* first, ibv_send_wr** refused) {
 namespace {
 
 int take_binding(const ibv_send_wr& wr, Work& work) {
-  // Soft-RoCE's library checks these fields, although a bind uses neither.
+  // Soft-RoCE's library checks these fields, although a bind uses neither of them.
   if (wr.num_sge != 0 || wr.imm_data != 0) return EINVAL;
   work.window = static_cast<Window*>(wr.bind_mw.mw);
   if (world().windows.count(work.window) == 0)

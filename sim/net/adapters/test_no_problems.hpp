@@ -1,4 +1,4 @@
-// Fails the test program at its end if the in-memory adapters recorded a problem or an object is left.
+// Fails the test program at its end if the in-memory adapters recorded a problem or an object still exists.
 #pragma once
 #include <gtest/gtest.h>
 

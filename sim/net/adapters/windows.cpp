@@ -110,8 +110,8 @@ void clean_queues(const QueuePair& pair) {
   }
 }
 
-// Resets the queue pair: drops its work requests and forgets its completions. Libraries that clean a
-// completion queue when a queue pair is destroyed also do it at a reset.
+// Resets the queue pair: drops its work requests and ignores their completions. A library that cleans a
+// completion queue when a queue pair is destroyed also cleans it when a queue pair is reset.
 void clear(QueuePair& pair) {
   end_sends(pair);
   pair.state = IBV_QPS_RESET;

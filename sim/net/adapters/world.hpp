@@ -62,8 +62,8 @@ struct Queue : ibv_cq {
   Channel* via = nullptr;
   int vector = 0;
   std::deque<Entry> entries;
-  // Completions written just after the last two polls of the queue. Two polls in a row then find nothing, and
-  // a program that arms the queue after them, without a further poll, misses these completions.
+  // Completions that become readable only after the next poll or the one after it. Two polls in a row may
+  // thus find nothing; a program that then arms the queue and does not poll again misses the completions.
   std::array<std::deque<Entry>, 2> late;
   bool armed = false;
   bool overrun = false;
@@ -92,12 +92,12 @@ struct Window : ibv_mw {
   unsigned access = 0;
   std::uint32_t live_key = 0;
   std::uint32_t key = 0;          // key of the last completed bind; the next bind must name it
-  const QueuePair* of = nullptr;  // type 2: the only queue pair on which it is valid
+  const QueuePair* of = nullptr;  // type 2: the only queue pair on which the key is valid
 };
 
 struct Work {
   ibv_wr_opcode opcode{};
-  std::uint64_t number = 0;  // number within its queue pair
+  std::uint64_t number = 0;  // number of the work request within its queue pair
   std::uint64_t id = 0;
   bool signalled = false;
   std::uint32_t imm = 0;
@@ -139,7 +139,8 @@ struct QueuePair : ibv_qp {
   // Carried out but not acknowledged; used only with a conductor.
   std::deque<std::pair<Work, ibv_wc_status>> unheard;
   std::deque<Receive> receives;
-  // Number of posted work requests, and of those whose completion, or a later one, the program has read.
+  // `posted`: number of posted work requests. `released`: number of those that the program knows to have
+  // completed, because it has read their completion or a later one.
   std::uint64_t posted = 0, released = 0;
   std::uint32_t held_receives = 0;
   std::uint32_t peer = 0;
@@ -149,19 +150,19 @@ struct QueuePair : ibv_qp {
   std::uint64_t waits_since =
       0;  // time since which it waits for a peer that has disappeared; 0: it does not wait
   bool comm_est_raised = false;
-  bool ended = false;  // sends nothing more
+  bool ended = false;  // this end sends nothing more
   unsigned unacknowledged = 0;
   std::unique_ptr<Batch> batch;  // set if the queue pair supports ibv_wr_*()
 };
 
-// libibverbs finds its newer functions in front of the context.
+// libibverbs expects the table of its newer functions in memory directly before the context.
 struct Extension {
   alignas(verbs_context) std::array<std::byte, offsetof(verbs_context, context)> bytes{};
 };
 
 struct Context : Extension, ibv_context {
   Adapter* adapter = nullptr;
-  bool over = false;  // opened before its adapter was removed
+  bool over = false;  // the adapter was removed after this context was opened
   Signal signal;
   std::deque<ibv_async_event> events;
   std::deque<ibv_async_event> held;  // events that are delivered later
@@ -223,12 +224,11 @@ struct Adapter {
   std::unique_ptr<Context> of_manager;  // context that identifiers refer to
   std::vector<std::unique_ptr<Context>> former;
   bool removed = false;
-  bool in_place =
-      false;  // no event of the connection manager: its identifiers work again when the adapter returns
+  bool in_place = false;  // removed without connection manager events; identifiers work again on return
   bool port_down = false;
   Counts counts;
   std::size_t leaked = 0;      // objects destroyed after the removal, and therefore leaked
-  std::uint32_t next_key = 1;  // each adapter counts for itself, so two adapters have equal keys
+  std::uint32_t next_key = 1;  // counted per adapter, so that keys of two adapters can be equal
   // Keys of destroyed windows, for profiles that reuse numbers.
   std::vector<std::uint32_t> free_keys;
 };
@@ -260,7 +260,7 @@ struct World {
   unsigned shortage_after = 0, shortage_count = 0, shortage_wanted = 0;
   std::vector<std::size_t> holders;             // adapter that currently owns the addresses of each adapter
   std::set<std::uint32_t> in_timewait;          // queue pair numbers
-  std::optional<bool> destroys_without_device;  // value of the environment at the first use
+  std::optional<bool> destroys_without_device;  // RDMAV_ALLOW_DISASSOC_DESTROY at the first use
   unsigned rtus_to_lose = 0, stale_rejects = 0;
   int batch_refusal = 0;
   bool hostile = false;
@@ -284,8 +284,8 @@ struct World {
 };
 bool is_over(const ibv_context*);
 World& world();
-// Appends an element. With a hostile profile: inserts it at a random place behind the last element that it
-// must not overtake.
+// Appends an element. With a hostile profile, inserts the element at a random place behind the last element
+// that it must not overtake.
 template <class T, class MayNotOvertake>
 void put(std::deque<T>& queue, T one, MayNotOvertake stays_behind);
 std::unique_ptr<Context> make_context(Adapter&);
@@ -362,7 +362,7 @@ Identifier& make_identifier(EventChannel&, void* context, rdma_port_space);
 Identifier* find(std::uint32_t identifier);
 void say(Identifier&, Message);
 void hear(const Message&);
-// This end is destroyed or sends no more; informs the other end.
+// Informs the other end that this end is destroyed or sends no more.
 void leave(Identifier&);
 // --- of faults.cpp, under the lock ---
 void enter_timewait(Identifier&);

@@ -26,14 +26,14 @@ struct NetLink {
   LinkInfo info;
   Nanos latency = 0, jitter = 0;
   Nanos starved[2] = {0, 0};
-  unsigned unplugged = 0;  // how many of its two ports are removed
+  unsigned unplugged = 0;  // number of its two ports whose adapter is removed
   bool is_of(NodeId node, std::uint32_t port) const noexcept {
     return (info.client == node && info.client_port == port) ||
            (info.server == node && info.server_port == port);
   }
 };
 
-// `Node` and `Link` are the structs above or derived from them. An `Event` has a time and a serial, which
+// `Node` and `Link` are the structs above or derived from them. An `Event` has a time, and a serial that
 // orders events of equal time.
 template <class Node, class Link, class Event>
 class BasicNet : public Net {
@@ -151,7 +151,7 @@ class BasicNet : public Net {
   bool is_cut(LinkId link, Way way) const noexcept {
     return links_[link].info.cut[static_cast<unsigned>(way)] || links_[link].unplugged != 0;
   }
-  // Leaves out the session, because a server numbers the epochs of all its sessions together.
+  // Packs a ConKey without its session, because a server numbers the epochs of all its sessions together.
   static std::uint64_t packed(ConKey key) noexcept {
     return std::uint64_t{key.epoch} << 32 | std::uint64_t{key.path} << 16 | key.con;
   }

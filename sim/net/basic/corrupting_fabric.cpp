@@ -110,7 +110,7 @@ std::size_t CorruptingFabric::post(std::span<const WorkRequest> requests) noexce
       if (inner_.post(std::span(&work, 1)) == 0 && time == 0) return taken;
       work.signalled = false;  // the user gets no completion of the second copy
       if (work.op == WorkRequest::Op::write_imm && wire::imm_type(work.imm) != wire::ImmType::io_req)
-        work.part_count = 0;  // without data, which could overwrite that of another request
+        work.part_count = 0;  // without data, because the copy could overwrite data of another request
     }
     ++taken;
   }

@@ -39,7 +39,7 @@ class CorruptingFabric final : public ForwardingFabric {
  public:
   struct Plan {
     Lie what = Lie::connect;
-    std::uint32_t path = 0;  // index within the session; only its messages are changed (rejections: any path)
+    std::uint32_t path = 0;  // index within the session; only messages of this path change (rejections: any)
     std::uint32_t con = 0;   // index of the connection within the path
     std::uint32_t at = 0;    // offset of the first changed byte
     std::uint32_t size = 0;  // number of bytes, 0 to 8; `value` is little-endian
@@ -70,10 +70,11 @@ class CorruptingFabric final : public ForwardingFabric {
   std::size_t post(std::span<const WorkRequest>) noexcept override;
 
  private:
-  // Returns the plan for such a message and decrements its count; nullptr if there is none.
+  // Returns the plan for such a message of this connection and decrements its count; nullptr if there is
+  // none.
   const Plan* take(Lie what, const ConKey& key);
   std::span<const std::byte> changed(Lie what, const ConKey& key, std::span<const std::byte> truth);
-  // Applies the plans to a work request. Returns how often to post it.
+  // Applies the plans to a work request. Returns how many times to post it.
   unsigned apply_plans(WorkRequest&);
   unsigned corrupt_response(WorkRequest&);
   void corrupt_read_data(WorkRequest&);

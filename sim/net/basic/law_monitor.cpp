@@ -152,8 +152,8 @@ void LawMonitor::on_posted(const NetworkEvent& h) {
   posted.time = h.time;
 }
 
-// Returns the work request that an effect belongs to: it must be the next unexecuted one of the peer. nullptr
-// if the effect is illegal.
+// Returns the work request that has this effect. It must be the next unexecuted one of the peer. Returns
+// nullptr if the effect is illegal.
 LawMonitor::Posted* LawMonitor::source(const NetworkEvent& h, const char* what) {
   if (!check(h.qp != kNone && h.peer != kNone, 17, h, "an effect without a sender")) return nullptr;
   qp_at(std::max(h.qp, h.peer));
@@ -338,7 +338,7 @@ void LawMonitor::on_broken(const NetworkEvent& h) {
   } else if (h.ending == Ending::remote_access) {
     check(qp.refused_peer || qp.refused_by_peer, 9, h, "broken by a refusal that never happened");
     if (qp.refused_peer || qp.peer == kNone) return;
-    // The responder breaks first; its refusal breaks the requester.
+    // The responder breaks first; its refusal then breaks the requester.
     const Qp& peer = qp_at(qp.peer);
     check(peer.broken || peer.closed, 9, h, "a refusal left the responder alive");
   }

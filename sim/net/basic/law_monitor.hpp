@@ -28,7 +28,7 @@
 
 namespace rtrs::sim {
 
-// Value of Violation::law for wrong use of the in-memory adapters (sim/net/verbs), which is no law of the
+// Value of Violation::law for incorrect use of the in-memory adapters (sim/net/verbs). It is not a law of the
 // network.
 inline constexpr unsigned kAdapterMisuse = 100;
 
@@ -83,7 +83,7 @@ class LawMonitor {
     QpId peer = kNone;
     Ending cause = Ending::flushed;
     std::uint64_t budget = 0;
-    std::uint64_t seen_at = ~std::uint64_t{0};  // server start (crash count) that saw the connect request
+    std::uint64_t seen_at = ~std::uint64_t{0};  // crash count of the server when it saw the connect request
     std::uint64_t first = 0;                    // serial of queue[head]
     std::uint64_t acked = 0;                    // work requests with a lower serial have arrived
     std::uint64_t ended = 0;                    // work requests with a lower serial have completed or failed

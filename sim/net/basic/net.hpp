@@ -105,7 +105,7 @@ class Net {
   virtual const NetworkStats& stats() const noexcept = 0;
 };
 
-// Creates a network that this library does not know (sim/net/verbs). Such a network sets its own
+// Function that creates a network from outside this library (sim/net/verbs). Such a network sets its own
 // capabilities.
 using MakeNet = std::unique_ptr<Net> (*)(const NetworkConfig&, std::uint64_t seed);
 

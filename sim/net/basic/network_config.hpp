@@ -44,23 +44,23 @@ struct NetworkConfig {
   Capabilities capabilities;             // default: those of a verbs device, see default_capabilities()
   Nanos latency = microseconds(5);       // one way, of new links; see set_latency()
   Nanos jitter = microseconds(5);        // maximum additional latency, drawn for each message
-  Nanos retry_budget = seconds(9);       // a shorter outage only delays
+  Nanos retry_budget = seconds(9);       // an outage shorter than this only delays
   Nanos retry_spread = seconds(9);       // maximum addition to the retry budget of a queue pair
   Nanos retransmit = milliseconds(100);  // maximum delay of traffic after a heal
   Nanos torn_hold = milliseconds(1);     // maximum time until the rest of a torn write is visible
-  Nanos ghost_hold = seconds(20);        // mean additional delay of a ghost
+  Nanos ghost_hold = seconds(20);        // mean delay that ghost_delay adds
   Nanos drain = microseconds(20);        // maximum time from disconnect to ConnectionClosed
   Nanos slow_drain_hold = seconds(2);    // mean time that slow_drain adds
   Nanos cm_latency = microseconds(100);  // maximum additional latency of a CM message
-  Nanos cm_late_hold = seconds(20);      // mean; minimum is a tenth of it
+  Nanos cm_late_hold = seconds(20);      // mean; the minimum is a tenth of the mean
   Nanos cm_timeout = seconds(2);         // a connect request is repeated after this
   bool strict_send_queue =
       false;  // verbs rule: unsignalled work keeps its slot until a later signalled one ends
   std::uint32_t cm_retries = 7;      // repetitions before ConnectFailed{connect_timeout}
-  Nanos info_cut_hold = seconds(5);  // mean; minimum is a tenth of it
+  Nanos info_cut_hold = seconds(5);  // mean; the minimum is a tenth of the mean
   Nanos rnr_budget = 0;              // a receive missing for this long breaks the requester; 0: never
-  // Maximum additional latency of a connection, so that messages in flight on different connections may
-  // arrive in any order. Redrawn on average every `channel_turns` messages.
+  // Maximum additional latency of a connection, so that messages on different connections may overtake each
+  // other. Redrawn on average every `channel_turns` messages.
   Nanos channel_spread = 0;
   std::uint32_t channel_turns = 64;
 };

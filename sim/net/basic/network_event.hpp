@@ -22,7 +22,7 @@ constexpr Way opposite(Way way) {
 // How a work request ended.
 enum class Ending : std::uint8_t {
   success,
-  flushed,         // an earlier one failed or the queue pair was closed
+  flushed,         // an earlier work request failed or the queue pair was closed
   retry_exceeded,  // no acknowledgement within the retry budget
   rnr_exceeded,    // the peer never posted a receive; impossible with infinite RNR retries
   remote_access,   // refused by the peer: invalid key, range or length
@@ -30,7 +30,7 @@ enum class Ending : std::uint8_t {
 };
 
 struct NetworkEvent {
-  // Each comment names the fields that are set.
+  // Each comment lists the members that are set.
   enum class Kind : std::uint8_t {
     qp_created,         // qp, node, link, way = its sending direction; value = retry budget in ns
     qp_paired,          // qp, peer: the two ends of one connection

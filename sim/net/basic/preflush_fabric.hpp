@@ -1,6 +1,6 @@
 // A fabric that makes its user look like a foreign client: it sets PREFLUSH on every second block device
-// write, without the FUA that Linux adds. The user is not informed, and its guarantees stay the same. The
-// inner fabric must outlive this object.
+// write, without the FUA that Linux adds. The user does not notice, and the guarantees that it gets stay the
+// same. The inner fabric must outlive this object.
 #pragma once
 #include "core/fabric/forwarding_fabric.hpp"
 

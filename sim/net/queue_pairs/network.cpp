@@ -191,7 +191,7 @@ void Network::cut(LinkId id, Way way) {
   ++stats_.cuts;
   if (was_cut) return;
   link_changed(id, way, true);
-  // Senders that wait for a receive retry, and their retries get no reply from now on.
+  // Some senders are retrying because the peer has no receive; their retries get no reply from now on.
   std::erase_if(link.qps, [this](QpId qp) { return qps_[qp].state == Qp::State::closed; });
   for (const QpId qp : link.qps) poke_rnr(qp);
 }

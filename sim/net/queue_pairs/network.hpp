@@ -123,7 +123,8 @@ class Network final : private NetworkParts,
   const std::vector<QpId>& hung() noexcept override;
   void unplug(NodeId, std::uint32_t port, ChoiceSource&) override;
   void plug(NodeId, std::uint32_t port, ChoiceSource&) override;
-  // Draw whether an address fails to resolve, and whether accept() fails to create its queue pair.
+  // unresolved() draws whether an address fails to resolve; refuses_accept() draws whether accept() fails to
+  // create its queue pair.
   bool unresolved(ChoiceSource&);
   bool refuses_accept(NodeId, std::uint32_t request, ChoiceSource&);
   void break_qp(QpId, ChoiceSource&) override;

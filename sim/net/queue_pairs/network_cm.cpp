@@ -148,7 +148,7 @@ void Network::on_datagram(std::uint32_t index, ChoiceSource& choice) {
     connect_failed(datagram.to, reason, datagram.data);
     return;
   }
-  // A disconnect, or a notice that the client has given up. The queue pair exists until its owner closes it.
+  // The peer has disconnected, or the client has given up. The queue pair exists until its owner closes it.
   if (!answers) report_lost(datagram.to, Reason::peer_closed);
   pool_.give_back(datagram.data);
 }
@@ -199,7 +199,7 @@ void Network::on_request(const Datagram& datagram, ChoiceSource& choice) {
   requested.address_pair =
       (info.client * 31 + info.client_port) * 65537 + info.server * 257 + info.server_port + 1;
   requested.host = info.client + 1;
-  // Each node has its own identity, which survives restarts.
+  // Each node has a different identity, which survives restarts.
   requested.identity = {.low = info.client + 1U, .high = ~std::uint64_t{info.client}};
   report(info.server, kNone, requested).payload = datagram.data;
 }

@@ -23,7 +23,7 @@ void Network::swallow(QpId id, bool on, ChoiceSource& choice) {
   }
   for (const QpId end : {id, peer}) {
     if (end == kNone) continue;
-    // A sender that waits for a receive retries, and its retries get no reply from now on.
+    // A sender may be retrying because the peer has no receive; its retries get no reply from now on.
     if (on)
       poke_rnr(end);
     else

@@ -1,4 +1,4 @@
-// Removed adapters, connections whose traffic is dropped, failed allocations, and missing receives.
+// Tests removed adapters, connections whose traffic is dropped, failed allocations, and missing receives.
 #include <algorithm>
 
 #include "sim/net/queue_pairs/test_network.hpp"
@@ -58,7 +58,7 @@ TEST_F(NetworkTest, PlannedShortageFailsOnlyThePlannedRequests) {
   EXPECT_TRUE(client->allocate(64).has_value());
 }
 
-// A write waits for a receive that the peer does not post. Receiver-not-ready timeout: 2 s.
+// A write waits for a receive that the peer does not post. The requester gives up after 2 s.
 class MissingReceiveTest : public NetworkTest {
  protected:
   void SetUp() override {
@@ -78,7 +78,7 @@ TEST_F(MissingReceiveTest, MissingReceiveBreaksRequesterAfterRnrBudget) {
   EXPECT_EQ(network.stats().rnr_exceeded, 1u);
 }
 
-// Found by seed 475213, in which the virtual clock did not advance.
+// Regression test for seed 475213, in which the virtual clock did not advance.
 TEST_F(MissingReceiveTest, RnrBudgetDoesNotRunOutWhileRnrNaksAreLost) {
   cut(Way::to_client);
   EXPECT_TRUE(run_and_poll(*client, milliseconds(1500)).empty());

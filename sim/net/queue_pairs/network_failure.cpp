@@ -82,7 +82,7 @@ void Network::stuck(QpId id, ChoiceSource& choice) {
 void Network::on_budget(QpId id, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   qp.budget_scheduled = false;
-  // Nothing to do while a retransmission is in progress: its delivery decides.
+  // While a retransmission is in progress, its delivery decides what happens.
   if (qp.state != Qp::State::ready || qp.stuck_since == kNever) return;
   if (!qp.blocked && !qp.ack_blocked) return;
   stuck(id, choice);
@@ -128,7 +128,7 @@ void Network::on_rnr(QpId id, ChoiceSource& choice) {
   }
   if (qp.swallowed || !reaches_peer(id)) return poke_rnr(id);
   if (is_cut(qp.link, opposite(qp.way))) {
-    // RNR NAKs of the peer are lost now. The budget starts again with the next one that arrives.
+    // RNR NAKs of the peer are lost now. The budget starts again with the next NAK that arrives.
     qp.rnr_since = now_;
     qp.rnr_scheduled = true;
     return schedule(now_ + config_.rnr_budget, Event::Kind::rnr, id);
@@ -167,7 +167,8 @@ void Network::break_qp(QpId id, ChoiceSource& choice) {
   if (id < qps_.size()) fail(id, Ending::local_error, qps_[id].completed, choice);
 }
 
-// Messages that were sent before the sender broke may still be executed, in order, by its old peer.
+// Messages that were sent before the sender broke may still be executed, in order, by the peer that the
+// sender had then. They are called ghosts.
 void Network::spawn_ghosts(QpId id, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   const std::uint64_t waiting = qp.posted - qp.delivered;

@@ -100,7 +100,7 @@ TEST_F(NetworkTest, TooLongMessageBreaksBothEnds) {
   post(*client, message(kClientKey, std::string(300, 'x')));
   EXPECT_EQ(kinds(run_and_poll(*server)), Kinds{Kind::connection_lost});
   EXPECT_EQ(kinds(poll(*client)), Kinds{Kind::connection_lost});
-  // The server flushed the receive that was too small together with the others, so that none is outstanding.
+  // The receive that was too small was flushed together with the others, so that none is outstanding.
   server->disconnect(kServerKey);
   EXPECT_EQ(kinds(run_and_poll(*server)), std::vector{Kind::connection_closed});
 }

@@ -32,7 +32,7 @@ std::size_t Network::post(NodeId node, std::span<const WorkRequest> requests, Ch
 bool Network::enqueue(QpId id, const WorkRequest& request, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   if (qp.posted - qp.retired >= qp.send_depth) return false;
-  // If a completion only means "copied", copied but undelivered work is limited too.
+  // If a completion only means "copied", the amount of copied but undelivered work is limited too.
   if (qp.posted - std::min(qp.completed, qp.delivered) >= std::uint64_t{4} * qp.send_depth) return false;
   Wr wr;
   wr.op = request.op;
@@ -187,7 +187,7 @@ void Network::on_deliver(QpId id, ChoiceSource& choice) {
     const QpId broken = own_side ? id : qp.peer;
     qp.blocked = false;
     break_qp(broken, choice);
-    // If the other end broke, this sender keeps sending, without success.
+    // If the other end is broken, this sender keeps retrying in vain.
     schedule_delivery(id, now_);
     return;
   }
@@ -357,7 +357,8 @@ void Network::invalidate(NodeId node, ConKey key, RemoteKeyId remote_key, std::u
   const QpId id = find_qp(node, key);
   if (id == kNone || qps_[id].state != Qp::State::ready || qps_[id].lost_reported) return;
   if (!config_.capabilities.done_means_delivered) {
-    // Without delivery proof an invalidation is no send queue operation: the key is revoked at once.
+    // If completions do not prove delivery, an invalidation does not pass through the send queue: the key is
+    // revoked at once.
     revoke(node, remote_key);
     report(node, id, event::ChunkInvalidated{key, cookie, true});
     return;

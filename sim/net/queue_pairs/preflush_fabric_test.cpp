@@ -1,4 +1,4 @@
-// PreflushFabric marks the expected writes and changes nothing else.
+// Tests that PreflushFabric marks the expected writes and changes nothing else.
 #include "sim/net/basic/preflush_fabric.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A network that drops large packets, below the TCP fabric on simulated streams: streams with data stall
+// Tests the TCP fabric over simulated streams whose network drops large packets: streams with data stall
 // while the stream with the heartbeats still delivers.
 #include <gtest/gtest.h>
 
@@ -34,8 +34,8 @@ TEST(DeliveryWatch, two_failed_retransmissions_while_small_packets_pass_are_a_bl
   EXPECT_FALSE(watch.is_black_hole(stalled(6), 1000, true)) << "a stall is reported once";
 }
 
-// Small packets of the stalled connection still pass, and Linux then resets its count of retransmissions to
-// 0.
+// Small packets of the stalled connection still pass, after which Linux resets its retransmission count to 0.
+// The stall must continue to count.
 TEST(DeliveryWatch, a_reset_retransmission_count_continues_the_stall) {
   tcp::DeliveryWatch watch;
   Delivery later = stalled(1);
@@ -170,7 +170,7 @@ TEST_F(BlackHoleTest, stalled_connection_is_reported_once_while_heartbeats_pass)
   EXPECT_NE(told_[0].find("same MTU"), std::string::npos) << told_[0];
 }
 
-// The fabric logs at most one such line per minute, regardless of the number of connections.
+// The fabric logs stalled connections in at most one line per minute, however many there are.
 TEST_F(BlackHoleTest, two_stalled_connections_are_reported_in_one_line) {
   for (std::uint16_t con = 0; con < 3; ++con) connect(con);
   heartbeats(2);
@@ -210,8 +210,8 @@ TEST_F(BlackHoleTest, outages_in_one_or_both_directions_are_not_reported) {
   EXPECT_TRUE(told_.empty()) << told_[0];
 }
 
-// The response to a client's first request is the first large packet. The session is not established, and
-// there are no heartbeats yet.
+// The first large packet is the response to a client's first request. It stalls before the session is
+// established and before there are heartbeats.
 TEST_F(BlackHoleTest, two_sessions_in_a_row_that_stall_at_their_start_are_reported) {
   for (std::uint16_t attempt = 0; attempt < 2; ++attempt) {
     accepted_ = 0;
@@ -232,7 +232,7 @@ TEST_F(BlackHoleTest, two_sessions_in_a_row_that_stall_at_their_start_are_report
   EXPECT_EQ(told_.size(), 1U);
 }
 
-// A session that is established between the two shows that large packets pass.
+// A session that is established between the two stalled ones shows that large packets pass.
 TEST_F(BlackHoleTest, stalled_starts_with_a_good_session_between_are_not_reported) {
   for (std::uint16_t attempt = 0; attempt < 3; ++attempt) {
     accepted_ = 0;

@@ -36,8 +36,8 @@ struct EngineEvent {
   std::uint64_t serial = 0;
 };
 
-// `Node`: has a pointer `fabric` to the fabric of the running process, or nullptr. `Kinds`: kinds of events,
-// including `budget` and `unstick`.
+// `Node` must have a pointer `fabric` to the fabric of the running process, or nullptr. `Kinds` are the kinds
+// of events and include `budget` and `unstick`.
 template <class Node, class End, class Kinds>
 class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
   using Base = BasicNet<Node, NetLink, EngineEvent<Kinds>>;
@@ -146,7 +146,7 @@ class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
     node.by_key.clear();
     return true;
   }
-  // Returns the peer; kNone if there is none or if the peer now belongs to another end.
+  // Returns the peer; kNone if there is none or if the peer is now joined to another end.
   QpId peer_of(QpId id) const noexcept {
     const QpId peer = ends_[id].peer;
     return peer != kNone && ends_[peer].peer == id ? peer : kNone;

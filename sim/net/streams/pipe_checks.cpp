@@ -1,4 +1,4 @@
-// Checks after each poll of the fabric.
+// Checks that run after each poll of the fabric.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -9,9 +9,9 @@
 namespace rtrs::sim {
 namespace {
 
-// Maximum delay of a deadline, because the engine combines deadlines that are close together.
+// The engine combines deadlines that are close together, and may therefore miss one by this time.
 constexpr Nanos kSlack = milliseconds(50);
-// Number of polls within which the engine must have checked its deadlines, even after a pause of the process.
+// The engine must have checked its deadlines within this number of polls, even after a pause of the process.
 constexpr unsigned kLatePolls = 40;
 
 // Hash of the memory. In large memory it covers every eighth word only, because a stray write would be
@@ -68,7 +68,7 @@ void PipeFabric::check_arrival(const FabricEvent& event, std::vector<PipeLaws::P
   if (const auto* ended = std::get_if<event::KeyInvalidated>(&event)) {
     const auto found = std::find_if(keys_.begin(), keys_.end(),
                                     [&](const auto& one) { return one.second.rkey == ended->rkey; });
-    // Not added to `dead_`, because earlier writes under this key may land in this poll.
+    // The key is not added to `dead_` yet, because earlier writes under it may land in this poll.
     if (found != keys_.end()) found->second.rkey = 0;
   }
   if (id == kNone || network_.ends_[id].peer == kNone) return;
@@ -117,7 +117,7 @@ void PipeFabric::check_books() {
     fail("a socket is open that nothing is waited for on");
 }
 
-// Returns what this end waits for although the time limit has passed, as text; nullptr if there is nothing.
+// Returns a description of what this end still waits for after its time limit; nullptr if there is nothing.
 const char* PipeFabric::overdue(PipeNetwork::End& end) noexcept {
   const Nanos now = network_.now();
   const tcp::TcpOptions& may = network_.tcp_;

@@ -8,7 +8,7 @@
 namespace rtrs::sim {
 namespace {
 
-// Number of most recently revoked keys whose memory is checked.
+// The memory of this many most recently revoked keys is checked.
 constexpr std::size_t kWatchedKeys = 24;
 tcp::KeySequence::Secret secret_of(std::uint64_t seed) {
   tcp::KeySequence::Secret secret;
@@ -153,7 +153,7 @@ void PipeFabric::accept(std::uint32_t request, ConKey key, const ConnectionParam
     network_.bind(node_, static_cast<QpId>(socket), key);
     return;
   }
-  // The accept failed: adds a dead end, so that the key has one.
+  // The accept failed: adds a dead end, so that the key still refers to an end.
   const auto id = static_cast<QpId>(network_.ends_.size());
   PipeNetwork::End& end = network_.ends_.emplace_back();
   end.node = node_;

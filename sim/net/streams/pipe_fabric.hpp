@@ -15,7 +15,7 @@
 
 namespace rtrs::sim {
 
-// Base class, so that the engine exists before the ForwardingFabric that refers to it.
+// A base class, so that the engine is constructed before the ForwardingFabric that refers to it.
 struct PipeEngine {
   PipeEngine(PipeNetwork&, NodeId, ChoiceSource&, const tcp::TcpOptions&, std::uint64_t seed);
   PipeTransport* transport = nullptr;  // owned by the engine

@@ -18,7 +18,7 @@ bool same(std::span<const std::byte> a, std::span<const std::byte> b) noexcept {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
 }
 
-// Returns the difference between `event` and the arrival of `one`, as text; nullptr if there is none.
+// Returns a description of how `event` differs from the expected arrival of `one`; nullptr if it does not.
 const char* difference(const PipeLaws::Posted& one, const FabricEvent& event) noexcept {
   if (const auto* imm = std::get_if<event::ImmReceived>(&event)) {
     if (one.op != WorkRequest::Op::write_imm) return "an immediate arrives instead of something else";

@@ -34,7 +34,7 @@ class PipeLaws {
     std::uint32_t rkey = 0;
     std::uint64_t address = 0;
     std::vector<std::byte> bytes;  // payload of a SEND, or data of a write
-    bool dead = false;             // the key of a write was already revoked when it was posted
+    bool dead = false;             // the key of this write had already been revoked when it was posted
   };
 
   void violated(unsigned law, Nanos now, std::string text);
@@ -44,8 +44,8 @@ class PipeLaws {
   // disconnect() was called.
   void left(QpId at) { of(at).over = of(at).left = true; }
   void told(QpId at, const FabricEvent&, Nanos now);
-  // `at` reported `event`, which `from` posted. Appends the write of this event and the writes before it to
-  // `written`.
+  // `at` reported `event` as the arrival of what `from` posted. Appends the write of this event and the
+  // writes before it to `written`.
   void arrived(QpId at, QpId from, const FabricEvent&, Nanos now, std::vector<Posted>& written);
   // True if a posted write that has not arrived uses this key.
   bool writes_to(std::uint32_t rkey) const noexcept;
@@ -55,8 +55,8 @@ class PipeLaws {
 
   bool has_undelivered(QpId) const noexcept;
   std::uint32_t undelivered_messages(QpId) const noexcept;
-  // True if a posted work request whose arrival must be reported (anything but a plain write) was not
-  // reported.
+  // True if a posted work request of this end has not been reported at the peer. Plain writes do not count:
+  // they are never reported.
   bool is_awaited(QpId) const noexcept;
   const std::vector<Violation>& violations() const noexcept { return violations_; }
 

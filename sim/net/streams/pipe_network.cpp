@@ -59,7 +59,7 @@ void PipeNetwork::run_until(Nanos time, ChoiceSource& choice) {
   EngineNet::run_until(time, choice);
 }
 
-// A process sends what it posted before it sleeps.
+// Lets each process send what it has posted, as it would before it sleeps.
 Nanos PipeNetwork::next_time() const noexcept {
   for (const Node& node : nodes_) {
     if (node.up && node.fabric != nullptr) node.fabric->sleeps();
@@ -72,8 +72,8 @@ std::size_t PipeNetwork::open_sockets() const noexcept {
       std::count_if(ends_.begin(), ends_.end(), [](const End& end) { return !end.closed; }));
 }
 
-// Checks an idle moment: everything posted must be in a socket or wait for the peer, and everything received
-// must be reported, as far as receives are posted.
+// Checks a moment at which no process runs: everything posted must be in a socket or wait for the peer, and
+// everything received must be reported, as far as receives are posted.
 void PipeNetwork::check_sleepers() {
   for (QpId id = 0; id < ends_.size(); ++id) {
     const End& end = ends_[id];
@@ -81,7 +81,7 @@ void PipeNetwork::check_sleepers() {
     const End& peer = ends_[end.peer];
     const bool both =
         !laws_.is_over(end.peer) && peer.keyed && !peer.closed && peer.state == End::State::open;
-    // The accepting side may send only after the first message of the other side.
+    // The accepting side may send only after the first message of the connecting side.
     const bool second = end.way == Way::to_client && !peer.out.empty();
     const bool waits = second || !end.out.empty() || end.unacknowledged != 0 || end.owed_since != kNever ||
                        !peer.in.empty() || laws_.receives(end.peer) == 0;

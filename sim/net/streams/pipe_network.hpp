@@ -31,8 +31,8 @@ struct PipeEnd : EngineEnd {
   enum class State : std::uint8_t { connecting, open, dead };
   State state = State::connecting;
   bool closed = false;    // closed by its process; the rest of `out` is still delivered
-  bool shut = false;      // the stream ends after `out`
-  bool finished = false;  // the stream of the peer ends after `in`
+  bool shut = false;      // the outgoing stream ends after `out`
+  bool finished = false;  // the incoming stream ends after `in`
   bool keyed = false;     // belongs to a connection of the fabric
   bool accepted = false;  // server: taken from the queue of its listener
   bool deliver_scheduled = false;
@@ -54,7 +54,7 @@ struct PipeEnd : EngineEnd {
   std::uint64_t taken = 0;       // bytes that the socket has accepted
   std::uint64_t owed = 0;        // value of `taken` once all bytes offered at `owed_since` are accepted
   Nanos trickle = 0;             // interval between two delivered bytes; 0: no limit
-  Nanos pending_since = 0;       // since when `out` begins with the same byte
+  Nanos pending_since = 0;       // time since which `out` begins with the same byte
   tcp::Watched* watched = nullptr;
   std::uint32_t interest = 0;
 };
@@ -94,7 +94,7 @@ class PipeNetwork final : public EngineNet<PipeNode, PipeEnd, PipeEvents> {
   void break_qp(QpId, ChoiceSource&) override;
   void crash(NodeId, bool orderly, ChoiceSource&) override;
 
-  // Allows peers from now on to write under revoked keys and to send without a posted receive, which ends the
+  // From now on, peers may write under revoked keys and send without a posted receive; both end the
   // connection.
   void allow_violations() noexcept { allows_violations_ = true; }
   // Limits the delivery from this end to one byte per interval `apart`; 0: no limit.

@@ -109,7 +109,7 @@ void PipeNetwork::on_budget(QpId id, ChoiceSource& choice) {
     end.budget_scheduled = true;
     return schedule(end.stuck_since + end.budget, Event::Kind::budget, id);
   }
-  // Retransmits one last time, and fails the stream if that changes nothing.
+  // Retransmits one last time, and fails the stream if nothing gets through.
   go_on(id, choice);
   if (ends_[id].stuck_since == kNever) return;
   ++stats_.retry_exceeded;
@@ -198,7 +198,8 @@ void PipeNetwork::send_reset(QpId to, ChoiceSource& choice) {
   const End& end = ends_[to];
   if (end.state == End::State::dead) return;
   if (receives_nothing(end)) {
-    // The reset is lost. A connecting end repeats its request, which is answered with a reset as well.
+    // This reset is lost. A connecting end repeats its request, and the repeated request is answered with a
+    // reset as well.
     if (end.state == End::State::connecting) schedule(now_ + config_.cm_timeout, Event::Kind::syn, to);
     return;
   }

@@ -226,7 +226,7 @@ void PipeTransport::close(tcp::SocketId socket) noexcept {
   network_.close_end(static_cast<QpId>(socket), choice_);
 }
 
-// Computes retransmissions as Linux: the first after 200 ms, each further one after twice the interval.
+// Counts retransmissions as Linux does: the first after 200 ms, each further one after twice the interval.
 tcp::Transport::Delivery PipeTransport::delivery(tcp::SocketId socket) const noexcept {
   const End& one = end(socket);
   Delivery result{.known = true, .packet_bytes = 1500, .acknowledged = one.offset - one.unacknowledged};
@@ -293,7 +293,7 @@ std::span<const tcp::Transport::Ready> PipeTransport::look() noexcept {
   for (std::size_t i = 0; i < sockets && count < ready_.size(); ++i) {
     const End& one = network_.ends_[node.watched[(first + i) % sockets]];
     const std::uint32_t events = network_.readiness(one) & (one.interest | tcp::kBroken);
-    // A broken socket is readable, as with real sockets.
+    // As in a real socket interface, a broken socket is readable.
     if (events != 0)
       ready_[count++] = {one.watched, (events & tcp::kBroken) != 0 ? events | tcp::kReadable : events};
   }

@@ -1,4 +1,4 @@
-// The sockets of one process on a node of a PipeNetwork. Inert after a crash of the node.
+// The sockets of one process on a node of a PipeNetwork. After a crash of the node, calls have no effect.
 #pragma once
 #include <array>
 #include <map>
@@ -35,7 +35,7 @@ class PipeTransport final : public tcp::Transport {
   bool shut_down(tcp::SocketId) noexcept override;
   void close(tcp::SocketId) noexcept override;
   Delivery delivery(tcp::SocketId) const noexcept override;
-  // Each node has its own identity, which survives restarts.
+  // Each node has a different identity, which survives restarts.
   Peer peer(tcp::SocketId) const override;
   bool watch(tcp::SocketId, std::uint32_t interest, tcp::Watched&) noexcept override;
   void forget(tcp::SocketId) noexcept override;

@@ -109,7 +109,7 @@ TEST_F(StreamsTest, bytes_arrive_unchanged_however_they_are_segmented) {
     ASSERT_EQ(seen, text) << "seed " << seed;
     rounds += calls;
   }
-  EXPECT_GT(rounds, 30u);  // a socket sometimes accepts only a part
+  EXPECT_GT(rounds, 30u);  // proves that the socket sometimes accepted only a part
 }
 
 TEST_F(StreamsTest, a_full_socket_accepts_nothing_and_is_not_writable) {
@@ -186,8 +186,8 @@ TEST_F(StreamsTest, a_timer_and_a_signal_make_a_process_ready_once) {
   EXPECT_TRUE(client_->look().empty());
 }
 
-// The server answers a few connect requests per poll. All clients are on one host and connect at the same
-// time.
+// All clients are on one host and connect at the same time, and the server answers a few connect requests per
+// poll.
 TEST(AdmissionTest, no_client_of_a_connect_storm_is_closed_while_it_waits) {
   constexpr unsigned kClients = 200;
   constexpr unsigned kAnswers = 4;

@@ -205,7 +205,7 @@ void MockFabric::accept(std::uint32_t request, ConKey key, const ConnectionParam
   const QpId id = network_.make_end(node_, key, there ? network_.ends_[client].link : kNone, Way::to_client);
   if (there) {
     network_.ends_[id].peer = client;
-    // If the client no longer waits, another end of the server has already answered its request.
+    // If the client no longer waits, another accept() of the server has already answered its request.
     if (mock_hca::waits_for_answer(asked->first, mock_hca::Message::Kind::request))
       network_.ends_[client].peer = id;
     network_.ends_[id].identifier = identifier;
@@ -269,7 +269,7 @@ std::size_t MockFabric::post(std::span<const WorkRequest> work) noexcept {
   return taken;
 }
 
-// Ignores `now`, which is the clock of the caller and may be fast or slow.
+// Ignores `now`, which is read from the caller's clock and may run fast or slow.
 std::size_t MockFabric::poll(Nanos /*now*/, std::span<FabricEvent> out) noexcept {
   if (!live()) return 0;
   const Inside inside(*this);
@@ -280,7 +280,7 @@ std::size_t MockFabric::poll(Nanos /*now*/, std::span<FabricEvent> out) noexcept
 
 void MockFabric::annotate_event(FabricEvent& event) {
   if (auto* const asked = std::get_if<event::ConnectRequested>(&event)) {
-    // Each node has its own identity, as in the other networks.
+    // Each node has a different identity, as in the other networks.
     const NodeId client = client_of(asked->request);
     asked->host = client + 1;
     asked->identity = {.low = client + 1U, .high = ~std::uint64_t{client}};

@@ -72,7 +72,7 @@ class MockFabric final : public PlainFabric {
   Capabilities capabilities_;
   std::map<RegionId, std::unique_ptr<std::byte[]>> memory_;
   std::map<RemoteKeyId, std::pair<QpId, std::uint32_t>> offers_;  // keys made for single requests
-  // Rkeys in invalidation, by connection and cookie.
+  // Rkeys that are being invalidated, by connection and cookie.
   std::map<std::pair<QpId, std::uint64_t>, std::uint32_t> invalidating_keys_;
   mutable bool asleep_ = false;  // reset by the next call into the backend
 };

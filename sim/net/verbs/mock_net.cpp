@@ -54,7 +54,7 @@ NodeId MockNet::add_node() {
   return id;
 }
 
-// Returns the adapter of the port; creates the adapters up to it if necessary.
+// Returns the adapter of the port. If necessary, creates it and the adapters of lower ports.
 std::size_t MockNet::adapter_of(NodeId id, std::uint32_t port) {
   Node& node = nodes_[id];
   while (node.adapters.size() <= port) {
@@ -126,7 +126,7 @@ void MockNet::collect_problems() {
   for (std::string& text : mock_hca::problems()) laws_.violated(kAdapterMisuse, now_, std::move(text));
 }
 
-// A process sends what it posted before it sleeps.
+// Lets each process send what it has posted, as it would before it sleeps.
 Nanos MockNet::next_time() const noexcept {
   Nanos next = kNever;
   for (const Node& node : nodes_) {

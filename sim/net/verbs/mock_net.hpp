@@ -31,7 +31,7 @@ class MockFabric;
 
 enum class MockEvents : std::uint8_t { wake, carry, word, budget, unstick, message, ask_again };
 
-// One end of a connection: of a client from connect() on, of a server from accept() on.
+// One end of a connection. A client's end exists from connect(), a server's end from accept().
 struct MockEnd : EngineEnd {
   std::uint32_t identifier = 0;
   std::uint32_t queue_pair = 0;
@@ -105,7 +105,7 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
   void put_back(NodeId, std::uint32_t port) override;
   void collect_problems();
   std::size_t adapter_of(NodeId, std::uint32_t port);
-  // `start`: number of the process on the node, counted from 1.
+  // `start` counts the processes on the node from 1.
   verbs::VerbsOptions options_of_start(NodeId, std::uint32_t start) const;
   void enter(NodeId node) { mock_hca::on_host(node); }
 

@@ -1,5 +1,5 @@
-// Reads arbitrary bytes as a capture, without crashing. The imported trace must be complete, and it must be
-// possible to judge it and to convert it back to packets.
+// Fuzz test: reading arbitrary bytes as a capture must not crash. The imported trace must be complete, and it
+// must be possible to judge it and to convert it back to packets.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -76,8 +76,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text = imported(reader);
   if (text.empty()) return 0;
   trace::MemorySource judged(text);
-  sim::LawCollector laws;
-  const sim::TraceCheck check = sim::check_trace(judged, &laws, {}, 5'000'000'000);
+  trace::LawCollector laws;
+  const trace::TraceCheck check = trace::check_trace(judged, &laws, {}, 5'000'000'000);
   RTRS_FUZZ_CHECK(check.status == trace::Reader::Status::end);
   (void)laws.judge();
   trace::MemorySource source(text);

@@ -1,5 +1,6 @@
-// Judges arbitrary records, without crashing; a verdict other than `conforming` must have a reason. The
-// fuzzer input is lines of JSON, because a mutation of a binary trace would never pass the checksums.
+// Fuzz test: judging arbitrary records must not crash, and a verdict other than `conforming` must have a
+// reason. The fuzzer input is lines of JSON, because a mutation of a binary trace would never pass the
+// checksums.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,10 +22,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   (void)importer.finish();
   trace::MemorySource source(bytes);
-  sim::LawCollector laws;
-  const sim::TraceCheck check = sim::check_trace(source, &laws);
-  RTRS_FUZZ_CHECK((check.verdict == sim::CheckVerdict::violating) == (check.violations != 0));
-  RTRS_FUZZ_CHECK((check.verdict == sim::CheckVerdict::inconclusive) ==
+  trace::LawCollector laws;
+  const trace::TraceCheck check = trace::check_trace(source, &laws);
+  RTRS_FUZZ_CHECK((check.verdict == trace::CheckVerdict::violating) == (check.violations != 0));
+  RTRS_FUZZ_CHECK((check.verdict == trace::CheckVerdict::inconclusive) ==
                   (check.violations == 0 && !check.doubts.empty()));
   for (const spec::Finding& finding : check.findings)
     RTRS_FUZZ_CHECK(!finding.seen.empty() && !finding.allowed.empty());

@@ -2,7 +2,7 @@
 """Checks the source tree against its rules. Prints `file:line: message` for each violation and fails if there is any.
 
 Usage: tidy.py [--root DIR] [rules] [format]
-  rules   includes, folders and docs/tree.md, purity of includes, length of files and functions, text (the default, with format)
+  rules   includes, folders and docs/tree.md, namespaces, purity of includes, length of files and functions, text (the default, with format)
   format  clang-format on every C++ file
 """
 
@@ -13,6 +13,7 @@ import sys
 
 import folders
 import layers
+import namespaces
 import shape
 from source import Finding, is_code, is_text, read, tree_files
 
@@ -27,8 +28,10 @@ def rule_findings(root, paths):
         yield from layers.check(path, text)
         yield from shape.text_findings(path, text)
         yield from shape.function_findings(path, text, ratchet)
+    sources = folders.sources_below(root, paths)
+    yield from namespaces.findings(sources)
     if folders.PAGE in paths:
-        yield from folders.findings(folders.sources_below(root, paths), read(root, folders.PAGE))
+        yield from folders.findings(sources, read(root, folders.PAGE))
     for path, name in ratchet:
         yield Finding(ratchet_path, 1, f"no function {name} in {path} any more: drop the entry")
 

@@ -3,6 +3,7 @@
 
 import folders
 import layers
+import namespaces
 import shape
 
 
@@ -130,6 +131,33 @@ class TestLayers:
 
     def test_quoted_includes_start_at_the_root(self):
         self.assert_refused("core/proto/a.cpp", '"ids.hpp"', "from the repository root")
+
+
+class TestNamespaces:
+    def messages(self, *files):
+        sources = {path: "#pragma once\n\n" + "".join(f"namespace {name} {{\n" for name in names) for path, *names in files}
+        return [str(finding) for finding in namespaces.findings(sources)]
+
+    def test_a_namespace_belongs_to_one_folder(self):
+        assert self.messages(("core/wire/a.hpp", "rtrs::wire"), ("core/wire/b.cpp", "rtrs::wire::rnbd"), ("core/keyed/a.hpp", "rtrs::keyed"),
+                             ("tools/urtrsd/a.hpp", "rtrs::daemon"), ("tools/urtrsd/storage/a.hpp", "rtrs::daemon")) == []
+        assert self.messages(("core/wire/a.hpp", "rtrs::wire"), ("core/keyed/a.hpp", "rtrs::wire::rnbd")) == [
+            "core/wire/a.hpp:3: namespace rtrs::wire is in core/wire and in core/keyed: give one of them its own"]
+        for other in ("tools/lib/text/a.hpp", "tools/urtrs-mapd/a.hpp"):
+            assert len(self.messages(("tools/lib/http/a.hpp", "rtrs::http"), (other, "rtrs::http"))) == 1
+
+    def test_shared_namespaces_are_listed(self):
+        assert self.messages(("core/base/a.hpp", "rtrs"), ("core/driver/a.hpp", "rtrs::test"), ("backends/tcp/a.cpp", "rtrs::tcp"),
+                             ("core/tcp/a.cpp", "rtrs::tcp"), ("tools/lib/text/a.hpp", "rtrs::tools")) == []
+        for path, namespace in (("core/wire/a.hpp", "rtrs"), ("tools/dev/a/a.hpp", "rtrs::trace::test"), ("tools/urtrs-sim/a.cpp", "rtrs::tools")):
+            assert len(self.messages((path, namespace))) == 1
+
+    def test_a_test_file_may_be_inside_the_namespace_of_its_subject(self):
+        assert self.messages(("sim/a.hpp", "rtrs::sim"), ("conformance/sim/world_test.cpp", "rtrs::sim::world_test", "rtrs::sim")) == [
+            "conformance/sim/world_test.cpp:4: namespace rtrs::sim is in conformance/sim and in sim: give one of them its own"]
+
+    def test_old_names_are_kept_by_using_declarations(self):
+        assert self.messages(("backends/a/a.hpp", "rtrs {\nusing a::f;\n}\n//")) == []
 
 
 class TestText:

@@ -1,13 +1,13 @@
-// Every trace in this folder covers a former bug, recorded with the fixed core. Replay must not differ. A
-// difference is either the bug again or an intended change of behaviour; README.md says how to record a trace
-// again.
+// Replays every trace in this folder. Each covers a former bug and was recorded with the fixed core, so the
+// replay must not differ. A difference means that the bug is back, or that the behaviour was changed on
+// purpose. README.md says how to record a trace again.
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "tools/dev/traces/replayed.hpp"
 
-namespace rtrs::trace::test::corpus_test {
+namespace rtrs::trace_corpus::corpus_test {
 namespace {
 
 std::vector<std::filesystem::path> traces_in(const std::string& folder) {
@@ -25,8 +25,8 @@ std::vector<std::filesystem::path> corpus() {
 TEST(Corpus, EveryTraceReplays) {
   EXPECT_GE(corpus().size(), 9U);
   for (const std::filesystem::path& path : corpus()) {
-    const ReplayResult result = replayed(path);
-    EXPECT_EQ(result.verdict, Verdict::identical) << path << ": " << story_of(result);
+    const trace::ReplayResult result = replayed(path);
+    EXPECT_EQ(result.verdict, trace::Verdict::identical) << path << ": " << story_of(result);
     EXPECT_FALSE(result.counts_only);
     EXPECT_GT(result.inputs, 0U) << path;
     EXPECT_EQ(result.state_hashes, result.inputs) << path << ": the state after every input";
@@ -36,8 +36,8 @@ TEST(Corpus, EveryTraceReplays) {
 TEST(Corpus, EveryWholeRunReplays) {
   std::uint64_t inputs = 0;
   for (const std::filesystem::path& path : traces_in(URTRS_TRACES "/whole")) {
-    const ReplayResult result = replayed(path);
-    EXPECT_EQ(result.verdict, Verdict::identical) << path << ": " << story_of(result);
+    const trace::ReplayResult result = replayed(path);
+    EXPECT_EQ(result.verdict, trace::Verdict::identical) << path << ": " << story_of(result);
     inputs += result.inputs;
   }
   EXPECT_GT(inputs, 3'000U);
@@ -50,7 +50,7 @@ TEST(Corpus, EveryTraceIsInTheReadme) {
     EXPECT_NE(readme.str().find(path.filename().string()), std::string::npos) << path;
 }
 
-// A file seed-N-... is the run of seed N.
+// A file seed-N-... must exist for each seed N that once failed.
 TEST(Corpus, EveryFormerlyFailingSeedHasATrace) {
   std::set<std::string> seeds;
   for (const std::filesystem::path& path : corpus()) {
@@ -67,4 +67,4 @@ TEST(Corpus, EveryFormerlyFailingSeedHasATrace) {
 }
 
 }  // namespace
-}  // namespace rtrs::trace::test::corpus_test
+}  // namespace rtrs::trace_corpus::corpus_test

@@ -1,5 +1,5 @@
-// Records runs of the simulation to files, as a user does, and replays every file. Replay must not differ;
-// the state is compared after every input. `urtrs-sim sweep --replay-check` does the same for any number of
+// Records simulated runs to files, as a user does, and replays every file. The replay must not differ; it
+// compares the state after every input. `urtrs-sim sweep --replay-check` does the same for any number of
 // runs.
 #include <gtest/gtest.h>
 
@@ -10,11 +10,11 @@
 #include "tools/dev/traces/replayed.hpp"
 #include "tools/lib/files/scratch_folder.hpp"
 
-namespace rtrs::trace::test::fresh_traces_test {
+namespace rtrs::trace_corpus::fresh_traces_test {
 namespace {
 
 TEST(FreshTraces, AllReplay) {
-  const ScratchFolder scratch;
+  const tools::ScratchFolder scratch;
   constexpr std::uint64_t kFirst = 1'000'000;
   constexpr std::uint64_t kRuns = 250;
   std::uint64_t files = 0;
@@ -29,9 +29,9 @@ TEST(FreshTraces, AllReplay) {
     ASSERT_FALSE(sim::run_seed(options).failed) << "seed " << seed;
     for (const auto& entry : std::filesystem::directory_iterator(scratch.path())) {
       const auto began = std::chrono::steady_clock::now();
-      const ReplayResult result = replayed(entry.path());
+      const trace::ReplayResult result = replayed(entry.path());
       took += std::chrono::steady_clock::now() - began;
-      ASSERT_EQ(result.verdict, Verdict::identical) << "seed " << seed << ' ' << story_of(result);
+      ASSERT_EQ(result.verdict, trace::Verdict::identical) << "seed " << seed << ' ' << story_of(result);
       notes += result.notes;
       hashes += result.state_hashes;
       records += result.records;
@@ -48,4 +48,4 @@ TEST(FreshTraces, AllReplay) {
 }
 
 }  // namespace
-}  // namespace rtrs::trace::test::fresh_traces_test
+}  // namespace rtrs::trace_corpus::fresh_traces_test

@@ -8,26 +8,26 @@
 #include "tools/lib/trace/replay/replay.hpp"
 #include "tools/lib/trace/replay/replay_machines.hpp"
 
-namespace rtrs::trace::test {
+namespace rtrs::trace_corpus {
 
-inline ReplayResult replayed(const std::filesystem::path& path) {
+inline trace::ReplayResult replayed(const std::filesystem::path& path) {
   std::ostringstream bytes;
   bytes << std::ifstream(path, std::ios::binary).rdbuf();
   const std::string all = bytes.str();
-  MemorySource source(all);
-  ReplayOptions options;
-  options.blank = blank_core_machines();
-  return replay(source, core_machines(), options);
+  trace::MemorySource source(all);
+  trace::ReplayOptions options;
+  options.blank = trace::blank_core_machines();
+  return trace::replay(source, trace::core_machines(), options);
 }
 
-// Returns the failure message for a result other than `identical`.
-inline std::string story_of(const ReplayResult& result) {
+// Returns a failure message if the result is not `identical`.
+inline std::string story_of(const trace::ReplayResult& result) {
   std::string text = std::string(to_string(result.verdict)) + ' ' + result.why + ' ' + result.stop.reason;
-  if (result.verdict != Verdict::diverged) return text;
+  if (result.verdict != trace::Verdict::diverged) return text;
   text += " at record " + std::to_string(result.divergence.seq) + "\nrecorded " + result.divergence.recorded +
           "\nre-run   " + result.divergence.rerun;
   for (const std::string& line : result.divergence.before) text += "\n  " + line;
   return text;
 }
 
-}  // namespace rtrs::trace::test
+}  // namespace rtrs::trace_corpus

@@ -6,7 +6,7 @@
 #include <string>
 #include <system_error>
 
-namespace rtrs::trace {
+namespace rtrs::tools {
 
 class ScratchFolder {
  public:
@@ -35,4 +35,4 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace rtrs::trace
+}  // namespace rtrs::tools

@@ -1,7 +1,7 @@
 # Completion of urtrs-mapd for fish: options, file names and group names.
 complete -c urtrs-mapd -f
-complete -c urtrs-mapd -s h -l help -d 'Print help, then leave'
-complete -c urtrs-mapd -l version -d 'Print version, fabrics and compiler, then leave'
+complete -c urtrs-mapd -s h -l help -d 'Print help and exit'
+complete -c urtrs-mapd -l version -d 'Print version, fabrics and compiler, and exit'
 complete -c urtrs-mapd -l json -d 'The version as JSON'
 complete -c urtrs-mapd -l state -r -F -d 'What is to be mapped'
 complete -c urtrs-mapd -l control-group -x -a '(__fish_complete_groups)' -d 'Whose members may map and unmap'

@@ -55,8 +55,8 @@ tl::unexpected<Mistake> mistake(std::string message, std::string hint = {}) {
 
 tl::unexpected<Mistake> unknown(const char* kind, const std::string& word, const Words& candidates) {
   const std::string near = tools::nearest_word(word, candidates);
-  return mistake(fmt::format("there is no {} \"{}\"", kind, word),
-                 near.empty() ? fmt::format("it is one of {}", fmt::join(candidates, ", "))
+  return mistake(fmt::format("unknown {} \"{}\"", kind, word),
+                 near.empty() ? fmt::format("expected one of {}", fmt::join(candidates, ", "))
                               : fmt::format("did you mean \"{}\"?", near));
 }
 
@@ -76,10 +76,10 @@ std::string at_other_side(const std::string& side, const std::string& noun, cons
 
 tl::unexpected<Mistake> unknown_here(const std::string& side, const std::string& noun,
                                      const std::string& word, const Words& candidates) {
-  const std::string kind = noun.empty() ? "command" : "command of " + noun_of(side, noun);
+  const std::string kind = noun.empty() ? "command" : noun_of(side, noun) + " command";
   const std::string hint = at_other_side(side, noun, word);
   return hint.empty() ? unknown(kind.c_str(), word, candidates)
-                      : mistake(fmt::format("there is no {} \"{}\"", kind, word), hint);
+                      : mistake(fmt::format("unknown {} \"{}\"", kind, word), hint);
 }
 
 // Handles a word that selects the output, such as `json`. It may be a bare word, as in the command `rnbd`, or
@@ -154,6 +154,10 @@ void take_fields(const std::string& text, Words& fields) {
   }
 }
 
+Mistake bad_value(const Valued& one, const std::string& expected) {
+  return {fmt::format("--{}: expected {}, got \"{}\"", one.name, expected, one.value), "", false};
+}
+
 std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options& options) {
   static const Words kNames = joined(
       {"json",   "csv",    "no-headers", "no-tree",    "no-totals", "help",   "help-all",    "version",
@@ -170,45 +174,41 @@ std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options&
   };
   if (std::find(kNames.begin(), kNames.end(), one.name) == kNames.end()) {
     const std::string near = tools::nearest_word(one.name, kNames);
-    return Mistake{fmt::format("there is no option \"{}\"", given),
+    return Mistake{fmt::format("unknown option \"{}\"", given),
                    near.empty() ? "" : fmt::format("did you mean \"--{}\"?", near), false};
   }
   if (!one.has_value) return Mistake{fmt::format("--{} needs a value", one.name), "", false};
   if (one.name == "socket") {
     options.socket = one.value;
   } else if (one.name == "fields") {
-    if (one.value.empty()) return Mistake{"--fields names none", "for example --fields=state,+reads", false};
+    if (one.value.empty()) return Mistake{"--fields is empty", "for example --fields=state,+reads", false};
     take_fields(one.value, options.fields);
   } else if (one.name == "unit") {
     if (one.value.size() != 1 || kUnits.find(one.value) == std::string::npos)
-      return Mistake{fmt::format("--unit is one of B, K, M, G, T, P, E, not \"{}\"", one.value), "", false};
+      return bad_value(one, "one of B, K, M, G, T, P, E");
     options.unit = one.value[0];
   } else if (one.name == "interval") {
     const auto value = number(0.1, false);
-    if (!value)
-      return Mistake{fmt::format("--interval is seconds, 0.1 or more, not \"{}\"", one.value), "", false};
+    if (!value) return bad_value(one, "seconds, 0.1 or more");
     options.interval = *value;
   } else if (one.name == "count") {
     const auto value = number(1);
-    if (!value)
-      return Mistake{fmt::format("--count is a whole number, 1 or more, not \"{}\"", one.value), "", false};
+    if (!value) return bad_value(one, "a whole number, 1 or more");
     options.count = static_cast<unsigned>(*value);
   } else if (one.name == "nbd-wait") {
     const auto value = number(1);
-    if (!value || *value > kMaxNbdWait)
-      return Mistake{fmt::format("--nbd-wait is seconds, 1 to {}, not \"{}\"", kMaxNbdWait, one.value), "",
-                     false};
+    if (!value || *value > kMaxNbdWait) return bad_value(one, fmt::format("seconds, 1 to {}", kMaxNbdWait));
     options.map.nbd_wait = static_cast<unsigned>(*value);
   } else if (one.name == "rounds") {
     const auto value = number(1);
-    if (!value) return Mistake{fmt::format("--rounds is 1 to 1000000, not \"{}\"", one.value), "", false};
+    if (!value) return bad_value(one, "1 to 1000000");
     options.rdma.rounds = static_cast<std::uint64_t>(*value);
   } else if (std::string* const text =
                  one.name == "rdma-device" ? &options.rdma.device : text_option(one.name, options.map)) {
     if (one.value.empty()) return Mistake{fmt::format("--{} needs a value", one.name), "", false};
     *text = one.value;
   } else {
-    return Mistake{fmt::format("--{} has no value", one.name), "", false};
+    return Mistake{fmt::format("--{} takes no value", one.name), "", false};
   }
   return std::nullopt;
 }
@@ -260,16 +260,16 @@ std::optional<Mistake> check_options(const Command& command) {
                    "write --rdma too", false};
   const bool other = rdma.listens || !command.arguments.empty();
   if (probes && other && !rdma.device.empty())
-    return Mistake{"--rdma-device is for a test without a peer", "an address has a device of its own", false};
+    return Mistake{"--rdma-device is for a test without a peer", "the address already selects the device",
+                   false};
   if (command.verb == "doctor" && !probes && !command.arguments.empty())
     return Mistake{"an address is for \"urtrs doctor --rdma\"", "", false};
   MapOptions map = command.options.map;
   if (probes && other) map.port.clear();
   if (map != MapOptions{} && (command.verb != "map" || is_client(command.noun)))
     return Mistake{
-        "--run, --nbd, --nbd-wait, --port, --fabric, --session, --idempotent and those of tls and auth are "
-        "for \"urtrs "
-        "map\"",
+        "--run, --nbd, --nbd-wait, --port, --fabric, --session, --idempotent and the tls and auth options "
+        "are for \"urtrs map\"",
         "", false};
   return std::nullopt;
 }

@@ -50,7 +50,7 @@ TEST(Arguments, DoctorRdmaOptionsAreStored) {
     EXPECT_EQ(bad(words).message,
               "--rdma, --listen, --rdma-device and --rounds are for \"urtrs doctor --rdma\"");
   EXPECT_EQ(bad({"doctor", "10.0.0.1"}).message, "an address is for \"urtrs doctor --rdma\"");
-  EXPECT_EQ(bad({"doctor", "--rdma", "--rounds=0"}).message, "--rounds is 1 to 1000000, not \"0\"");
+  EXPECT_EQ(bad({"doctor", "--rdma", "--rounds=0"}).message, "--rounds: expected 1 to 1000000, got \"0\"");
   EXPECT_EQ(bad({"doctor", "--rdma", "10.0.0.1", "--rdma-device=mlx5_0"}).message,
             "--rdma-device is for a test without a peer");
   EXPECT_FALSE(bad({"doctor", "--rdma", "--port=7"}).message.empty()) << "needs an address or --listen";
@@ -59,7 +59,7 @@ TEST(Arguments, DoctorRdmaOptionsAreStored) {
 
 TEST(Arguments, AmbiguousWordsAreRejected) {
   EXPECT_EQ(bad({"s"}).message, "\"s\" is ambiguous: session, stats");
-  EXPECT_EQ(bad({"session", "x"}).message, "there is no command of session \"x\"");
+  EXPECT_EQ(bad({"session", "x"}).message, "unknown session command \"x\"");
 }
 
 TEST(Arguments, MisspeltWordGivesAHint) {

@@ -17,14 +17,14 @@ using tools::wrapped;
 constexpr const char* kAbout = "Shows and changes urtrsd and the clients of this host, and maps devices.\n";
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no daemon can be asked, 4 no answer in time, 128 and the "
-    "number of a signal that ended it.\n";
+    "Exit codes: 0 success, 1 failure, 2 wrong usage, 3 no daemon can be reached, 4 timeout, 128 + N ended "
+    "by signal N.\n";
 
-constexpr const char* kExitCodeOfRun = "With --run that of the command.\n";
+constexpr const char* kExitCodeOfRun = "With --run, the exit code of the command.\n";
 
 constexpr const char* kWords =
-    "Plurals and unambiguous beginnings of words do, and options as bare words: urtrs sess li json. Behind "
-    "-- every word is an argument.\n";
+    "Commands may be plural or abbreviated, and options may be bare words: urtrs sess li json. After --, "
+    "every word is an argument.\n";
 
 // A group of the overview: nouns, and verbs that need no noun.
 struct Group {
@@ -35,12 +35,12 @@ struct Group {
 
 const std::vector<Group>& groups() {
   static const std::vector<Group> all{
-      {"Of the server, urtrsd",
+      {"Server (urtrsd)",
        {"session", "path", "device", "export"},
        {"stats", "top", "monitor", "reset", "trace", "debug", "log", "reload"}},
       {"Devices of a server, used on this host", {"mapping"}, {"map", "unmap", "remap"}},
-      {"Of the clients of this host", {"client session", "client path", "client device", "client"}, {}},
-      {"Of this host, without a daemon", {"key", "reason"}, {"doctor", "daemons", "limits"}}};
+      {"Clients of this host", {"client session", "client path", "client device", "client"}, {}},
+      {"This host, without a daemon", {"key", "reason"}, {"doctor", "daemons", "limits"}}};
   return all;
 }
 
@@ -58,10 +58,10 @@ const char* meaning_of(const std::string& verb) {
 }
 
 std::string common_options() {
-  return help_entry("-h,--help", "print this help, or that of a command, then leave") +
+  return help_entry("-h,--help", "print this help, or the help of a command, and exit") +
          help_entry("--help-all", "all commands and options") +
-         help_entry("--version", "print version, fabrics and compiler, then leave") +
-         help_entry("--json", "for programs; mistakes are JSON too");
+         help_entry("--version", "print version, fabrics and compiler, and exit") +
+         help_entry("--json", "JSON output, also for errors");
 }
 
 }  // namespace
@@ -87,32 +87,34 @@ std::string help_all() {
   for (const Form& form : forms()) text += help_entry(form);
   text += "\nOptions:\n" + common_options();
   text += help_entry("--csv", "for spreadsheets");
-  text += help_entry("--fields=A,B", "which columns; also +A, -A and all as words");
-  text += help_entry("--unit=U", "of bytes: B, K (1024), M, G, T, P or E; default: what reads best");
-  text += help_entry("--no-headers", "without the line of headers");
-  text += help_entry("--no-tree", "without the lines below each row");
-  text += help_entry("--no-totals", "without the line of totals");
-  text += help_entry("--socket=FILE", "of the daemon or client to ask; default: those that run");
-  text += help_entry("--interval=SECONDS", "of top; default: 1");
-  text += help_entry("--count=N", "leave after N, of top and monitor; default: Ctrl-C");
-  text += help_entry("--run=COMMAND", "of map: runs it, then unmaps");
-  text += help_entry("--nbd[=DEVICE]", "of map: attaches a device of the kernel, as root");
+  text += help_entry("--fields=A,B", "columns to show; also +A, -A and all as bare words");
+  text += help_entry("--unit=U", "unit of bytes: B, K (1024), M, G, T, P or E; default: automatic");
+  text += help_entry("--no-headers", "omit the header line");
+  text += help_entry("--no-tree", "omit the lines below each row");
+  text += help_entry("--no-totals", "omit the line of totals");
+  text += help_entry("--socket=FILE", "control socket of the daemon or client; default: all that run");
+  text += help_entry("--interval=SECONDS", "seconds between updates of top; default: 1");
+  text += help_entry("--count=N", "top, monitor: exit after N; default: run until Ctrl-C");
+  text += help_entry("--run=COMMAND", "map: run COMMAND, then unmap");
+  text += help_entry("--nbd[=DEVICE]", "map: attach a kernel device (/dev/nbdN), as root");
   text += help_entry("--nbd-wait=SECONDS",
-                     "of map --nbd: for how long IO waits for an nbdkit that died; default: 300");
-  text += help_entry("--port=N", "of map: of the server; default: 1234. Of doctor --rdma: 18516");
-  text += help_entry("--fabric=NAME", "of map: tcp, libfabric or verbs; default: tcp");
-  text += help_entry("--session=NAME", "of map: name of a new session, here and at the server");
-  text += help_entry("--tls=require|off", "of map: towards the server; default: as urtrs-mapd was told");
-  text += help_entry("--tls-keys=FILE",
-                     "of map: the key of this client; also --tls-identity=NAME, --tls-cert=FILE, "
-                     "--tls-key=FILE, --tls-ca=FILE, --tls-crl=FILE, --tls-server-name=NAME and "
-                     "--tls-kernel=on|off, as nbdkit-urtrs has them");
-  text += help_entry("--auth-keys=FILE", "of map: on verbs and libfabric; also --auth-identity=NAME");
-  text += help_entry("--idempotent", "of map: it is no mistake that the device is mapped already");
-  text += help_entry("--rdma", "of doctor: tests the RDMA devices, or the way to a peer");
-  text += help_entry("--listen", "of doctor --rdma: waits for another host that tests the way");
-  text += help_entry("--rdma-device=NAME", "of doctor --rdma: that one alone");
-  text += help_entry("--rounds=N", "of doctor --rdma: that data are there with what tells of them");
+                     "map --nbd: how long IO waits for an nbdkit that exited; default: 300");
+  text += help_entry("--port=N", "map: port of the server; default: 1234. doctor --rdma: default: 18516");
+  text += help_entry("--fabric=NAME", "map: tcp, libfabric or verbs; default: tcp");
+  text += help_entry("--session=NAME", "map: name of a new session, here and at the server");
+  text += help_entry("--tls=require|off", "map: TLS to the server; default: the setting of urtrs-mapd");
+  text += help_entry(
+      "--tls-keys=FILE",
+      "map: key of this client; also --tls-identity=NAME, --tls-cert=FILE, --tls-key=FILE, --tls-ca=FILE, "
+      "--tls-crl=FILE, --tls-server-name=NAME and --tls-kernel=on|off, as in nbdkit-urtrs");
+  text += help_entry("--auth-keys=FILE",
+                     "map: key of this client on verbs and libfabric; also --auth-identity=NAME");
+  text += help_entry("--idempotent", "map: succeed if the device is already mapped");
+  text += help_entry("--rdma", "doctor: test the RDMA devices, or the connection to a peer");
+  text += help_entry("--listen", "doctor --rdma: wait for a test from another host");
+  text += help_entry("--rdma-device=NAME", "doctor --rdma: test only this device");
+  text +=
+      help_entry("--rounds=N", "doctor --rdma: rounds of the test that data arrive before their immediate");
   text += "\n" + wrapped(kWords) +
           "\"urtrs COMMAND --help\" has the fields and examples of a command.\n"
           "\nExamples:\n"

@@ -36,12 +36,12 @@ tl::expected<MapWords, Mistake> map_words(const std::vector<std::string>& argume
   MapWords words;
   words.device = arguments[0];
   const std::size_t at = arguments[1] == "from" ? 2 : 1;
-  if (words.device == "from" && at == 1) return wrong("the device is missing in front of \"from\"");
+  if (words.device == "from" && at == 1) return wrong("the device is missing before \"from\"");
   const bool slip = arguments[1] == "to" || tools::edit_distance(arguments[1], "from") == 1;
   if (at == 1 && arguments.size() > 2 && slip)
     return tl::unexpected(
-        Mistake{fmt::format("there is no word \"{}\" here", arguments[1]), "did you mean \"from\"?", false});
-  if (at == arguments.size()) return wrong("the server is missing behind \"from\"");
+        Mistake{fmt::format("unknown word \"{}\" here", arguments[1]), "did you mean \"from\"?", false});
+  if (at == arguments.size()) return wrong("the server is missing after \"from\"");
   words.from = arguments[at];
   for (std::size_t i = at + 1; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
@@ -62,13 +62,13 @@ std::optional<Mistake> wrong_map_options(const MapOptions& options) {
   };
   const std::string& port = options.port;
   if (!port.empty() && (!is_number(port, 5) || std::stoul(port) == 0 || std::stoul(port) > 65535))
-    return Mistake{fmt::format("--port is 1 to 65535, not \"{}\"", port), "", false};
+    return Mistake{fmt::format("--port: expected 1 to 65535, got \"{}\"", port), "", false};
   const std::array fabrics{"tcp", "libfabric", "verbs"};
   if (!options.fabric.empty() && std::find(fabrics.begin(), fabrics.end(), options.fabric) == fabrics.end()) {
     const std::string near = tools::nearest_word(options.fabric, fabrics);
-    return Mistake{fmt::format("there is no fabric \"{}\"", options.fabric),
-                   near.empty() ? "it is tcp, libfabric or verbs" : fmt::format("did you mean \"{}\"?", near),
-                   false};
+    return Mistake{
+        fmt::format("unknown fabric \"{}\"", options.fabric),
+        near.empty() ? "expected tcp, libfabric or verbs" : fmt::format("did you mean \"{}\"?", near), false};
   }
   std::string_view device = options.nbd;
   if (device.empty() || device == "auto") return std::nullopt;
@@ -90,8 +90,9 @@ tl::expected<UnmapWords, Mistake> unmap_words(const std::string& verb,
     else if (i == 1)
       words.session = arguments[i];
     else
-      return tl::unexpected(Mistake{
-          fmt::format("\"{}\" is no argument of unmap; the last may be \"force\"", arguments[i]), "", false});
+      return tl::unexpected(
+          Mistake{fmt::format("\"{}\" is not an argument of unmap; the last may be \"force\"", arguments[i]),
+                  "", false});
   }
   return words;
 }

@@ -34,11 +34,11 @@ TEST(MapWords, FromMayBeOmittedAndTheModeMayBeAnywhere) {
 TEST(MapWords, ErrorsAreExplained) {
   EXPECT_EQ(map_words({"ram0", "frm", "s"}).error().hint, "did you mean \"from\"?");
   EXPECT_EQ(map_words({"ram0", "to", "s"}).error().hint, "did you mean \"from\"?");
-  EXPECT_EQ(map_words({"from", "s"}).error().message, "the device is missing in front of \"from\"");
+  EXPECT_EQ(map_words({"from", "s"}).error().message, "the device is missing before \"from\"");
   EXPECT_EQ(mapped({"from", "from", "s"}).device, "from");
   EXPECT_EQ(mapped({"ram0", "form"}).from, "form") << "a host may have this name";
   EXPECT_EQ(mapped({"ram0", "from", "form", "10.0.0.2"}).from, "form");
-  EXPECT_EQ(map_words({"ram0", "from"}).error().message, "the server is missing behind \"from\"");
+  EXPECT_EQ(map_words({"ram0", "from"}).error().message, "the server is missing after \"from\"");
   EXPECT_EQ(map_words({"ram0", "from", "s", "ro", "rw"}).error().message, "\"ro\" and \"rw\" are both given");
   EXPECT_EQ(map_words({"ram0", "from", "s", "ro", "ro"}).error().message, "\"ro\" and \"ro\" are both given");
 }
@@ -66,9 +66,9 @@ TEST(MapWords, InvalidOptionsAreRejectedWithoutAServer) {
     return wrong ? wrong->message : "";
   };
   for (const std::string port : {"0", "65536", "x", "-1", "1x", "999999999999999999999"})
-    EXPECT_EQ(told(&MapOptions::port, port), "--port is 1 to 65535, not \"" + port + "\"");
+    EXPECT_EQ(told(&MapOptions::port, port), "--port: expected 1 to 65535, got \"" + port + "\"");
   EXPECT_EQ(told(&MapOptions::port, "65535"), "");
-  EXPECT_EQ(told(&MapOptions::fabric, "vrbs"), "there is no fabric \"vrbs\"");
+  EXPECT_EQ(told(&MapOptions::fabric, "vrbs"), "unknown fabric \"vrbs\"");
   EXPECT_EQ(told(&MapOptions::fabric, "verbs"), "");
   for (const std::string device :
        {"/dev/sda", "sda", "nbd", "nbd0p1", "/dev/nbdx", "/dev/mapper/nbd0", "nbd100000"})
@@ -89,7 +89,7 @@ TEST(MapWords, UnmapAndRemapArgumentsAreParsed) {
   EXPECT_EQ(unmap_words("unmap", {"ram0", "force", "force"})->session, "force")
       << "a session may have this name";
   EXPECT_EQ(unmap_words("unmap", {"ram0", "s", "now"}).error().message,
-            "\"now\" is no argument of unmap; the last may be \"force\"");
+            "\"now\" is not an argument of unmap; the last may be \"force\"");
 }
 
 TEST(MapWords, OptionsBelongToMapOnly) {
@@ -99,17 +99,16 @@ TEST(MapWords, OptionsBelongToMapOnly) {
   EXPECT_EQ(command->arguments, (Words{"d", "from", "s"}));
   EXPECT_EQ(command->options.map, (MapOptions{"fio $uri", "auto", "7", "", "verbs", {}, true, 20}));
   EXPECT_EQ(parse({"map", "d", "s", "--nbd-wait=0"}).error().message,
-            "--nbd-wait is seconds, 1 to 86400, not \"0\"");
+            "--nbd-wait: expected seconds, 1 to 86400, got \"0\"");
   EXPECT_EQ(parse({"map", "d", "s", "--nbd-wait=1.5"}).error().message,
-            "--nbd-wait is seconds, 1 to 86400, not \"1.5\"");
+            "--nbd-wait: expected seconds, 1 to 86400, got \"1.5\"");
   EXPECT_EQ(parse({"map", "d", "s", "--nbd-wait=86401"}).error().message,
-            "--nbd-wait is seconds, 1 to 86400, not \"86401\"");
+            "--nbd-wait: expected seconds, 1 to 86400, got \"86401\"");
   EXPECT_EQ(parse({"map", "d", "from", "s", "--nbd-wait=86400"})->options.map.nbd_wait, 86400U);
   EXPECT_EQ(parse({"map", "d", "s", "--nbd=/dev/nbd3"})->options.map.nbd, "/dev/nbd3");
-  EXPECT_EQ(
-      parse({"session", "list", "--port=7"}).error().message,
-      "--run, --nbd, --nbd-wait, --port, --fabric, --session, --idempotent and those of tls and auth are for "
-      "\"urtrs map\"");
+  EXPECT_EQ(parse({"session", "list", "--port=7"}).error().message,
+            "--run, --nbd, --nbd-wait, --port, --fabric, --session, --idempotent and the tls and auth "
+            "options are for \"urtrs map\"");
   EXPECT_EQ(parse({"map", "d", "s", "--run="}).error().message, "--run needs a value");
   EXPECT_EQ(parse({"map", "d"}).error().message,
             "urtrs map takes DEVICE from SERVER [ADDRESS]... [MODE], not 1 argument");

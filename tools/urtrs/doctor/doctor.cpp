@@ -77,7 +77,7 @@ bool look_at_rdma_devices(const Host& host, bool needed, Findings& to) {
   constexpr const char* kManager = "/dev/infiniband/rdma_cm";
   Finding found{"RDMA access", Grade::ok, fmt::format("{} can be used", kManager), ""};
   if (!host.exists(kManager)) {
-    found = {"RDMA access", Grade::warn, fmt::format("there is no {}", kManager), "modprobe rdma_ucm"};
+    found = {"RDMA access", Grade::warn, fmt::format("{} does not exist", kManager), "modprobe rdma_ucm"};
   } else if (!host.may_use(kManager)) {
     found = {"RDMA access", Grade::warn, fmt::format("this user may not open {}", kManager),
              "run as root, or add the user to the group of the file"};
@@ -121,14 +121,14 @@ void look_at_storage(const Host& host, Findings& to) {
   Finding proc{"/proc", Grade::ok, "mounted", ""};
   if (!host.exists("/proc/self/fd"))
     proc = {"/proc", Grade::warn,
-            "not that of this process: urtrsd opens files by name only, and cannot say who has one locked",
-            "mount -t proc proc /proc, or let the container have it"};
+            "not that of this process: urtrsd opens files by name only, and cannot name the holder of a lock",
+            "mount -t proc proc /proc, or make it available in the container"};
   to.push_back(std::move(proc));
 }
 
 void look_at_fuse(const Host& host, Findings& to) {
   if (!host.exists("/dev/fuse"))
-    to.push_back({"fuse", Grade::warn, "there is no /dev/fuse; needed for urtrs-fs", "modprobe fuse"});
+    to.push_back({"fuse", Grade::warn, "/dev/fuse does not exist; needed for urtrs-fs", "modprobe fuse"});
   else if (host.program("fusermount3").empty())
     to.push_back({"fuse", Grade::warn, "fusermount3 is not installed; needed for urtrs-fs without root",
                   "apt-get install fuse3"});
@@ -165,8 +165,8 @@ void look_at_nbd_programs(const Host& host, Findings& to) {
 void look_at_daemon(const Host& host, const DaemonFacts& one, Findings& to) {
   Finding found{"urtrsd", Grade::ok, fmt::format("{} at {}", one.version, one.socket), ""};
   if (!one.problem.empty())
-    found = {"urtrsd", Grade::fail, fmt::format("{} cannot be asked: {}", one.socket, one.problem),
-             "look into its log: journalctl -u urtrsd"};
+    found = {"urtrsd", Grade::fail, fmt::format("{} cannot be queried: {}", one.socket, one.problem),
+             "see its log: journalctl -u urtrsd"};
   else if (one.version != host.version())
     found = {"urtrsd", Grade::warn,
              fmt::format("{} is version {}, this command is {}", one.socket,
@@ -174,7 +174,7 @@ void look_at_daemon(const Host& host, const DaemonFacts& one, Findings& to) {
              "systemctl restart urtrsd, after both are installed from one release"};
   to.push_back(std::move(found));
   for (const std::string& sentence : one.missing)
-    to.push_back({"urtrsd", Grade::warn, sentence, "end the cause; then urtrs reload tries it at once"});
+    to.push_back({"urtrsd", Grade::warn, sentence, "fix the cause; then urtrs reload retries it at once"});
 }
 
 void look_at_certificates(const std::string& whose, const std::vector<std::string>& warnings, Findings& to) {
@@ -223,7 +223,7 @@ std::vector<Finding> examine(const Host& host) {
   for (const ClientFacts& one : host.clients())
     look_at_certificates(fmt::format("client session {}", one.session), one.warnings, all);
   if (running.empty())
-    all.push_back({"urtrsd", Grade::warn, "none runs that this user can ask",
+    all.push_back({"urtrsd", Grade::warn, "no daemon is running that this user can query",
                    "systemctl start urtrsd, or urtrsd --export NAME=FILE"});
   return all;
 }
@@ -237,7 +237,7 @@ Table findings(const std::vector<Finding>& all) {
               {{"grade", "Result", "ok, warn or fail"},
                {"check", "Check", "what was looked at"},
                {"what", "Finding", "how it is"},
-               {"remedy", "Remedy", "a command that mends it, or what to do", Field::Kind::text, false}},
+               {"remedy", "Remedy", "a command that fixes it, or what to do", Field::Kind::text, false}},
               {}};
   for (const Finding& one : all) {
     Row row{{{"grade", name_of(one.grade)}, {"check", one.check}, {"what", one.what}}, {}};

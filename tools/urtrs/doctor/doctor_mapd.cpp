@@ -8,24 +8,24 @@
 
 namespace rtrs::admin {
 
-using Grade = Finding::Grade;
-
 void look_at_mapd(const Host& host, std::vector<Finding>& to) {
   const std::vector<MapdFacts> running = host.mapds();
   if (running.empty() && !host.program("urtrs-mapd").empty())
-    to.push_back({"urtrs-mapd", Grade::warn, "none runs that this user can ask; needed for \"urtrs map\"",
+    to.push_back({"urtrs-mapd", Finding::Grade::warn,
+                  "no daemon is running that this user can query; needed for \"urtrs map\"",
                   "systemctl start urtrs-mapd"});
   for (const MapdFacts& one : running) {
     if (!one.problem.empty()) {
-      to.push_back({"urtrs-mapd", Grade::fail, fmt::format("{} cannot be asked: {}", one.socket, one.problem),
-                    "look into its log: journalctl -u urtrs-mapd"});
+      to.push_back({"urtrs-mapd", Finding::Grade::fail,
+                    fmt::format("{} cannot be queried: {}", one.socket, one.problem),
+                    "see its log: journalctl -u urtrs-mapd"});
       continue;
     }
-    to.push_back({"urtrs-mapd", Grade::ok,
+    to.push_back({"urtrs-mapd", Finding::Grade::ok,
                   one.devices == 1 ? "1 device" : fmt::format("{} devices", one.devices), ""});
     for (const std::string& device : one.unmapped)
-      to.push_back({"mapped devices", Grade::warn, fmt::format("{} is not there", device),
-                    fmt::format("urtrs mapping show {} says why", device)});
+      to.push_back({"mapped devices", Finding::Grade::warn, fmt::format("{} does not exist", device),
+                    fmt::format("urtrs mapping show {} shows the reason", device)});
   }
 }
 
@@ -56,7 +56,7 @@ void look_at_kernel_devices(const Host& host, std::vector<Finding>& to) {
   if (!host.exists("/sys/module/nbd")) return;  // a different check reports that the module is missing
   const std::string release = host.read("/proc/sys/kernel/osrelease").value_or("");
   if (!host.has_netlink() || is_before_5_14(release)) {
-    to.push_back({kCheck, Grade::warn,
+    to.push_back({kCheck, Finding::Grade::warn,
                   host.has_netlink() ? fmt::format("Linux {} is too old for \"urtrs map --nbd\"", release)
                                      : "this urtrs was built without libnl; needed for \"urtrs map --nbd\"",
                   host.has_netlink() ? "use Linux 5.14 or later, or nbd-client"
@@ -66,14 +66,15 @@ void look_at_kernel_devices(const Host& host, std::vector<Finding>& to) {
   const std::vector<std::string> all = kernel_devices(host);
   const std::optional<bool> kept = host.keeps_kernel_devices();
   if (kept == false && !all.empty())
-    to.push_back({kCheck, Grade::fail,
+    to.push_back({kCheck, Finding::Grade::fail,
                   fmt::format("no urtrs-mapd --kernel-devices keeps {} connected", fmt::join(all, ", ")),
                   "systemctl start urtrs-nbd"});
   else if (kept == false)
-    to.push_back({kCheck, Grade::warn, "no urtrs-mapd --kernel-devices runs; needed for \"urtrs map --nbd\"",
+    to.push_back({kCheck, Finding::Grade::warn,
+                  "no urtrs-mapd --kernel-devices runs; needed for \"urtrs map --nbd\"",
                   "systemctl start urtrs-nbd"});
   else
-    to.push_back({kCheck, Grade::ok,
+    to.push_back({kCheck, Finding::Grade::ok,
                   all.empty() ? "none is attached"
                               : fmt::format("{}{}", fmt::join(all, ", "),
                                             kept ? "" : "; only root sees who keeps them connected"),

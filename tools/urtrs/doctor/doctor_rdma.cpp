@@ -46,8 +46,9 @@ int doctor_rdma(const Command& command) {
   const auto port =
       options.map.port.empty() ? std::optional(probe::kPeerPort) : port_of(options.map.port, least);
   if (!port)
-    return fail(Mistake{fmt::format("--port is {} to 65535, not \"{}\"", least, options.map.port), "", false},
-                for_programs);
+    return fail(
+        Mistake{fmt::format("--port: expected {} to 65535, got \"{}\"", least, options.map.port), "", false},
+        for_programs);
   using Log = tools::ProgressLine::Log;
   tools::ProgressLine line(for_programs ? Log::silent : Log::lines);
   probe::Pace pace;

@@ -237,12 +237,12 @@ TEST(Doctor, ExpiringCertificatesAreReported) {
   PlayedHost host;
   host.attached = {{"web1", {}}};
   for (const Finding& one : examine(host)) EXPECT_NE(one.check, "certificates");
-  host.running[0].warnings = {"/etc/a.pem: the certificate expires in 9 days; put a new one there"};
-  expect(host, "certificates", Grade::warn, "put a new one there");
+  host.running[0].warnings = {"/etc/a.pem: the certificate expires in 9 days; replace it"};
+  expect(host, "certificates", Grade::warn, "replace it");
   EXPECT_EQ(found(host, "certificates").what,
             "/run/urtrs/urtrsd-1.sock: /etc/a.pem: the certificate expires in 9 days");
   host.running[0].warnings.clear();
-  host.attached[0].warnings = {"/etc/b.pem: the certificate has expired; put a new one there"};
+  host.attached[0].warnings = {"/etc/b.pem: the certificate has expired; replace it"};
   EXPECT_EQ(found(host, "certificates").what, "client session web1: /etc/b.pem: the certificate has expired");
 }
 

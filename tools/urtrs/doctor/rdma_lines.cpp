@@ -12,7 +12,7 @@ Table rdma_checks(const probe::Lines& lines) {
                {"device", "Device", "of RDMA; with --rdma only, as those below with a star"},
                {"check", "Check", "what was looked at"},
                {"what", "Finding", "how it is"},
-               {"remedy", "Remedy", "a command that mends it, or what to do", Field::Kind::text, false},
+               {"remedy", "Remedy", "a command that fixes it, or what to do", Field::Kind::text, false},
                {"part", "Part", "report, test, measurement or peer", Field::Kind::text, false},
                {"number", "Number", "of a measurement or a limit", Field::Kind::text, false},
                {"unit", "Unit", "of the number", Field::Kind::text, false}},

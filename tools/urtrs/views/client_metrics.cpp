@@ -48,7 +48,7 @@ void add_path(Families& to, const std::string& session, const json& path) {
       {"writes", "requests to write"},
       {"write_bytes", "their bytes"},
       {"failovers", "requests taken over from other paths"},
-      {"reconnects", "times that the path came back"},
+      {"reconnects", "number of reconnects"},
       {"failed_attempts", "attempts to connect that failed"}};
   for (const auto& [key, help] : counters)
     to.counter(("urtrs_client_path_" + std::string(key) + "_total").c_str(), help, whole(path, key), labels);
@@ -65,7 +65,7 @@ void add_session(Families& to, const json& client, const json& session) {
   const json stats = client.value("stats", json::object());
   for (const auto& [key, value] : stats.items()) {
     if (key == "permits_given_up")
-      to.gauge("urtrs_client_permits_given_up", "of requests that failed and may still act",
+      to.gauge("urtrs_client_permits_given_up", "of requests that failed and may still execute",
                real(stats, key.c_str()), labels);
     else
       to.counter(("urtrs_client_" + key + "_total").c_str(), "as \"urtrs client stats\" has it",
@@ -93,7 +93,7 @@ std::string client_metrics_text(const json& shown) {
                 text(device, "state") == "open", labels);
       all.gauge("urtrs_client_device_size_bytes", "when it was opened last", real(device, "size_bytes"),
                 labels);
-      all.gauge("urtrs_client_device_users", "NBD connections that have it", real(device, "users"), labels);
+      all.gauge("urtrs_client_device_users", "NBD connections that use it", real(device, "users"), labels);
     }
   }
   return all.text();

@@ -71,9 +71,9 @@ Table client_statistics(const json& shown) {
 Table client_timers(const json& shown, const std::string& of) {
   Table table{"timers",
               {{"sessname", "Session name", "name of the session"},
-               {"name", "Timer", "as the parameter of the plugin that sets it"},
-               {"seconds", "Seconds", "never: it does not end; null in JSON", Kind::seconds},
-               Field{"origin", "From", "default, option, or the one that it follows"}.of(
+               {"name", "Timer", "the parameter of the plugin that sets it"},
+               {"seconds", "Seconds", "never: no limit; null in JSON", Kind::seconds},
+               Field{"origin", "From", "default, option, or the timeout that it depends on"}.of(
                    "default|option|from the heartbeat|from reconnect_max")},
               {}};
   for (const json& session : shown.at("sessions")) {
@@ -106,7 +106,7 @@ std::string client_waits_text(const json& dump) {
   std::string text;
   const auto line = [&text](const std::string& one) { text += printable(one) + "\n"; };
   for (const json& session : dump.value("sessions", json::array())) {
-    line(fmt::format("session {}: {} requests under way, {} of them wait for a permit",
+    line(fmt::format("session {}: {} requests in flight, {} of them wait for a permit",
                      session.value("session", ""), number(session, "under_way"), number(session, "queued")));
     if (const json oldest = session.value("oldest_request", json()); oldest.is_object())
       line(fmt::format("  the oldest has waited {:.1f} s for its answer over path {}, connection {}",

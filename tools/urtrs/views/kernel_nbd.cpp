@@ -84,7 +84,7 @@ std::optional<rpc::Error> check_kernel_nbd(const NbdHost& host, const NbdWish& w
     return refusal(EPERM, "only root can attach a device of the kernel",
                    "run it with sudo, or use the URI without --nbd");
   if (!std::filesystem::exists(host.devices + "/nbd0"))
-    return refusal(ENODEV, fmt::format("there is no {}/nbd0", host.devices),
+    return refusal(ENODEV, fmt::format("{}/nbd0 does not exist", host.devices),
                    "modprobe nbd; where the kernel has no such module, use the URI without --nbd");
   if (const auto kernel = host.kernel(); !kernel) return kernel_refuses(kernel.error());
   if (host.keeper_runs() == false)
@@ -94,7 +94,7 @@ std::optional<rpc::Error> check_kernel_nbd(const NbdHost& host, const NbdWish& w
   const auto index = index_of_wish(host, wish.device);
   if (!index)
     return refusal(
-        ENODEV, fmt::format("\"{}\" is no device of the kernel's NBD client", wish.device),
+        ENODEV, fmt::format("\"{}\" is not a device of the kernel's NBD client", wish.device),
         fmt::format("{}/nbd0, {}/nbd1 and so on, or --nbd without one", host.devices, host.devices));
   if (!is_taken(host, *index)) return std::nullopt;
   if (wish.again)
@@ -118,7 +118,7 @@ tl::expected<std::string, rpc::Error> attach_kernel_nbd(const NbdHost& host, con
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     opened = open_export(socket, wish.name, kOpenPatience);
   }
-  if (!opened) return tl::unexpected(refusal(EIO, opened.error().why, "the log of urtrs-mapd says more"));
+  if (!opened) return tl::unexpected(refusal(EIO, opened.error().why, "see the log of urtrs-mapd"));
   const std::string identity = identity_of({opened->what.flags, wish.wait, socket, wish.name});
   NewDevice device{
       std::nullopt, opened->fd.get(), opened->what.bytes, opened->what.least_block, opened->what.flags,
@@ -126,12 +126,12 @@ tl::expected<std::string, rpc::Error> attach_kernel_nbd(const NbdHost& host, con
   if (wish.device != "auto") device.index = index_of_wish(host, wish.device);
   const auto index = (*kernel)->attach(device);
   if (!index)
-    return tl::unexpected(
-        refusal(index.error(), fmt::format("the kernel does not attach it: {}", std::strerror(index.error())),
-                index.error() == EBUSY ? "name another device, or --nbd without one" : ""));
+    return tl::unexpected(refusal(
+        index.error(), fmt::format("the kernel refused to attach it: {}", std::strerror(index.error())),
+        index.error() == EBUSY ? "name another device, or --nbd without one" : ""));
   if (!has_identity(host, *index, identity)) {
     (*kernel)->detach(*index);
-    return tl::unexpected(refusal(EOPNOTSUPP, "the kernel does not say to what a device is attached",
+    return tl::unexpected(refusal(EOPNOTSUPP, "the kernel does not report what a device is attached to",
                                   "Linux 5.14 or later does; use the URI without --nbd"));
   }
   // If the write fails, the default of the kernel stays in use.
@@ -147,7 +147,7 @@ tl::expected<bool, rpc::Error> detach_kernel_nbd(const NbdHost& host, const std:
     const std::string path = path_of(host, one.index);
     if (host.needs_root && ::geteuid() != 0)
       return tl::unexpected(
-          refusal(EPERM, fmt::format("{} has it, and only root detaches a device of the kernel", path),
+          refusal(EPERM, fmt::format("{} is attached to it, and only root can detach a kernel device", path),
                   "run it with sudo"));
     const auto kernel = host.kernel();
     if (!kernel) return tl::unexpected(kernel_refuses(kernel.error()));

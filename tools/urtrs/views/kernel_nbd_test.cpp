@@ -116,7 +116,7 @@ class KernelNbd : public testing::Test {
     return attach_kernel_nbd(host, {wanted, 60, name, again}, socket_);
   }
 
-  trace::ScratchFolder folder_;
+  tools::ScratchFolder folder_;
   std::string socket_;
   kernel_nbd::Descriptor listener_;
   std::thread server_;

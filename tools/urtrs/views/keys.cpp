@@ -27,7 +27,7 @@ int make(const Command& command) {
   const std::string& identity = command.arguments[0];
   const Options& options = command.options;
   if (!tls::is_identity(identity))
-    return fail(Mistake{"\"" + tls::shown_identity(identity) + "\" cannot be an identity",
+    return fail(Mistake{"\"" + tls::shown_identity(identity) + "\" is not a valid identity",
                         "it is 1 to 128 of A-Z a-z 0-9 . _ : @ -", false},
                 options.format == Format::json);
   tls::Key key;

@@ -43,7 +43,7 @@ tl::expected<rpc::Client, rpc::Error> connect(const Options& options) {
   if (!socket) return tl::unexpected(socket.error());
   auto client = rpc::Client::connect(*socket);
   if (!client && (client.error().error == ENOENT || client.error().error == ECONNREFUSED))
-    client.error().hint = "is urtrs-mapd running? --socket names the socket of another one";
+    client.error().hint = "is urtrs-mapd running? use --socket for another socket";
   return client;
 }
 

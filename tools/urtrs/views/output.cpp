@@ -77,7 +77,7 @@ int say_no_daemon(const rpc::Error& error, bool as_json) {
 }
 
 int say_unexpected(const std::string& what, bool as_json) {
-  say_error(as_json, "failed", fmt::format("the answer is not that of an urtrsd of this version: {}", what),
+  say_error(as_json, "failed", fmt::format("the reply is not from an urtrsd of this version: {}", what),
             "\"urtrs doctor\" compares the versions", EPROTO);
   return failed;
 }

@@ -61,10 +61,10 @@ int run_command(const std::string& command,
 
 int run_nbdkit(const MapWords& words, const Options& options) {
   if (words.paths.empty() && words.from.find('@') != std::string::npos)
-    return fail(Mistake{fmt::format("\"{}\" is not a server, and there is no urtrs-mapd session of that name",
-                                    words.from),
-                        "give [SRC@]DST, the address of the server, behind it", false},
-                options.format == Format::json);
+    return fail(
+        Mistake{fmt::format("\"{}\" is not a server, and no urtrs-mapd session has that name", words.from),
+                "give [SRC@]DST, the address of the server, after it", false},
+        options.format == Format::json);
   const std::string program = tools::find_program("nbdkit-urtrs");
   if (program.empty())
     return fail_to("nbdkit-urtrs", ENOENT, "apt-get install nbdkit-plugin-urtrs, or put it into PATH",

@@ -163,8 +163,8 @@ tl::expected<std::vector<Field>, Mistake> choose(const std::vector<Field>& field
       std::vector<std::string> names;
       for (const Field& field : fields) names.emplace_back(field.name);
       const std::string near = tools::nearest_word(name, names);
-      return tl::unexpected(Mistake{fmt::format("there is no field \"{}\"", name),
-                                    near.empty() ? fmt::format("it is one of {}", fmt::join(names, ", "))
+      return tl::unexpected(Mistake{fmt::format("unknown field \"{}\"", name),
+                                    near.empty() ? fmt::format("expected one of {}", fmt::join(names, ", "))
                                                  : fmt::format("did you mean \"{}\"?", near),
                                     false});
     }

@@ -151,7 +151,7 @@ TEST(Table, FieldsAreChosenAndChecked) {
   EXPECT_EQ(names({"state", "reads"}), "state reads ");
   EXPECT_EQ(names({"+reads", "-hca_name", "-path", "-pathname", "-tx_bytes", "-rx_bytes"}),
             "sessname state reads ");
-  EXPECT_EQ(names({"stat"}), "there is no field \"stat\"|did you mean \"state\"?");
+  EXPECT_EQ(names({"stat"}), "unknown field \"stat\"|did you mean \"state\"?");
   EXPECT_EQ(choose(table.fields, {"all"})->size(), table.fields.size());
   EXPECT_FALSE(choose(table.fields, {"state", "-state"}));
 }

@@ -54,7 +54,7 @@ int top(rpc::Client& client, const Options& given) {
 }
 
 std::vector<Field> event_fields() {
-  return {{"serial", "Serial", "number of the event; a gap is one that was missed", Field::Kind::number},
+  return {{"serial", "Serial", "number of the event; a gap means missed events", Field::Kind::number},
           {"unix_ms", "Time", "milliseconds since 1970", Field::Kind::number},
           {"what", "Event", "path, link_up, link_down, session_ended, connect_refused or device"},
           {"session", "Session", "name of the session"},
@@ -66,7 +66,7 @@ std::vector<Field> event_fields() {
           {"size_before", "Before", "its size before, where that changed", Field::Kind::bytes, false},
           {"attempt", "Attempt", "of a client, since the path was connected", Field::Kind::number, false},
           {"next_s", "Next", "seconds until the next attempt", Field::Kind::number, false},
-          {"requests", "Requests", "that a path took over from others", Field::Kind::number, false},
+          {"requests", "Requests", "requests taken over from other paths", Field::Kind::number, false},
           {"state", "State", "of the path"},
           {"reason", "Reason", "why"},
           {"errno", "Errno", "of Linux", Field::Kind::number}};

@@ -76,10 +76,9 @@ TEST(CommandLine, UsageErrorsAreExplained) {
             "urtrsd: --export: export name \"a\\xff\" cannot be used; a name is 1 to 254 bytes of UTF-8, not "
             "only slashes, with no \"..\" and no control characters\n")
       << "neither NBD nor JSON could say it";
-  EXPECT_EQ(
-      usage_error({"-e", "a=mem:x"}),
-      "urtrsd: --export: \"a=mem:x\": 'x' is no size: expected a number of bytes, k, M, G or T, e.g. 4096, "
-      "64k, 1G\n");
+  EXPECT_EQ(usage_error({"-e", "a=mem:x"}),
+            "urtrsd: --export: \"a=mem:x\": 'x' is not a size: expected a number of bytes, k, M, G or T, "
+            "e.g. 4096, 64k, 1G\n");
   EXPECT_EQ(
       usage_error({"-e", "a=mem:511"}),
       "urtrsd: --export: expected mem:SIZE with at least 512 bytes, got \"mem:511\"; for example mem:64M\n");
@@ -187,7 +186,7 @@ TEST(CommandLine, ErrorNamesTheEnvironmentVariable) {
 
 TEST(CommandLine, OriginRequiresPrintConfig) {
   EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--origin"}),
-            "urtrsd: --origin: it belongs to --print-config; write --print-config --origin\n");
+            "urtrsd: --origin: it requires --print-config; write --print-config --origin\n");
 }
 
 TEST(CommandLine, LinkLocalAddressRequiresAnInterface) {
@@ -237,7 +236,7 @@ TEST(CommandLine, OptionsOfAnotherFabricAreRejected) {
   const CommandLine provider = parse_command_line({"-e", "a=mem:1M", "--provider=shm"});
   EXPECT_EQ(provider.exit_code, 2);
   EXPECT_FALSE(provider.run);
-  EXPECT_NE(provider.errors.find("the provider 'shm' is one of the fabric libfabric, not of tcp"),
+  EXPECT_NE(provider.errors.find("the provider 'shm' belongs to the fabric libfabric, not to tcp"),
             std::string::npos)
       << provider.errors;
   EXPECT_TRUE(parse_command_line({"-e", "a=mem:1M", "--provider=shm", "--fabric=libfabric"}).run);

@@ -228,12 +228,12 @@ std::size_t dots_of(std::string_view line) {
 std::optional<std::pair<std::size_t, std::string>> find_invalid_line(std::string_view text) {
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::string_view line = text.substr(0, text.find('\n'));
-    if (line.size() > kMaxConfigLine)
+    if (line.size() > tools::kMaxConfigLine)
       return std::pair(number, "a line of " + std::to_string(line.size()) + " bytes; at most " +
-                                   std::to_string(kMaxConfigLine) + " are read");
-    if (const std::size_t dots = dots_of(line); dots >= kMaxConfigKeyParts)
+                                   std::to_string(tools::kMaxConfigLine) + " are read");
+    if (const std::size_t dots = dots_of(line); dots >= tools::kMaxConfigKeyParts)
       return std::pair(number, "a key of " + std::to_string(dots + 1) + " parts; at most " +
-                                   std::to_string(kMaxConfigKeyParts) + " are read");
+                                   std::to_string(tools::kMaxConfigKeyParts) + " are read");
     text.remove_prefix(std::min(line.size() + 1, text.size()));
   }
   return std::nullopt;

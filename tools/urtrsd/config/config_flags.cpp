@@ -28,7 +28,7 @@ constexpr const char* kExamples =
     "         --export scratch=mem:1G --export iso=/srv/a.iso,ro\n"
     "      two addresses, a memory device, a read-only image\n"
     "  urtrsd --config /etc/urtrs/urtrsd.toml --port 1300 --check-config\n"
-    "      is this configuration in order?\n"
+    "      check this configuration\n"
     "  urtrsd --dev-search-path /srv/%SESSNAME% --print-config\n"
     "      every session its own directory; show the resulting file\n"
     "\n"
@@ -37,22 +37,20 @@ constexpr const char* kExamples =
     "Exit codes: 0 ok, 1 failed, 2 bad usage or configuration, 3 something needed is missing.";
 
 constexpr const char* kNotes =
-    "An export is locked while a session has it open (fcntl, open file description locks): for "
-    "writing when one may write, else for reading. A block device that is open for writing is claimed "
-    "too (O_EXCL): while this host has it mounted, as swap, or below dm, md or LVM, it can be opened "
-    "for reading only; with ,force it is not claimed. An export that is missing, locked or in use at "
-    "the start is named in a warning, and served when that has changed (urtrs export list shows it); "
-    "with --strict, urtrsd ends with code 3. A file that is exported with ,ro is read-only below "
-    "--dev-search-path too. A trace replaces an empty file or another trace, and nothing else.\n"
-    "SIGTERM and SIGINT close all sessions and end urtrsd, a second one ends it at once. SIGUSR1 "
-    "writes the last records to a file, SIGUSR2 begins and ends a trace, SIGHUP reads the "
-    "configuration again: exports, keys, certificates and log level change, the rest is named in the "
-    "log.\n"
+    "An export is locked while a session has it open (fcntl, open file description locks): for writing if a "
+    "session may write, else for reading. A block device that is open for writing is claimed too (O_EXCL): "
+    "while this host has it mounted, as swap, or below dm, md or LVM, it can be opened for reading only; "
+    "with ,force it is not claimed. An export that is missing, locked or in use at the start causes a "
+    "warning, and is served as soon as it is available (urtrs export list shows it); with --strict, urtrsd "
+    "exits with code 3. A file that is exported with ,ro is read-only below --dev-search-path too. A trace "
+    "replaces an empty file or another trace, and nothing else.\n"
+    "SIGTERM and SIGINT close all sessions and exit, a second signal exits at once. SIGUSR1 writes the last "
+    "records to a file, SIGUSR2 starts and stops a trace, SIGHUP reloads the configuration: exports, keys, "
+    "certificates and log level change, and the log names what needs a restart.\n"
     "\n"
-    "A setting is taken from its flag, else from the environment "
-    "(URTRS_ and its key in capitals: URTRS_PORT; URTRS_LISTEN with "
-    "commas), else from the file, else it has its default. --print-config --origin says which it "
-    "was.";
+    "A setting is taken from its flag, else from the environment (URTRS_ and its key in capitals: "
+    "URTRS_PORT; URTRS_LISTEN with commas), else from the file, else it has its default. --print-config "
+    "--origin shows the source.";
 
 // Flags that --help lists; --help-all lists all flags.
 const std::vector<std::string> kCommon{"--config",       "--listen",      "--export",    "--port",
@@ -111,14 +109,14 @@ std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
     options[key] = app.add_option(flag_of(key), flags.values[key])->group("");
   }
   app.add_flag("--check-config", flags.check,
-               "check configuration, devices, fabric and addresses to listen on, then leave");
+               "check configuration, devices, fabric and addresses to listen on, and exit");
   app.add_flag("--json", flags.json, "with --check-config or --version: the answer as JSON");
   app.add_flag("--print-config", flags.print, "print the resulting configuration and exit");
   app.add_flag("--origin", flags.origin,
-               "with --print-config: say behind each value where it comes from, a flag, a variable of the "
-               "environment, a line of the file, or the default");
+               "with --print-config: show the source of each value: a flag, a variable of the environment, a "
+               "line of the file, or the default");
   app.set_version_flag("--version", tools::version_text("urtrsd"),
-                       "print version, fabrics and compiler, then leave");
+                       "print version, fabrics and compiler, and exit");
   return options;
 }
 
@@ -287,10 +285,10 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
   for (const std::string& value : flags.exports) reader.add_export_flag(value);
   reader.check_relations();
   if (flags.origin && !flags.print)
-    reader.report("--origin", "it belongs to --print-config", "write --print-config --origin");
+    reader.report("--origin", "it requires --print-config", "write --print-config --origin");
 
   if (flags.json && (!flags.check || flags.print))
-    reader.report("--json", "it belongs to --check-config and --version",
+    reader.report("--json", "it requires --check-config or --version",
                   "log_format is the setting for the log");
 
   for (const ConfigProblem& problem : reader.problems())

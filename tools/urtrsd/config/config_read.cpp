@@ -47,13 +47,13 @@ Text read_now(const std::string& path) {
   if (!other.empty()) return tl::unexpected(std::move(other));
   std::string text;
   std::array<char, 4096> block{};
-  while (text.size() <= kMaxConfigFile) {
+  while (text.size() <= tools::kMaxConfigFile) {
     const ssize_t size = ::read(fd.get(), block.data(), block.size());
     if (size < 0) return tl::unexpected(cannot_be_read(errno));
     if (size == 0) return text;
     text.append(block.data(), static_cast<std::size_t>(size));
   }
-  return tl::unexpected(std::string("is larger than 1 MiB, this is not a configuration"));
+  return tl::unexpected(std::string("is larger than 1 MiB, so it is not a configuration"));
 }
 
 }  // namespace

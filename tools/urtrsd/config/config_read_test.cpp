@@ -21,7 +21,7 @@ std::string error_of(const std::string& path) {
 }
 
 TEST(ConfigRead, RegularFilesAndLinksToThemAreRead) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   std::ofstream(folder / "file") << "port = 1\n";
   std::filesystem::create_symlink("file", folder / "link");
   EXPECT_EQ(*read_config_file(folder / "file"), "port = 1\n");
@@ -29,12 +29,12 @@ TEST(ConfigRead, RegularFilesAndLinksToThemAreRead) {
   std::ofstream(folder / "large") << std::string(1 << 20, '#');
   EXPECT_TRUE(read_config_file(folder / "large").has_value());
   std::ofstream(folder / "large", std::ios::app) << "#";
-  EXPECT_EQ(error_of(folder / "large"), "is larger than 1 MiB, this is not a configuration");
+  EXPECT_EQ(error_of(folder / "large"), "is larger than 1 MiB, so it is not a configuration");
   EXPECT_EQ(error_of(folder / "none"), "cannot be read: No such file or directory (2)");
 }
 
 TEST(ConfigRead, OtherKindsOfFilesAreRejected) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
   EXPECT_EQ(error_of(folder / "fifo"), "is a pipe, and a configuration is a regular file");
   EXPECT_EQ(error_of(folder.path()), "is a folder, and a configuration is a regular file");

@@ -24,8 +24,8 @@ std::uint32_t log2up(std::uint32_t value) {
 void ConfigReader::check_identities(const std::vector<std::string>& listed) {
   for (const std::string& one : listed) {
     if (!tls::is_identity(one))
-      report("", "allow_identities: nobody can have the identity " + in_quotes(one),
-             "it is 1 to 128 of A-Z a-z 0-9 . _ : @ -, and a list has commas");
+      report("", "allow_identities: invalid identity " + in_quotes(one),
+             "an identity is 1 to 128 of A-Z a-z 0-9 . _ : @ -; separate identities with commas");
   }
 }
 
@@ -48,7 +48,8 @@ void ConfigReader::check_access() {
                   [&](const ExportSpec& one) { return names_identity(one.allow.text[2]); });
   if (own_names && !authenticates_clients(config_))
     report("",
-           "allow_sessions with %IDENTITY% lets nobody in without TLS or shared keys, which give identities",
+           "allow_sessions with %IDENTITY% rejects all clients without TLS or shared keys, which provide the "
+           "identity",
            "give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys");
 }
 
@@ -64,10 +65,10 @@ void ConfigReader::check_relations() {
              "for example 127.0.0.1:9469");
   }
   if (config_.fabric != "tcp" && !(config_.tls == tools::TlsChoice{}) && config_.tls.mode != "off")
-    report("", "TLS is for the fabric tcp, not for " + config_.fabric, "leave the settings of tls out");
+    report("", "TLS is for the fabric tcp, not for " + config_.fabric, "remove the tls settings");
   if (config_.fabric == "tcp" && !(config_.auth == tools::AuthChoice{}) && config_.auth.mode != "off")
     report("", "auth is for the fabrics verbs and libfabric, not for tcp",
-           "give tls_keys instead, which encrypts too");
+           "use tls_keys instead, which encrypts too");
   if (config_.fabric == "tcp") {
     const std::string why = tools::contradiction(config_.tls);
     if (!why.empty()) report("", why);

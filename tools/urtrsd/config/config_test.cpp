@@ -83,9 +83,8 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"[[export]]\nname = \"a\"\npath = \"/x\"\nmem = \"1G\"\n",
                "urtrsd.toml:1:1: export \"a\": exactly one of \"path\" and \"mem\" is needed\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = \"lots\"\n",
-               "urtrsd.toml:3:7: export.mem: 'lots' is no size: expected a number of bytes, k, M, G or T, "
-               "e.g. 4096, 64k, "
-               "1G\n"},
+               "urtrsd.toml:3:7: export.mem: 'lots' is not a size: expected a number of bytes, k, M, G or T, "
+               "e.g. 4096, 64k, 1G\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = \"511\"\n",
                "urtrsd.toml:3:7: export.mem: expected size of at least 512 bytes, got string \"511\"; for "
                "example \"64M\"\n"},
@@ -101,31 +100,31 @@ INSTANTIATE_TEST_SUITE_P(
             "[[export]]\nname = \"a\"\nmem = 512\nallow_identities = [\"x\"]\n",
             "urtrsd.toml:4:20: export.allow_identities: expected non-empty string, got an array; a list has "
             "commas: \"alice,bob\"\n"},
-        Golden{"[[export]]\nname = \"a\"\nmem = 512\nallow_addresses = \"10.0.0.0/33\"\n",
-               "urtrsd.toml:1:1: export: \"10.0.0.0/33\" is no address and no range like 10.0.0.0/8\n"},
+        Golden{
+            "[[export]]\nname = \"a\"\nmem = 512\nallow_addresses = \"10.0.0.0/33\"\n",
+            "urtrsd.toml:1:1: export: \"10.0.0.0/33\" is neither an address nor a range like 10.0.0.0/8\n"},
         Golden{"allow_addresses = \"x\"\n[[export]]\nname = \"a\"\nmem = 512\n",
-               "allow_addresses, allow_identities, allow_sessions: \"x\" is no address and no range like "
-               "10.0.0.0/8\n"},
+               "allow_addresses, allow_identities, allow_sessions: \"x\" is neither an address nor a range "
+               "like 10.0.0.0/8\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = 512\nallow_identities = \"x\"\n",
                "allow_identities rejects all clients without TLS or shared keys, which provide the identity; "
                "give "
                "tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys\n"},
-        Golden{
-            "tls_keys = \"/k\"\n[[export]]\nname = \"a\"\nmem = 512\nallow_identities = \"x, y z\"\n",
-            "allow_identities: nobody can have the identity \"y z\"; it is 1 to 128 of A-Z a-z 0-9 . _ : @ "
-            "-, and a list has commas\n"},
+        Golden{"tls_keys = \"/k\"\n[[export]]\nname = \"a\"\nmem = 512\nallow_identities = \"x, y z\"\n",
+               "allow_identities: invalid identity \"y z\"; an identity is 1 to 128 of A-Z a-z 0-9 . _ : @ "
+               "-; separate identities with commas\n"},
         Golden{"tls = \"off\"\nallow_identities = \"x\"\n[[export]]\nname = \"a\"\nmem = 512\n",
                "allow_identities rejects all clients without TLS or shared keys, which provide the identity; "
                "give "
                "tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys\n"},
-        Golden{
-            "allow_sessions = \"%IDENTITY%\"\n[[export]]\nname = \"a\"\nmem = 512\n",
-            "allow_sessions with %IDENTITY% lets nobody in without TLS or shared keys, which give "
-            "identities; give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys\n"},
-        Golden{
-            "[[export]]\nname = \"a\"\nmem = 512\nallow_sessions = \"x, %IDENTITY%-*\"\n",
-            "allow_sessions with %IDENTITY% lets nobody in without TLS or shared keys, which give "
-            "identities; give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys\n"},
+        Golden{"allow_sessions = \"%IDENTITY%\"\n[[export]]\nname = \"a\"\nmem = 512\n",
+               "allow_sessions with %IDENTITY% rejects all clients without TLS or shared keys, which provide "
+               "the identity; give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric "
+               "auth_keys\n"},
+        Golden{"[[export]]\nname = \"a\"\nmem = 512\nallow_sessions = \"x, %IDENTITY%-*\"\n",
+               "allow_sessions with %IDENTITY% rejects all clients without TLS or shared keys, which provide "
+               "the identity; give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric "
+               "auth_keys\n"},
         Golden{"tls = \"maybe\"\n",
                "urtrsd.toml:1:7: tls: expected one of off, allow, require, got string \"maybe\"\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = 512\ndelay_ms = 600001\n",
@@ -265,7 +264,7 @@ TEST(ConfigFile, EverySettingIsRead) {
   EXPECT_TRUE(reader.problems().empty());
   reader.check_relations();
   ASSERT_EQ(reader.problems().size(), 1U) << "no fabric supports all settings";
-  EXPECT_NE(reader.problems()[0].message.find("one of the fabric libfabric"), std::string::npos);
+  EXPECT_NE(reader.problems()[0].message.find("belongs to the fabric libfabric"), std::string::npos);
   DaemonConfig expected;
   expected.listen = {"10.0.0.1", "::1"};
   expected.port = 1300;

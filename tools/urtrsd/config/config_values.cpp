@@ -47,12 +47,11 @@ constexpr std::array kOwn{
          "opened"},
         [](D d) { return &d->dev_search_path; }},
     Own{{"strict", toggle(), "",
-         "end with code 3 if an export, dev_search_path, a listen address or the address of metrics is "
-         "missing at the start, and let a reload add no export that cannot be opened; otherwise urtrsd "
-         "serves the "
-         "rest, and tries the missing ones again after 1 s, 2 s, 4 s and so on, later once a minute"},
+         "exit with code 3 if an export, dev_search_path, a listen address or the address of metrics is "
+         "missing at the start, and let a reload reject exports that cannot be opened; otherwise urtrsd "
+         "serves the rest, and retries the missing ones after 1 s, 2 s, 4 s and so on, later once a minute"},
         [](D d) { return &d->strict; }},
-    Own{{"max_sessions", number(1, kMaxSessions), "", "sessions at one time"},
+    Own{{"max_sessions", number(1, kMaxSessions), "", "maximum number of sessions"},
         [](D d) { return &d->protocol.max_sessions; }},
     Own{{"max_host_sessions", number(0, kMaxSessions), "",
          "sessions of one client address (IPv6: of its first 64 bits), each with sess_queue_depth x "
@@ -67,28 +66,29 @@ constexpr std::array kOwn{
          "but an eighth of what the others leave"},
         [](D d) { return &d->connection_memory_mb; }},
     Own{{"allow_addresses", text("LIST"), "",
-         "addresses and ranges (10.0.0.0/8) from which clients may come, with commas; unset: from "
+         "addresses and ranges (10.0.0.0/8) from which clients may connect, separated by commas; unset: from "
          "everywhere"},
         [](D d) { return &d->allow_addresses; }},
     Own{{"allow_identities", text("LIST"), "",
-         "identities of keys and certificates that may come in, with commas; unset: all of them"},
+         "identities of keys and certificates that may connect, separated by commas; unset: all of them"},
         [](D d) { return &d->allow_identities; }},
     Own{{"allow_sessions", text("LIST"), "",
-         "session names that clients may take, with commas, %IDENTITY% in front and * behind; unset: any"},
+         "session names that clients may use, separated by commas, with %IDENTITY% at the start and * at the "
+         "end; unset: any"},
         [](D d) { return &d->allow_sessions; }},
     Own{{"trace", file_or_empty(), "", "file that records every input"}, [](D d) { return &d->trace; }},
     Own{{"trace_detail", words("machines|wire|payload"), "",
-         "what else the file has: what went over the wire, and user data with it"},
+         "what else to record: messages (wire), with their data (payload)"},
         [](D d) { return &d->trace_detail; }},
     Own{{"trace_size", kTraceSize, "", "size at which the next file is started, e.g. 64M; 0: never"},
         [](D d) { return &d->trace_size; }},
-    Own{{"trace_files", number(1, 1000), "", "files that are kept then: FILE, FILE.1, FILE.2 ..."},
+    Own{{"trace_files", number(1, 1000), "", "number of files to keep: FILE, FILE.1, FILE.2 ..."},
         [](D d) { return &d->trace_files; }},
     Own{{"trace_dump", file_or_empty(), "",
          "file for the last records when a path is lost by an error, and on SIGUSR1"},
         [](D d) { return &d->trace_dump; }},
     Own{{"poll", time_or_zero(seconds(1)), "",
-         "time to go on polling before sleeping, while polling finds something; 0: sleep at once"},
+         "how long to keep polling before sleeping, while polling finds something; 0: sleep at once"},
         [](D d) { return &d->poll; }},
     Own{{"busy_poll", toggle(), "", "never sleep: lowest latency, one core always busy"},
         [](D d) { return &d->busy_poll; }},

@@ -100,7 +100,7 @@ std::vector<std::string> control_warnings(const DaemonConfig& config) {
   if (config.control.empty()) return warnings;
   const std::string& group = config.control_group;
   if (!group.empty() && ::getgrnam(group.c_str()) == nullptr)
-    warnings.push_back("control_group: there is no group " + in_quotes(group) +
+    warnings.push_back("control_group: no group named " + in_quotes(group) +
                        ", so urtrs will not reach this urtrsd; \"getent group\" lists them");
   if (config.control == "auto") return warnings;
   const std::string folder = std::filesystem::absolute(config.control).parent_path();

@@ -37,7 +37,7 @@ std::string trace_path_problem(const Catalog& catalog, const std::string& path) 
     return "it is the file of export " + in_quotes(name) + "; choose another file";
   if (const int error = trace::may_replace(path.c_str())) return trace::file_error_text(error);
   if (const int error = path_errno(path))
-    return "its folder: " + trace::file_error_text(error) + "; make the folder, or name another file";
+    return "its folder: " + trace::file_error_text(error) + "; create the folder, or use another file";
   return {};
 }
 

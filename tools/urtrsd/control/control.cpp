@@ -78,7 +78,7 @@ Answer no_session(const attributes::ServerModel& model, const std::string& name)
   std::vector<std::string> names;
   for (const ServerSessionStatus& one : model.sessions) names.push_back(one.name);
   const std::string near = tools::nearest_word(name, names);
-  return refuse(Code::no_such_thing, fmt::format("there is no session \"{}\"", name),
+  return refuse(Code::no_such_thing, fmt::format("no session named \"{}\"", name),
                 near.empty() ? "\"urtrs session list\" shows all" : fmt::format("did you mean \"{}\"?", near),
                 ENOENT);
 }
@@ -156,8 +156,8 @@ bool may_be_kernel(const ServerSessionStatus& session) {
 Answer fails_for_kernel(const std::string& session, const std::string& device) {
   return refuse(
       Code::failed,
-      fmt::format("session \"{}\" uses no extension of urtrs, so its client may be that of Linux, "
-                  "which fails all IO to \"{}\" after this until all its paths were lost and one is back",
+      fmt::format("session \"{}\" uses no extension of urtrs, so its client may be the Linux client, which "
+                  "then fails all IO to \"{}\" until it has lost all its paths and one has reconnected",
                   session, device),
       "a larger disk: write its 512-byte sectors to /sys/block/rnbdN/rnbd/resize at the client; "
       "add \"force\" to close it anyway",
@@ -195,11 +195,11 @@ Answer device_close(const Asked& asked) {
 
 // Rejects relative paths, because the caller does not know the working directory of urtrsd.
 std::optional<rpc::Error> relative_path_error(const std::string& file) {
-  constexpr const char* kHint = "give the whole path, which begins with /";
+  constexpr const char* kHint = "give an absolute path, which begins with /";
   if (file.empty()) return rpc::Error{Code::invalid_params, "\"file\" is missing", kHint, EINVAL};
   if (file.front() == '/') return std::nullopt;
   return rpc::Error{Code::invalid_params,
-                    fmt::format("\"{}\" is a relative path, and urtrsd has a folder of its own", file), kHint,
+                    fmt::format("\"{}\" is a relative path, but urtrsd runs in another folder", file), kHint,
                     EINVAL};
 }
 
@@ -232,14 +232,14 @@ Answer export_remove(const Asked& asked) {
 Answer debug_dump(const Asked& asked) {
   json answer = asked.target.debug_dump(text_of(asked, "from"));
   if (answer.is_null())
-    return refuse(Code::invalid_params, "\"from\" is what the page before gave as \"next\"", {}, EINVAL);
+    return refuse(Code::invalid_params, "\"from\" must be the \"next\" of the previous page", {}, EINVAL);
   return answer;
 }
 
 Answer log_level(const Asked& asked) {
   const std::string level = text_of(asked, "level");
   if (!asked.target.set_log_level(level))
-    return refuse(Code::invalid_params, fmt::format("there is no log level \"{}\"", level),
+    return refuse(Code::invalid_params, fmt::format("unknown log level \"{}\"", level),
                   "trace, debug, info, warn or error", EINVAL);
   return json::object();
 }
@@ -295,7 +295,7 @@ Answer checked(const Method& method, const Asked& asked) {
                     fmt::format("parameter \"{}\" of {} has a zero byte", key, method.name));
     if (!value.is_string())
       return refuse(Code::invalid_params,
-                    fmt::format("parameter \"{}\" of {} is a string", key, method.name));
+                    fmt::format("parameter \"{}\" of {} must be a string", key, method.name));
   }
   return method.serve != nullptr ? method.serve(asked) : json();
 }
@@ -311,7 +311,7 @@ void serve_later(const std::string& method, const Asked& asked, const rpc::Reply
     return asked.target.reload([reply](const Controlled::Reloaded& done) {
       if (!done.problems.empty())
         return reply.error({Code::failed, done.problems.front(),
-                            "nothing was changed; urtrsd --check-config says all that is wrong", EINVAL});
+                            "nothing was changed; urtrsd --check-config lists all errors", EINVAL});
       reply.result(with_version({{"changed", done.changed}, {"kept", done.kept}}));
     });
   const auto spec = parse_export(text_of(asked, "export"));
@@ -362,7 +362,7 @@ void Control::handle(const rpc::Caller& caller, const rpc::Request& request, con
     std::vector<std::string> names;
     for (const Method& one : all) names.emplace_back(one.name);
     const std::string near = tools::nearest_word(request.method, names);
-    return reply.error({Code::no_such_method, fmt::format("there is no method \"{}\"", request.method),
+    return reply.error({Code::no_such_method, fmt::format("unknown method \"{}\"", request.method),
                         near.empty() ? "" : fmt::format("did you mean \"{}\"?", near), 0});
   }
   if (method->changes) {
@@ -370,8 +370,8 @@ void Control::handle(const rpc::Caller& caller, const rpc::Request& request, con
       return reply.error(
           {Code::not_permitted,
            fmt::format("{} is not permitted for user {}, who may only read", method->name, caller.uid),
-           "ask as root, as the user of urtrsd, or as a member of the group of the socket", EPERM});
-    spdlog::info("control: {} {} asked by process {} of user {}", method->name,
+           "run this as root, as the user of urtrsd, or as a member of the group of the socket", EPERM});
+    spdlog::info("control: {} {} requested by process {} of user {}", method->name,
                  tools::json_text(request.params), caller.pid, caller.uid);
   }
   const Asked asked{target_, request.params};

@@ -47,7 +47,7 @@ std::string words_of(const RequestInFlight& request, const std::string& storage,
   const std::string time = fmt::format(" since {:.1f} s", tools::seconds_between(request.since, now));
   switch (request.waits) {
     case Waits::key:
-      return "waits for its key to be taken back" + time;
+      return "waits for the invalidation of its key" + time;
     case Waits::gate:
       return fmt::format("gated behind permit {}, which an older request of another path uses{}",
                          request.chunk, time);
@@ -58,7 +58,7 @@ std::string words_of(const RequestInFlight& request, const std::string& storage,
     case Waits::open:
       return "its export is being opened" + time;
     case Waits::send_queue:
-      return "its answer waits for a send queue slot" + time;
+      return "its response waits for a send queue slot" + time;
   }
   return "unknown";
 }
@@ -67,15 +67,14 @@ std::string words_of(const RequestInFlight& request, const std::string& storage,
 std::string words_of(const ServerPathStatus& path, Nanos now) {
   switch (path.state) {
     case PathState::connecting:
-      return fmt::format("{} of {} connections are there; closed in {:.1f} s unless the client completes it",
+      return fmt::format("{} of {} connections exist; closed in {:.1f} s unless the client completes it",
                          path.connections, path.connections_wanted,
                          tools::seconds_between(now, path.handshake_deadline));
     case PathState::connected:
-      return path.in_service == 0 ? std::string()
-                                  : fmt::format(
-                                        "{} requests are not answered, {} answers wait for a send queue "
-                                        "slot",
-                                        path.in_service, path.answers_waiting);
+      return path.in_service == 0
+                 ? std::string()
+                 : fmt::format("{} requests are in progress, {} responses wait for a send queue slot",
+                               path.in_service, path.answers_waiting);
     default:
       break;
   }

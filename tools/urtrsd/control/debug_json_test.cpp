@@ -26,7 +26,11 @@ ServerSessionStatus session() {
 
 TEST(DebugJson, RequestShowsItsKindAndWhatItWaitsFor) {
   std::array<std::byte, wire::rnbd::kIoBytes> header{};
-  (void)rnbd::encode_io(9, {wire::rnbd::Opcode::read, 16, 4096}, header);
+  wire::rnbd::Io io;
+  io.device_id = 9;
+  io.sector = 16;
+  io.size = 4096;
+  (void)rnbd::encode_io(io, header);
   RequestInFlight request;
   request.chunk = 7;
   request.path = 1;
@@ -68,7 +72,7 @@ TEST(DebugJson, PathsShowWhatTheyWaitFor) {
   one.paths[0].connections_wanted = 3;
   one.paths[0].handshake_deadline = kNow + seconds(4);
   EXPECT_EQ(waits_of(one, nullptr, kNow)["paths"][0]["waits"],
-            "1 of 3 connections are there; closed in 4.0 s unless the client completes it");
+            "1 of 3 connections exist; closed in 4.0 s unless the client completes it");
   one.paths[0].state = PathState::closing;
   one.paths[0].reason = Reason::heartbeat_lost;
   one.paths[0].in_service = 2;

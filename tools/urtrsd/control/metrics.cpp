@@ -82,7 +82,8 @@ void add_stats(Families& to, const ServerStats& transport, const BlockServerStat
   to.counter("urtrs_gated_requests_total", "requests that waited for an older user of their chunk",
              transport.gated);
   to.counter("urtrs_fences_total", "fences answered", transport.fences);
-  to.counter("urtrs_dropped_responses_total", "answers whose path was gone", transport.dropped_responses);
+  to.counter("urtrs_dropped_responses_total", "responses dropped because their path was closed",
+             transport.dropped_responses);
   to.counter("urtrs_storage_operations_total", "operations of storage begun", block.storage_operations);
   to.counter("urtrs_sync_failures_total", "syncs of storage that failed", block.sync_failures);
 }
@@ -102,13 +103,13 @@ void add_tcp(Families& to, const tcp::TcpStats& stats) {
              std::accumulate(stats.faults.begin(), stats.faults.end(), std::uint64_t{0}));
   to.counter("urtrs_tcp_terminated_total", "connections that the peer ended by a Terminate message",
              stats.terminated);
-  to.counter("urtrs_tcp_slow_readers_total", "connections ended because the peer took nothing",
+  to.counter("urtrs_tcp_slow_readers_total", "connections ended because the peer stopped receiving",
              stats.slow_readers);
   to.counter("urtrs_tcp_large_packets_lost_total",
              "connections of which the network delivered only small packets", stats.large_packets_lost);
   to.counter("urtrs_tls_connections_total", "TLS handshakes that were finished", stats.tls_connections);
   to.counter("urtrs_tls_resumed_total", "of these, with a ticket of an earlier one", stats.tls_resumed);
-  to.counter("urtrs_tls_in_kernel_total", "of these, where the kernel seals what is sent",
+  to.counter("urtrs_tls_in_kernel_total", "of these, where the kernel encrypts what is sent",
              stats.tls_in_kernel);
 }
 
@@ -127,7 +128,7 @@ std::string metrics_text(const MetricsInput& input) {
   add_stats(all, input.transport, input.block);
   if (input.tcp) add_tcp(all, *input.tcp);
   for (const tls::Expiry& one : input.expiries)
-    all.gauge("urtrs_tls_expiry_timestamp_seconds", "when what is in a file ends, seconds since 1970",
+    all.gauge("urtrs_tls_expiry_timestamp_seconds", "when the content of a file expires, seconds since 1970",
               static_cast<double>(one.time), {{"file", one.file}, {"what", one.what}});
   return all.text();
 }

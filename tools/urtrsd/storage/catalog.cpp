@@ -64,7 +64,7 @@ tl::expected<OpenedDevice, OpenError> Catalog::find(std::string_view session, st
 
 tl::expected<Located, OpenError> Catalog::locate(std::string_view session, std::string_view name,
                                                  const std::string& described) {
-  const auto asked = [&] { return "session " + in_quotes(session) + " asked for device " + in_quotes(name); };
+  const auto asked = [&] { return "session " + in_quotes(session) + " requested device " + in_quotes(name); };
   if (!shared_->search_path)
     return refuse(ENOENT, asked() + ", but no export has that name and dev_search_path is not set");
   const SearchPath* const confined = &*shared_->search_path;  // constant after create()
@@ -120,7 +120,7 @@ tl::expected<OpenedDevice, OpenError> Catalog::open_located(Located located, con
 tl::expected<void, OpenError> Catalog::admit(OpenedDevice& opened, std::string_view session,
                                              std::string_view name, AccessMode mode) {
   if (opened.configured && name_of(*opened.configured).empty())
-    return refuse(ENOENT, "export " + in_quotes(name) + " was taken away before its " +
+    return refuse(ENOENT, "export " + in_quotes(name) + " was removed before its " +
                               (opened.device->kind() == ExportKind::nbd ? "server" : "file") + " answered");
   const DeviceId& id = opened.device->id();
   auto lease = access_.acquire(id, mode, std::string(session), std::string(name));
@@ -175,7 +175,7 @@ void Catalog::allow(const std::string& name, const AccessRules& rules) {
 
 tl::expected<void, OpenError> Catalog::add(const ExportSpec& spec, const Prepared* prepared) {
   const std::size_t index = next_;
-  if (named(spec.name)) return refuse(EEXIST, "export " + in_quotes(spec.name) + " is there already");
+  if (named(spec.name)) return refuse(EEXIST, "export " + in_quotes(spec.name) + " already exists");
   if (spec.is_file()) {
     const std::lock_guard guard(shared_->mutex);
     if (prepared != nullptr) shared_->checked.emplace(prepared->id, index);

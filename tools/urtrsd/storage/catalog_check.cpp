@@ -25,7 +25,7 @@ std::string remedy(const ExportSpec& spec, int error) {
   if (spec.read_only || (error != EACCES && error != EROFS && error != EPERM)) return {};
   // Do not suggest a read-only export if the file cannot even be read.
   if (spec.is_file() && ::faccessat(AT_FDCWD, spec.path.c_str(), R_OK, AT_EACCESS) != 0)
-    return "; let the user of urtrsd read the file, and write to it unless it is exported read-only";
+    return "; give the user of urtrsd read permission, and write permission unless it is exported read-only";
   return "; to export it read-only, write --export NAME=FILE,ro, or read_only = true in the file";
 }
 

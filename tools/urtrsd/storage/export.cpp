@@ -32,8 +32,8 @@ tl::expected<std::shared_ptr<MemoryRegion>, OpenError> MemoryRegion::create(std:
   void* data =
       ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data == MAP_FAILED)
-    return refuse(ENOMEM,
-                  "no address space for a memory device of " + std::to_string(size) + " bytes; give it less");
+    return refuse(ENOMEM, "no address space for a memory device of " + std::to_string(size) +
+                              " bytes; use a smaller size");
   return std::shared_ptr<MemoryRegion>(new MemoryRegion(static_cast<std::byte*>(data), size));
 }
 

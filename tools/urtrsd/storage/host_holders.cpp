@@ -176,9 +176,8 @@ std::string in_use_by_host(const std::string& described, const std::string& hold
   return described + " is in use by this host: " +
          (holders.empty() ? "a mount of another container, or a process that claimed it (O_EXCL)" : holders) +
          ": " + errno_text(EBUSY) +
-         "; a client that writes to it would destroy what this host keeps on it: end that use, export it "
-         "with "
-         ",ro, or with ,force if you know that the host does not write";
+         "; a client that writes to it would destroy what this host keeps on it: stop that use, export it "
+         "with ,ro, or with ,force if you know that the host does not write";
 }
 
 }  // namespace rtrs::daemon

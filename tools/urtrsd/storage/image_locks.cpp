@@ -157,7 +157,7 @@ tl::expected<ImageLocks::Hold, OpenError> ImageLocks::acquire(const Located& loc
     return refuse(error, described + " cannot be opened for " + purpose + ": " + errno_text(error));
   if (error != 0)
     hold.warning_ = described + " cannot be locked: " + errno_text(error) +
-                    "; nothing keeps another server from writing to it";
+                    "; another server could write to it at the same time";
   if (use.write && use.force)
     if (const std::string holders = host_holders(located); !holders.empty())
       hold.warning_ =

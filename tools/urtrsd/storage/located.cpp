@@ -67,8 +67,9 @@ tl::expected<Located, OpenError> locate_file(const std::string& path, const std:
     const int error = errno;
     // O_PATH needs no permission on the file, so EACCES means that a directory on the path must not be
     // searched.
-    return refuse(error, described + " cannot be opened: " + errno_text(error) +
-                             (error == EACCES ? "; let the user of urtrsd through its folders" : ""));
+    return refuse(error,
+                  described + " cannot be opened: " + errno_text(error) +
+                      (error == EACCES ? "; give the user of urtrsd search permission for its folders" : ""));
   }
   auto located = identify(std::move(fd), described);
   if (located) {

@@ -74,7 +74,7 @@ tl::expected<std::unique_ptr<StorageEngine>, OpenError> StorageEngine::create(co
     if (uring) return std::unique_ptr<StorageEngine>(new StorageEngine(used, std::move(*uring), ""));
     warning = uring.error();
   }
-  used.depth = std::min(options.depth, kStorageThreads);
+  used.depth = std::min(options.depth, tools::kStorageThreads);
   auto threads = make_thread_runner(used.depth);
   if (!threads) {
     const std::string why =

@@ -53,7 +53,7 @@ class StorageEngine {
  public:
   struct Options {
     // Maximum number of operations that the kernel executes at a time, 1..32767.
-    std::uint32_t depth = kStorageOperations;
+    std::uint32_t depth = tools::kStorageOperations;
     bool pollable = true;  // false: busy polling is used, so fd() returns -1
     bool threads = false;  // use threads even if io_uring is available
   };

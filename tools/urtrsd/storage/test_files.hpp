@@ -28,7 +28,7 @@ class TestDirectory {
   }
 
  private:
-  trace::ScratchFolder folder_;
+  tools::ScratchFolder folder_;
 };
 
 }  // namespace rtrs::daemon

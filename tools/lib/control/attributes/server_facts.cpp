@@ -36,8 +36,7 @@ constexpr tools::Fact<ServerSessionStatus> kSession[] = {
     {count("inflights", "Inflight", "requests that are not answered yet").shown(), nullptr},
     {plain("path_cnt", "Paths", "paths"), nullptr},
     {plain("act_path_cnt", "Active", "paths that are up"), nullptr},
-    RTRS_FACT(text("identity", "Identity", "that the client showed by TLS or a shared key; else empty"),
-              at.identity),
+    RTRS_FACT(text("identity", "Identity", "proved by TLS or a shared key; else empty"), at.identity),
     {count("reads", "Reads", "requests to read"), nullptr},
     {count("writes", "Writes", "requests to write"), nullptr},
     RTRS_FACT(unlisted("session"), at.session),
@@ -56,7 +55,7 @@ json extensions_of(const At& at) {
   return names;
 }
 
-// Returns a member of the text of the path's reason; null if the path has no reason.
+// Returns one member of the description of the path's reason; null if the path has no reason.
 template <auto member>
 json reason_of(const At& at) {
   return at.path.reason == Reason::none ? json() : json(text_of(at.path.reason).*member);
@@ -78,7 +77,7 @@ json max_of(const Times& times) {
   return tools::micros_of(times.max());
 }
 
-// Returns a statistic of the service times in one direction; null before the path is connected.
+// Returns a statistic of the service times of reads or writes; null before the path is connected.
 template <Direction direction, json (*read)(const Times&)>
 json timed(const At& at) {
   return at.path.times == nullptr ? json() : read(at.path.times->of(direction));
@@ -105,10 +104,9 @@ constexpr tools::Fact<At> kPath[] = {
         at.path.device.name),
     RTRS_FACT(plain("hca_port", "Port", "of the RDMA device, counted from 1; not the TCP port"),
               at.path.device.port),
-    RTRS_FACT(text("posting", "Posting", "over RDMA: send or wr, as --rdma-post has it"),
-              at.path.device.posting),
+    RTRS_FACT(text("posting", "Posting", "over RDMA: send or wr, as in --rdma-post"), at.path.device.posting),
     RTRS_FACT(text("state", "State", "connecting, connected or closing").shown(), to_string(at.path.state)),
-    // The counters are those of this host: the server transmits (TX) the data that clients read.
+    // TX and RX are from the view of this host: the server transmits (TX) the data that clients read.
     RTRS_FACT(bytes("tx_bytes", "TX", "bytes that clients read").shown().was("/read_bytes"),
               at.path.traffic.read_bytes()),
     RTRS_FACT(bytes("rx_bytes", "RX", "bytes that clients wrote").shown().was("/write_bytes"),
@@ -136,14 +134,15 @@ constexpr tools::Fact<At> kPath[] = {
      timed<Direction::write, max_of>},
     RTRS_FACT(real("heartbeat_s", "Heartbeat/s", "seconds between two heartbeats of this side").if_known(),
               tools::seconds_of(at.heartbeat.interval)),
-    RTRS_FACT(plain("missed_max", "Missed max", "heartbeats that may stay without an answer").if_known(),
+    RTRS_FACT(plain("missed_max", "Missed max", "heartbeats that may stay unanswered").if_known(),
               at.heartbeat.missed_max),
     RTRS_FACT(real("dead_s", "Dead after/s", "seconds of silence that end the path at the latest").if_known(),
               tools::seconds_of(dead_peer_time(at.heartbeat))),
-    RTRS_FACT(real("since_s", "Since/s", "seconds since the path came into this state"),
+    RTRS_FACT(real("since_s", "Since/s", "seconds since the path entered this state"),
               tools::seconds_between(at.path.since, at.now)),
-    RTRS_FACT(real("silent_s", "Silent/s", "seconds since a heartbeat that nothing came after").if_known(),
-              tools::seconds_since(at.path.silent_since, at.now)),
+    RTRS_FACT(
+        real("silent_s", "Silent/s", "seconds since a heartbeat after which nothing arrived").if_known(),
+        tools::seconds_since(at.path.silent_since, at.now)),
     {text("reason", "Reason", "why it closes").if_known(), reason_of<&ReasonText::code>},
     {text("sentence", "Meaning", "of the reason").if_known(), reason_of<&ReasonText::sentence>},
     {plain("errno", "Errno", "of the reason").if_known(), reason_of<&ReasonText::linux_errno>},
@@ -162,7 +161,7 @@ constexpr tools::Fact<At> kPath[] = {
 constexpr tools::Fact<OpenDeviceAt> kDevice[] = {
     RTRS_FACT(text("sessname", "Session name", "name of the session").shown().was("/session"),
               at.use.session),
-    RTRS_FACT(text("mapping_path", "Mapping path", "as the client asked for it").shown(),
+    RTRS_FACT(text("mapping_path", "Mapping path", "as the client requested it").shown(),
               at.use.mapping_path),
     RTRS_FACT(text("device", "Device", "what is exported").shown(), at.device.backing),
     RTRS_FACT(text("access_mode", "Access mode", "ro, rw or migration").shown().of("ro|rw|migration"),
@@ -190,7 +189,7 @@ constexpr tools::Fact<ExportModel> kExport[] = {
               : at.missing.empty() ? "served"
                                    : "missing"),
     RTRS_FACT(text("why", "Why", "it is missing or lost; likewise"),
-              at.lost ? "its NBD server is lost; the log says why" : at.missing),
+              at.lost ? "its NBD server is lost; the log has the reason" : at.missing),
     RTRS_FACT(unlisted("path"), at.memory_bytes == 0 ? json(at.path) : json()),
     RTRS_FACT(unlisted("memory_bytes"), at.memory_bytes != 0 ? json(at.memory_bytes) : json()),
     RTRS_FACT(unlisted("read_only"), at.read_only),

@@ -59,7 +59,7 @@ Answer missing(const char* key, const char* form) {
 std::optional<rpc::Error> wrong_session(const Asked& asked, const ClientModel& model) {
   const std::string name = text_of(asked, "session");
   if (name.empty() || name == model.session) return std::nullopt;
-  return rpc::Error{Code::no_such_thing, fmt::format("there is no session \"{}\"", name),
+  return rpc::Error{Code::no_such_thing, fmt::format("no session named \"{}\"", name),
                     fmt::format("the session of this client is \"{}\"", model.session), ENOENT};
 }
 
@@ -104,7 +104,7 @@ Answer at_path(const Asked& asked, const char* doing, Act act) {
   if (found.size() > 1)
     return refuse(Code::failed,
                   fmt::format("\"{}\" means {} paths of session \"{}\"", which, found.size(), model.session),
-                  "say SRC@DST, or the index of the path", EINVAL);
+                  "use SRC@DST, or the index of the path", EINVAL);
   return outcome(act(found.front()), doing);
 }
 
@@ -118,14 +118,14 @@ Answer path_add(const Asked& asked) {
     const bool digits = given.size() <= 5 && given.find_first_not_of("0123456789") == std::string::npos;
     port = digits ? std::stoul(given) : 0;
     if (port == 0 || port > 65535)
-      return refuse(Code::invalid_params, fmt::format("\"{}\" is not a port (1 to 65535)", given), {},
+      return refuse(Code::invalid_params, fmt::format("\"{}\" is not a valid port (1 to 65535)", given), {},
                     EINVAL);
   }
   const auto address = asio::parse_path(text, static_cast<std::uint16_t>(port));
   if (!address) return refuse(Code::invalid_params, address.error(), {}, EINVAL);
   for (const ClientPathModel& path : model.paths)
     if (path.status.state != PathState::absent && asio::same_path(path.address, *address))
-      return refuse(Code::failed, fmt::format("the session has the path \"{}\" already", text),
+      return refuse(Code::failed, fmt::format("the session already has the path \"{}\"", text),
                     "each path needs a different pair of addresses", EEXIST);
   unsigned index = 0;
   const int error = asked.target.add_path(*address, text, index);
@@ -140,8 +140,8 @@ Answer path_add(const Asked& asked) {
                 error == ENOSPC ? fmt::format("a session has at most {} paths", kMaxPaths) : "", error);
 }
 
-// Returns true if removing the path would leave IO without a path: no other path is connected, and this path
-// is connected, or is the only one that was ever connected, or is the only path.
+// Returns true if IO has no path left without this one. No other path is connected, and this path is
+// connected, or is the only one that was ever connected, or is the only path.
 bool is_last(const ClientModel& model, unsigned path) {
   bool connected = false, has_been = false;
   bool others = false, others_have_been = false;
@@ -172,8 +172,8 @@ Answer path_remove(const Asked& asked) {
   });
   if (!refused && answer) return json{{"address", address}};
   if (!refused) return answer;
-  return refuse(Code::failed, "without this path IO would stand still: no other one is connected",
-                "wait until another one is, add one, or say \"force\"", EBUSY);
+  return refuse(Code::failed, "IO would stop without this path: no other path is connected",
+                "wait until another path is connected, add a path, or use \"force\"", EBUSY);
 }
 
 Answer path_disconnect(const Asked& asked) {
@@ -191,7 +191,7 @@ Answer session_policy(const Asked& asked) {
   const std::string text = text_of(asked, "policy");
   const auto policy = parse_policy(text);
   if (!policy)
-    return refuse(Code::invalid_params, fmt::format("there is no policy \"{}\"", text),
+    return refuse(Code::invalid_params, fmt::format("unknown policy \"{}\"", text),
                   "rr (round-robin), mi (min-inflight) or ml (min-latency)", EINVAL);
   return outcome(asked.target.set_policy(*policy), "setting the policy");
 }
@@ -236,7 +236,7 @@ Answer device_resize(const Asked& asked) {
   const std::string text = text_of(asked, "sectors");
   const auto sectors = attributes::parse_sectors(text);
   if (!sectors)
-    return refuse(Code::invalid_params, fmt::format("\"{}\" is no number of sectors", text),
+    return refuse(Code::invalid_params, fmt::format("\"{}\" is not a number of sectors", text),
                   "sectors of 512 bytes; \"urtrs client device resize\" takes sizes such as 10G",
                   sectors.error());
   const int error = asked.target.resize_device(name, *sectors);
@@ -289,18 +289,18 @@ tl::expected<const Method*, rpc::Error> method_of(const std::string& name) {
   std::vector<std::string> names;
   for (const Method& one : all) names.emplace_back(one.name);
   const std::string near = tools::nearest_word(name, names);
-  return tl::unexpected(rpc::Error{Code::no_such_method, fmt::format("there is no method \"{}\"", name),
+  return tl::unexpected(rpc::Error{Code::no_such_method, fmt::format("unknown method \"{}\"", name),
                                    near.empty() ? "" : fmt::format("did you mean \"{}\"?", near), 0});
 }
 
-// Rejects unknown parameters, because a misspelt parameter would otherwise count as absent.
+// Rejects unknown parameters. Otherwise a misspelt parameter would count as absent.
 std::optional<rpc::Error> wrong_parameter(const Method& method, const json& params) {
   for (const auto& [key, value] : params.items()) {
     std::string why;
     if (std::find(method.parameters.begin(), method.parameters.end(), key) == method.parameters.end())
       why = fmt::format("{} has no parameter \"{}\"", method.name, key);
     else if (!value.is_string())
-      why = fmt::format("parameter \"{}\" of {} is a string", key, method.name);
+      why = fmt::format("parameter \"{}\" of {} must be a string", key, method.name);
     else if (value.get_ref<const std::string&>().find('\0') != std::string::npos)
       why = fmt::format("parameter \"{}\" of {} has a zero byte", key, method.name);
     if (!why.empty()) return rpc::Error{Code::invalid_params, std::move(why), {}, EINVAL};
@@ -313,13 +313,13 @@ json with_version(json answer) {
   return answer;
 }
 
-// Sends the response when the server has opened the device or refused it.
+// Sends the response as soon as the server has opened the device or refused it.
 void device_map(const Asked& asked, const rpc::Reply& reply) {
   using wire::rnbd::AccessMode;
   const std::string name = text_of(asked, "device");
   const std::string mode = text_of(asked, "access_mode");
   if (name.empty() || name.size() > 254)
-    return reply.error({Code::invalid_params, "\"device\" is a name of 1 to 254 bytes", {}, EINVAL});
+    return reply.error({Code::invalid_params, "\"device\" must be a name of 1 to 254 bytes", {}, EINVAL});
   for (const AccessMode one : {AccessMode::read_write, AccessMode::read_only, AccessMode::migration}) {
     if (!mode.empty() && mode != wire::rnbd::to_string(one)) continue;
     return asked.target.map_device(name, one, [reply, name](int error, const std::string& why) {
@@ -327,8 +327,8 @@ void device_map(const Asked& asked, const rpc::Reply& reply) {
       reply.error({error == ENOENT ? Code::no_such_thing : Code::failed, why, {}, error});
     });
   }
-  reply.error({Code::invalid_params, fmt::format("there is no access mode \"{}\"", mode),
-               "ro, rw or migration", EINVAL});
+  reply.error(
+      {Code::invalid_params, fmt::format("unknown access mode \"{}\"", mode), "ro, rw or migration", EINVAL});
 }
 
 }  // namespace
@@ -363,10 +363,11 @@ std::optional<Answer> ClientControl::answer(const rpc::Caller& caller, const rpc
   if (one.changes && !caller.may_change)
     return refuse(Code::not_permitted,
                   fmt::format("{} is not permitted for user {}, who may only read", one.name, caller.uid),
-                  "ask as root, as the user of the client, or as a member of the group of the socket", EPERM);
+                  "run this as root, as the user of the client, or as a member of the group of the socket",
+                  EPERM);
   if (auto wrong = wrong_parameter(one, request.params)) return tl::unexpected(std::move(*wrong));
   if (one.changes && log_)
-    log_(tools::printable(fmt::format("control: {} {} asked by process {} of user {}", one.name,
+    log_(tools::printable(fmt::format("control: {} {} requested by process {} of user {}", one.name,
                                       tools::json_text(request.params), caller.pid, caller.uid)));
   if (one.serve == nullptr) return std::nullopt;
   Answer result = one.serve({target_, request.params});

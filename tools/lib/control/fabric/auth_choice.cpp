@@ -31,7 +31,7 @@ std::string identities_in(const tls::Keys& keys) {
   return text;
 }
 
-// Reduces the keys of a file to the single key that a client uses.
+// Picks the single key that a client uses from the keys of a file.
 tl::expected<void, std::string> choose(const AuthChoice& choice, tls::Keys& keys) {
   if (choice.identity.empty()) {
     if (keys.size() == 1) return {};
@@ -77,8 +77,7 @@ tl::expected<OpenedAuth, std::string> open_auth(const AuthChoice& choice, bool c
   const bool given = !choice.keys.empty() || !choice.identity.empty();
   const std::string mode = !choice.mode.empty() ? choice.mode : given ? "require" : "off";
   if (mode == "off") {
-    if (given)
-      return tl::unexpected<std::string>("auth is off, and keys are given; leave one of the two out");
+    if (given) return tl::unexpected<std::string>("auth=off contradicts keys; remove one of them");
     return OpenedAuth{};
   }
   if (choice.keys.empty()) return tl::unexpected<std::string>("auth " + mode + " needs auth-keys");

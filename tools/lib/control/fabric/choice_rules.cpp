@@ -1,4 +1,4 @@
-// Rules of valid choices of fabric options, independent of the host.
+// Rules for valid combinations of fabric options, independent of the host.
 #include <algorithm>
 #include <string_view>
 
@@ -9,9 +9,8 @@ namespace rtrs::tools {
 std::string contradiction(const TlsChoice& choice) {
   const tls::Credentials& files = choice.credentials;
   const bool given = files.any();
-  // Setting tls-identity or tls-server-name without keys would silently disable TLS.
-  if (!files.identity.empty() && files.keys.empty())
-    return "tls-identity chooses one of tls-keys, which are not given";
+  // Refuses tls-identity or tls-server-name without keys, because TLS would silently be off.
+  if (!files.identity.empty() && files.keys.empty()) return "tls-identity requires tls-keys";
   if (!files.server_name.empty() && !given)
     return "tls-server-name is for TLS; give tls-keys, or tls-cert, tls-key and tls-ca";
   if (choice.mode == "off" && given) return "tls=off contradicts keys or certificates; remove one of them";
@@ -25,8 +24,7 @@ std::string contradiction(const TlsChoice& choice) {
 }
 
 std::string contradiction(const AuthChoice& choice) {
-  if (!choice.identity.empty() && choice.keys.empty())
-    return "auth-identity chooses one of auth-keys, which are not given";
+  if (!choice.identity.empty() && choice.keys.empty()) return "auth-identity requires auth-keys";
   return {};
 }
 
@@ -37,10 +35,10 @@ std::string foreign_option_error(const FabricChoice& choice) {
   if (!of("tcp") && (tls.credentials.any() || (!tls.mode.empty() && tls.mode != "off")))
     return "TLS is for the fabric tcp, not for " + choice.fabric;
   if (of("tcp") && !(choice.auth == usual.auth) && choice.auth.mode != "off")
-    return "auth is for the fabrics verbs and libfabric; on tcp take tls-keys, which encrypts too";
+    return "auth is for the fabrics verbs and libfabric; on tcp use tls-keys, which encrypts too";
   if (!of("tcp") && choice.crc) return "CRC-32C is for the fabric tcp, not for " + choice.fabric;
   if (!of("libfabric") && choice.provider != usual.provider)
-    return "the provider '" + choice.provider + "' is one of the fabric libfabric, not of " + choice.fabric;
+    return "the provider '" + choice.provider + "' belongs to the fabric libfabric, not to " + choice.fabric;
   if (!of("verbs") && !choice.device.empty())
     return "the RDMA device '" + choice.device + "' is for the fabric verbs, not for " + choice.fabric;
   if (!of("verbs") && (choice.ack_timeout != 0 || choice.tos != 0))
@@ -62,7 +60,7 @@ std::string with_underscores(std::string sentence) {
     if (!row.name.starts_with("tls_") && !row.name.starts_with("auth_")) continue;
     const std::string name = options::dashed(row.name);
     for (std::size_t at = 0; (at = sentence.find(name, at)) != std::string::npos; at += name.size())
-      if (at == 0 || sentence[at - 1] == ' ')  // otherwise it is part of a file name
+      if (at == 0 || sentence[at - 1] == ' ')  // otherwise the name is part of a file name
         std::replace(sentence.begin() + static_cast<std::ptrdiff_t>(at),
                      sentence.begin() + static_cast<std::ptrdiff_t>(at + name.size()), '-', '_');
   }

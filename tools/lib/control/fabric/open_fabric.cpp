@@ -14,7 +14,7 @@ Opened open_libfabric(const FabricChoice& choice) {
   opening->under_way = false;
   if (fabric) return std::move(*fabric);
   return tl::unexpected("cannot use the libfabric provider '" + choice.provider +
-                        "': " + why(opening->error, fabric.error()) + "; fi_info -l lists what there is");
+                        "': " + why(opening->error, fabric.error()) + "; fi_info -l lists the providers");
 }
 
 }  // namespace
@@ -24,7 +24,7 @@ Opened open_fabric(const FabricChoice& choice) {
   if (std::string wrong = foreign_option_error(choice); !wrong.empty())
     return tl::unexpected(std::move(wrong));
   if (choice.fabric != "libfabric")
-    return tl::unexpected("there is no fabric '" + choice.fabric + "'; choose tcp, libfabric or verbs");
+    return tl::unexpected("unknown fabric '" + choice.fabric + "'; choose tcp, libfabric or verbs");
   return open_with_auth(choice, open_libfabric);
 }
 

@@ -1,4 +1,4 @@
-// Options that the chosen fabric does not have are refused, not silently ignored.
+// Tests that options which the chosen fabric does not support are refused, not silently ignored.
 #include "tools/lib/control/fabric/open_fabric.hpp"
 
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ TEST(OpenFabric, OptionsOfAnotherFabricAreRefused) {
   const auto device = [](FabricChoice& choice) { choice.device = "mlx5_0"; };
   const auto windows = [](FabricChoice& choice) { choice.invalidation = "windows"; };
   const auto tls = [](FabricChoice& choice) { choice.tls.mode = "require"; };
-  EXPECT_EQ(refusal("tcp", shm), "the provider 'shm' is one of the fabric libfabric, not of tcp");
-  EXPECT_EQ(refusal("verbs", shm), "the provider 'shm' is one of the fabric libfabric, not of verbs");
+  EXPECT_EQ(refusal("tcp", shm), "the provider 'shm' belongs to the fabric libfabric, not to tcp");
+  EXPECT_EQ(refusal("verbs", shm), "the provider 'shm' belongs to the fabric libfabric, not to verbs");
   EXPECT_EQ(refusal("libfabric", crc), "CRC-32C is for the fabric tcp, not for libfabric");
   EXPECT_EQ(refusal("tcp", device), "the RDMA device 'mlx5_0' is for the fabric verbs, not for tcp");
   EXPECT_EQ(refusal("libfabric", windows),
@@ -33,11 +33,11 @@ TEST(OpenFabric, OptionsOfAnotherFabricAreRefused) {
   EXPECT_EQ(refusal("tcp", calls), "RDMA posting by auto is for the fabric verbs, not for tcp");
   const auto auth = [](FabricChoice& choice) { choice.auth.keys = "keys"; };
   EXPECT_EQ(refusal("tcp", auth),
-            "auth is for the fabrics verbs and libfabric; on tcp take tls-keys, which encrypts too");
+            "auth is for the fabrics verbs and libfabric; on tcp use tls-keys, which encrypts too");
   EXPECT_EQ(refusal("libfabric", tls), "TLS is for the fabric tcp, not for libfabric");
 }
 
-// Otherwise a man in the middle could downgrade the client to a connection without TLS.
+// If the client accepted this, a man in the middle could downgrade it to a connection without TLS.
 TEST(OpenFabric, ClientRefusesTlsAllow) {
   const std::string refused = refusal("tcp", [](FabricChoice& choice) {
     choice.client = true;
@@ -50,8 +50,7 @@ TEST(OpenFabric, ClientRefusesTlsAllow) {
 TEST(OpenFabric, OptionsOfTheChosenFabricAreAccepted) {
   EXPECT_EQ(refusal("tcp", [](FabricChoice& choice) { choice.crc = true; }), "");
   EXPECT_EQ(refusal("tcp", [](FabricChoice&) {}), "");
-  EXPECT_EQ(refusal("other", [](FabricChoice&) {}),
-            "there is no fabric 'other'; choose tcp, libfabric or verbs");
+  EXPECT_EQ(refusal("other", [](FabricChoice&) {}), "unknown fabric 'other'; choose tcp, libfabric or verbs");
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ Opened open_tcp_or_verbs(const FabricChoice& choice) {
     return tl::unexpected(std::move(wrong));
   if (choice.fabric == "tcp") return open_tcp(choice);
   if (choice.fabric != "verbs")
-    return tl::unexpected("there is no fabric '" + choice.fabric + "' here; choose tcp or verbs");
+    return tl::unexpected("unknown fabric '" + choice.fabric + "'; choose tcp or verbs");
   return open_with_auth(choice, open_verbs);
 }
 

@@ -33,7 +33,7 @@ tl::expected<TextAddress, std::string> parse_text_address(const std::string& tex
   const auto parsed =
       has_port ? std::from_chars(text.data() + colon + 1, end, result.port) : std::from_chars_result{};
   if (!has_port || parsed.ptr != end || parsed.ec != std::errc())
-    return tl::unexpected(std::string("it is ADDRESS:PORT or the path of a unix socket"));
+    return tl::unexpected(std::string("expected ADDRESS:PORT or the path of a unix socket"));
   result.host = text.substr(0, colon);
   if (result.host.size() >= 2 && result.host.front() == '[' && result.host.back() == ']')
     result.host = result.host.substr(1, result.host.size() - 2);

@@ -78,7 +78,7 @@ struct TextServer::Connection : std::enable_shared_from_this<Connection> {
   void write() {
     response = server->answer(parser.get());
     stream.expires_after(server->options.patience);
-    // One request per connection is enough, because a scraper polls only every few seconds.
+    // Ends the connection after one response. This is enough, because a scraper polls only every few seconds.
     web::async_write(stream, response, [self = shared_from_this()](const auto&, std::size_t) {
       boost::system::error_code ignored;
       self->stream.socket().shutdown(asio::socket_base::shutdown_send, ignored);
@@ -177,8 +177,7 @@ std::string make_room(const std::string& path) {
   probe.open({}, error);
   if (!error) probe.non_blocking(true, error);
   if (!error) probe.connect({path}, error);
-  if (error != asio::error::connection_refused)
-    return "another process listens there; give this one another name";
+  if (error != asio::error::connection_refused) return "another process listens on it; use another name";
   ::unlink(path.c_str());
   return {};
 }

@@ -1,4 +1,4 @@
-// Tests the page, invalid requests, and clients that connect and send nothing.
+// Tests the page, invalid requests, and clients that connect but send nothing.
 #include "tools/lib/control/http/text_server.hpp"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ class TextServerTest : public testing::Test {
       server.reset();
       guard.reset();
     });
-    // Does not wait for open connections, which would last until their time limit.
+    // Stops at once. Open connections would last until their time limit.
     context.stop();
     thread.join();
   }
@@ -99,7 +99,8 @@ TEST_F(TextServerTest, SilentConnectionsAreBounded) {
   start(options);
   auto first = connected();
   auto second = connected();
-  // One thread accepts in order, so both are accepted before the third, which replaces the first.
+  // One thread accepts connections in order: the first two are accepted before the third one, which replaces
+  // the first one.
   EXPECT_NE(ask(connected(), "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").find(" 200 "), std::string::npos);
   EXPECT_EQ(ask(first, ""), "");
   EXPECT_NE(ask(second, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").find(" 200 "), std::string::npos);
@@ -131,7 +132,7 @@ TEST_F(TextServerTest, SilentConnectionTimesOut) {
 }
 
 TEST_F(TextServerTest, ServesOnAUnixSocket) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   TextServerOptions options;
   options.address = folder / "metrics.sock";
   start(options);
@@ -141,7 +142,7 @@ TEST_F(TextServerTest, ServesOnAUnixSocket) {
 }
 
 TEST_F(TextServerTest, UnixSocketIsRemovedOnlyByItsServer) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   TextServerOptions options;
   options.address = folder / "metrics.sock";
   const auto page = [] { return std::string("page\n"); };
@@ -149,7 +150,7 @@ TEST_F(TextServerTest, UnixSocketIsRemovedOnlyByItsServer) {
   ASSERT_TRUE(first) << first.error().sentence;
   const auto second = TextServer::listen(own, options, page);
   ASSERT_FALSE(second) << "the socket is in use";
-  EXPECT_NE(second.error().sentence.find("another process listens there"), std::string::npos)
+  EXPECT_NE(second.error().sentence.find("another process listens on it"), std::string::npos)
       << second.error().sentence;
   EXPECT_TRUE(std::filesystem::exists(options.address));
   first->reset();
@@ -157,7 +158,7 @@ TEST_F(TextServerTest, UnixSocketIsRemovedOnlyByItsServer) {
 }
 
 TEST_F(TextServerTest, OnlyAStaleSocketIsReplaced) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   TextServerOptions options;
   options.address = folder / "metrics.sock";
   { asio::local::stream_protocol::acceptor killed(own, options.address); }
@@ -169,10 +170,10 @@ TEST_F(TextServerTest, OnlyAStaleSocketIsReplaced) {
   EXPECT_EQ(std::filesystem::file_size(options.address), 8U);
 }
 
-// Connecting to a datagram socket fails although a process uses it. The failure must not count as a dead
-// socket.
+// Connecting to a datagram socket fails although a process uses it. The server must not take this for the
+// socket of a dead process.
 TEST_F(TextServerTest, DatagramSocketIsNotReplaced) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   TextServerOptions options;
   options.address = folder / "metrics.sock";
   const asio::local::datagram_protocol::socket lives(own, options.address);

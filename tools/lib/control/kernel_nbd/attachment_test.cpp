@@ -35,7 +35,7 @@ TEST(Attachment, OtherIdentitiesAreRefused) {
 }
 
 TEST(Attachment, OnlyDevicesWithOurIdentityAreListed) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   const auto put = [&](const std::string& name, const std::string& backend, const std::string& size) {
     std::filesystem::create_directories(folder / name);
     std::ofstream(folder / (name + "/backend")) << backend << '\n';
@@ -59,7 +59,7 @@ std::ptrdiff_t open_files() {
 }
 
 TEST(KeeperRuns, TrueWhileTheLockIsHeld) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   ::setenv("URTRS_RUNTIME_DIR", folder.path().c_str(), 1);
   ASSERT_EQ(keeper_lock_file(), folder / "kernel-devices.lock");
   EXPECT_EQ(keeper_runs(), false) << "no lock file";

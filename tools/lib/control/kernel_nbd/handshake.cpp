@@ -22,7 +22,7 @@ constexpr std::uint16_t kInfoBlockSize = 3;
 constexpr std::size_t kGreetingBytes = 18;
 constexpr std::size_t kReplyBytes = 20;
 constexpr std::uint32_t kMaxContent = 4096;
-constexpr std::uint32_t kMostBlock = 4096;  // largest block size that every kernel accepts
+constexpr std::uint32_t kMostBlock = 4096;  // the largest block size that every kernel accepts
 
 void put(std::string& to, std::uint64_t value, std::size_t octets) {
   for (std::size_t i = octets; i-- > 0;) to += static_cast<char>(value >> (8 * i));
@@ -46,7 +46,7 @@ std::string Handshake::take(std::string_view octets) {
   have_ += octets;
   while (error_.empty()) {
     if (state_ == State::done) {
-      if (!have_.empty()) fail("the NBD server speaks unasked");
+      if (!have_.empty()) fail("the NBD server sent unexpected data");
       break;
     }
     const std::size_t needed = state_ == State::greeting ? kGreetingBytes
@@ -87,7 +87,7 @@ void Handshake::replied() {
   type_ = static_cast<std::uint32_t>(number(12, 4));
   length_ = static_cast<std::uint32_t>(number(16, 4));
   if (number(0, 8) != kReply || number(8, 4) != kGo) return fail("unexpected reply of the NBD server");
-  if (length_ > kMaxContent) return fail("an answer of the NBD server is too long");
+  if (length_ > kMaxContent) return fail("a reply of the NBD server is too long");
   state_ = State::content;
 }
 

@@ -37,7 +37,7 @@ class KeeperTest : public testing::Test {
     EXPECT_EQ(state(), Keeper::State::connected);
     told_.clear();
   }
-  // Advances the time to the next attempt and lets it fail.
+  // Advances the time to the next connection attempt, which then fails.
   void fail_next(const std::string& why) {
     while (keeper_.devices().at(3).asked == 0 && only<Open>(give(Tick{})).empty()) now_ = keeper_.next_tick();
     give(NotOpened{open_.serial, why});
@@ -72,7 +72,7 @@ TEST_F(KeeperTest, LostConnectionIsReplacedWhenAServerAnswers) {
   EXPECT_EQ(only<Open>(give(Lost{3})).size(), 1U);
   EXPECT_TRUE(told("lost"));
   EXPECT_TRUE(only<Open>(give(NotOpened{open_.serial, "connection refused"})).empty());
-  // The pauses between attempts grow.
+  // The pauses between attempts must grow.
   Nanos pause = 0;
   for (int turn = 0; turn < 20; ++turn) {
     const Nanos next = keeper_.next_tick() - now_;
@@ -131,7 +131,7 @@ TEST_F(KeeperTest, ConnectionToADifferentExportIsClosed) {
   EXPECT_EQ(only<Close>(all)[0].serial, open_.serial);
   ASSERT_EQ(only<Tell>(all).size(), 1U);
   EXPECT_EQ(only<Tell>(all)[0].grade, Tell::Grade::error);
-  // When the export has the right flags again, the device is connected.
+  // When the export has the right flags again, the device must be connected.
   now_ = keeper_.next_tick();
   ASSERT_EQ(only<Open>(give(Tick{})).size(), 1U);
   EXPECT_EQ(only<HandOver>(give(Opened{open_.serial, kExport})).size(), 1U);
@@ -265,7 +265,7 @@ TEST_F(KeeperTest, LossAfterFailedAttemptsIsRetriedAtOnce) {
   give(NotOpened{open_.serial, "hangs"});
   EXPECT_EQ(keeper_.next_tick(), now_ + milliseconds(50));
   for (int turn = 0; turn < 20; ++turn) fail_next("hangs");
-  EXPECT_TRUE(told("hangs; tries again"));
+  EXPECT_TRUE(told("hangs; retrying"));
   told_.clear();
   EXPECT_EQ(only<Open>(give(Lost{3})).size(), 1U) << "without waiting for the pause";
   give(NotOpened{open_.serial, "hangs"});
@@ -273,7 +273,7 @@ TEST_F(KeeperTest, LossAfterFailedAttemptsIsRetriedAtOnce) {
   EXPECT_FALSE(told("hangs"));
   now_ += seconds(2);
   fail_next("hangs");
-  EXPECT_TRUE(told("hangs; tries again")) << "logged again after a new loss";
+  EXPECT_TRUE(told("hangs; retrying")) << "logged again after a new loss";
 }
 
 TEST_F(KeeperTest, EachReasonIsLogged) {
@@ -281,9 +281,9 @@ TEST_F(KeeperTest, EachReasonIsLogged) {
   give(Lost{3});
   now_ += seconds(2);
   fail_next("one");
-  EXPECT_TRUE(told("one; tries again"));
+  EXPECT_TRUE(told("one; retrying"));
   fail_next("another");
-  EXPECT_TRUE(told("another; tries again"));
+  EXPECT_TRUE(told("another; retrying"));
   now_ += seconds(2);
   give(Tick{});
   give(Opened{open_.serial, kExport});
@@ -293,7 +293,7 @@ TEST_F(KeeperTest, EachReasonIsLogged) {
   give(NotOpened{open_.serial, "another"});
   now_ += seconds(2);
   fail_next("another");
-  EXPECT_TRUE(told("another; tries again")) << "logged again after a connection";
+  EXPECT_TRUE(told("another; retrying")) << "logged again after a connection";
 }
 
 TEST_F(KeeperTest, ResizeWaitsUntilTheNewConnectionHasSettled) {

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr std::uint32_t kMaxMebibytes = 1U << 20;
-// docs/protocol.md, section 1.
+// Maximum number of paths in docs/protocol.md, section 1.
 constexpr std::uint64_t kProtocolPaths = 128;
 static_assert(kMaxPaths == kProtocolPaths && kMaxCons == wire::kMaxCidNum);
 
@@ -49,9 +49,8 @@ Rows of_sessions() {
        "requests wait at the client"},
       {"request_bytes", "buffer of one request, with 4096 bytes of headers", server.chunk_size, 1U << 28,
        "bytes", 0, "`max_chunk_size` of urtrsd", "a block device sends a larger IO in pieces"},
-      {"queued_requests", "requests of one client session that wait for a place in flight",
-       ClientOptions{}.max_queued, UINT32_MAX, "", 0, "`max_queued` of `ClientOptions`",
-       "the request is refused: `queue_full`"},
+      {"queued_requests", "queued requests of one client session", ClientOptions{}.max_queued, UINT32_MAX, "",
+       0, "`max_queued` of `ClientOptions`", "the request is refused: `queue_full`"},
       fixed("header_bytes", "header of an application in one request", kMaxUserHeader, "bytes",
             "the request is refused: `too_large`"),
       fixed("session_name_bytes", "name of a session", wire::kMaxNameBytes, "bytes",
@@ -72,10 +71,10 @@ Rows of_servers() {
   return {
       {"sessions", "sessions of urtrsd", server.max_sessions, kMaxSessions, "", 0, "`max_sessions`",
        "the connect request is refused: `too_many_sessions`, ENOMEM (12)"},
-      {"host_sessions", "sessions of one client address", daemon::host_sessions_of(server), kMaxSessions, "",
-       0, "`max_host_sessions`", "the connect request is refused: `too_many_sessions`, ENOMEM (12)"},
-      {"half_open", "sessions of one client address without INFO_REQ", daemon::half_open_of(server),
-       kMaxSessions, "", 0, "`max_half_open`", "the oldest of them is closed"},
+      {"host_sessions", "sessions of one client address", host_sessions_of(server), kMaxSessions, "", 0,
+       "`max_host_sessions`", "the connect request is refused: `too_many_sessions`, ENOMEM (12)"},
+      {"half_open", "sessions of one client address without INFO_REQ", half_open_of(server), kMaxSessions, "",
+       0, "`max_half_open`", "the oldest of them is closed"},
       {"connection_memory", "memory for the connections of the fabric tcp", tcp.max_memory / kMebibyte,
        kMaxMebibytes, "MiB", 0, "`connection_memory_mb`",
        "the connect request is refused: `no_resources`, ENOMEM (12)"},
@@ -84,16 +83,14 @@ Rows of_servers() {
       {"files", "files and block devices that clients have open: a quarter of the file descriptors", 0, 0, "",
        0, kDescriptors, "the OPEN is answered with EMFILE (24)"},
       fixed("connect_requests", "TCP connections without a whole connect request", tcp.max_handshakes, "",
-            "the oldest one of the address with most is closed"),
+            "the oldest connection of the address with the most connections is closed"),
       fixed("host_connect_requests", "of these, those of one client address", tcp.max_handshakes_per_host, "",
-            "its oldest one is closed"),
-      fixed("storage_operations", "IOs that storage works on at the same time", daemon::kStorageOperations,
-            "", "IOs wait"),
-      fixed("storage_threads", "of these, those without io_uring", daemon::kStorageThreads, "", "IOs wait"),
-      fixed("config_bytes", "file of configuration", daemon::kMaxConfigFile, "bytes", "the file is refused"),
-      fixed("config_line_bytes", "line of this file", daemon::kMaxConfigLine, "bytes", "the file is refused"),
-      fixed("config_key_parts", "parts of a key in this file", daemon::kMaxConfigKeyParts, "",
-            "the file is refused"),
+            "its oldest connection is closed"),
+      fixed("storage_operations", "IOs in progress in storage", kStorageOperations, "", "IOs wait"),
+      fixed("storage_threads", "of these, those without io_uring", kStorageThreads, "", "IOs wait"),
+      fixed("config_bytes", "file of configuration", kMaxConfigFile, "bytes", "the file is refused"),
+      fixed("config_line_bytes", "line of this file", kMaxConfigLine, "bytes", "the file is refused"),
+      fixed("config_key_parts", "parts of a key in this file", kMaxConfigKeyParts, "", "the file is refused"),
   };
 }
 
@@ -108,7 +105,7 @@ Rows of_hosts() {
       fixed("mapped_name_bytes", "name of one of these sessions", mapping::kMaxSessionName, "bytes",
             "`urtrs map` is refused, EINVAL (22)"),
       fixed("control_connections", "connections to one control socket", rpc::ServerOptions{}.most_connections,
-            "", "the one that is idle for longest is closed"),
+            "", "the connection that is idle for longest is closed"),
       fixed("control_line_bytes", "line sent to a control socket", rpc::kMaxLineBytes, "bytes",
             "the line is refused"),
       fixed("keys", "keys in a file of keys", tls::kMaxKeys, "", "the file is refused"),

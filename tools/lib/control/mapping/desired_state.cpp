@@ -31,53 +31,53 @@ bool is_plain(char c) {
 
 std::optional<Refusal> check_session_name(std::string_view name) {
   if (name.empty() || name.size() > kMaxSessionName)
-    return refuse(EINVAL, fmt::format("the name of a session has 1 to {} characters, not {}", kMaxSessionName,
-                                      name.size()));
+    return refuse(EINVAL,
+                  fmt::format("a session name has 1 to {} characters, not {}", kMaxSessionName, name.size()));
   if (!std::all_of(name.begin(), name.end(), is_plain))
     return refuse(
         EINVAL,
         fmt::format("\"{}\" is not a valid session name: allowed are letters, digits, _, - and @", name));
-  // nbdkit would take such a name for an option.
-  if (name.front() == '-') return refuse(EINVAL, "the name of a session does not begin with \"-\"");
+  // nbdkit would interpret such a name as an option.
+  if (name.front() == '-') return refuse(EINVAL, "a session name must not begin with \"-\"");
   return std::nullopt;
 }
 
 std::optional<Refusal> check_device_name(std::string_view name) {
   if (name.empty() || name.size() > kMaxDeviceName)
     return refuse(EINVAL,
-                  fmt::format("the name of a device has 1 to {} bytes, not {}", kMaxDeviceName, name.size()));
+                  fmt::format("a device name has 1 to {} bytes, not {}", kMaxDeviceName, name.size()));
   const bool control = std::any_of(name.begin(), name.end(), [](char c) {
     const auto code = static_cast<unsigned char>(c);
     return code < 0x20 || code == 0x7f;
   });
-  if (control) return refuse(EINVAL, "the name of a device has no control characters");
-  if (!trace::is_utf8(name)) return refuse(EINVAL, "the name of a device is text in UTF-8");
+  if (control) return refuse(EINVAL, "a device name must not contain control characters");
+  if (!trace::is_utf8(name)) return refuse(EINVAL, "a device name must be valid UTF-8");
   return std::nullopt;
 }
 
 namespace {
 
-// Checks the credentials with the parameter rules of the plugin, which will get them.
+// Checks the credentials by the rules of the plugin's parameters, because they are passed to the plugin.
 std::optional<Refusal> check_credentials(const SessionWish& one) {
   constexpr std::size_t kMaxValue = 4096;
-  nbdkit::Settings settings;
+  plugin::Settings settings;
   std::string why;
   const auto take = [&](const std::string& key, const std::string& value) {
     if (const auto taken = settings.set(key, value); why.empty() && !taken) why = taken.error();
   };
   for (const auto& [key, value] : one.credentials) {
     if (!is_credential(key))
-      return refuse(EINVAL, fmt::format("\"{}\" is none of {}", key, fmt::join(credential_names(), ", ")),
+      return refuse(EINVAL, fmt::format("\"{}\" is not one of {}", key, fmt::join(credential_names(), ", ")),
                     "credentials");
     const bool odd = std::any_of(value.begin(), value.end(),
                                  [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
     if (odd || value.size() > kMaxValue || !trace::is_utf8(value))
       return refuse(
           EINVAL,
-          fmt::format("{} has at most {} bytes of text in UTF-8, and no control characters", key, kMaxValue),
+          fmt::format("{} must have at most {} bytes of UTF-8, without control characters", key, kMaxValue),
           "credentials");
     if (is_credential_file(key) && !value.starts_with('/'))
-      return refuse(EINVAL, fmt::format("{}={}: the name of the file has to begin with \"/\"", key, value),
+      return refuse(EINVAL, fmt::format("{}={}: the file name must begin with \"/\"", key, value),
                     "credentials");
     take(key, value);
   }
@@ -92,18 +92,18 @@ std::optional<Refusal> check_credentials(const SessionWish& one) {
 
 std::optional<Refusal> check_session(const SessionWish& one) {
   if (one.paths.empty())
-    return refuse(EINVAL, "no path is given: [SRC@]DST, the address of the server", "paths");
+    return refuse(EINVAL, "no path given: [SRC@]DST, the address of the server", "paths");
   if (one.paths.size() > kMaxPaths)
     return refuse(EINVAL, fmt::format("a session has at most {} paths, not {}", kMaxPaths, one.paths.size()),
                   "paths");
   if (!one.name.empty() && (!wire::valid_session_name(one.name) || !trace::is_utf8(one.name)))
     return refuse(EINVAL,
-                  "the name of a session at its server has 1 to 254 bytes of UTF-8, and no / or . or control "
-                  "characters",
+                  "the name of a session at its server must have 1 to 254 bytes of UTF-8, without / or . or "
+                  "control characters",
                   "name");
-  if (one.port == 0) return refuse(EINVAL, "0 is no port, 1 to 65535", "port");
+  if (one.port == 0) return refuse(EINVAL, "0 is not a valid port (1 to 65535)", "port");
   if (std::find(kFabrics.begin(), kFabrics.end(), one.fabric) == kFabrics.end())
-    return refuse(EINVAL, fmt::format("there is no fabric \"{}\": tcp, libfabric or verbs", one.fabric),
+    return refuse(EINVAL, fmt::format("unknown fabric \"{}\": tcp, libfabric or verbs", one.fabric),
                   "fabric");
   std::vector<PathAddress> known;
   for (const std::string& text : one.paths) {
@@ -121,13 +121,13 @@ std::optional<Refusal> check_session(const SessionWish& one) {
 
 std::optional<Refusal> check(const Wishes& wishes) {
   if (wishes.size() > kMostSessions)
-    return refuse(ENOSPC, fmt::format("{} sessions are more than {}", wishes.size(), kMostSessions));
+    return refuse(ENOSPC, fmt::format("{} sessions exceed the limit of {}", wishes.size(), kMostSessions));
   for (const auto& [name, session] : wishes) {
     if (auto wrong = check_session_name(name)) return wrong;
     if (auto wrong = check_session(session))
       return refuse(wrong->error, fmt::format("session \"{}\": {}", name, wrong->why));
     if (session.devices.size() > kMaxDevices)
-      return refuse(ENOSPC, fmt::format("session \"{}\": {} devices are more than {}", name,
+      return refuse(ENOSPC, fmt::format("session \"{}\": {} devices exceed the limit of {}", name,
                                         session.devices.size(), kMaxDevices));
     for (const auto& device : session.devices)
       if (auto wrong = check_device_name(device.first))
@@ -144,7 +144,7 @@ std::optional<wire::rnbd::AccessMode> parse_mode(std::string_view text) {
 }
 
 std::string session_name(std::string_view host, std::string_view server) {
-  constexpr std::size_t kMaxHost = 15;  // leaves more room for the server, which distinguishes the sessions
+  constexpr std::size_t kMaxHost = 15;  // short, because the server distinguishes the sessions
   bool exact = host.size() <= kMaxHost;
   const auto part = [&exact](std::string_view text) {
     std::string plain(text);
@@ -157,7 +157,7 @@ std::string session_name(std::string_view host, std::string_view server) {
   std::string name = part(host.substr(0, kMaxHost)) + "@" + part(server);
   if (name.front() == '-') name.front() = '_';
   if (exact && name.size() <= kMaxSessionName) return name;
-  // The checksum keeps the names of different servers different.
+  // The checksum keeps shortened names of different servers different.
   const std::string whole = std::string(host) + "@" + std::string(server);
   std::uint32_t sum = 2166136261U;  // FNV-1a hash
   for (const char c : whole) sum = (sum ^ static_cast<unsigned char>(c)) * 16777619U;
@@ -188,10 +188,10 @@ bool same_paths(const SessionWish& one, const SessionWish& other) {
 std::string describe_difference(const SessionWish& asked, const SessionWish& there) {
   if (same_paths(asked, there)) return {};
   if (asked.fabric != there.fabric)
-    return fmt::format("goes over the fabric {}, not {}", there.fabric, asked.fabric);
+    return fmt::format("uses the fabric {}, not {}", there.fabric, asked.fabric);
   SessionWish at_its_port = asked;
   at_its_port.port = there.port;
-  if (same_paths(at_its_port, there)) return fmt::format("is at port {}, not {}", there.port, asked.port);
+  if (same_paths(at_its_port, there)) return fmt::format("uses port {}, not {}", there.port, asked.port);
   return fmt::format("has other paths: {}", fmt::join(there.paths, " "));
 }
 

@@ -20,12 +20,13 @@ constexpr tools::Fact<MappedDevice> kFacts[] = {
     RTRS_FACT(text("access_mode", "Access mode", "ro, rw or migration").shown().of("ro|rw|migration"),
               to_string(at.mode)),
     RTRS_FACT(size("size_bytes", "Size", "when it was opened last").shown(), at.size_bytes),
-    RTRS_FACT(plain("users", "Users", "NBD connections that have it").shown(), at.users),
+    RTRS_FACT(plain("users", "Users", "NBD connections that use it").shown(), at.users),
     RTRS_FACT(text("uri", "URI", "for NBD clients").shown(), at.uri),
     RTRS_FACT(text("socket", "Socket", "of nbdkit"), at.socket),
     RTRS_FACT(plain("errno", "Errno", "of the last refusal"), at.error),
-    RTRS_FACT(text("sentence", "Meaning", "why there is no connection, or the server refuses it"),
-              at.sentence),
+    RTRS_FACT(
+        text("sentence", "Meaning", "why the session is not connected, or the server rejects the device"),
+        at.sentence),
 };
 
 }  // namespace

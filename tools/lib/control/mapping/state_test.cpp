@@ -1,4 +1,5 @@
-// Tests the state file: a written file is read back unchanged, and an invalid file is refused as a whole.
+// Tests the state file: reading a written file must return the same state, and an invalid file must be
+// refused as a whole.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -54,14 +55,14 @@ TEST(StateText, WrittenStateIsReadBack) {
 TEST(StateText, InvalidMembersAreRefused) {
   auto state = good();
   state["sessions"][0]["devices"][0]["access_mode"] = "wr";
-  EXPECT_EQ(why(state), "the access mode of a device is ro, rw or migration");
+  EXPECT_EQ(why(state), "the access mode of a device must be ro, rw or migration");
   state = good();
   state["sessions"][0]["devices"][0]["device"] = "a\nb";
-  EXPECT_EQ(why(state), "session \"host@10_0_0_2\": the name of a device has no control characters");
+  EXPECT_EQ(why(state), "session \"host@10_0_0_2\": a device name must not contain control characters");
   state["sessions"][0]["devices"][0]["device"] = std::string(255, 'x');
-  EXPECT_EQ(why(state), "session \"host@10_0_0_2\": the name of a device has 1 to 254 bytes, not 255");
+  EXPECT_EQ(why(state), "session \"host@10_0_0_2\": a device name has 1 to 254 bytes, not 255");
   state["sessions"][0]["devices"][0]["device"] = state["sessions"][0]["devices"][1]["device"];
-  EXPECT_NE(why(state).find("is there twice"), std::string::npos);
+  EXPECT_NE(why(state).find("duplicate device"), std::string::npos);
   for (const char* name : {"../../etc/x", "a/b", "a.b", "a b", "-a", "", "a\nb", "ä"}) {
     state = good();
     state["sessions"][0]["session"] = name;
@@ -69,7 +70,7 @@ TEST(StateText, InvalidMembersAreRefused) {
   }
   state = good();
   state["sessions"][1]["session"] = "host@10_0_0_2";
-  EXPECT_EQ(why(state), "the session \"host@10_0_0_2\" is there twice");
+  EXPECT_EQ(why(state), "duplicate session \"host@10_0_0_2\"");
   for (const nlohmann::json& port : {nlohmann::json(0), nlohmann::json(65536), nlohmann::json(-1),
                                      nlohmann::json("1234"), nlohmann::json(1.5), nlohmann::json()}) {
     state = good();
@@ -86,7 +87,7 @@ TEST(StateText, InvalidMembersAreRefused) {
   }
   state = good();
   state["sessions"][0]["fabric"] = "ib";
-  EXPECT_NE(why(state).find("there is no fabric \"ib\""), std::string::npos);
+  EXPECT_NE(why(state).find("unknown fabric \"ib\""), std::string::npos);
 }
 
 TEST(StateText, MissingAndUnknownMembersAreRefused) {
@@ -153,10 +154,10 @@ TEST(StateText, CredentialsInvalidForThePluginAreRefused) {
     return why(state);
   };
   EXPECT_EQ(refusal("auth_keys", "web1.key"),
-            "session \"web1\": auth_keys=web1.key: the name of the file has to begin with \"/\"");
+            "session \"web1\": auth_keys=web1.key: the file name must begin with \"/\"");
   EXPECT_EQ(refusal("tls_keys", "/k"), "session \"web1\": TLS is for the fabric tcp, not for verbs");
-  EXPECT_EQ(refusal("auth_keys", 1), "\"auth_keys\" of the credentials is no text");
-  EXPECT_NE(refusal("queue_depth", "1").find("\"queue_depth\" is none of tls, tls_keys, "),
+  EXPECT_EQ(refusal("auth_keys", 1), "\"auth_keys\" of the credentials is not a string");
+  EXPECT_NE(refusal("queue_depth", "1").find("\"queue_depth\" is not one of tls, tls_keys, "),
             std::string::npos);
   EXPECT_NE(refusal("auth_identity", "a\nb").find("no control characters"), std::string::npos);
   EXPECT_NE(refusal("tls", "allow").find("it is for servers"), std::string::npos);
@@ -190,9 +191,9 @@ TEST(StateText, ErrorHasTheLineOfTheMistake) {
             line_with(text, "\"session\": \"web1\""));
   EXPECT_EQ(line(text, "\"auth_keys\": \"/etc", "\"auth_keys\": \"etc"), line_with(text, "\"credentials\""));
   EXPECT_EQ(line(text, "\"schema_version\": 3", "\"schema_version\": 0"), line_with(text, "schema_version"));
-  // A missing member is reported at the line of the object that lacks it.
+  // A missing member must be reported at the line of the object that lacks it.
   EXPECT_EQ(line(text, "\"fabric\": \"tcp\",", ""), line_with(text, "    {\n"));
-  // A syntax error is reported at the line of the first invalid byte.
+  // A syntax error must be reported at the line of the first invalid byte.
   EXPECT_EQ(line(text, "\"migration\"", "migration"), line_with(text, "\"migration\""));
   EXPECT_EQ(line(text, text, ""), 1U);
   EXPECT_EQ(line(text, "\n}\n", "\n"), line_with(text, "\n}\n") + 1);
@@ -293,7 +294,7 @@ class StateFile : public testing::Test {
  protected:
   std::string path(const char* name) const { return (folder_.path() / name).string(); }
   void put(const char* name, const std::string& text) const { std::ofstream(path(name)) << text; }
-  trace::ScratchFolder folder_;
+  tools::ScratchFolder folder_;
 };
 
 TEST(Wishes, DifferenceIsDescribed) {
@@ -302,9 +303,9 @@ TEST(Wishes, DifferenceIsDescribed) {
   SessionWish asked = there;
   EXPECT_EQ(describe_difference(asked, there), "");
   asked.port = 7;
-  EXPECT_EQ(describe_difference(asked, there), "is at port 1234, not 7");
+  EXPECT_EQ(describe_difference(asked, there), "uses port 1234, not 7");
   asked.fabric = "verbs";
-  EXPECT_EQ(describe_difference(asked, there), "goes over the fabric tcp, not verbs");
+  EXPECT_EQ(describe_difference(asked, there), "uses the fabric tcp, not verbs");
   asked = there;
   asked.paths.pop_back();
   EXPECT_EQ(describe_difference(asked, there), "has other paths: 10.0.0.1@10.0.0.2 10.0.1.2");

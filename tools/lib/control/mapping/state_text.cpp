@@ -24,7 +24,7 @@ struct Wrong {
   JsonPlace place;
 };
 
-// Part of the file with its position.
+// A part of the file, with its position.
 struct Part {
   const json& value;
   const char* name;  // name of the part in error messages
@@ -49,7 +49,7 @@ const json& member(const Part& part, const char* name) {
 }
 
 void only(const Part& part, std::initializer_list<std::string_view> names) {
-  if (!part.value.is_object()) part.wrong(fmt::format("{} is no object", part.name));
+  if (!part.value.is_object()) part.wrong(fmt::format("{} is not an object", part.name));
   for (const auto& item : part.value.items())
     if (std::find(names.begin(), names.end(), item.key()) == names.end())
       part.wrong(
@@ -59,13 +59,13 @@ void only(const Part& part, std::initializer_list<std::string_view> names) {
 
 std::string text(const Part& part, const char* name) {
   const json& value = member(part, name);
-  if (!value.is_string()) part.wrong(fmt::format("\"{}\" of {} is no text", name, part.name), name);
+  if (!value.is_string()) part.wrong(fmt::format("\"{}\" of {} is not a string", name, part.name), name);
   return value.get<std::string>();
 }
 
 const json& list(const Part& part, const char* name) {
   const json& value = member(part, name);
-  if (!value.is_array()) part.wrong(fmt::format("\"{}\" of {} is no list", name, part.name), name);
+  if (!value.is_array()) part.wrong(fmt::format("\"{}\" of {} is not a list", name, part.name), name);
   return value;
 }
 
@@ -73,23 +73,23 @@ void take_device(const Part& part, const std::string& session_name, SessionWish&
   only(part, {"device", "access_mode"});
   const std::string name = text(part, "device");
   const auto mode = parse_mode(text(part, "access_mode"));
-  if (!mode) part.wrong("the access mode of a device is ro, rw or migration", "access_mode");
-  // Checked before the device is stored, because the list may have millions of items.
+  if (!mode) part.wrong("the access mode of a device must be ro, rw or migration", "access_mode");
+  // Checks the number of devices before it stores one, because the list may have millions of items.
   if (session.devices.size() == kMaxDevices)
     part.wrong(fmt::format("a session has more than {} devices", kMaxDevices));
   if (const auto wrong = check_device_name(name))
     part.wrong(fmt::format("session \"{}\": {}", session_name, wrong->why), "device");
   if (!session.devices.emplace(name, DeviceWish{*mode}).second)
-    part.wrong(fmt::format("the device \"{}\" is there twice", name), "device");
+    part.wrong(fmt::format("duplicate device \"{}\"", name), "device");
 }
 
 void take_credentials(const Part& part, SessionWish& session) {
   const auto found = part.value.find("credentials");
   if (found == part.value.end()) return;
-  if (!found->is_object()) part.wrong("\"credentials\" of a session is no object", "credentials");
+  if (!found->is_object()) part.wrong("\"credentials\" of a session is not an object", "credentials");
   for (const auto& item : found->items()) {
     if (!item.value().is_string())
-      part.wrong(fmt::format("\"{}\" of the credentials is no text", item.key()), "credentials");
+      part.wrong(fmt::format("\"{}\" of the credentials is not a string", item.key()), "credentials");
     session.credentials.emplace(item.key(), item.value().get<std::string>());
   }
 }
@@ -100,12 +100,12 @@ void take_session(const Part& part, Wishes& wishes) {
   if (const auto wrong = check_session_name(name)) part.wrong(wrong->why, "session");
   SessionWish one;
   for (const json& path : list(part, "paths")) {
-    if (!path.is_string()) part.wrong("a path is no text", "paths");
+    if (!path.is_string()) part.wrong("a path is not a string", "paths");
     one.paths.push_back(path.get<std::string>());
   }
   const json& port = member(part, "port");
   if (!port.is_number_unsigned() || port.get<std::uint64_t>() > 65535)
-    part.wrong("the port of a session is no number from 1 to 65535", "port");
+    part.wrong("the port of a session is not a number from 1 to 65535", "port");
   one.port = port.get<std::uint16_t>();
   one.fabric = text(part, "fabric");
   if (part.value.contains("name")) {
@@ -120,7 +120,7 @@ void take_session(const Part& part, Wishes& wishes) {
   if (wishes.size() == kMostSessions)
     part.wrong(fmt::format("there are more than {} sessions", kMostSessions));
   if (!wishes.emplace(name, std::move(one)).second)
-    part.wrong(fmt::format("the session \"{}\" is there twice", name), "session");
+    part.wrong(fmt::format("duplicate session \"{}\"", name), "session");
 }
 
 Wishes take(const json& file) {
@@ -168,14 +168,15 @@ tl::expected<Wishes, StateFileError> parse_state(std::string_view text) {
   if (tools::is_nested_deeper(text, kMostDepth)) return bad("it is nested too deeply");
   const json whole = json::parse(text, nullptr, false);
   if (whole.is_discarded()) return bad("it is not JSON", line_of_mistake(text));
-  if (!whole.is_object()) return bad("it is no object");
+  if (!whole.is_object()) return bad("it is not a JSON object");
   const auto version = whole.find("schema_version");
   if (version == whole.end() || !version->is_number_unsigned() || *version == 0)
-    return bad("\"schema_version\" is missing or no number from 1 on", line_of(text, {"schema_version"}));
+    return bad("\"schema_version\" is missing, or not a number of 1 or more",
+               line_of(text, {"schema_version"}));
   if (version->get<std::uint64_t>() > kStateVersion)
     return bad(
-        fmt::format("its schema_version is {}, and this program knows {}", version->dump(), kStateVersion), 0,
-        true);
+        fmt::format("its schema_version is {}, but this program supports {}", version->dump(), kStateVersion),
+        0, true);
   try {
     return take(whole);
   } catch (const Wrong& wrong) {

@@ -4,7 +4,7 @@
 #include "tools/lib/control/plugin/settings.hpp"
 #include "tools/lib/text/help_text.hpp"
 
-namespace rtrs::nbdkit {
+namespace rtrs::plugin {
 namespace {
 
 using options::Rule;
@@ -120,4 +120,4 @@ const char* settings_help() {
   return text.c_str();
 }
 
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::plugin

@@ -13,7 +13,7 @@
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/session_name.hpp"
 
-namespace rtrs::nbdkit {
+namespace rtrs::plugin {
 namespace {
 
 using Done = tl::expected<void, std::string>;
@@ -22,7 +22,7 @@ Done refuse(std::string_view key, std::string_view value, const std::string& why
   return tl::unexpected(std::string(key) + "=" + std::string(value) + ": " + why);
 }
 
-// Refuses two outputs in one file, because each replaces the existing file, even a trace that is being
+// Refuses the same file for two outputs, because each replaces the existing file, even a trace that is being
 // written.
 Done check_outputs(const Settings& given) {
   const auto real = [](const std::string& path) {
@@ -36,7 +36,7 @@ Done check_outputs(const Settings& given) {
     for (const auto& other : files)
       if (&one < &other && !one.second->empty() && real(*one.second) == real(*other.second))
         return refuse(other.first, *other.second,
-                      std::string("is the file of ") + one.first + "= too; name another file");
+                      std::string("is the file of ") + one.first + "= too; use another file");
   return {};
 }
 
@@ -50,7 +50,7 @@ Done refuse_key(std::string_view key) {
                         "nbdkit-urtrs --help lists them all");
 }
 
-// Checks of a value that the rules of the table cannot express.
+// Checks a value for conditions that the rules of the table cannot express.
 Done check_value(std::string_view key, std::string_view value, std::uint16_t port) {
   if (key == "path") {
     if (const auto path = asio::parse_path(value, port); !path) return tl::unexpected(path.error());
@@ -60,7 +60,7 @@ Done check_value(std::string_view key, std::string_view value, std::uint16_t por
   return {};
 }
 
-// Converts spellings that Linux accepts for mpath_policy, numbers and upper case, to a word of the table.
+// Converts the spellings that Linux accepts for mpath_policy (numbers and upper case) to a word of the table.
 std::string policy_word(std::string_view value) {
   if (value == "0") return "rr";
   if (value == "1") return "mi";
@@ -76,7 +76,7 @@ Done check_name(std::string_view key, const std::string& name) {
   return {};
 }
 
-// Refuses two paths with the same pair of addresses, because the server would never accept the second.
+// Refuses two paths with the same pair of addresses, because the server would never accept the second path.
 Done check_paths(const std::vector<std::string>& paths, std::uint16_t port) {
   for (std::size_t i = 0; i < paths.size(); ++i) {
     for (std::size_t k = 0; k < i; ++k) {
@@ -90,7 +90,7 @@ Done check_paths(const std::vector<std::string>& paths, std::uint16_t port) {
   return {};
 }
 
-// Checks number, names and duplicates of the devices.
+// Checks the devices: their number, their names, and that no name occurs twice.
 Done check_devices(const std::vector<std::string>& devices) {
   if (devices.size() > rnbd::kMaxClientDevices)
     return tl::unexpected("more than " + std::to_string(rnbd::kMaxClientDevices) + " devices are given");
@@ -105,7 +105,7 @@ std::string absolute(const std::string& file, const std::string& directory) {
   return file.empty() || file.front() == '/' ? file : directory + "/" + file;
 }
 
-// Refuses parameters that have no effect together with the other parameters.
+// Refuses parameters that have no effect in combination with the other parameters.
 Done check_company(const Settings& settings) {
   const auto is_given = [&settings](std::string_view key) {
     return std::any_of(settings.given.begin(), settings.given.end(),
@@ -113,14 +113,14 @@ Done check_company(const Settings& settings) {
   };
   for (const char* key : {"trace_detail", "trace_size"})
     if (is_given(key) && settings.trace.empty())
-      return tl::unexpected(std::string(key) + "= belongs to trace=FILE, which is not given");
+      return tl::unexpected(std::string(key) + "= requires trace=FILE");
   if (is_given("exports") && !settings.devices.empty())
-    return tl::unexpected<std::string>("exports= is for a session without device=; leave one of the two out");
+    return tl::unexpected<std::string>("exports= and device= exclude each other; remove one of them");
   for (const auto& row : options::connection_options())
     if (row.name.starts_with("rdma_") && is_given(row.name) && settings.fabric.fabric != "verbs")
-      return tl::unexpected(std::string(row.name) + "= belongs to fabric=verbs, which is not given");
+      return tl::unexpected(std::string(row.name) + "= requires fabric=verbs");
   if (is_given("crc") && settings.fabric.fabric != "tcp")
-    return tl::unexpected<std::string>("crc= belongs to fabric=tcp, and another fabric is given");
+    return tl::unexpected<std::string>("crc= requires fabric=tcp");
   for (const std::string& why :
        {tools::foreign_option_error(settings.fabric), tools::contradiction(settings.fabric.tls),
         tools::contradiction(settings.fabric.auth)})
@@ -153,7 +153,8 @@ Done Settings::set(std::string_view key, std::string_view value) {
 
 Done Settings::complete(const std::string& who, std::uint32_t random, const std::string& working_directory) {
   if (paths.empty())
-    return tl::unexpected<std::string>("no path= is given: the address of the server, e.g. path=10.0.0.2");
+    return tl::unexpected<std::string>(
+        "path= is missing: the address of the server, for example path=10.0.0.2");
   if (paths.size() > kMaxPaths)
     return tl::unexpected("more than " + std::to_string(kMaxPaths) + " paths are given");
   if (const Done done = check_paths(paths, port); !done) return done;
@@ -168,7 +169,7 @@ Done Settings::complete(const std::string& who, std::uint32_t random, const std:
   if (const Done done = check_devices(devices); !done) return done;
   if (read_only_asked && access_mode_given && rnbd::is_writable(access_mode))
     return refuse("access_mode", wire::rnbd::to_string(access_mode),
-                  "nbdkit -r asks for a read-only device; leave one of the two out");
+                  "nbdkit -r makes the device read-only; remove one of the two");
   if (read_only_asked) access_mode = wire::rnbd::AccessMode::read_only;
   if (!reconnect_min_given) protocol.reconnect_min = std::min(protocol.reconnect_min, protocol.reconnect_max);
   if (protocol.reconnect_min > protocol.reconnect_max)
@@ -186,4 +187,4 @@ Done Settings::complete(const std::string& who, std::uint32_t random, const std:
   return check_outputs(*this);
 }
 
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::plugin

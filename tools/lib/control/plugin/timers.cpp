@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace rtrs::nbdkit {
+namespace rtrs::plugin {
 
 std::vector<control::ClientTimer> timers_of(const Settings& settings) {
   const ClientConfig& protocol = settings.protocol;
@@ -30,4 +30,4 @@ std::vector<control::ClientTimer> timers_of(const Settings& settings) {
   };
 }
 
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::plugin

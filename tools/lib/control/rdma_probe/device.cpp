@@ -33,8 +33,8 @@ struct DeviceList {
   ibv_device** devices;
 };
 
-// Chooses the GID for the tests. Prefers RoCE version 2, because it can be routed, then an IPv4 address,
-// because most networks use IPv4.
+// Chooses the GID for the tests. Prefers RoCE version 2, because it can be routed. Of these GIDs, prefers an
+// IPv4 address, because most networks use IPv4.
 void choose_gid(const System& system, Device& device) {
   const int count = std::clamp(device.port_attributes.gid_tbl_len, 1, kMaxGids);
   int best = -1;
@@ -86,7 +86,7 @@ std::unique_ptr<Device> open_device(const System& system, const std::string& nam
       return nullptr;
     }
     if (const int error = ibv_query_device(device->context.get(), &device->attributes); error != 0) {
-      why = "it does not tell its limits: " + errno_text(error);
+      why = "cannot query its limits: " + errno_text(error);
       return nullptr;
     }
     for (unsigned port = 1; port <= device->attributes.phys_port_cnt && device->port == 0; ++port) {
@@ -100,7 +100,7 @@ std::unique_ptr<Device> open_device(const System& system, const std::string& nam
     if (device->port != 0) choose_gid(system, *device);
     return device;
   }
-  why = "there is no such device";
+  why = "no such device";
   return nullptr;
 }
 

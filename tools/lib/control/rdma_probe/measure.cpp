@@ -46,7 +46,7 @@ Measured registering(const Device& device, const Pace& pace) {
     const verbs::MemoryHandle region(ibv_reg_mr(device.domain.get(), buffer.data(), kChunk, kRemote));
     demand(region != nullptr, "a registration fails: " + errno_text(errno));
   });
-  return in_microseconds(each, "for a registration of 128 KiB and its end");
+  return in_microseconds(each, "to register and deregister 128 KiB");
 }
 
 Measured binding(const Device& device, const Pace& pace) {
@@ -60,7 +60,7 @@ Measured binding(const Device& device, const Pace& pace) {
       good(loop.wait_far(), "the binding");
     }
   });
-  return in_microseconds(each, "for a window of type 1 that is bound and bound no more");
+  return in_microseconds(each, "to bind and invalidate a window of type 1");
 }
 
 double writes_a_second(const Device& device, const Pace& pace, std::size_t bytes) {
@@ -69,7 +69,7 @@ double writes_a_second(const Device& device, const Pace& pace, std::size_t bytes
   const Buffer into = make_buffer(device, bytes, kRemote);
   unsigned free = kDepth;
   const double each = repeat(pace, [&] {
-    // Fills the send queue in batches of kSignalEach, of which the last write is signalled.
+    // Fills the send queue in batches of kSignalEach writes, of which only the last one is signalled.
     for (; free >= kSignalEach; free -= kSignalEach)
       for (unsigned i = 0; i < kSignalEach; ++i)
         succeed(loop.write(from, bytes, into.address(), into.region()->rkey, i + 1 == kSignalEach),
@@ -127,7 +127,7 @@ Lines measure(const Device& device, const Pace& pace, bool windows_work) {
                      .device = device.name,
                      .check = "binding",
                      .grade = Line::Grade::absent,
-                     .what = "no windows of type 1 that work",
+                     .what = "no working windows of type 1",
                      .remedy = "nothing to do"});
   take("empty write", answer_time);
   take("4 KiB writes", short_writes);

@@ -1,5 +1,5 @@
-// The listening probe. Peers are not trusted: a peer can only write to memory registered for its connection,
-// and get answers.
+// Implements the listening probe. Peers are not trusted: a peer can only write to the memory that is
+// registered for its connection, and get answers.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
@@ -29,9 +29,9 @@ class Listener {
     std::vector<net::SocketAddress> addresses{net::any_address(wanted_.port)};
     if (!wanted_.address.empty()) addresses = wanted_.resolve(wanted_.address, wanted_.port);
     if (addresses.empty())
-      throw Trouble{fmt::format("\"{}\" is no address", wanted_.address),
+      throw Trouble{fmt::format("\"{}\" is not an address", wanted_.address),
                     "ip address lists those of this host"};
-    // Listens on the first address of the name that belongs to an RDMA device.
+    // Listens on the first of the addresses that belongs to an RDMA device.
     const bool listens = std::any_of(addresses.begin(), addresses.end(), [this](net::SocketAddress& one) {
       id_ = manager_.make_id(verbs::is_gid(one.get()) ? RDMA_PS_IB : RDMA_PS_TCP);
       return rdma_bind_addr(id_.get(), one.get()) == 0 && rdma_listen(id_.get(), kBacklog) == 0;
@@ -40,8 +40,8 @@ class Listener {
       throw Trouble{fmt::format("cannot listen on {} port {}: {}",
                                 wanted_.address.empty() ? "any address" : wanted_.address, wanted_.port,
                                 errno_text(errno)),
-                    errno == EADDRINUSE ? "--port=N takes another one"
-                                        : "take the address of an RDMA device: rdma link lists them"};
+                    errno == EADDRINUSE ? "--port=N chooses another port"
+                                        : "use the address of an RDMA device: rdma link lists them"};
     wanted_.ready(ntohs(rdma_get_src_port(id_.get())));
   }
 
@@ -50,7 +50,7 @@ class Listener {
     while (Clock::now() < end && !pace_.stop()) {
       const auto event = manager_.next(kWaitForPeer);
       if (event && event->id == id_.get() && event->type == RDMA_CM_EVENT_DEVICE_REMOVAL)
-        throw Trouble{"the RDMA device was removed", "look into the kernel's log: dmesg"};
+        throw Trouble{"the RDMA device was removed", "see the log of the kernel: dmesg"};
       if (!event || event->type != RDMA_CM_EVENT_CONNECT_REQUEST) continue;
       const std::string who = verbs::to_text(rdma_get_peer_addr(event->id));
       Line line = judged(Line::Part::peer, "", "peer " + who, [&] { return answer(*event, end); });
@@ -64,7 +64,8 @@ class Listener {
     verbs::IdHandle id(request.id);
     if (!decode(request.data)) {
       rdma_reject(id.get(), nullptr, 0);
-      throw Trouble{"it is no probe of this version", "install the same version of urtrs on both hosts"};
+      throw Trouble{"the peer is not a probe of this version",
+                    "install the same version of urtrs on both hosts"};
     }
     Link link(std::move(id));
     for (std::uint32_t i = 0; i < kPosted; ++i) succeed(link.post_receive(), "posting a receive");
@@ -82,17 +83,18 @@ class Listener {
 
   std::string talk(Link& link, Clock::time_point end) {
     std::uint64_t rounds = 0, wrong = 0;
-    std::uint32_t unanswered = 0;  // number of own writes without a completion
+    std::uint32_t unanswered = 0;  // number of this probe's writes that are not completed yet
     Clock::time_point heard = Clock::now();
     while (!gone(link)) {
       const Clock::time_point now = Clock::now();
       if (pace_.stop()) break;
       demand(now < end, fmt::format("time limit reached after {} rounds", rounds));
-      demand(now - heard < 2 * pace_.patience, fmt::format("it is silent after {} rounds", rounds));
+      demand(now - heard < 2 * pace_.patience, fmt::format("no more messages after {} rounds", rounds));
       for (unsigned i = 0; i < kLooksAtOnce; ++i) {
         const auto found = link.look();
         if (!found) break;
-        // If the peer disconnects, work requests are flushed before its disconnect event arrives.
+        // When the peer disconnects, work requests are flushed before the disconnect event arrives, so this
+        // is not an error.
         if (found->has_value() && (*found)->status == IBV_WC_WR_FLUSH_ERR) break;
         const ibv_wc one = good(*found, "the connection");
         if ((one.opcode & IBV_WC_RECV) == 0) {
@@ -111,12 +113,12 @@ class Listener {
         ++unanswered;
       }
     }
-    demand(wrong == 0, fmt::format("{} of {} rounds had other data than they should", wrong, rounds));
+    demand(wrong == 0, fmt::format("{} of {} rounds had wrong data", wrong, rounds));
     return fmt::format("{} rounds; all data arrived before the immediate", rounds);
   }
 
-  // Returns true if the peer has disconnected. Rejects other peers that try to connect, with a hello that
-  // means busy.
+  // Returns true if the peer has disconnected. Rejects other peers that try to connect with an empty hello,
+  // which means that the probe is busy.
   bool gone(const Link& link) {
     while (const auto event = manager_.next(std::chrono::milliseconds(0))) {
       if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
@@ -124,7 +126,7 @@ class Listener {
         rdma_reject(event->id, hello.data(), static_cast<std::uint8_t>(hello.size()));
         const verbs::IdHandle other(event->id);
       } else if (event->id == link.id() && event->type != RDMA_CM_EVENT_ESTABLISHED) {
-        // The peer waits for this call.
+        // The peer waits until this end disconnects, too.
         if (event->type == RDMA_CM_EVENT_DISCONNECTED) rdma_disconnect(link.id());
         return true;
       }

@@ -44,7 +44,7 @@ TEST_F(PeerTest, LocalAddressChoosesTheDevice) {
 
 TEST_F(PeerTest, MissingListenerIsReported) {
   const PeerLines got = asked(4711);
-  EXPECT_TRUE(says(got.lines, Grade::failed, "nobody listens there")) << text_of(got.lines);
+  EXPECT_TRUE(says(got.lines, Grade::failed, "no server listens on that address")) << text_of(got.lines);
   EXPECT_FALSE(got.silent);
   EXPECT_NE(got.lines.back().remedy.find("--listen --port=4711"), std::string::npos);
 }
@@ -54,9 +54,9 @@ TEST_F(PeerTest, InvalidOrUnreachableAddressFails) {
     return probe_peer({.address = address, .port = 1, .rounds = 1}, test_pace()).lines;
   };
   EXPECT_TRUE(says(ask("192.0.2.256"), Grade::failed, "no host has the name or address"));
-  EXPECT_TRUE(says(ask("192.0.2.77"), Grade::failed, "no way to that address"));
+  EXPECT_TRUE(says(ask("192.0.2.77"), Grade::failed, "that address cannot be resolved"));
   EXPECT_TRUE(says(ask("192.0.2.256@192.0.2.1"), Grade::failed, "no host has the name or address"));
-  EXPECT_TRUE(says(ask("192.0.2.77@192.0.2.1"), Grade::failed, "no way to that address"));
+  EXPECT_TRUE(says(ask("192.0.2.77@192.0.2.1"), Grade::failed, "that address cannot be resolved"));
 }
 
 TEST_F(PeerTest, ListeningOnAPortInUseFails) {
@@ -65,7 +65,7 @@ TEST_F(PeerTest, ListeningOnAPortInUseFails) {
   EXPECT_TRUE(says(lines, Grade::failed, "cannot listen on 192.0.2.1")) << text_of(lines);
   EXPECT_TRUE(says(listen_for_peers({.address = "192.0.2.77"}, test_pace()), Grade::failed, "cannot listen"));
   EXPECT_TRUE(
-      says(listen_for_peers({.address = "192.0.2.256"}, test_pace()), Grade::failed, "is no address"));
+      says(listen_for_peers({.address = "192.0.2.256"}, test_pace()), Grade::failed, "is not an address"));
 }
 
 TEST_F(PeerTest, ListeningEndsWhenNoPeerConnects) {
@@ -75,7 +75,7 @@ TEST_F(PeerTest, ListeningEndsWhenNoPeerConnects) {
 
 // --- peers that are not probes ---
 
-// Client that sends arbitrary private data.
+// A client that sends arbitrary private data.
 class Stranger {
  public:
   explicit Stranger(std::uint16_t port, std::span<const std::byte> words) {
@@ -134,14 +134,14 @@ TEST_F(PeerTest, UnknownPeerIsRejectedAndTheNextOneIsServed) {
   }
   {
     HelloBytes words = kHello;
-    words[11] = std::byte{2};  // another version
+    words[11] = std::byte{2};  // version of the protocol: another one
     Stranger stranger(server.port(), words);
     EXPECT_EQ(stranger.answered, RDMA_CM_EVENT_REJECTED);
   }
   EXPECT_TRUE(all_ok(asked(server.port()).lines));
   const Lines& told = server.finish();
   EXPECT_EQ(told.size(), 3U);
-  EXPECT_TRUE(says(told, Grade::failed, "it is no probe of this version")) << text_of(told);
+  EXPECT_TRUE(says(told, Grade::failed, "the peer is not a probe of this version")) << text_of(told);
 }
 
 TEST_F(PeerTest, RoundWithWrongDataIsReported) {
@@ -158,7 +158,7 @@ TEST_F(PeerTest, RoundWithWrongDataIsReported) {
   }
   EXPECT_EQ(said, kWrong);
   stranger.leave();
-  EXPECT_TRUE(says(server.finish(), Grade::failed, "1 of 1 rounds had other data"))
+  EXPECT_TRUE(says(server.finish(), Grade::failed, "1 of 1 rounds had wrong data"))
       << text_of(server.finish());
 }
 
@@ -211,7 +211,7 @@ TEST_F(PeerTest, SilentPeerIsDisconnected) {
   Stranger stranger(server.port(), kHello);
   EXPECT_EQ(stranger.next(), RDMA_CM_EVENT_DISCONNECTED);
   stranger.leave();
-  EXPECT_TRUE(says(server.finish(), Grade::failed, "it is silent after 0 rounds"))
+  EXPECT_TRUE(says(server.finish(), Grade::failed, "no more messages after 0 rounds"))
       << text_of(server.finish());
 }
 
@@ -224,7 +224,7 @@ TEST_F(PeerTest, SecondPeerIsAskedToWait) {
   EXPECT_TRUE(all_ok(asked(server.port()).lines));
 }
 
-// Runs a probe against a server that handles the connect request with `answers`.
+// Runs a probe against a server that handles the connect request by calling `answers`.
 PeerLines asked_of(const std::function<void(rdma_cm_id*, std::uint32_t queue_pair)>& answers,
                    const Pace& pace = test_pace()) {
   Manager manager;

@@ -25,7 +25,7 @@ Line unopened(const std::string& device, const std::string& why) {
       .what = "it cannot be opened: " + why,
       .remedy = why.find(errno_text(EACCES)) != std::string::npos
                     ? "run as root, or give this user the right to /dev/infiniband/uverbs*"
-                    : "look into the kernel's log: dmesg; is rdma-core's provider of its driver installed?"};
+                    : "see the log of the kernel: dmesg; is rdma-core's provider of its driver installed?"};
 }
 
 }  // namespace
@@ -70,11 +70,12 @@ Lines probe(const System& system, const Wanted& wanted, const Pace& pace) {
     lines.push_back(
         {.check = "RDMA devices",
          .grade = Grade::failed,
-         .what = there ? std::string("this host has none")
-                 : all.empty()
-                     ? fmt::format("there is no \"{}\", and no other: this host has none", wanted.device)
-                     : fmt::format("there is no \"{}\", but {}", wanted.device, fmt::join(all, ", ")),
-         .remedy = all.empty() ? "rdma link add rxe0 type rxe netdev INTERFACE makes one of soft-RoCE"
+         .what =
+             there ? std::string("this host has no RDMA device")
+             : all.empty()
+                 ? fmt::format("no RDMA device named \"{}\": this host has no RDMA device", wanted.device)
+                 : fmt::format("no RDMA device named \"{}\", only {}", wanted.device, fmt::join(all, ", ")),
+         .remedy = all.empty() ? "rdma link add rxe0 type rxe netdev INTERFACE creates a soft-RoCE device"
                                : "rdma link lists them"});
   for (const std::string& name : all) {
     if (pace.stop() || (!wanted.device.empty() && name != wanted.device)) continue;

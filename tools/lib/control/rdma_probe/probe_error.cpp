@@ -9,7 +9,7 @@ namespace rtrs::probe {
 namespace {
 
 constexpr const char* kReport =
-    "look into the kernel's log (dmesg), then report it with this output: docs/hardware.md";
+    "see the log of the kernel (dmesg), then report it with this output: docs/hardware.md";
 constexpr const char* kMemory = "ulimit -l unlimited, or LimitMEMLOCK=infinity in the unit";
 
 template <class Value>

@@ -65,7 +65,7 @@ TEST(Probe, IrdmaHasOnlyType1WindowsAndLessDepth) {
   expect(lines, "window of type 2", Grade::absent, "the driver has none");
   expect(lines, "message with invalidation", Grade::absent);
   expect_report(lines, "depth", Grade::ok, "4096 work requests");
-  expect_report(lines, "ibv_wr_*()", Grade::absent, "has it not for all");
+  expect_report(lines, "ibv_wr_*()", Grade::absent, "only for part of what is posted");
   EXPECT_FALSE(any_failed(lines)) << text_of(lines);
 }
 
@@ -80,7 +80,7 @@ TEST(Probe, BnxtHasNoWindows) {
 
 TEST(Probe, Hfi1GrantsNoInlineData) {
   const Lines lines = probe_of(mock_hca::hfi1());
-  expect_report(lines, "inline data", Grade::absent, "96 bytes asked for, 0 granted");
+  expect_report(lines, "inline data", Grade::absent, "96 bytes requested, 0 granted");
   expect(lines, "inline write", Grade::absent);
   EXPECT_FALSE(any_failed(lines)) << text_of(lines);
 }
@@ -105,11 +105,11 @@ TEST(Probe, ProbesAllAdaptersOrTheRequestedOne) {
   EXPECT_EQ(devices(""), (std::set<std::string>{"hfi1_0", "mlx5_0"}));
   EXPECT_EQ(devices("hfi1_0"), std::set<std::string>{"hfi1_0"});
   const Lines none = probe(PlayedSystem(), {.device = "mlx5_7", .rounds = {}}, short_pace());
-  expect_report(none, "RDMA devices", Grade::failed, "there is no \"mlx5_7\", but hfi1_0, mlx5_0");
+  expect_report(none, "RDMA devices", Grade::failed, "no RDMA device named \"mlx5_7\", only hfi1_0, mlx5_0");
   mock_hca::reset({});
   expect_report(probe(PlayedSystem(), {}, short_pace()), "RDMA devices", Grade::failed, "has none");
   expect_report(probe(PlayedSystem(), {.device = "mlx5_7", .rounds = {}}, short_pace()), "RDMA devices",
-                Grade::failed, "there is no \"mlx5_7\", and no other: this host has none");
+                Grade::failed, "no RDMA device named \"mlx5_7\": this host has no RDMA device");
 }
 
 // --- facts about the host ---
@@ -160,12 +160,12 @@ TEST(Probe, BondIsReportedWithItsInterfaces) {
                 "bond0, a bond (active-backup) of eth0 eth1");
 }
 
-// Makes the creation of each verbs object fail in turn. A line must report it, nothing may leak, and no
-// missing object may be used.
+// Makes the creation of each verbs object fail, one after the other. A line must report the failure, nothing
+// may leak, and the missing object must not be used.
 TEST(Probe, EveryFailedCreationIsReportedWithoutALeak) {
   unsigned failures = 0;
   bool creation_failed = true;
-  // Without repeated measurements, so that the number of objects does not depend on the speed of the machine.
+  // Measures only once, so that the number of objects does not depend on the speed of the machine.
   Pace once = short_pace();
   once.measures = {};
   for (unsigned skip = 0; creation_failed; ++skip) {
@@ -192,7 +192,7 @@ TEST(Probe, RemovedDeviceFailsItsLines) {
   Pace pace = short_pace();
   const Lines lines = probe_device(PlayedSystem(), *device, {.count = 1}, pace);
   expect(lines, "write", Grade::failed, "no completion queue");
-  expect_report(lines, "depth", Grade::failed, "no queue pair can be made");
+  expect_report(lines, "depth", Grade::failed, "cannot create a queue pair");
   expect(lines, "4 KiB writes", Grade::failed, "", Line::Part::measurement);
 }
 

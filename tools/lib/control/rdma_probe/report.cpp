@@ -18,7 +18,7 @@ std::string folder_of(const Device& device) {
 std::string driver_of(const System& system, const Device& device) {
   const std::string driver = system.target(folder_of(device) + "/device/driver");
   if (!driver.empty()) return driver;
-  // Software devices have no driver link in sysfs.
+  // A software device has no driver link in sysfs.
   if (device.soft_roce()) return "rdma_rxe";
   return device.has_transport() ? "" : "siw";
 }
@@ -40,7 +40,7 @@ Line place_of(const System& system, const Device& device) {
     return {.device = device.name,
             .check = "PCIe and NUMA",
             .grade = Grade::absent,
-            .what = device.soft_roce() ? "soft-RoCE has no place on a bus" : "the kernel does not say",
+            .what = device.soft_roce() ? "soft-RoCE has no place on a bus" : "the kernel does not report it",
             .remedy = "nothing to do"};
   const std::string most = system.read(at + "/max_link_width").value_or(width);
   const std::string speed = system.read(at + "/current_link_speed").value_or("?");
@@ -70,7 +70,7 @@ Line transport_of(const Device& device) {
   if (device.has_transport()) return line;
   line.grade = Grade::absent;
   line.what = "iWARP or another one without writes with immediate; RTRS needs them";
-  line.remedy = "take the fabric tcp over this interface";
+  line.remedy = "use the fabric tcp over this interface";
   return line;
 }
 
@@ -85,7 +85,7 @@ const char* state_of(ibv_port_state state) {
     case IBV_PORT_ACTIVE:
       return "active";
     default:
-      return "in no state that is known";
+      return "in an unknown state";
   }
 }
 
@@ -186,8 +186,8 @@ Lines report_ports(const System& system, const Device& device) {
       lines.push_back({.device = device.name,
                        .check = fmt::format("port {}", port),
                        .grade = Grade::failed,
-                       .what = "it does not tell its state: " + errno_text(error),
-                       .remedy = "look into the kernel's log: dmesg"});
+                       .what = "cannot query its state: " + errno_text(error),
+                       .remedy = "see the log of the kernel: dmesg"});
       continue;
     }
     lines.push_back(state_line(system, device, port, is));

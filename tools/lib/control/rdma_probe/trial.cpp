@@ -13,12 +13,13 @@ namespace {
 
 using Grade = Line::Grade;
 
-// Same values as in the queue pairs of the verbs backend.
+// The queue pairs of the verbs backend use the same values.
 constexpr std::uint32_t kInline = 96, kSendParts = 2;
-// The backend uses at most kMost work requests, and refuses a device with fewer than kLeast.
+// The backend uses at most kMost work requests, and refuses a device that allows fewer than kLeast.
 constexpr std::uint32_t kMost = 65535, kLeast = 64;
 
-// Creates a queue pair with `depth` work requests. Returns the granted inline size; nullopt on failure.
+// Creates a queue pair with `depth` work requests. Returns the granted inline size; nullopt if the creation
+// fails.
 std::optional<std::uint32_t> granted(const Device& device, ibv_cq* queue, std::uint32_t depth,
                                      std::uint32_t inline_bytes) {
   ibv_qp_init_attr wanted{};
@@ -51,9 +52,9 @@ Line refused(const Device& device, const char* check, int error) {
   return {.device = device.name,
           .check = check,
           .grade = Grade::failed,
-          .what = "no queue pair can be made: " + errno_text(error),
+          .what = "cannot create a queue pair: " + errno_text(error),
           .remedy = error == ENOMEM ? "ulimit -l unlimited, or LimitMEMLOCK=infinity in the unit"
-                                    : "look into the kernel's log: dmesg"};
+                                    : "see the log of the kernel: dmesg"};
 }
 
 }  // namespace
@@ -75,13 +76,13 @@ Lines try_depth(const Device& device, const Pace& pace) {
   if (plain < kLeast) {
     depth.grade = Grade::failed;
     depth.what += fmt::format("; urtrs needs {}", kLeast);
-    depth.remedy = "take another device, or the fabric tcp";
+    depth.remedy = "use another device, or the fabric tcp";
   }
   lines.push_back(std::move(depth));
   const std::uint32_t bytes = with == 0 ? 0 : granted(device, queue.get(), kLeast, kInline).value_or(0);
   Line inlined{.device = device.name,
                .check = "inline data",
-               .what = fmt::format("{} bytes asked for, {} granted", kInline, bytes),
+               .what = fmt::format("{} bytes requested, {} granted", kInline, bytes),
                .number = bytes,
                .unit = "bytes"};
   if (bytes < kInline) {
@@ -96,13 +97,13 @@ Lines report_posting(const Device& device) {
   verbs::VerbsOptions options;
   options.posting = verbs::Posting::calls;
   const auto opened = verbs::Device::open(options, device.name);
-  if (opened == nullptr) return {};  // report_invalidation() reports the cause
+  if (opened == nullptr) return {};  // report_invalidation() reports why
   Line line{.device = device.name, .check = "ibv_wr_*()"};
   if (opened->limits.send_ops != 0) {
-    line.what = "its library has it for all that is posted; --rdma-post=wr uses it";
+    line.what = "its library supports it for all that is posted; --rdma-post=wr uses it";
   } else {
     line.grade = Grade::absent;
-    line.what = "its library has it not for all that is posted";
+    line.what = "its library supports it only for part of what is posted";
     line.remedy = "nothing to do: work requests go by ibv_post_send()";
   }
   return {line};
@@ -120,17 +121,17 @@ Lines report_invalidation(const Device& device, bool windows) {
   if (!fabric) {
     line.grade = Grade::failed;
     line.what = said.empty() ? "urtrs cannot use this device" : said;
-    line.remedy = "take another device, or the fabric tcp";
+    line.remedy = "use another device, or the fabric tcp";
     return {line};
   }
   const Capabilities& can = (*fabric)->capabilities();
   const bool on = fresh_keys_protect(can);
-  const char* const how = windows ? "windows of type 1" : "registrations that are undone";
+  const char* const how = windows ? "windows of type 1" : "registrations";
   const char* const asked = "always_invalidate enables it";
   if (on)
     line.what = fmt::format("on, by {}", how);
   else if (!can.invalidation)
-    line.what = "off: there are no windows that work";
+    line.what = "off: no memory windows work";
   else if (can.invalidation_breaks_on_packet_loss)
     line.what =
         fmt::format("off: a lost packet would end connections that bind windows; {}, then by {}", asked, how);

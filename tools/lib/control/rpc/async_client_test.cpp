@@ -61,7 +61,7 @@ class AsyncClientTest : public testing::Test {
     ASSERT_EQ(said_.size(), answers);
   }
 
-  trace::ScratchFolder folder_;
+  tools::ScratchFolder folder_;
   boost::asio::io_context context_;
   std::unique_ptr<Server> server_;
   std::vector<Reply> kept_;

@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// Bytes. More than a server ever sends in one line.
+// In bytes. Longer than any line that a server sends.
 constexpr std::size_t kMaxAnswerBytes = std::size_t{64} << 20;
 
 Error failure(int error, std::string message, std::string hint = {}) {
@@ -49,9 +49,10 @@ tl::expected<Client, Error> Client::connect(const std::string& path, millisecond
     const int error = errno == EAGAIN ? ETIMEDOUT : errno;
     const bool nobody = error == ENOENT || error == ECONNREFUSED;
     return tl::unexpected(failure(error, fmt::format("cannot reach the control socket \"{}\"", path),
-                                  nobody            ? "is urtrsd running? use --socket for another socket"
-                                  : error == EACCES ? "you are not in the group of the socket; try it as root"
-                                                    : ""));
+                                  nobody ? "is urtrsd running? use --socket for another socket"
+                                  : error == EACCES
+                                      ? "you are not in the group of the socket; run this as root"
+                                      : ""));
   }
   return client;
 }
@@ -64,7 +65,7 @@ Client::~Client() {
 }
 
 tl::expected<std::string, Error> Client::read_line(steady_clock::time_point until, bool bounded) {
-  // Position from which to search for the newline; the bytes before it have none.
+  // Position from which to search for the newline. The bytes before it contain no newline.
   std::size_t looked = 0;
   while (true) {
     const std::size_t newline = input_.find('\n', looked);
@@ -74,25 +75,25 @@ tl::expected<std::string, Error> Client::read_line(steady_clock::time_point unti
       return line;
     }
     looked = input_.size();
-    if (looked > kMaxAnswerBytes) return tl::unexpected(failure(EMSGSIZE, "the answer has no end"));
+    if (looked > kMaxAnswerBytes) return tl::unexpected(failure(EMSGSIZE, "the reply is not terminated"));
     if (auto readable = wait(until, bounded); !readable) return tl::unexpected(std::move(readable.error()));
     std::array<char, 65536> room;
     const ssize_t got = ::read(fd_, room.data(), room.size());
     if (got < 0 && errno == EINTR) continue;
     if (got == 0)
-      return tl::unexpected(Error{Code::failed, "the other side has closed the connection",
-                                  "it has ended, or needed the place for another; try again when it runs",
-                                  EPIPE});
+      return tl::unexpected(Error{
+          Code::failed, "the other side has closed the connection",
+          "it has ended, or closed this connection to make room for another; try again when it runs", EPIPE});
     if (got < 0) return tl::unexpected(failure(errno, "cannot read from the control socket"));
     input_.append(room.data(), static_cast<std::size_t>(got));
   }
 }
 
-// Waits until the socket is readable. Checks the deadline first, so that a peer that sends without end times
-// out too.
+// Waits until the socket is readable. Checks the deadline first, so that a peer that never stops sending
+// times out, too.
 tl::expected<void, Error> Client::wait(steady_clock::time_point until, bool bounded) const {
   const auto left = std::chrono::duration_cast<milliseconds>(until - steady_clock::now()).count();
-  const Error late = failure(ETIMEDOUT, "no answer in time", "urtrsd may be stuck; its log says more");
+  const Error late = failure(ETIMEDOUT, "no answer in time", "urtrsd may be stuck; see its log");
   if (bounded && left <= 0) return tl::unexpected(late);
   pollfd waiting{fd_, POLLIN, 0};
   const int ready =
@@ -109,7 +110,7 @@ tl::expected<nlohmann::json, Error> Client::call(const std::string& method, cons
   for (std::size_t sent = 0; sent < line.size();) {
     const ssize_t now = ::send(fd_, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
     if (now < 0 && errno == EINTR) continue;
-    // The server closed the connection. Read on, because it may have sent the reason before.
+    // The server has closed the connection. Reads on, because it may have sent the reason before.
     if (now < 0 && (errno == EPIPE || errno == ECONNRESET)) break;
     if (now < 0)
       return tl::unexpected(

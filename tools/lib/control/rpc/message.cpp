@@ -42,14 +42,14 @@ Received parse_request(std::string_view line) {
   json& value = *parsed;
   if (value.is_array())
     return refuse(nullptr, Code::invalid_request,
-                  "several requests in one array are not served; send a line each");
+                  "batches of requests are not supported; send each request in its own line");
   const auto id = value.is_object() && value.contains("id") && is_id(value["id"]) ? value["id"] : json();
   if (!value.is_object() || value.value("jsonrpc", json()) != json("2.0") || !value.contains("method") ||
       !value["method"].is_string() || (value.contains("id") && !is_id(value["id"])))
     return refuse(id, Code::invalid_request,
                   R"(a request is an object with "jsonrpc": "2.0", "method" and "id")");
   if (value.contains("params") && !value["params"].is_object())
-    return refuse(id, Code::invalid_params, "params is an object with names");
+    return refuse(id, Code::invalid_params, "params must be an object with names");
   Received received;
   received.request.emplace();
   received.request->id = id;

@@ -1,4 +1,4 @@
-// Tests the parser with valid requests and with arbitrary lines, each of which must get an error response.
+// Tests the parser with valid requests, and with arbitrary lines, each of which must get an error response.
 #include "tools/lib/control/rpc/message.hpp"
 
 #include <gtest/gtest.h>
@@ -75,12 +75,11 @@ TEST(RpcMessage, TooDeepNestingIsRefused) {
 }
 
 TEST(RpcMessage, ErrorRoundTrips) {
-  const auto answer =
-      parse_answer(error_line(4, {Code::no_such_thing, "there is no session \"a\"", "look", 2}));
+  const auto answer = parse_answer(error_line(4, {Code::no_such_thing, "no session named \"a\"", "look", 2}));
   ASSERT_TRUE(answer && answer->error);
   EXPECT_EQ(answer->id, 4);
   EXPECT_EQ(answer->error->code, Code::no_such_thing);
-  EXPECT_EQ(answer->error->message, "there is no session \"a\"");
+  EXPECT_EQ(answer->error->message, "no session named \"a\"");
   EXPECT_EQ(answer->error->hint, "look");
   EXPECT_EQ(answer->error->error, 2);
 }
@@ -93,7 +92,7 @@ TEST(RpcMessage, NotificationParamsMustBeAnObject) {
 }
 
 TEST(RpcMessage, LinesContainNoNewline) {
-  // A name chosen by a peer can contain any byte.
+  // A peer can choose a name that contains any byte.
   const std::string name = "a\nb\xff\x01";
   const std::string line = result_line(1, {{"name", name}});
   EXPECT_EQ(line.find('\n'), std::string::npos);

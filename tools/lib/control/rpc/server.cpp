@@ -46,14 +46,14 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   Handler handler;
   Protocol::acceptor acceptor;
   asio::steady_timer pause;  // delays the retry after a failed accept()
-  bool told = false;         // options.trouble was called
+  bool told = false;         // options.trouble was already called for this failure
   gid_t group = 0;
   std::uint64_t uses = 0;  // counts connections and requests
   std::set<std::shared_ptr<Reply::Connection>> connections;
 };
 
-// Connection of one client. State::connections and pending asio handlers share its ownership until it ends.
-// The connection has only a weak pointer to State.
+// Connection of one client. State::connections and pending asio handlers share the ownership of the
+// connection until it ends. The connection has only a weak pointer to State.
 struct Reply::Connection : std::enable_shared_from_this<Reply::Connection> {
   Connection(std::shared_ptr<Server::State> server_, Protocol::socket socket_, const Caller& caller_)
       : server(server_),
@@ -81,7 +81,7 @@ struct Reply::Connection : std::enable_shared_from_this<Reply::Connection> {
   std::uint64_t last_use;   // value of State::uses at the last request
   unsigned unanswered = 0;  // requests without a response
   bool subscribed = false;
-  bool ending = false;  // no further input is read
+  bool ending = false;  // the connection is ending; no further input is read
 };
 
 void Reply::Connection::read() {
@@ -136,7 +136,7 @@ void Reply::Connection::send(std::string line) {
   if (ending) return;
   line += '\n';
   unsent += line.size();
-  // Closes the connection of a client that does not read its responses.
+  // Closes the connection, because the client does not read its responses.
   if (unsent > most_unsent && !output.empty()) return end();
   output.push_back(std::move(line));
   if (output.size() == 1) write();
@@ -189,10 +189,11 @@ void Server::State::accept() {
       return self->accept();
     }
     if (self->options.trouble && !std::exchange(self->told, true))
-      self->options.trouble(fmt::format(
-          "control socket \"{}\": accepting connections failed: {}{}", self->options.path, error.message(),
-          error == asio::error::no_descriptors ? "; ulimit -n, or LimitNOFILE= of systemd, allows more"
-                                               : ""));
+      self->options.trouble(fmt::format("control socket \"{}\": accepting connections failed: {}{}",
+                                        self->options.path, error.message(),
+                                        error == asio::error::no_descriptors
+                                            ? "; raise the limit with ulimit -n, or LimitNOFILE= of systemd"
+                                            : ""));
     // No file descriptor or memory is free. Retry later.
     self->pause.expires_after(std::chrono::milliseconds(100));
     self->pause.async_wait([self](const boost::system::error_code& stopped) {
@@ -210,7 +211,7 @@ void Server::State::welcome(Protocol::socket socket) {
     connection->send(error_line(
         nullptr,
         {Code::busy, fmt::format("{} connections are open, which is the limit", connections.size() - 1),
-         "end one of them, or try again later", 0}));
+         "close one of them, or try again later", 0}));
     return connection->end_when_sent();
   }
   connection->read();
@@ -281,7 +282,7 @@ std::string make_room(const std::string& path) {
   const bool dead =
       ::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 && errno == ECONNREFUSED;
   ::close(fd);
-  if (!dead) return failed(path, "another process listens there; give this one another name", EADDRINUSE);
+  if (!dead) return failed(path, "another process listens on it; use another name", EADDRINUSE);
   return ::unlink(path.c_str()) == 0 ? std::string() : failed(path, "cannot remove the old one", errno);
 }
 
@@ -298,8 +299,8 @@ tl::expected<std::unique_ptr<Server>, std::string> Server::listen(asio::io_conte
     const struct group* found = ::getgrnam(options.group.c_str());
     if (found == nullptr)
       return tl::unexpected(
-          fmt::format("the control socket \"{}\": there is no group \"{}\"; \"getent group\" lists them, and "
-                      "\"groupadd --system {}\" makes it",
+          fmt::format("the control socket \"{}\": no group named \"{}\"; \"getent group\" lists them, and "
+                      "\"groupadd --system {}\" creates it",
                       path, options.group, options.group));
     group = found->gr_gid;
   }
@@ -309,14 +310,14 @@ tl::expected<std::unique_ptr<Server>, std::string> Server::listen(asio::io_conte
   state->group = group;
   boost::system::error_code error;
   state->acceptor.open(Protocol(), error);
-  // No client can connect before the mode and the group are set.
+  // Until the mode and the group are set, no client may connect.
   const mode_t before = ::umask(0177);
   if (!error) state->acceptor.bind(Protocol::endpoint(path), error);
   ::umask(before);
-  if (error) return tl::unexpected(failed(path, "cannot make it", error.value()));
+  if (error) return tl::unexpected(failed(path, "cannot create it", error.value()));
   auto server = std::unique_ptr<Server>(new Server(state));
   if (group != ::getegid() && ::chown(path.c_str(), static_cast<uid_t>(-1), group) != 0)
-    return tl::unexpected(failed(path, "cannot give it to its group", errno) +
+    return tl::unexpected(failed(path, "cannot change its group", errno) +
                           "; without root, only groups of this user are possible: use SupplementaryGroups= "
                           "of systemd, or usermod -aG");
   if (::chmod(path.c_str(), 0660) != 0) return tl::unexpected(failed(path, "cannot set its mode", errno));

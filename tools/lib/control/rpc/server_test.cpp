@@ -1,4 +1,4 @@
-// Tests a control socket with normal and misbehaving clients: long lines, unread responses, too many
+// Tests a control socket with well-behaved and misbehaving clients: long lines, unread responses, too many
 // connections.
 #include "tools/lib/control/rpc/server.hpp"
 
@@ -60,7 +60,7 @@ class RpcServerTest : public testing::Test {
       return;
     }
     if (request.method == "chatter") {
-      // Sends no response, but a notification every millisecond.
+      // Sends a notification every millisecond, but no response.
       server->broadcast("event", {{"serial", 1}});
       auto timer = std::make_shared<boost::asio::steady_timer>(context, std::chrono::milliseconds(1));
       timer->async_wait([this, timer, caller, request, reply](const auto& error) {
@@ -72,14 +72,14 @@ class RpcServerTest : public testing::Test {
       reply.subscribe();
       return reply.result(json::object());
     }
-    reply.error({Code::no_such_method, "there is no method " + request.method, "", 0});
+    reply.error({Code::no_such_method, "unknown method " + request.method, "", 0});
   }
   Client client() {
     auto connected = Client::connect(options.path);
     EXPECT_TRUE(connected) << connected.error().message;
     return std::move(*connected);
   }
-  // Returns all bytes until the server closes the connection.
+  // Returns all bytes that arrive until the server closes the connection.
   static std::string rest_of(int fd) {
     std::string got;
     std::vector<char> room(4096);
@@ -88,7 +88,7 @@ class RpcServerTest : public testing::Test {
     ::close(fd);
     return got;
   }
-  // Returns a connected socket, without a JSON-RPC client.
+  // Returns a connected socket without a JSON-RPC client on it.
   int raw() const {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -98,7 +98,7 @@ class RpcServerTest : public testing::Test {
     return fd;
   }
 
-  trace::ScratchFolder folder;
+  tools::ScratchFolder folder;
   ServerOptions options;
   boost::asio::io_context context;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard{context.get_executor()};
@@ -208,7 +208,7 @@ TEST_F(RpcServerTest, PipeliningClientThatReadsIsNotDisconnected) {
   start();
   const int fd = raw();
   const std::string ask = request_line(1, "large", json::object()) + '\n';
-  // Two responses are larger than the socket buffers.
+  // Two responses together are larger than the socket buffers.
   for (int i = 0; i < 10; ++i) {
     const std::string two = ask + ask;
     ASSERT_EQ(::send(fd, two.data(), two.size(), MSG_NOSIGNAL), static_cast<ssize_t>(two.size())) << i;
@@ -290,7 +290,7 @@ TEST_F(RpcServerTest, SocketInUseAndRegularFileAreNotReplaced) {
   start();
   auto second = Server::listen(context, options, [](const Caller&, const Request&, const Reply&) {});
   ASSERT_FALSE(second);
-  EXPECT_NE(second.error().find("another process listens there"), std::string::npos);
+  EXPECT_NE(second.error().find("another process listens on it"), std::string::npos);
   ServerOptions file = options;
   file.path = folder / "file";
   std::ofstream(file.path) << "text";
@@ -313,7 +313,7 @@ int listen_at(const std::string& path) {
 
 // The listen queue is full, and the server accepts no connection.
 TEST(RpcClientTest, StalledPeerTimesOut) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   const std::string path = folder / "control.sock";
   const int listener = listen_at(path);
   const auto first = Client::connect(path);
@@ -329,7 +329,7 @@ TEST(RpcClientTest, StalledPeerTimesOut) {
 
 // The server does not read.
 TEST(RpcClientTest, PeerThatDoesNotReadTimesOut) {
-  const trace::ScratchFolder folder;
+  const tools::ScratchFolder folder;
   const std::string path = folder / "control.sock";
   const int listener = listen_at(path);
   auto one = Client::connect(path, std::chrono::milliseconds(50));

@@ -24,15 +24,15 @@ bool listens(const std::string& path) {
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  // EAGAIN (the listen queue is full) and EACCES (socket of another user) also mean that a process listens.
+  // EAGAIN (the listen queue is full) and EACCES (another user's socket) also mean that a process listens.
   const bool dead = ::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 &&
                     (errno == ECONNREFUSED || errno == ENOENT);
   ::close(fd);
   return !dead;
 }
 
-// Returns true if the process of a socket PROGRAM-PID.sock exists. A process that is starting may have its
-// socket but not listen yet.
+// Returns true if the process to which a socket PROGRAM-PID.sock belongs exists. A process that is starting
+// may have created its socket, but not listen yet.
 bool lives(std::string_view program, const std::string& path) {
   const std::string name = std::filesystem::path(path).stem();
   pid_t pid = 0;
@@ -84,7 +84,7 @@ std::string runtime_folder() {
 tl::expected<std::string, std::string> make_socket_path(std::string_view program) {
   const std::string folder = runtime_folder();
   if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST)
-    return tl::unexpected(fmt::format("cannot make the folder \"{}\" for the control socket: {}", folder,
+    return tl::unexpected(fmt::format("cannot create the folder \"{}\" for the control socket: {}", folder,
                                       std::strerror(errno)));
   if (!is_ours(folder))
     return tl::unexpected(
@@ -117,7 +117,7 @@ tl::expected<std::string, Error> only_socket(std::string_view program) {
     return tl::unexpected(Error{
         Code::failed,
         fmt::format("no permission to read \"{}\", the folder of the control socket of {}", folder, program),
-        "ask as root or as the user of the daemon, or name its socket with --socket", EACCES});
+        "run this as root or as the user of the daemon, or name its socket with --socket", EACCES});
   if (found.empty())
     return tl::unexpected(Error{Code::failed,
                                 fmt::format("no {} has a control socket in {}", program, folder),
@@ -125,7 +125,7 @@ tl::expected<std::string, Error> only_socket(std::string_view program) {
   return tl::unexpected(
       Error{Code::failed,
             fmt::format("{} {} processes are running: {}", found.size(), program, fmt::join(found, ", ")),
-            "say which with --socket", EINVAL});
+            "choose one with --socket", EINVAL});
 }
 
 }  // namespace rtrs::rpc

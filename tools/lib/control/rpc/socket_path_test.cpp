@@ -1,4 +1,5 @@
-// Tests the default socket paths: sockets of dead processes are removed, unreadable folders are reported.
+// Tests the default socket paths: sockets of dead processes must be removed, and unreadable folders must be
+// reported.
 #include "tools/lib/control/rpc/socket_path.hpp"
 
 #include <fmt/format.h>
@@ -42,7 +43,7 @@ class SocketPathTest : public ::testing::Test {
     return path;
   }
 
-  const trace::ScratchFolder folder_;
+  const tools::ScratchFolder folder_;
 };
 
 TEST_F(SocketPathTest, OnlySocketsOfDeadProcessesAreRemoved) {

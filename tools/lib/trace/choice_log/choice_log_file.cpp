@@ -35,7 +35,7 @@ std::optional<Label> label_named(const std::string& name) {
   return std::nullopt;
 }
 
-// Converts a choice log to lines, in the order of the draws.
+// Converts a choice log to text lines, in the order of the draws.
 class Lines {
  public:
   explicit Lines(const sim::ChoiceLog& choice_log) : log_(choice_log) {}
@@ -80,7 +80,7 @@ class Lines {
   std::size_t next_ = 0;
 };
 
-// Parses a line. Returns nullptr, or what is wrong with the line.
+// Parses a line. Returns nullptr, or an error message.
 const char* read_line(const std::string& line, sim::ChoiceLog& choice_log, std::vector<std::size_t>& open) {
   std::istringstream words(line);
   std::string word;
@@ -141,7 +141,7 @@ tl::expected<ChoiceLogFile, std::string> parse_choice_log(const std::string& tex
   const char* const version = older ? "urtrs_tape" : "urtrs_choices";
   const char* const lines = older ? "tape" : "choices";
   if (!json.is_object() || !json.contains(version)) return wrong("this is not a choice log of urtrs-sim");
-  if (json[version] != ChoiceLogFile::kVersion) return wrong("this choice log is of another version");
+  if (json[version] != ChoiceLogFile::kVersion) return wrong("this choice log belongs to another version");
   ChoiceLogFile file;
   if (!json.contains("seed") || !json["seed"].is_number_unsigned()) return wrong("\"seed\" must be a number");
   file.seed = json["seed"].get<std::uint64_t>();
@@ -150,7 +150,7 @@ tl::expected<ChoiceLogFile, std::string> parse_choice_log(const std::string& tex
   file.over_tcp = json.contains("fabric") && json["fabric"] == "tcp";
   file.over_adapters = json.contains("fabric") && json["fabric"] == "verbs-mock";
   if (json.contains("fabric") && !file.over_tcp && !file.over_adapters)
-    return wrong("\"fabric\" must be \"tcp\" or \"verbs-mock\", or not be there");
+    return wrong("\"fabric\" must be \"tcp\" or \"verbs-mock\", or absent");
   if (json.contains("scenario")) {
     auto scenario = parse_scenario(json["scenario"]);
     if (!scenario) return wrong(scenario.error());

@@ -123,7 +123,7 @@ TEST(ChoiceLogFile, InvalidChoiceLogIsRefusedWithAReason) {
   EXPECT_EQ(why(R"({"urtrs_tape":1,"seed":3,"tape":["test 4 3 x2"]})"), "accepted") << "the older names";
   EXPECT_EQ(why("no json"), "this is not a choice log of urtrs-sim");
   EXPECT_EQ(why("[1]"), "this is not a choice log of urtrs-sim");
-  EXPECT_EQ(why(R"({"urtrs_choices":2})"), "this choice log is of another version");
+  EXPECT_EQ(why(R"({"urtrs_choices":2})"), "this choice log belongs to another version");
   EXPECT_EQ(why(R"({"urtrs_choices":1,"seed":-1})"), "\"seed\" must be a number");
   EXPECT_EQ(why(R"({"urtrs_choices":1,"seed":3})"), "\"choices\" must be a list of lines");
   EXPECT_EQ(why(head + R"(7]})"), "line 1 of the choice log: not a text");
@@ -137,8 +137,8 @@ TEST(ChoiceLogFile, InvalidChoiceLogIsRefusedWithAReason) {
             "line 2 of the choice log: a choice log has at most 10,000,000 values");
 }
 
-// Unplayable: a step for a path that the world does not have, a script line that is no text, block device
-// options that contradict each other.
+// Each file has one error: a step for a path that the world does not have, a script line that is not text, or
+// block device options that contradict each other.
 TEST(ChoiceLogFile, UnplayableScenarioIsRefused) {
   const auto refusal = [](const std::string& scenario) {
     const auto file =
@@ -153,11 +153,11 @@ TEST(ChoiceLogFile, UnplayableScenarioIsRefused) {
   };
   EXPECT_EQ(with_script(R"("cut path=1")"), "accepted");
   EXPECT_EQ(with_script(R"("cut path=2")"),
-            "line 1 of the script: 'cut path=2' means none of the paths 0 to 1 (set paths=)");
+            "line 1 of the script: 'cut path=2' is none of the paths 0 to 1 (set paths=)");
   EXPECT_EQ(with_script("7"), "line 1 of the script: not a text");
   EXPECT_EQ(refusal(R"({"server": {"queue_depth": 8, "chunk_size": 8192}, "storage": {"sectors": 24},)"
                     R"( "workload": {"own_disks": true}})"),
-            "\"own_disks\" of the scenario is true where it is one of block devices, which adds its disks");
+            "\"own_disks\" of the scenario must be true in scenarios of block devices, and only there");
 }
 
 }  // namespace

@@ -7,11 +7,12 @@
 
 namespace rtrs::tools {
 
-LiveJudge::LiveJudge() : translator_(trace::builtin_schema()), laws_(std::make_unique<sim::LawCollector>()) {}
+LiveJudge::LiveJudge()
+    : translator_(trace::builtin_schema()), laws_(std::make_unique<trace::LawCollector>()) {}
 
 trace::Listener& LiveJudge::of(sim::NodeId node) {
   const auto trace = static_cast<unsigned>(nodes_.size());
-  nodes_.push_back({node, std::make_unique<sim::LiveCheck>(translator_, *laws_, trace)});
+  nodes_.push_back({node, std::make_unique<trace::LiveCheck>(translator_, *laws_, trace)});
   return *nodes_.back().check;
 }
 
@@ -27,9 +28,9 @@ std::optional<TraceViolation> LiveJudge::verdict() {
     verdict.add(findings.kept(), findings.most_states(),
                 node.id == 0 ? "server" : "client" + std::to_string(node.id));
   }
-  verdict.add(laws_->judge(sim::LawCollector::Contents::ignore));
+  verdict.add(laws_->judge(trace::LawCollector::Contents::ignore));
   nodes_.clear();
-  laws_ = std::make_unique<sim::LawCollector>();
+  laws_ = std::make_unique<trace::LawCollector>();
   return verdict.first();
 }
 

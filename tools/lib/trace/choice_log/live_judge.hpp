@@ -24,10 +24,10 @@ class LiveJudge final : public sim::NodeListeners {
  private:
   struct Node {
     sim::NodeId id = 0;
-    std::unique_ptr<sim::LiveCheck> check;
+    std::unique_ptr<trace::LiveCheck> check;
   };
-  sim::Translator translator_;  // expensive to create, so it is reused
-  std::unique_ptr<sim::LawCollector> laws_;
+  trace::Translator translator_;  // expensive to create, so it is reused
+  std::unique_ptr<trace::LawCollector> laws_;
   std::vector<Node> nodes_;
 };
 

@@ -55,7 +55,7 @@ class Load {
 
  private:
   void wrong(const std::string& name) {
-    if (why_.empty()) why_ = "\"" + name + "\" of the scenario has a value that it cannot have";
+    if (why_.empty()) why_ = "\"" + name + "\" of the scenario has an invalid value";
   }
   const Json& json_;
   std::string& why_;
@@ -112,8 +112,8 @@ tl::expected<Scenario, std::string> parse_scenario(const Json& json) {
   if (json.contains("play")) {
     if (!json["play"].is_string() || !sim::drive(s, json["play"].get<std::string>()))
       return wrong(
-          "\"play\" must be the id of a scenario of block devices; one of a file of yours needs --file FILE "
-          "too");
+          "\"play\" must be the id of a scenario of block devices; a scenario of your own file needs --file "
+          "FILE too");
   }
   if (const char* problem = sim::problem_of(s)) return wrong(problem);
   if (json.contains("script")) {

@@ -21,7 +21,7 @@ const char* words(sim::Label label) {
     case sim::Label::drain_delay:
       return "a connection drains slowly";
     case sim::Label::late_placement:
-      return "a write lands after its connection was given up";
+      return "a write lands after its connection was abandoned";
     case sim::Label::qp_error:
       return "a connection breaks at a message";
     case sim::Label::cm_lost:

@@ -17,8 +17,8 @@ namespace rtrs::tools {
 
 namespace fs = std::filesystem;
 
-// Upper bound on the possible states of the specification. Beyond it almost any continuation would be
-// accepted (docs/conformance.md).
+// Maximum number of states that the specification may consider possible at one time. With more, almost any
+// continuation of the trace would be accepted (docs/conformance.md).
 constexpr std::size_t kMaxStates = 64;
 
 // Prefers /dev/shm, because memory is faster than a disk.
@@ -70,9 +70,9 @@ void TraceVerdict::add(const std::vector<spec::Finding>& findings, std::size_t m
   if (!first_ || findings.front().now < first_->time) first_ = of(findings.front(), trace);
 }
 
-void TraceVerdict::add(const sim::LawCheck& laws) {
+void TraceVerdict::add(const trace::LawCheck& laws) {
   if (first_ || laws.findings.empty()) return;
-  const sim::LawFinding& finding = laws.findings.front();
+  const trace::LawFinding& finding = laws.findings.front();
   const std::string id = "A" + std::to_string(finding.law);
   first_ = TraceViolation{id,
                           "O18",
@@ -84,17 +84,17 @@ void TraceVerdict::add(const sim::LawCheck& laws) {
 
 std::optional<TraceViolation> judge_traces(const std::string& prefix) {
   TraceVerdict verdict;
-  sim::LawCollector collector;
+  trace::LawCollector collector;
   for (const std::string& name : traces_of(prefix)) {
     const fs::path file(name);
     const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) continue;
     trace::FdSource source(fd);
-    const sim::TraceCheck check = sim::check_trace(source, &collector);
+    const trace::TraceCheck check = trace::check_trace(source, &collector);
     ::close(fd);
     verdict.add(check.findings, check.most_states, file.filename().string());
   }
-  verdict.add(collector.judge(sim::LawCollector::Contents::ignore));
+  verdict.add(collector.judge(trace::LawCollector::Contents::ignore));
   return verdict.first();
 }
 

@@ -20,7 +20,7 @@ class TraceScratch {
 
  private:
   static std::filesystem::path base();
-  trace::ScratchFolder folder_{base()};
+  ScratchFolder folder_{base()};
 };
 
 struct TraceViolation {
@@ -36,7 +36,7 @@ struct TraceViolation {
 class TraceVerdict {
  public:
   void add(const std::vector<spec::Finding>& findings, std::size_t most_states, const std::string& trace);
-  void add(const sim::LawCheck& laws);
+  void add(const trace::LawCheck& laws);
   const std::optional<TraceViolation>& first() const noexcept { return first_; }
 
  private:

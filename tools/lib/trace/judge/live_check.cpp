@@ -1,6 +1,6 @@
 #include "tools/lib/trace/judge/live_check.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::trace {
 
 void LiveCheck::on(const trace::Record& record) {
   const spec::Event* event = translator_.translate(record);
@@ -13,4 +13,4 @@ void LiveCheck::on(const trace::Record& record) {
   laws_.on(record.instance, *event);
 }
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::trace

@@ -1,4 +1,4 @@
-// Judges machines and wire notes during recording, by the same rules as check_trace().
+// Judges machines and wire notes while they are recorded, by the same rules as check_trace().
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include "tools/lib/trace/judge/law_check.hpp"
 #include "tools/lib/trace/judge/translate.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::trace {
 
 // Checks one node. Several nodes can share `laws` and `translator`, which must outlive the checks.
 class LiveCheck final : public trace::Listener {
@@ -27,4 +27,4 @@ class LiveCheck final : public trace::Listener {
   spec::Checker checker_{true};
 };
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::trace

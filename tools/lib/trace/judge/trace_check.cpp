@@ -2,7 +2,7 @@
 
 #include "tools/lib/trace/judge/translate.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::trace {
 
 namespace {
 
@@ -25,20 +25,20 @@ void add_doubts(TraceCheck& check, const trace::Header& header) {
   if (check.coverage.machines + check.coverage.without_beginning == 0 && check.coverage.wire != 0)
     check.judged.push_back("a capture: only what was on the wire");
   if (check.wire.gaps != 0)
-    check.doubts.push_back(std::to_string(check.wire.gaps) +
-                           " gaps, where messages or the setup of their connections are missing, or nothing "
-                           "tells whether they arrived");
+    check.doubts.push_back(
+        std::to_string(check.wire.gaps) +
+        " gaps, where messages or the setup of their connections are missing, or their arrival is unknown");
   if (check.wire.excused != 0)
     check.doubts.push_back(std::to_string(check.wire.excused) +
                            " breaches of rules that missing messages may explain");
   if (check.wire.partial != 0)
     check.doubts.push_back(std::to_string(check.wire.partial) +
-                           " attempts of which not every connect request and answer is there");
+                           " attempts with missing connect requests or answers");
   if (check.wire.unplaced != 0)
     check.doubts.push_back(std::to_string(check.wire.unplaced) +
                            " messages belong to connections whose connect request is missing");
   if (check.coverage.events == 0 && check.coverage.wire == 0)
-    check.doubts.push_back("it has no event that a rule looks at");
+    check.doubts.push_back("it has no event that a rule judges");
   if (check.coverage.events != 0)
     check.judged.push_back(std::to_string(check.coverage.events) + " inputs and actions of " +
                            std::to_string(check.coverage.machines + check.coverage.without_beginning) +
@@ -100,4 +100,4 @@ TraceCheck check_trace(trace::Source& source, LawCollector* laws, const CheckPro
   return check;
 }
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::trace

@@ -1,5 +1,5 @@
-// Translates trace records to events of the specification. Uses the names in the schema of the trace, so that
-// traces of other versions can be read as far as they use the same names.
+// Translates trace records to events of the specification. Finds fields by the names in the schema of the
+// trace, so that traces of other versions can be read as far as they use the same names.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@
 #include "core/record/codec.hpp"
 #include "core/record/schema.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::trace {
 
 class Translator {
  public:
@@ -36,4 +36,4 @@ class Translator {
   spec::Event event_;
 };
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::trace

@@ -34,10 +34,10 @@ asio::SessionSettings settings_for(std::uint16_t port) {
 
 TEST(SessionFile, ContainsMachineRecordsAndWireNotes) {
   boost::asio::io_context context;
-  conformance::MemoryDisks disks;
+  sim::MemoryDisks disks;
   conformance::MemoryServer server(context, disks, {});
   const asio::SessionSettings settings = settings_for(server.port());
-  const ScratchFolder folder;
+  const tools::ScratchFolder folder;
   const std::string path = folder / "session.rtrc";
   {
     Recorder recorder;

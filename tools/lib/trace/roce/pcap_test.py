@@ -123,7 +123,7 @@ def test_invalid_input_is_refused(tmp_path):
     # A capture that begins after the connection setup.
     if shutil.which("editcap"):
         run("editcap", "-r", os.path.join(CAPTURES, "rnr_nak.pcapng"), cut, "40-98")
-        assert "no RTRS connection is set up" in replay("import", cut, out + ".late", code=3).stderr
+        assert "it contains no setup of an RTRS connection" in replay("import", cut, out + ".late", code=3).stderr
         run("editcap", os.path.join(CAPTURES, "rnr_nak.pcapng"), cut, "12")
         assert "misses 1 packets in 1 places" in replay("import", cut, out).stderr
         assert "WireGap" in replay("cat", out).stdout

@@ -9,8 +9,8 @@ namespace rtrs::tools::sequence {
 
 namespace {
 
-// Adds a file to the story and returns an exit code. If the trace is damaged, adds the part before the
-// damage.
+// Adds the records of a file to the story and returns an exit code. From a damaged trace, adds the records
+// before the damage.
 int read_file(Story& story, const std::string& path) {
   InputFile input(path);
   if (!input.is_open()) return exit_usage;
@@ -18,8 +18,8 @@ int read_file(Story& story, const std::string& path) {
   trace::Reader reader(source);
   trace::Reader::Status status = reader.open();
   if (status != trace::Reader::Status::ok) {
-    // Without a valid header no file is added. The caller must stop then, because files are numbered as on
-    // the command line.
+    // A file without a valid header is not added. The caller must stop then, because files are numbered by
+    // their position on the command line.
     report_stop(path, status, reader);
     return exit_cannot_read;
   }
@@ -63,7 +63,7 @@ bool set_marks(Story& story, const std::vector<WantedMark>& wanted) {
   }
   for (std::size_t mark = 0; mark < wanted.size(); ++mark) {
     if (found[mark]) continue;
-    error("there is no record " + std::to_string(wanted[mark].record) + " in file " +
+    error("no record " + std::to_string(wanted[mark].record) + " in file " +
           std::to_string(wanted[mark].file + 1) + "; records are numbered as in `cat --json`, from 0");
     return false;
   }

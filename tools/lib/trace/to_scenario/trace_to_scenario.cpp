@@ -10,9 +10,10 @@ namespace rtrs::tools {
 
 namespace {
 
-// Returns the devices machine of the `number`-th client session, or nullptr. The machine is recorded from the
-// first mapped device on, possibly before its session. If some session had no devices, the match depends on
-// the order in the trace.
+// Returns the device machine of the client session at index `session`, which is the `number`-th client
+// session; nullptr if it has none. The recording of a device machine starts with the first mapped device,
+// which can be earlier than that of its session. If some session has no devices, the order in the trace
+// decides which session a device machine belongs to.
 const ClientDevicesInputs* devices_of(const LoadedTrace& trace, std::size_t session, std::size_t number) {
   std::vector<const ClientDevicesInputs*> all;
   std::size_t sessions = 0;
@@ -39,14 +40,14 @@ std::vector<Guess> guesses_of(const LoadedTrace& trace) {
   return {};
 }
 
-// Sets `found.why`: why no world fails.
+// Sets `found.why`, the reason why no world fails.
 void explain(const LoadedTrace& trace, FoundScenario& found) {
   const tools::TraceScratch scratch;
   Rerun rerun(scratch.prefix(), judge_by_check());
   for (const MachineTrace& machine : trace.machines) {
     const LastStep last(machine);
     if (last.differs() || last.hidden_since()) {
-      found.why = "this core does not do what the trace says" +
+      found.why = "this core behaves differently from the trace" +
                   (last.differs() ? " (" + last.seen() + ")" : std::string()) +
                   ": search it with the urtrs-replay of the build that recorded it";
       return;
@@ -56,7 +57,7 @@ void explain(const LoadedTrace& trace, FoundScenario& found) {
     std::iota(all.begin(), all.end(), 0U);
     if (const auto failing = rerun.run(machine, all)) {
       found.why = "this core fails again on these inputs (" + failing->failure +
-                  "), but no world made of them does: what it takes is not in the trace of a client";
+                  "), but no world made of them does: the cause is not in the trace of a client";
       return;
     }
   }
@@ -77,7 +78,7 @@ FoundScenario find_scenario(const LoadedTrace& trace, const ScenarioSearch& opti
   FoundScenario found;
   const std::vector<Guess> guesses = guesses_of(trace);
   if (guesses.empty()) {
-    found.error = "no client session of this trace ever connected; take the trace of a client";
+    found.error = "no client session of this trace ever connected; use the trace of a client";
     return found;
   }
   tools::IsolatedRunner runner;
@@ -86,7 +87,7 @@ FoundScenario find_scenario(const LoadedTrace& trace, const ScenarioSearch& opti
     return found;
   }
   runner.ask_specification();
-  // Alternates between the guesses, so that a guess that never fails does not use all the time.
+  // Takes the guesses in turn for each seed, so that a guess that never fails does not use up the time.
   for (std::uint64_t seed = 0; seed < options.seeds && !found.fails; ++seed) {
     for (const Guess& guess : guesses) {
       if (elapsed() > options.seconds / 2) break;

@@ -98,10 +98,10 @@ class Story {
     EXPECT_NE(wire::rnbd::encode(io, header), 0U);
     head.append(reinterpret_cast<const char*>(header.data()), header.size());
     std::array<std::byte, wire::kMaxIoHeaderBytes> end{};
-    const bool reads = wire::rnbd::io_framing(io).direction == Direction::read;
-    const std::size_t length =
-        reads ? wire::encode(wire::RdmaReadHeader{.usr_len = wire::rnbd::kIoBytes}, end)
-              : wire::encode(wire::RdmaWriteHeader{.usr_len = wire::rnbd::kIoBytes}, end);
+    wire::IoRequest request;
+    request.direction = wire::rnbd::io_framing(io).direction;
+    request.usr_len = wire::rnbd::kIoBytes;
+    const std::size_t length = wire::encode(request, end);
     head.append(reinterpret_cast<const char*>(end.data()), length);
     PostRequest post{};
     post.permit = permit;
@@ -243,11 +243,10 @@ TEST(Workload, UnusableTraceIsRefusedWithAReason) {
   EXPECT_EQ(why(none), "it is not the trace of a client");
   Story idle;
   idle.begin();
-  EXPECT_EQ(why(idle), "no device was opened and no IO was asked for");
+  EXPECT_EQ(why(idle), "no device was opened and no IO was requested");
   Story machines;
   machines.begin().sends_open(1, "d").is_answered(1, 0, 9).submits(0).completes(0);
-  EXPECT_EQ(why(machines),
-            "it does not say what went over the wire; record with trace_detail=wire or payload");
+  EXPECT_EQ(why(machines), "it has no messages of the wire; record it with trace_detail=wire or payload");
   Story other;
   WireSent strange{};
   strange.head = trace::test::borrowed("of another application");
