@@ -11,12 +11,12 @@
 
 namespace rtrs::nbdkit {
 
-// Examples: "connection refused"; with an errno from the peer, "rejected by the server: Permission denied
-// (errno 13)".
+// Returns for example "connection refused" or, with an errno from the peer, "rejected by the server:
+// Permission denied (errno 13)".
 std::string reason_words(Reason, std::uint16_t peer_errno);
-// Example: "Permission denied (errno 13)".
+// Returns for example "Permission denied (errno 13)".
 std::string errno_words(int error);
-// Examples: "250 ms", "15 s", "2 min", "for ever".
+// Returns for example "250 ms", "15 s", "2 min" or "for ever".
 std::string duration_words(Nanos);
 // Maps an errno to one that NBD clients can receive. An errno without a number in the NBD protocol becomes
 // EIO, because nbdkit would otherwise send EINVAL, which suggests an invalid request. EOPNOTSUPP is kept only

@@ -33,7 +33,7 @@ class Disk:
                  "reconnect_max=200ms", "connect_timeout=60s"], stdin=theirs, stdout=theirs, stderr=log)
         assert self.take(16) == b"NBDMAGICIHAVEOPT"
         self.take(2)
-        # Client flags: fixed newstyle, no zeroes. Option EXPORT_NAME with an empty name.
+        # Sends the client flags (fixed newstyle, no zeroes) and the option EXPORT_NAME with an empty name.
         self.ours.sendall(struct.pack(">I8sII", 3, b"IHAVEOPT", 1, 0))
         size, _ = struct.unpack(">QH", self.take(10))
         assert size == SIZE

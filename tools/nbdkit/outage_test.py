@@ -24,7 +24,7 @@ class NbdClient:
         # The socket file exists before nbdkit listens.
         until("nbdkit accepts connections", lambda: self.socket.connect_ex(str(path)) == 0)
         self.read(18)  # NBDMAGIC IHAVEOPT, flags
-        # Client flags: fixed newstyle, no zeroes. Option EXPORT_NAME.
+        # Sends the client flags (fixed newstyle, no zeroes) and the option EXPORT_NAME.
         self.socket.sendall(struct.pack(">I", 3) + b"IHAVEOPT" + struct.pack(">II", 1, len(export)) + export.encode())
         self.read(10)  # size, flags
 

@@ -1,4 +1,4 @@
-// Time limit for requests to a process that may hang.
+// Determines the time limit for requests to a process that may hang.
 //
 // Requests are made one at a time, so a hanging process delays all others. A process that did not answer is
 // skipped for kSkipped. After that, its time limit is shorter if there are other processes, and grows again

@@ -1,8 +1,8 @@
-// The bare fabric: only the two messages of an RTRS request. Reference for measuring the overhead of a
-// session.
+// Measures the bare fabric with only the two messages of an RTRS request, as the reference for the overhead
+// of a session.
 //     write: client writes `bytes` with immediate, server writes nothing with immediate
 //     read:  client writes 64 bytes with immediate, server writes `bytes` with immediate
-// One connection, busy polling, one signalled completion in 32.
+// Uses one connection and busy polling; one work request in 32 is signalled.
 #pragma once
 #include "tools/urtrs-perf/options.hpp"
 

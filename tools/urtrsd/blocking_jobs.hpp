@@ -11,8 +11,8 @@
 
 namespace rtrs::daemon {
 
-// Each job runs in its own thread, at most kThreads jobs of one lane at a time; further jobs of the lane wait
-// in order. All functions must be called from the thread of the io_context.
+// Runs each job in a separate thread. At most kThreads jobs of a lane run at a time; further jobs of the lane
+// wait in order. All functions must be called from the thread of the io_context.
 class BlockingJobs {
  public:
   static constexpr unsigned kThreads = 4;
@@ -24,7 +24,7 @@ class BlockingJobs {
   explicit BlockingJobs(boost::asio::io_context& context) : context_(context) {}
   BlockingJobs(const BlockingJobs&) = delete;
   BlockingJobs& operator=(const BlockingJobs&) = delete;
-  // Requires that all jobs have ended; otherwise the process must end without running destructors.
+  // All jobs must have ended. If they have not, end the process without running destructors.
   ~BlockingJobs();
 
   void run(Lane lane, Job job);

@@ -229,15 +229,15 @@ void Daemon::exit_immediately(const std::string& why) {
   spdlog::warn("{}: exiting with {} operations in flight and {} devices being opened or closed{}", why,
                engine_->in_flight(), jobs_.unfinished(), hung_operations());
   recorder_.close_file();
-  catalog_->set_log({});  // the log is destroyed before the threads of NBD servers end
+  catalog_->set_log({});  // threads of NBD disks may outlive the log
   forced_ = true;
   context_.stop();
 }
 
 void Daemon::log_refused(const PathEvent& news) {
   const ReasonText& why = text_of(news.reason);
-  // With shared keys every connect is first rejected with a challenge. This must not use up the rate limit of
-  // real errors.
+  // With shared keys, every connect is first rejected with a challenge. These rejections must not use up the
+  // rate limit for real errors.
   if (news.reason == Reason::challenged)
     return spdlog::debug("sent {} a key challenge", client_of(news.peer));
   std::string facts = news.refusal_words;

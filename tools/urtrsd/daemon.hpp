@@ -83,7 +83,7 @@ class Daemon : private Controlled {
 
   bool listen();  // false after logging an error (daemon_listen.cpp)
   Errc listen_on(const std::string& address);
-  // `name`: host name that resolved to `address`, or the address itself. Returns false after logging an
+  // `name` is the host name that resolved to `address`, or the address itself. Returns false after logging an
   // error.
   bool listen_or_miss(const std::string& address, const std::string& name);
   bool miss_name(const std::string& name, const std::string& why);

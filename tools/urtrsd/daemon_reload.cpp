@@ -38,7 +38,7 @@ std::vector<std::string> Daemon::log_export(const ExportSpec& spec) {
   return {std::move(warning)};
 }
 
-// Examines the file in a thread, because its disk may hang.
+// Examines the file of the export in a thread, because the disk may hang.
 void Daemon::add_export(const ExportSpec& spec, std::function<void(const Added&)> tell) {
   jobs_.run(kAdministration, [this, spec, tell = std::move(tell)] {
     auto prepared = std::make_shared<tl::expected<Catalog::Prepared, OpenError>>(catalog_->prepare(spec));

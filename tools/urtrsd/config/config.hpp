@@ -38,7 +38,7 @@ struct DaemonConfig : options::FabricOptions {
   std::uint32_t connection_memory_mb = 1024;
   std::string trace;                      // trace file; empty: records are kept only in memory
   std::string trace_detail = "machines";  // name of a trace::Detail
-  std::uint64_t trace_size = 0;           // bytes at which a file is rotated; 0: one file of unlimited size
+  std::uint64_t trace_size = 0;           // size in bytes at which the file is rotated; 0: unlimited
   std::uint32_t trace_files = 4;          // number of files kept by rotation
   std::string trace_dump;  // file to which the records in memory are written after an error; empty: none
   std::string log_level = "info";
@@ -115,7 +115,7 @@ std::string print_config(const DaemonConfig& config, const ConfigReader::Origins
 tools::FabricChoice fabric_choice(const DaemonConfig&);
 // Returns an error text if a setting is not supported by the chosen fabric, otherwise an empty string.
 std::string setting_of_another_fabric(const DaemonConfig&);
-// authenticates_clients(): clients may authenticate. requires_tls(): connections must use TLS.
+// authenticates_clients() is true if clients may authenticate, requires_tls() if connections must use TLS.
 bool authenticates_clients(const DaemonConfig&);
 bool requires_tls(const DaemonConfig&);
 // Access rules of a configuration without errors.

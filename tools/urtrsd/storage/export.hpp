@@ -100,7 +100,7 @@ class Export {
     // True if this is the last open of the device.
   }
 
-  // Operations submitted and not yet reported; counted by the StorageEngine.
+  // Number of operations submitted but not yet reported. The StorageEngine counts them.
   std::uint32_t in_flight() const noexcept { return in_flight_; }
   void begin_operation() noexcept { ++in_flight_; }
   void end_operation() noexcept { --in_flight_; }

@@ -15,11 +15,11 @@
 
 namespace rtrs::daemon {
 
-// One lock per device in this process, for any number of sessions: a read lock while all sessions only read,
-// a write lock while one of them may write. The locks are open file description locks (fcntl F_OFD_SETLK) on
-// the whole file: advisory, released when the process ends, and in conflict with those of QEMU. On a file
-// system without locks the image is used unlocked, with a warning. A block device is locked through its node
-// in /dev.
+// Holds one lock per device for all sessions of this process: a read lock while all sessions only read, a
+// write lock while a session may write. The locks are open file description locks (fcntl F_OFD_SETLK) on the
+// whole file. They are advisory, are released when the process ends, and conflict with the locks of QEMU. On
+// a file system without locks the image is used unlocked, with a warning. A block device is locked through
+// its node in /dev.
 //
 // A block device that is opened for writing is also claimed (O_EXCL). The claim fails while the device is
 // mounted, used as swap, part of device-mapper or md, or claimed by another process. The host cannot begin
