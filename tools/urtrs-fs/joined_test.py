@@ -104,9 +104,6 @@ def test_a_path_has_its_new_state_when_the_write_returns(system):
     assert names(paths) == ["ip:127.0.0.1@ip:127.0.0.1", "ip:127.0.0.2@ip:127.0.0.1"]
     assert (paths / "ip:127.0.0.2@ip:127.0.0.1/state").read_text() == "connected\n"
     assert error_of(add, "ip:127.0.0.9\n") == errno.ECONNREFUSED, "no server listens on that address"
-=======
-    assert error_of(add, "ip:127.0.0.9\n") == errno.ECONNREFUSED, "no server listens there"
->>>>>>> theirs
     assert error_of(paths / "ip:127.0.0.2@ip:127.0.0.1/remove_path", "1\n") == 0
     assert names(paths) == ["ip:127.0.0.1@ip:127.0.0.1"]
     server.end(signal.SIGKILL)

@@ -84,14 +84,7 @@ void add_diff(CLI::App& app, Runner& runner) {
                     "exact: every byte of every record; canonical: inputs and actions of each machine, "
                     "without times, handles numbered by first use, RNBD messages as words; state: states of "
                     "paths, sessions and devices")
-<<<<<<< ours
-        // CLI11 runs these in reverse order: first the check, then the conversion.
-||||||| base
-        // CLI11 runs the transformation that was added last first.
->>>>>>>>> Temporary merge branch 2
-=======
         // CLI11 runs transformations in reverse order: first the check, then the conversion.
->>>>>>> theirs
         ->transform(CLI::Transformer(modes(), CLI::ignore_case))
         ->transform(CLI::Validator(known_mode, "MODE"))
         ->option_text("{canonical,exact,state}=canonical");
