@@ -1,4 +1,4 @@
-// Code shared by all listeners.
+// Functions shared by all listeners.
 #pragma once
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ inline void raise_event(int event_fd) {
   [[maybe_unused]] const ssize_t written = ::write(event_fd, &one, sizeof one);
 }
 
-// Replaces an address that libfabric will free. Returns false if there is no memory.
+// Replaces an address in memory that libfabric will free. Returns false if there is no memory.
 inline bool set_address(void*& target, std::size_t& length, const net::SocketAddress& address) {
   void* copy = std::malloc(address.length);
   if (copy == nullptr) return false;

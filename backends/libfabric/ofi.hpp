@@ -31,8 +31,8 @@ struct OfiOptions {
   // A TCP connection fails if its peer acknowledges nothing for this time (ms); 0: the kernel's default, many
   // minutes. No effect with providers that use no sockets.
   unsigned undelivered_timeout_ms = 30'000;
-  // False: only numeric addresses are accepted, and no thread resolves names. A server has its own listener
-  // thread in any case.
+  // False: only numeric addresses are accepted, and no thread resolves names. A server always has a listener
+  // thread.
   bool host_names = true;
   // Called on the thread that owns the fabric and on the listener thread, never concurrently.
   std::function<void(LogLevel, const std::string&)> log;

@@ -1,5 +1,5 @@
-// Source of connect requests. Two implementations: the provider listens (ofi_listener.hpp), or this backend
-// listens on sockets (tcp_listener.hpp), where one client cannot block others.
+// Source of connect requests. Has two implementations: the provider listens (ofi_listener.hpp), or this
+// backend listens on sockets (tcp_listener.hpp) so that one client cannot block others.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -16,7 +16,8 @@ struct ConnectRequest {
   // Argument for fi_endpoint() and fi_reject(). Set if the provider has read the request.
   InfoHandle info;
   fid_pep* passive = nullptr;  // owned by its listener
-  // Set if this backend accepted the socket: the socket, and the received request including its header.
+  // Set if this backend accepted the socket: the socket, and the connect request that was read from it, with
+  // its header.
   net::UniqueFd socket;
   std::string message;
 
@@ -37,7 +38,7 @@ class Admission {
   virtual Errc listen(const net::SocketAddress&) = 0;
   // Port of the last successful listen().
   virtual std::uint16_t port() const noexcept = 0;
-  // Readable while requests are waiting.
+  // Descriptor that is readable while requests are waiting.
   virtual int wait_fd() const noexcept = 0;
   virtual std::vector<ConnectRequest> take() = 0;
   // Number of clients closed because they sent no connect request.

@@ -165,7 +165,7 @@ int Adopter::receive(InfoHandle& info) {
     info.reset(reinterpret_cast<const fi_eq_cm_entry*>(space.data())->info);
     return 0;
   }
-  // Accepting fails repeatedly: the provider has no descriptor left.
+  // If accepting fails repeatedly, the provider has no descriptor left.
   return -FI_EMFILE;
 }
 
@@ -177,7 +177,8 @@ void Adopter::give_up(Exchange& exchange) {
   if (receive(late) == 0) fi_reject(rejecting_.get(), late->handle, nullptr, 0);
 }
 
-// The provider reports the addresses of the loopback connection, which the client's socket has replaced.
+// Replaces the addresses in the request: the provider reports those of the loopback connection, which the
+// client's socket has replaced.
 bool Adopter::name_request(ConnectRequest& request) const {
   fi_info& info = *request.info;
   info.addr_format = request.client.family() == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;

@@ -58,8 +58,8 @@ const char* connect_text(Reason reason) {
 constexpr std::size_t kMemoryOfConnection = std::size_t{4} << 20;
 constexpr std::size_t kDescriptorsOfConnection = 10;
 
-// Provider tcp crashes on some failures to get memory or a descriptor. So this function allocates both once
-// before the provider does. Returns 0 or a negative error.
+// Provider tcp crashes on some failures to get memory or a descriptor. Allocates and frees the same amounts
+// beforehand, to detect a shortage in time. Returns 0 or a negative error.
 int try_allocations() {
   const std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[kMemoryOfConnection]);
   if (memory == nullptr) return -FI_ENOMEM;
@@ -116,7 +116,7 @@ bool FabricImpl::wait_for_names(ConKey key, const PathAddress& address, unsigned
                                 std::span<const std::byte> private_data) {
   if (!destinations_.ask(key, address, index)) return false;
   if (!names_watched_ && !watch(destinations_.wait_fd(), &destinations_)) {
-    // Without a descriptor to wait on, the attempt fails with an unresolved name.
+    // If there is no descriptor to wait on, the attempt fails as if the name could not be resolved.
     destinations_.forget(key);
     return false;
   }

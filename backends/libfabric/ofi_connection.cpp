@@ -100,8 +100,9 @@ event::ConnectionLost Connection::lost(Reason reason) noexcept {
 bool Connection::take_error(Reason& reason) noexcept {
   fi_cq_err_entry error{};
   if (fi_cq_readerr(queue_.get(), &error, 0) < 0) return false;
-  // Provider tcp also reports injected operations, without a context, and some operations twice. So an error
-  // only means that the connection is lost; closing it settles the outstanding work.
+  // Provider tcp reports errors for injected operations too, without a context, and reports some operations
+  // twice. So an error is used only as a sign that the connection is lost; closing the connection settles the
+  // outstanding work.
   if (error.op_context == nullptr) ++fabric_parts_.stats.anonymous_errors;
   if (stage_ == Stage::lost) return false;
   reason = ending_ != Reason::none ? ending_ : loss_reason(error.err);

@@ -69,11 +69,12 @@ class Connection {
   bool post_receive(std::uint32_t bytes) noexcept;
   // Reads completions; each produces at most one event. Reports nothing after ConnectionLost.
   Read read(std::span<FabricEvent>) noexcept;
-  // Frees the bytes in the events of earlier reads for reuse.
+  // Lets the buffers of events from earlier reads be reused.
   void reuse_delivered() noexcept;
   bool has_delivered() const noexcept { return !delivered_.empty(); }
 
-  // Maintained by the poller: member of the list to read, and of the list not armed for sleeping.
+  // Maintained by the poller: true while the connection is in the list of queues to read, or in the list of
+  // queues to arm before sleeping.
   bool in_ready_list = false;
   bool in_unarmed_list = false;
   // Consecutive reads without a result since the last post.

@@ -14,8 +14,8 @@ namespace rtrs::ofi {
 struct Device {
   InfoHandle info;
   FabricHandle fabric;
-  // The listener has its own fabric object: providers lock per object, and a client can block the listener
-  // that reads from it.
+  // The listener has its own fabric object, because providers lock per fabric object, and a client can block
+  // the listener while the listener reads from it.
   FabricHandle listen_fabric;
   DomainHandle domain;
   std::string name;  // "libfabric/tcp"

@@ -81,8 +81,8 @@ class FabricImpl final : public OfiFabric {
   void report(const FabricEvent&, std::string bytes = {});
   void report_lost(Connection&, Reason);
   void fail_connect(Connection&, const PathAddress&, Reason, std::string detail, std::string bytes = {});
-  // Closes the connection's objects. Called at the first sign of its end, because descriptors of a dead
-  // connection stay readable. Buffers that events point into are kept.
+  // Closes the connection's objects. Called at the first sign that the connection ends, because descriptors
+  // of a dead connection stay readable. Keeps buffers that events point into.
   void shut(Connection&) noexcept;
 
   std::size_t take_pending(std::span<FabricEvent>) noexcept;

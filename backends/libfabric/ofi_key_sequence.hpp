@@ -1,4 +1,4 @@
-// Generates remote keys that do not repeat and do not reveal each other.
+// Generates remote keys that do not repeat. One key does not reveal others.
 #pragma once
 #include <array>
 #include <cstdint>

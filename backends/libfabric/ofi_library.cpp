@@ -32,8 +32,8 @@ void* load() noexcept {
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction now {};
     if (::sigaction(kSignals[i], nullptr, &now) != 0 || !belongs_to_psm(now)) continue;
-    // An application that links libfabric has loaded PSM earlier, so the saved handler is already that of
-    // PSM. Restores the default handler then.
+    // If the application links libfabric, PSM was loaded before the handlers were saved, so the saved handler
+    // is PSM's own. Restores the default handler in this case.
     if (belongs_to_psm(before[i])) before[i] = {};
     ::sigaction(kSignals[i], &before[i], nullptr);
   }

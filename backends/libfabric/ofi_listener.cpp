@@ -98,7 +98,7 @@ void Listener::run() {
     ::poll(fds, 2, can_sleep ? pause : 0);
     if ((fds[1].revents & POLLIN) != 0) return;
     if (!can_sleep || (fds[0].revents & POLLIN) != 0) read_requests();
-    // Runs also if no event was reported, because fi_trywait() accepts clients as well.
+    // Also runs if no event was reported, because fi_trywait() accepts clients too.
     if (now_ms() >= next_reap) {
       reap();
       next_reap = now_ms() + static_cast<std::uint64_t>(pause);

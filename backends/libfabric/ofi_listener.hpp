@@ -1,5 +1,5 @@
-// Receives connect requests from a provider that listens itself, in a separate thread, and passes them on.
-// Provider tcp uses tcp_listener.hpp instead.
+// Receives connect requests from a provider that opens its own listening socket. Runs in a separate thread
+// and passes the requests on. Provider tcp uses tcp_listener.hpp instead.
 //
 // Reading a connect request blocks inside the provider until the client has sent it, and a silent client
 // holds a descriptor forever. So the request is read in a separate thread, and sockets that are silent for
@@ -26,7 +26,7 @@ namespace rtrs::ofi {
 
 class Listener final : public Admission {
  public:
-  // Both must outlive the listener.
+  // Both arguments must outlive the listener.
   Listener(const OfiOptions&, const Device&);
   ~Listener() override;
 

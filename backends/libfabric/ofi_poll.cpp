@@ -1,8 +1,9 @@
 // Events and sleeping.
 //
 // All completion queues, the event queue and the listener have a descriptor in one epoll instance, on which
-// the caller sleeps. Reading many queues costs 0.2 to 0.4 us per queue and poll. So with more than a few
-// connections, only those are read that the kernel reports or that had something posted.
+// the caller sleeps. Reading many queues costs 0.2 to 0.4 us per queue and poll. So with more than
+// `direct_poll_connections` connections, poll() reads only queues that the kernel reports or whose connection
+// has posted something.
 #include <rdma/fi_errno.h>
 #include <sys/epoll.h>
 
@@ -15,12 +16,12 @@
 namespace rtrs::ofi {
 namespace {
 
-// Maximum events per connection and turn.
+// Maximum number of events that one connection may report per turn.
 constexpr std::size_t kFairShare = 16;
-// Polls with direct reads between two checks of the kernel for other events.
+// With direct reads, poll() asks the kernel for other events once per this many polls.
 constexpr unsigned kPollsPerCheck = 32;
-// A connection without data for this many reads, such as the one for service messages, is read less often,
-// because reading an empty queue is a system call that delays busy connections.
+// A connection without data for this many reads, such as a service connection, is read less often, because
+// reading an empty queue is a system call that delays busy connections.
 constexpr unsigned kQuietReads = 256;
 constexpr unsigned kPollsPerQuietRead = 8;
 
@@ -115,7 +116,7 @@ std::size_t FabricImpl::poll(Nanos, std::span<FabricEvent> out) noexcept {
   with_delivered_.clear();
   find_ready();
   const std::size_t count = take_pending(out);
-  // Pending events of a connection precede those in its queue.
+  // Pending events of a connection are reported before those in its queue, because they are older.
   if (pending_taken_ < pending_.size()) return count;
   return count + read_connections(out.subspan(count));
 }

@@ -1,4 +1,4 @@
-// The posting half of Connection.
+// Functions of Connection that post work requests.
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <sys/uio.h>
@@ -14,7 +14,7 @@
 namespace rtrs::ofi {
 
 Connection::Posted Connection::post(const WorkRequest& work) noexcept {
-  // The provider has no limit and would queue without bound.
+  // Without this limit, the provider would queue any number of requests.
   if (outstanding() >= params_.send_depth) return Posted::try_later;
   SendSlot& slot = sends_[next_send_ & (sends_.size() - 1)];
   slot.number = next_send_;

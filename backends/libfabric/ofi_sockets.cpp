@@ -51,7 +51,7 @@ bool for_each_internet_socket(Visit visit) {
       continue;
     socket.peer.length = sizeof socket.peer.storage;
     if (::getpeername(socket.fd, socket.peer.get(), &socket.peer.length) != 0) socket.peer.length = 0;
-    // All results belong to one socket only if the descriptor has not been replaced in between.
+    // The results belong to one socket only if the descriptor was not replaced between the calls.
     if (socket_inode(directory.get(), entry->d_name) != socket.inode) continue;
     if (socket.local.family() == AF_INET || socket.local.family() == AF_INET6) visit(socket);
   }

@@ -22,8 +22,8 @@ struct AcceptedSocket {
 // process. Returns nullopt if they could not be listed: /proc is missing, or no descriptor is left.
 std::optional<std::vector<AcceptedSocket>> accepted_sockets(const std::vector<std::uint16_t>& ports);
 
-// Makes blocking reads of sockets accepted by the unconnected socket bound to `name` time out. Returns false
-// if there is no such socket, as with providers that use none.
+// Limits the time of blocking reads on sockets that are accepted by the unconnected socket bound to `name`.
+// Returns false if there is no such socket, as with providers that use none.
 bool limit_blocking_reads(const net::SocketAddress& name, unsigned milliseconds);
 
 // Sets TCP_USER_TIMEOUT: the connection fails if bytes stay unacknowledged for this time. The first form is

@@ -6,7 +6,7 @@
 
 namespace rtrs::ofi {
 
-// `error` is positive here: an errno or one of libfabric's own numbers.
+// `error` is a positive errno or one of libfabric's own positive numbers.
 
 // Reason of a failed connect attempt. Providers use the same number for "rejected" and "no listener"; only a
 // reject carries data.

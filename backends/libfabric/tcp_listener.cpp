@@ -31,7 +31,7 @@ net::UniqueFd open_spare() {
   return net::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
-// At most a quarter of the descriptors, so that some are left for clients with a complete request.
+// Returns at most a quarter of the descriptors, so that some are left for clients with a complete request.
 std::size_t handshake_limit(const OfiOptions& options) {
   rlimit limit{};
   std::size_t share = options.max_handshakes;
@@ -190,8 +190,8 @@ bool TcpListener::make_room(int listener) {
     close_oldest_of_busiest_host();
     return true;
   }
-  // No descriptor is left. Closing the client's socket informs the client. Left in the kernel's queue, the
-  // client would wait and keep this thread busy.
+  // No descriptor is left. Closes the client's socket, so that the client learns of it. If the client stayed
+  // in the kernel's queue, it would wait and keep this thread busy.
   spare_.reset();
   net::SocketAddress client;
   client.length = sizeof client.storage;
@@ -221,7 +221,7 @@ void TcpListener::add(net::UniqueFd socket, const net::SocketAddress& client) {
     handshakes_.erase(fd);
     return;
   }
-  // The request has often arrived already.
+  // Reads at once, because the request has often arrived already.
   read(fd);
 }
 
@@ -309,7 +309,7 @@ void TcpListener::close_oldest_of_busiest_host() {
   handshakes_.erase(worst);
 }
 
-// At most once per second, because otherwise any client that can connect could fill the log.
+// Logs at most once per second, because otherwise any client that can connect could fill the log.
 void TcpListener::report(std::uint64_t now) {
   if ((closed_ == 0 && dropped_clients_ == 0 && foreign_ == 0) || now < next_report_) return;
   if (foreign_ != 0)

@@ -49,7 +49,7 @@ class TcpListener final : public Admission {
   struct Handshake {
     net::UniqueFd socket;
     net::SocketAddress client;
-    std::uint32_t host = 0;        // digest of its address
+    std::uint32_t host = 0;        // host_digest() of its address
     std::uint64_t began = 0;       // start time in ms
     std::uint64_t first_byte = 0;  // time in ms; 0: no byte arrived yet
     std::size_t size = 0;

@@ -104,7 +104,7 @@ constexpr std::array kTable{
         {"queue_depth", number(1, kMaxPermits), "512", "maximum number of requests in flight", Side::client},
         [](C c, V v) {
           c.client->max_depth = static_cast<std::uint16_t>(v.number);
-          // Two entries per request, and room for the messages of the session at depth 1.
+          // Two entries per request; at least 64, so that the session's own messages have room at depth 1.
           c.client->send_depth = static_cast<std::uint16_t>(std::max<std::int64_t>(64, 2 * v.number));
         }},
     Entry{{"heartbeat_interval", interval(milliseconds(10)), "5s",

@@ -22,8 +22,8 @@ struct TlsChoice {
 // Proof of a shared key on fabrics without TLS (core/keyed).
 struct AuthChoice {
   std::string mode;      // off, allow or require; empty: require if keys are given, else off
-  std::string keys;      // file of keys, IDENTITY:HEX a line
-  std::string identity;  // clients: the key to use; may be empty if the file has one
+  std::string keys;      // file of keys, one IDENTITY:HEX per line
+  std::string identity;  // clients: the key to use; may be empty if the file has only one
   std::optional<std::uint32_t> checked_for{};  // see tls::Credentials::checked_for
   bool operator==(const AuthChoice&) const = default;
 };
@@ -31,10 +31,10 @@ struct AuthChoice {
 struct FabricOptions {
   std::string fabric = "tcp";
   std::string provider = "tcp";       // libfabric only
-  bool crc = false;                   // tcp: requests a CRC-32C behind each frame
-  std::string device;                 // verbs: RDMA device; empty: the one that has the address
+  bool crc = false;                   // tcp: requests a CRC-32C after each frame
+  std::string device;                 // verbs: RDMA device; empty: the device that has the address
   unsigned retry_count = 6;           // verbs, 0 to 7
-  std::string invalidation = "auto";  // verbs: auto, windows, registration; of a program: off, no per-IO key
+  std::string invalidation = "auto";  // verbs: auto, windows or registration; programs may set off
   unsigned ack_timeout = 0;           // verbs, 0 to 31; 0: negotiated while connecting
   unsigned tos = 0;                   // verbs, 0 to 255; 0: default of the host
   bool relaxed_ordering = false;      // verbs only
@@ -45,13 +45,13 @@ struct FabricOptions {
   bool operator==(const FabricOptions&) const = default;
 };
 
-// One end of a connection.
+// Fields of one end of a connection that the options set.
 struct Connection {
   FabricOptions& fabric;
   HeartbeatConfig& heartbeat;
   wire::Extensions& extensions;
-  wire::Extensions all_extensions;  // what `extensions = on` enables
-  ClientConfig* client = nullptr;   // null: a server, which has no options of Side::client
+  wire::Extensions all_extensions;  // extensions that `extensions = on` enables
+  ClientConfig* client = nullptr;   // null for a server, which has no options of Side::client
 
   Connection(FabricOptions& options, ClientConfig& config)
       : fabric(options),
@@ -67,7 +67,7 @@ struct Connection {
 };
 
 std::span<const Option<Connection>> all_options();
-std::span<const Option<Connection>> connection_options();  // options of a client
+std::span<const Option<Connection>> connection_options();  // all except Side::server
 std::span<const Option<Connection>> server_options();
 
 }  // namespace rtrs::options

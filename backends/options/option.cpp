@@ -13,7 +13,7 @@ std::string refuse(std::string_view name, std::string_view value, const std::str
   return std::string(name) + "=" + std::string(value) + ": " + why;
 }
 
-// "a, b or c".
+// Joins the words: "a, b or c".
 std::string sentence(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words)
@@ -26,7 +26,7 @@ struct NamedUnit {
   std::uint64_t of;
 };
 
-// Number with the largest unit that leaves a whole number.
+// Formats a number with the largest unit that divides it.
 std::string in_units(std::uint64_t number, std::initializer_list<NamedUnit> units) {
   for (const NamedUnit& unit : units)
     if (number >= unit.of && number % unit.of == 0) return std::to_string(number / unit.of) + unit.name;

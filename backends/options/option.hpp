@@ -16,18 +16,19 @@ namespace rtrs::options {
 
 enum class Kind : std::uint8_t { text, file, word, toggle, number, time, size };
 
-// Accepted values. Numbers, times (nanoseconds) and sizes (bytes) lie between `least` and `most`.
+// Accepted values of an option. Numbers, times (nanoseconds) and sizes (bytes) lie between `least` and
+// `most`.
 struct Rule {
   Kind kind = Kind::text;
   std::string_view shape = {};  // placeholder of the value in help texts; for words: "a|b|c"
   std::int64_t least = 0;
   std::int64_t most = 0;
-  bool or_never = false;       // times: also "never"
-  bool or_zero = false;        // times and sizes: also 0
+  bool or_never = false;       // times: "never" is also accepted
+  bool or_zero = false;        // times and sizes: 0 is also accepted
   std::uint64_t plain = 1;     // sizes: bytes of a number without a unit
-  bool power_of_two = false;   // sizes
-  bool or_empty = false;       // texts: also the empty one
-  std::string_view hint = {};  // replaces the list of words in an error
+  bool power_of_two = false;   // sizes: only powers of two
+  bool or_empty = false;       // texts: an empty text is also accepted
+  std::string_view hint = {};  // replaces the list of words in an error message
 };
 constexpr Rule text(std::string_view shape) {
   return {.kind = Kind::text, .shape = shape};
@@ -74,14 +75,14 @@ constexpr Rule mebibytes(std::int64_t least, std::int64_t most) {
   return rule;
 }
 
-// A checked value, in the member of its kind. `text` is the value as written.
+// A checked value: `on` for toggles; `number` for numbers, times and sizes. `text` is the value as written.
 struct Value {
   std::string_view text;
   bool on = false;
   std::int64_t number = 0;  // also times in ns and sizes in bytes; -1: never
 };
 
-// Programs that have an option.
+// Programs that accept an option.
 enum class Side : std::uint8_t { both, client, server };
 
 struct Row {
@@ -99,7 +100,7 @@ using Store = void (*)(const Target&, const Value&);
 
 template <class Target>
 struct Option : Row {
-  // The field of the value, or a function that stores it.
+  // Pointer to the field that stores the value, or a function that stores it.
   std::variant<Access<Target, std::string>, Access<Target, bool>, Access<Target, std::optional<bool>>,
                Access<Target, std::uint16_t>, Access<Target, std::uint32_t>, Access<Target, std::int32_t>,
                Access<Target, std::uint64_t>, Store<Target>>
@@ -109,12 +110,12 @@ struct Option : Row {
 
 std::string dashed(std::string_view name);  // "rdma-tos" for rdma_tos
 
-// The error is a sentence that begins with `name`.
+// Returns an error message that begins with `name`, or an empty string on success.
 std::string parse(const Rule& rule, std::string_view name, std::string_view value, Value& out);
-// The value as a user writes it.
+// Returns the value as a user writes it.
 std::string written(const Rule& rule, const Value& value);
-std::string range(const Rule& rule, std::string_view between);  // `between` " to ": "10ms to 1h"
-std::vector<std::string> choices(const Rule& rule);             // words of a rule of Kind::word
+std::string range(const Rule& rule, std::string_view between);  // "10ms to 1h" if `between` is " to "
+std::vector<std::string> choices(const Rule& rule);             // accepted words of a Kind::word rule
 
 template <class Target>
 const Option<Target>* find(std::span<const Option<Target>> table, std::string_view name) {
@@ -142,7 +143,7 @@ void store(const Option<Target>& option, const Target& target, const Value& valu
   std::visit(into, option.field);
 }
 
-// Value of `target` as a user writes it; empty: unset.
+// Returns the option's value in `target` as a user writes it; empty: unset.
 template <class Target>
 std::string show(const Option<Target>& option, const Target& target) {
   if (option.shown != nullptr) return option.shown(target);
@@ -165,7 +166,7 @@ std::string show(const Option<Target>& option, const Target& target) {
   return std::visit(from, option.field);
 }
 
-// Returns an error sentence; empty if the value was stored.
+// Returns an error message; empty if the value was stored.
 template <class Target>
 std::string set(const Option<Target>& option, const Target& target, std::string_view value) {
   Value checked;

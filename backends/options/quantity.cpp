@@ -30,7 +30,7 @@ double nanoseconds_of(std::string_view unit) {
   return 0;
 }
 
-// The power of two that the unit stands for.
+// Returns the exponent of the power of two that the unit stands for.
 std::optional<unsigned> shift_of(std::string_view unit) {
   std::string lower(unit);
   for (char& c : lower)

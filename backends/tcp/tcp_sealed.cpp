@@ -11,14 +11,14 @@
 namespace rtrs::tcp {
 namespace {
 
-// Maximum receive calls for parts of a record per connection and turn.
+// Maximum number of receive calls that read only part of a record, per connection and turn.
 constexpr unsigned kCalls = 4;
 
 int transfer_errno() noexcept {
   return errno == EWOULDBLOCK || errno == EINTR ? EAGAIN : errno;
 }
 
-// Removes `bytes` bytes from the front.
+// Advances `pieces` and `skip` by `bytes` bytes.
 void advance(std::span<const iwarp::Bytes>& pieces, std::size_t& skip, std::size_t bytes) noexcept {
   skip += bytes;
   while (!pieces.empty() && skip >= pieces.front().size()) {
@@ -48,7 +48,8 @@ Transport::Moved SealedStream::receive(iwarp::MutableBytes place) {
     }
     const tls::Channel::Opened opened =
         channel_->open(inbox.first(error != 0 ? 0 : static_cast<std::size_t>(got)), place);
-    // Handshake messages or an alert. Bytes that the kernel does not accept are sent with the next data.
+    // Sends handshake messages or an alert. Bytes that the kernel does not accept are sent with the next
+    // data.
     (void)flush();
     ended_ = opened.state == tls::Channel::State::closed;
     broken_ = opened.state == tls::Channel::State::failed;

@@ -31,8 +31,8 @@ class SealedStream {
   // Like Transport::receive(). `place` needs at least kSealedRoom bytes. Also runs the handshake, and returns
   // no bytes before its end.
   Transport::Moved receive(iwarp::MutableBytes place);
-  // Like Transport::send(); not with writes_plain(). Bytes that the kernel has not accepted completely are
-  // not counted; offer them again in the next call.
+  // Like Transport::send(). Must not be called if writes_plain(). Bytes that the kernel has not accepted
+  // completely are not counted; offer them again in the next call.
   Transport::Moved send(std::span<const iwarp::Bytes> pieces, std::size_t skip) noexcept;
   // Announces the end of the stream, as far as the kernel accepts it without waiting.
   void announce_close() noexcept;
@@ -45,7 +45,7 @@ class SealedStream {
   std::unique_ptr<tls::Channel> channel_;
   SealedSpace& space_;
   std::size_t sealed_ = 0;  // plain bytes encrypted in the channel's current output
-  bool ended_ = false;      // the last bytes of the peer were returned
+  bool ended_ = false;      // the last bytes from the peer have been returned
   bool broken_ = false;     // an error follows the last bytes
 };
 

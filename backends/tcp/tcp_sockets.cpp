@@ -205,7 +205,7 @@ void Sockets::connect_named() noexcept try {
     if (found->second.error == 0) unresolved_.erase(found);
   }
 } catch (const std::bad_alloc&) {
-  // The remaining connections fail at the time limit of their attempt.
+  // The remaining connections fail when their attempts time out.
 }
 
 void Sockets::connect_named(const net::Destinations::Ready& ready, SocketId id, UnresolvedConnection& one) {
@@ -213,7 +213,7 @@ void Sockets::connect_named(const net::Destinations::Ready& ready, SocketId id, 
   net::UniqueFd socket;
   const auto route = destinations_.route(ready.key, ready.path, ready.address);
   if (route && one.one != nullptr) {
-    // Room for one more entry. look() must not allocate when it adds up to 64 entries.
+    // Reserves room for one more entry, because look() must not allocate when it adds up to 64 entries.
     ready_.reserve(ready_.size() + named_.size() + 1);
     const std::uint16_t choice = route->is_choice(ready.key) ? route->count : std::uint16_t{1};
     ready_.push_back({one.one, kFound, choice, ready.path.destination + " (" + to_text(route->to) + ")"});

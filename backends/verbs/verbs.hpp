@@ -33,8 +33,8 @@ enum class Posting : std::uint8_t {
 
 struct VerbsOptions {
   std::string device;  // RDMA device such as "mlx5_0" or "rxe0"; empty: any device that has the address
-  // Local addresses that will be listened on, if known. While opening, the fabric examines only their
-  // devices; with a wildcard address or an empty list, all devices of the host.
+  // Local addresses that will be listened on, if known. While opening, the fabric examines only the devices
+  // of these addresses; with a wildcard address or an empty list, it examines all devices of the host.
   std::vector<std::string> addresses;
   Invalidation invalidation = Invalidation::automatic;
   // Retransmissions of a packet before the connection is lost, 0 .. 7. Soft-RoCE treats 7 as infinite.
@@ -50,12 +50,11 @@ struct VerbsOptions {
   // Time that a peer waits before it retries when no receive was posted here, in InfiniBand encoding, 0 ..
   // 31: 12 is 0.64 ms, 0 is 655 ms.
   std::uint8_t min_rnr_timer = 12;
-  unsigned resolve_timeout_ms = 2000;  // to resolve an address; the same time again to resolve its route
+  unsigned resolve_timeout_ms = 2000;  // time limit to resolve an address, and again to resolve its route
   // Time in ms to wait for a peer to confirm the end of a connection; at least 10 s, because the peer may be
   // busy.
   unsigned disconnect_timeout_ms = 10'000;
-  // False: only numeric addresses are accepted. Host names are resolved by a thread, which is not started if
-  // false.
+  // False: only numeric addresses are accepted, and the thread that resolves host names is not started.
   bool host_names = true;
   // Registers regions so that the device may write over the bus in any order, which is faster on some hosts.
   // This is safe because memory is read only after a completion, and a completion makes all earlier writes

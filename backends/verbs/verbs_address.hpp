@@ -25,7 +25,7 @@ bool is_wildcard(const sockaddr*) noexcept;
 std::string to_text(const sockaddr*);
 // See net::address_pair_digest().
 std::uint32_t address_pair_digest(const sockaddr* client, const sockaddr* server);
-// Digest of the host that a client is counted under, see net::host_digest().
+// Digest that identifies a client's host, for limits per host; see net::host_digest().
 std::uint32_t host_digest(const sockaddr* client);
 
 }  // namespace rtrs::verbs

@@ -14,10 +14,10 @@ void* address_of(const ibv_sge& piece) noexcept {
 
 }  // namespace
 
-// Returns false if the chain must be posted with ibv_post_send(). A queue pair accepts both interfaces by
-// turns, so the choice per chain needs no rollback and no extra doorbell. ibv_wr_bind_mw() is for type 2
+// Returns false if the chain must be posted with ibv_post_send(). A queue pair accepts both interfaces in any
+// order, so the choice per chain needs no rollback and no extra doorbell. ibv_wr_bind_mw() is for type 2
 // windows only; mlx5 creates both types the same way. The soft-RoCE library does not check the type, but up
-// to rdma-core 63 its ibv_wr_*() functions miscount data that lies in two places.
+// to rdma-core 63 its ibv_wr_*() functions miscount data in two scatter/gather entries.
 bool Connection::fits_calls() const noexcept {
   const auto requests = std::span(chain_.requests).first(chain_.size);
   if (device_->soft_roce)

@@ -12,7 +12,7 @@
 namespace rtrs::verbs {
 namespace {
 
-// The system's maximum: net.rdma_ucm.max_backlog, by default 1,024.
+// 0 means the system's maximum: net.rdma_ucm.max_backlog, by default 1,024.
 constexpr int kBacklog = 0;
 
 rdma_port_space port_space_of(const net::SocketAddress& address) {
@@ -28,8 +28,8 @@ std::string where(const PathAddress& address) {
   return address.destination + " port " + std::to_string(address.port);
 }
 
-// The connection manager also sends the timeout to the peer. Kernels before 5.1 do not support the option;
-// then only this side uses it.
+// Sets the options of an identifier. The connection manager also sends the ACK timeout to the peer. Kernels
+// before 5.1 do not support this option; then only this side uses the timeout.
 void set_options(rdma_cm_id* id, const VerbsOptions& options) {
   std::uint8_t timeout = options.ack_timeout, tos = options.tos;
   if (timeout != 0) rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
@@ -116,7 +116,7 @@ void FabricImpl::connect(ConKey key, const PathAddress& address, const Connectio
 bool FabricImpl::wait_for_names(ConKey key, const PathAddress& address, unsigned index) {
   if (!destinations_.ask(key, address, index)) return false;
   if (!names_watched_ && !watch(destinations_.wait_fd(), &destinations_)) {
-    // Without a descriptor to wait on, the attempt fails with an unresolved name.
+    // If there is no descriptor to wait on, the attempt fails as if the name could not be resolved.
     destinations_.forget(key);
     return false;
   }
@@ -265,7 +265,7 @@ void FabricImpl::disconnect(ConKey key) {
   Connection& connection = *node.mapped();
   if (last_found_ == &connection) last_found_ = nullptr;
   destinations_.forget(key);
-  // Sends the requests that were posted before.
+  // Sends the requests that were posted before the disconnect.
   if (connection.stage() == Connection::Stage::up && !connection.failed()) connection.flush();
   end(connection);
   if (std::exchange(connection.in_shown_list, false)) std::erase(with_shown_, &connection);

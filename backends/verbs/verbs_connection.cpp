@@ -15,10 +15,11 @@ namespace {
 constexpr std::uint32_t kMaxBounces = 256;
 // Bounce buffers that may be used in a row without requesting a completion.
 constexpr std::uint32_t kUnsignalled = 64;
-// Work requests for keys in addition to those of the caller. Further ones wait or use free entries of the
-// caller. A queue for all keys at once would double the size for each client connection.
+// Send queue entries for binding keys, in addition to the entries of the caller. Further bindings wait or use
+// free entries of the caller. Room for all keys at once would double the queue of each client connection.
 constexpr std::uint32_t kMaxKeyRequests = 64;
-// Soft-RoCE passes its kernel flag on unchanged, although user space defines the bit differently.
+// Flag of soft-RoCE for a completion with invalidation: the value of the kernel, although user space defines
+// this bit differently.
 constexpr unsigned kSoftRoceWithInvalidate = 1U << 2;
 
 // Only a completion frees ring entries, so some completions are requested even if the caller requests none.
@@ -117,8 +118,8 @@ bool Connection::create_queue_pair(Device& device) {
     calls_ = qp_ == nullptr ? nullptr : calls_of(*qp_, send_ops);
   };
   make(device.limits.send_ops);
-  // Retries without ibv_wr_*(): the device that was tested may have been replaced by another one of the same
-  // name.
+  // Retries without ibv_wr_*(): the device that was tested may have been replaced by another device of the
+  // same name.
   if (qp_ == nullptr && device.limits.send_ops != 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) make(0);
   if (qp_ == nullptr) return false;
   inline_limit_ = wanted.cap.max_inline_data;
@@ -130,7 +131,7 @@ void Connection::fit(Device& device) {
   const std::uint64_t asked = std::uint64_t{params_.send_depth} + params_.key_depth;
   const std::uint32_t most = device.max_work_requests(params_.receive_depth);
   if (asked <= most) return;
-  // Splits the available depth in proportion to the requested depths. Work that finds no room waits.
+  // Splits the available depth in proportion to the requested depths. Requests that find no room wait.
   params_.send_depth =
       std::max(1U, static_cast<std::uint32_t>(std::uint64_t{most} * params_.send_depth / asked));
   params_.key_depth = most - std::min(most, params_.send_depth);

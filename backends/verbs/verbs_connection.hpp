@@ -78,7 +78,7 @@ class Connection {
   bool accepted = false;
   // The connection manager considers the connection established, so the peer must be notified of its end.
   bool established = false;
-  // Both sides know of the end, but earlier packets may still be in flight.
+  // Both sides know that the connection has ended, but earlier packets may still be in flight.
   bool in_timewait = false;
 
   // Reduces the requested depths to the limits of the device. Call before the functions below.
@@ -144,8 +144,8 @@ class Connection {
   void reuse_shown() noexcept { receives_.reuse_shown(); }
   bool has_shown() const noexcept { return receives_.has_shown(); }
 
-  // Maintained by the fabric: whether the loss is to be reported, whether the next poll() flushes, and
-  // whether reported bytes are in use until the next poll().
+  // Maintained by the fabric: true if the loss is to be reported, if the next poll() flushes, and if reported
+  // bytes are in use until the next poll().
   bool in_ending_list = false;
   bool in_unposted_list = false;
   bool in_shown_list = false;
@@ -222,9 +222,9 @@ class Connection {
   inline void bind_in_chain(const Binding&, unsigned flags) noexcept;
   // Returns false if the device does not support type 1 windows in a chain; nothing was posted then.
   bool try_bind_in_chain(const Binding&, unsigned flags) noexcept;
-  // Uses the separate call for type 1 windows.
+  // Binds with ibv_bind_mw(), the separate call for type 1 windows.
   bool bind_alone(const Binding&, unsigned flags) noexcept;
-  // Evaluates the result of a type 1 binding in a chain.
+  // Sets Device::type_1_chains from the status of the first type 1 binding in a chain.
   void judge_chains(ibv_wc_status) noexcept;
   std::uint64_t number_of(std::uint64_t wr_id) const noexcept;
   bool create_queue_pair(Device&);
@@ -250,7 +250,7 @@ class Connection {
   Stage stage_ = Stage::pending;
   Reason ending_ = Reason::none;
   bool failed_ = false;
-  bool short_of_memory_ = false;  // the reason why failed_ is set
+  bool short_of_memory_ = false;  // failed_ is set because of a lack of memory
   bool comm_est_notified_ = false;
   Device* device_ = nullptr;
   std::uint32_t inline_limit_ = 0;
@@ -270,10 +270,11 @@ class Connection {
 
   std::vector<std::pair<std::uint64_t, WindowHandle>> kept_windows_;
   Receives receives_;
-  std::vector<std::pair<unsigned, std::uint32_t>> early_receives_;  // requested before the queue pair existed
+  // Receives requested before the queue pair existed.
+  std::vector<std::pair<unsigned, std::uint32_t>> early_receives_;
 
   SharedQueue* queue_ = nullptr;
-  std::uint64_t tag_ = 0;  // tag of its work requests in the queue
+  std::uint64_t tag_ = 0;  // tag of this connection's work requests in the queue
   QpHandle qp_;
   ibv_qp_ex* calls_ = nullptr;  // qp_ with its ibv_wr_*() interface; nullptr: not supported
 };

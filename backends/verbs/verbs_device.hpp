@@ -27,7 +27,7 @@ struct Watch {
 
 struct DownPort {
   std::uint8_t number;
-  Nanos ends;  // time at which its connections are ended unless the port is up again; kNever: they have ended
+  Nanos ends;  // time at which the port's connections are ended unless the port is up again; kNever: ended
 };
 
 struct Device {
@@ -45,8 +45,8 @@ struct Device {
   bool windows = false;         // type 1
   bool per_qp_windows = false;  // type 2B
   Limits limits;
-  Capabilities can;          // capabilities of its connections
-  bool logged_keys = false;  // already logged
+  Capabilities can;          // capabilities of connections on this device
+  bool logged_keys = false;  // the invalidation method was logged
   bool logged_registration = false;
   bool logged_depth = false;
   // Whether ibv_post_send() can bind type 1 windows in a chain with other work. No interface reports this, so
@@ -54,7 +54,7 @@ struct Device {
   enum class Chains : std::uint8_t { unknown, tried, yes, no } type_1_chains = Chains::unknown;
   bool gone = false;
   Retries told;          // retry settings in the last log line
-  bool suspect = false;  // to be checked for a removal
+  bool suspect = false;  // a removal is suspected; must be checked
   unsigned connections = 0;
   std::vector<DownPort> down;
   Watch completions{Watch::Kind::completions, this};
@@ -69,10 +69,10 @@ struct Device {
   // Returns false if the device has no thread domain or none is available now (errno has the reason); works
   // without one then.
   bool take_thread_domain() noexcept;
-  // Completion interrupt for the next completion queue: round robin, starting at a different one in each
-  // process.
+  // Returns the completion interrupt for the next completion queue: round robin, starting at a different
+  // interrupt in each process.
   int next_vector() const noexcept;
-  // Maximum work requests of a connection with this many receives.
+  // Returns the maximum number of work requests of a connection with this many receives.
   std::uint32_t max_work_requests(std::uint32_t receives) const noexcept;
   // Returns nullptr if the device does not exist or cannot be used; the log has the reason. `limits`: result
   // of an earlier examination, which takes some milliseconds.

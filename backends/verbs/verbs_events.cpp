@@ -65,7 +65,7 @@ void FabricImpl::handle_listener(Listener& listener, const CmEvent& event) {
   for (const auto& device : devices_) {
     if (device != nullptr && !device->gone && device->name == name) lose_device(*device, Listeners::close);
   }
-  // The device was not in use.
+  // Needed if the removed device was not in use.
   leave_device(name);
 }
 

@@ -56,7 +56,7 @@ Errc FabricImpl::open() {
   channel_.reset(rdma_create_event_channel());
   if (channel_ == nullptr) {
     int error = errno;
-    // librdmacm reports a device file as missing if it may not open it.
+    // librdmacm reports a device file as missing if the process has no permission to open it.
     if (::access("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0 && errno == EACCES) error = EACCES;
     log(LogLevel::error,
         "cannot reach the RDMA connection manager: " + errno_text(error) + channel_advice(error));

@@ -150,15 +150,16 @@ class FabricImpl final : public VerbsFabric {
   void fail_connect(Connection&, Reason, const std::string& text, std::string bytes = {});
   void refuse(IdHandle&, std::span<const std::byte> private_data = {});
   void start_accepts();
-  // Logs how long the device retries before a connection is lost: once, and again if the time changes.
+  // Logs how long the device retries before a connection is lost. Logs again only if that time changes.
   void log_retry_time(Connection&);
   void end(Connection&) noexcept;
-  // Adds a queue or connection to the list for poll(). A queue on the list is read by each poll until it is
-  // empty and armed; the loss of a connection on the list is reported.
+  // Adds a queue or connection to the list for poll(). Each poll reads a queue on the list until it is empty
+  // and armed, and reports the loss of a connection on the list.
   void activate(SharedQueue&) noexcept;
   void activate(Connection&) noexcept;
   void deactivate(Connection&) noexcept;
-  // Posts queued requests to the device soon, or at once while asleep.
+  // Lets the next poll() post queued requests to the device; posts them at once if the polling thread is
+  // asleep.
   void flush_soon(Connection& connection) noexcept {
     if (!connection.in_unposted_list || asleep_) enlist_unposted(connection);
   }
@@ -174,8 +175,8 @@ class FabricImpl final : public VerbsFabric {
   void wake() noexcept;
   void on_timer() noexcept;
 
-  // Rare work of a poll besides reading its queues. Returns false if the caller must continue with
-  // poll_all().
+  // Performs the rarely needed steps of a poll, that is all except reading queues. Returns false if the
+  // caller must continue with poll_all().
   bool do_chores() noexcept;
   void do_rare_chores() noexcept;
   // Like read_queues() from the first queue, and also reports pending events and ending connections.
@@ -184,8 +185,8 @@ class FabricImpl final : public VerbsFabric {
   void reuse_shown() noexcept;
   std::size_t take_pending(std::span<FabricEvent>) noexcept;
   void check_kernel_events() noexcept;
-  // Returns the first queue, starting at index `from`, that may have completions or ends to report; returns
-  // the number of queues if there is none.
+  // Returns the first queue, starting at index `from`, that may have completions or ended connections to
+  // report; returns the number of queues if there is none.
   std::size_t busy_queue(std::size_t from) noexcept;
   // Reads the queues from index `first` on, as returned by busy_queue().
   std::size_t read_queues(std::size_t first, std::span<FabricEvent>) noexcept;
@@ -205,7 +206,7 @@ class FabricImpl final : public VerbsFabric {
   void send_request(Connection&);
   void take_response(Connection&, const CmEvent&);
   // Handles a removal, however it was detected; may be called repeatedly. All connections of the device are
-  // lost. The device is opened again after it is added again.
+  // lost. If the device is added to the host again, it is opened again.
   enum class Listeners : std::uint8_t { close, keep };
   void lose_device(Device&, Listeners);
   void port_changed(Device&, std::uint8_t port, bool up);
@@ -253,7 +254,7 @@ class FabricImpl final : public VerbsFabric {
   static constexpr unsigned kPosts = 1, kRareChores = 2;
   unsigned chores_ = 0;
   bool check_devices_due_ = false;
-  bool asleep_ = false;  // since try_wait() returned true
+  bool asleep_ = false;  // true from a successful try_wait() to the next poll()
   unsigned polls_until_check_ = 1;
 };
 

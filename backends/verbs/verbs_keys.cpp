@@ -1,4 +1,4 @@
-// Keys with which peers write, and their invalidation.
+// Creates and invalidates the keys with which peers write.
 #include <optional>
 #include <utility>
 

@@ -78,7 +78,7 @@ std::optional<std::uint32_t> Memory::provide(const Device& device, RemoteKeyId i
   return handle->rkey;
 }
 
-// The last eight bits change with each binding.
+// Returns the part of an rkey that stays the same: the last eight bits change with each binding.
 std::uint64_t Memory::number_of(const Device& device, std::uint32_t rkey) noexcept {
   return std::uint64_t{device.index} << 32U | rkey >> 8U;
 }

@@ -32,7 +32,7 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Adds a device, or drops everything on it.
+  // Adds a device, or drops everything that belongs to it.
   void adopt(Device&);
   void forget(const Device&) noexcept;
 
@@ -55,14 +55,14 @@ class Memory {
   // device has no room; logged.
   ibv_mr* registered(RegionId, const Device&) noexcept;
 
-  // A key for the peers of all connections.
+  // Creates a key for the peers of all connections.
   Result<RemoteKey> make_key(RegionId, std::size_t offset, std::size_t length);
-  // A key for the peers of one device, as a registration.
+  // Creates a key, as a registration, for the peers of one device.
   Result<RemoteKey> make_key_at(Device&, RegionId, std::size_t offset, std::size_t length);
-  // A key as a window, which must be bound before use. Type 2 windows are taken from a pool.
+  // Creates a key as a memory window, which must be bound before use. Type 2 windows are taken from a pool.
   Result<RemoteKey> make_window(Device&, ibv_mw_type, RegionId, std::size_t offset, std::size_t length);
   void release_key(RemoteKeyId) noexcept;
-  // The work request that binds its window last.
+  // The most recent work request that binds the window of a key.
   struct LastBind {
     ConKey on{};
     std::uint64_t number = 0;
@@ -71,7 +71,7 @@ class Memory {
   LastBind& last_bind(RemoteKeyId id) noexcept { return key_slots_[id].last_bind; }
   // True if the peer invalidated the key, which proves that the binding of its window was executed.
   bool was_killed(RemoteKeyId id) const noexcept { return !key_slots_[id].open; }
-  // Takes the window away from the key.
+  // Removes the window from the key and returns it.
   WindowHandle detach_window(RemoteKeyId) noexcept;
 
   bool exists(RemoteKeyId id) const noexcept { return id < key_slots_.size() && key_slots_[id].used; }
@@ -111,7 +111,7 @@ class Memory {
   // withdraw() deregisters a remote key that is not for all connections; rebind() registers it again.
   void withdraw(RemoteKeyId) noexcept;
   Result<std::uint32_t> rebind(RemoteKeyId);
-  // Call after the peer invalidated this key: its window may be reused.
+  // Call after the peer invalidated this key, whose window may then be reused.
   void killed(const Device&, std::uint32_t rkey) noexcept;
 
  private:
@@ -174,7 +174,7 @@ class Memory {
   std::vector<RegionId> free_regions_;
   std::vector<KeySlot> key_slots_;
   std::vector<RemoteKeyId> free_keys_;
-  std::vector<Stored> stored_windows_;  // type 2, unbound
+  std::vector<Stored> stored_windows_;  // unbound windows of type 2
   // Type 2 windows, keyed by device and the constant part of their keys: the remote key that uses each,
   // kNoRemoteKey for pooled ones. Each window has a pointer to its entry, because windows are used and
   // returned per request.

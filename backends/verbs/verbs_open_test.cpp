@@ -1,4 +1,4 @@
-// Log messages on a host without RDMA, and the meaning of rdma-core's numbers.
+// Tests the log messages on a host without RDMA, and how status codes of librdmacm map to reasons and texts.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 

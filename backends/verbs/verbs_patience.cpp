@@ -11,7 +11,7 @@ constexpr std::uint32_t kMellanox = 0x02c9;
 constexpr std::uint32_t kFirstOfMlx5 = 4113;
 constexpr std::uint8_t kSoftRoceInfiniteRetries = 7;
 
-// The firmware rejects lower values: sources in docs/fabric.md.
+// Returns the lowest value that the firmware accepts; docs/fabric.md lists the sources.
 std::uint8_t min_timeout_of(TimerKind kind) noexcept {
   if (kind == TimerKind::mlx4) return 17;
   return kind == TimerKind::mlx5 ? 16 : 0;

@@ -37,7 +37,7 @@ TEST(VerbsPatience, MellanoxFirmwareHasAMinimumTimeout) {
   EXPECT_EQ(patience(TimerKind::standard, {8, 6}).least, 7 * of(8));
 }
 
-// docs/fabric.md, "How long a dead peer is tried".
+// The table is in docs/fabric.md, section "How long a dead peer is tried".
 TEST(VerbsPatience, MatchesTheTableInTheDocumentation) {
   const auto told = [](TimerKind kind, std::uint8_t timeout) {
     const Patience time = patience(kind, {timeout, 6});

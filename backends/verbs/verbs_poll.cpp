@@ -12,7 +12,7 @@
 namespace rtrs::verbs {
 namespace {
 
-// Polls that read only the queues between two checks of the kernel for other events.
+// Besides reading the queues, poll() asks the kernel for other events once per this many polls.
 constexpr unsigned kPollsPerCheck = 32;
 constexpr std::uint32_t kMinEntries = 1024;
 
@@ -84,7 +84,7 @@ void FabricImpl::enlist_unposted(Connection& connection) noexcept {
 }
 
 void FabricImpl::flush_unposted() noexcept {
-  // Connections whose requests have no room stay in the list.
+  // A connection whose requests find no room stays in the list.
   std::size_t stay = 0;
   for (Connection* const connection : unposted_) {
     connection->in_unposted_list = false;
@@ -207,7 +207,7 @@ std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
 
 std::size_t FabricImpl::poll_all(std::span<FabricEvent> out) noexcept {
   const std::size_t count = pending_.empty() ? 0 : take_pending(out);
-  // Pending events of a connection precede those in its queue.
+  // Pending events of a connection are reported before those in its queue, because they are older.
   if (count == out.size() || !pending_.empty()) return count;
   return count + read_queues(busy_queue(0), out.subspan(count));
 }

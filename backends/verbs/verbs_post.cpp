@@ -1,4 +1,4 @@
-// The posting half of Connection.
+// Functions of Connection that post work requests.
 #include <arpa/inet.h>
 
 #include <algorithm>

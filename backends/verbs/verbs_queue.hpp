@@ -97,7 +97,7 @@ class SharedQueue {
       count_ = static_cast<unsigned>(count);
     else if (count < 0)
       failed = true;
-    // Fewer than requested: the queue is empty.
+    // Fewer completions than requested were read, so the queue is empty.
     if (vacated_ != 0 && count_ < read_.size()) room_ += std::exchange(vacated_, 0);
   }
 

@@ -83,10 +83,10 @@ class Receives {
   std::vector<Size> sizes_;
   std::vector<Slab> slabs_;
   std::vector<std::uint32_t> shown_;
-  // Last requested size, with at least one place: bytes, and index in sizes_.
+  // Last requested size in bytes, and its index in sizes_. kNothing: no size was requested yet.
   static constexpr std::uint32_t kNothing = ~0U;
   std::uint32_t last_bytes_ = kNothing, last_size_ = 0;
-  std::array<ibv_recv_wr, kChain> requests_;  // posted by one call; each is linked to the next
+  std::array<ibv_recv_wr, kChain> requests_;  // posted by one call, in a linked list
   std::array<ibv_sge, kChain> pieces_;
   std::size_t unposted_ = 0;
 };

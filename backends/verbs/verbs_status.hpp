@@ -10,18 +10,18 @@
 
 namespace rtrs::verbs {
 
-// Reason of a failed connect attempt. `status` as in its event: a negative errno, or the InfiniBand reject
+// Reason of a failed connect attempt. `status`: from the event; a negative errno, or the InfiniBand reject
 // reason if the peer rejected.
 Reason connect_reason(rdma_cm_event_type event, int status) noexcept;
-// Returns the text about the same failure for the log.
+// Returns the log text for the same failed attempt.
 std::string connect_text(rdma_cm_event_type event, int status);
 // Reason for the loss of an established connection.
 Reason loss_reason(ibv_wc_status status) noexcept;
 Errc to_errc(int error) noexcept;
 // "Invalid argument (22)"
 std::string errno_text(int error);
-// Advice for the user if `bytes` could not be registered although memory is free: empty, or "; " and a
-// sentence.
+// Returns advice for the user if `bytes` could not be registered although memory is free. The text is empty
+// or begins with "; ".
 std::string memlock_advice(std::size_t bytes);
 
 }  // namespace rtrs::verbs

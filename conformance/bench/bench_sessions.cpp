@@ -107,7 +107,7 @@ class Star {
     next_ = next_ + 1 == clients_.size() ? 0 : next_ + 1;
     constexpr std::uint32_t kData = 4096, kUser = 32;
     std::array<std::byte, wire::kWriteHeaderBytes> header{};
-    wire::RdmaWriteHeader about;
+    wire::IoRequest about;
     about.usr_len = kUser;
     const std::size_t length = wire::encode(about, header);
     std::memcpy(client.chunks + kData + kUser, header.data(), length);

@@ -116,7 +116,7 @@ bool Path::await_info() {
   chunks_.resize(depth());
   asked_.assign(depth(), {});
   wire::ChunkWalk walk(info_, chunk_size());
-  for (wire::ChunkRef& one : chunks_) one = walk.next().value;
+  for (wire::Descriptor& one : chunks_) one = walk.next().value;
   return true;
 }
 

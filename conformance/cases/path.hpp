@@ -108,7 +108,7 @@ class Path {
     return has(offered_ & wire::granted_extensions(limits_.flags), wire::Extensions::data_with_answer);
   }
   const Message& info() const noexcept { return info_; }
-  wire::ChunkRef& chunk(std::uint16_t index) { return chunks_.at(index); }
+  wire::Descriptor& chunk(std::uint16_t index) { return chunks_.at(index); }
   void set_recon_cnt(std::uint16_t count) noexcept { recon_cnt_ = count; }
   void set_first(bool first) noexcept { first_ = first; }
   void offer(wire::Extensions extensions) noexcept { offered_ = extensions; }
@@ -151,7 +151,7 @@ class Path {
   std::vector<Con*> cons_;
   wire::ConnRsp limits_;
   Message info_;
-  std::vector<wire::ChunkRef> chunks_;
+  std::vector<wire::Descriptor> chunks_;
   std::vector<Outstanding> asked_;
   unsigned surplus_ = 0;
   unsigned invalidations_ = 0;

@@ -46,7 +46,7 @@ void header_cut_off(ServerTester& tester) {
   // The header has only two bytes, at the end of the chunk.
   Message type(2);
   wire::store_le16(type, 0, static_cast<std::uint16_t>(wire::MsgType::write));
-  const wire::ChunkRef& chunk = path.chunk(0);
+  const wire::Descriptor& chunk = path.chunk(0);
   const std::uint32_t off = path.chunk_size() - 2;
   tester.endpoint().write_imm(path.con(1), wire::encode_io_req(path.depth(), 0, off), type, 2,
                               chunk.addr + off, chunk.key);

@@ -146,7 +146,7 @@ class World {
     const std::uint32_t length = kLengths[draws_.below(6)];
     const auto direction = draws_.below(2) == 0 ? Direction::read : Direction::write;
     unanswered_[++last_request_] = length;
-    make_request(last_request_, direction, length, bytes, [this](const auto& input) { step(input, 0); });
+    step(DeviceRequest{last_request_, length, direction, bytes}, 0);
   }
   void finish_open(std::uint32_t mood) {
     if (opens_.empty()) return;

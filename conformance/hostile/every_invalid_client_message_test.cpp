@@ -83,7 +83,7 @@ class Scene {
 
   static Message write_request(std::uint32_t user_at) {
     Message bytes(user_at + 32 + wire::kWriteHeaderBytes);
-    wire::RdmaWriteHeader header;
+    wire::IoRequest header;
     header.usr_len = 32;
     EXPECT_EQ(wire::encode(header, std::span(bytes).subspan(user_at + 32)), wire::kWriteHeaderBytes);
     return bytes;
@@ -178,7 +178,7 @@ class Scene {
   sim::WatchedFabric correct_fabric_{correct_sim_, correct_heartbeats_, sim::ClockRate{}};
   Server server_;
   Client correct_client_;
-  wire::ChunkRef chunk_;
+  wire::Descriptor chunk_;
   bool hold_ = false;
   std::vector<RequestId> held_;
   unsigned correct_client_ok_ = 0;
@@ -287,7 +287,8 @@ TEST(EveryInvalidClientMessage, InAWriteHeader) {
 
 TEST(EveryInvalidClientMessage, InAReadHeader) {
   Message honest(64 + 32 + 24);
-  wire::RdmaReadHeader header;
+  wire::IoRequest header;
+  header.direction = Direction::read;
   header.usr_len = 32;
   header.need_inval = header.has_descriptor = true;
   header.desc = {4096, 99, 512};

@@ -57,7 +57,7 @@ class HostileClientTest : public testing::Test {
   sim::SimFabric server_fabric;
   RawPeer peer;
   Server server;
-  wire::ChunkRef chunk;
+  wire::Descriptor chunk;
   unsigned requests = 0;
 };
 

@@ -100,7 +100,7 @@ class RawPeer {
     ASSERT_EQ(fabric.post(std::span(&work, 1)), 1U);
   }
   // Writes `bytes` to the peer by RDMA, with the immediate `imm`.
-  void write_imm(ConKey key, std::uint32_t imm, const Message& bytes = {}, wire::ChunkRef to = {}) {
+  void write_imm(ConKey key, std::uint32_t imm, const Message& bytes = {}, wire::Descriptor to = {}) {
     WorkRequest work;
     work.key = key;
     work.op = WorkRequest::Op::write_imm;

@@ -11,7 +11,7 @@ namespace {
 using rtrs::crc32c;
 using rtrs::crc32c_portable;
 
-// RFC 3720, appendix B.4.
+// Test vectors of RFC 3720, appendix B.4.
 TEST(Crc32c, KnownAnswers) {
   std::array<unsigned char, 32> bytes{};
   EXPECT_EQ(crc32c(bytes.data(), bytes.size()), 0x8a9136aaU);
@@ -24,7 +24,7 @@ TEST(Crc32c, KnownAnswers) {
   EXPECT_EQ(crc32c("", 0), 0U);
 }
 
-// Lengths around each block size of the fast code, at every alignment.
+// Lengths around each block size of the fast code, at every alignment of the data.
 TEST(Crc32c, BothImplementationsAgreeAtEveryLength) {
   std::vector<unsigned char> bytes(12'400);
   unsigned value = 1;

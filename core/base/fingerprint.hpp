@@ -1,5 +1,5 @@
-// Canonical hash of a reflected value: named fields in order, never raw bytes, so that padding does not count
-// and equal states have equal fingerprints on every compiler.
+// Canonical hash of a reflected value. Hashes named fields in order, never raw bytes, so that padding does
+// not count and equal states have equal fingerprints on every compiler.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -9,7 +9,7 @@
 namespace rtrs::growing_vector_test {
 namespace {
 
-// Counts its live instances and stores its number.
+// A numbered item; the class counts its live instances.
 struct Item {
   explicit Item(int n = 0) noexcept : number(n) { ++alive; }
   Item(const Item& other) noexcept : number(other.number) { ++alive; }

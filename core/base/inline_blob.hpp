@@ -1,5 +1,5 @@
-// Bytes or text of bounded length, stored in the event itself, because a slot of the recorder's ring cannot
-// borrow memory.
+// Bytes or text of bounded length, stored in the event itself, because an event in the recorder's ring cannot
+// refer to other memory.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -25,7 +25,7 @@ struct InlineBlob {
   Length length = 0;
 
   constexpr InlineBlob() noexcept = default;
-  // Like assign().
+  // Copies the range, truncated to the capacity.
   template <class Range>
   requires requires(const Range& from) {
     { from.data() } -> std::convertible_to<const Unit*>;

@@ -1,7 +1,7 @@
 // Field lists for plain structs. RTRS_FIELDS(a, b) inside a struct gives it
 //   static void visit_fields(Self& self, Visitor&& visit)   // calls visit("a", self.a), visit("b", self.b)
 // which the trace codec, the JSON projection and the fingerprints share: a field added to a struct is
-// recorded, printed and hashed without a second list to forget.
+// recorded, printed and hashed without another list to maintain.
 #pragma once
 
 #define RTRS_FIELDS_EXPAND(...) RTRS_FIELDS_E3(RTRS_FIELDS_E3(RTRS_FIELDS_E3(RTRS_FIELDS_E3(__VA_ARGS__))))

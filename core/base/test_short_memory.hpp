@@ -1,12 +1,12 @@
-// Makes allocations fail on request of a test. Replaces operator new of the whole program, so include it in
-// one file only.
+// Makes allocations fail when a test requests it. Replaces operator new of the whole program, so include it
+// in one file only.
 #pragma once
 #include <cstddef>
 #include <cstdlib>
 #include <new>
 
 namespace rtrs::test {
-// Number of allocations up to and including the only one that fails; 0: none fails.
+// Number of allocations up to and including the one that fails; 0: none fails.
 inline std::size_t allocations_left = 0;
 }  // namespace rtrs::test
 

@@ -2,8 +2,7 @@
 
 namespace rtrs {
 
-// Counters stored with a state that do not affect its behaviour: two states that differ only in them are
-// equal.
+// Counters that are stored with a state but do not affect it: two states that differ only in them are equal.
 template <class T>
 struct Uncompared : T {
   friend constexpr bool operator==(const Uncompared&, const Uncompared&) noexcept { return true; }

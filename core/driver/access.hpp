@@ -1,4 +1,4 @@
-// Access rules by address, identity and session name. A value type; no clock, no sockets.
+// Access rules by address, identity and session name. A value type that uses no clock and no sockets.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -29,7 +29,7 @@ struct AccessRules {
   }
 };
 
-// Parses comma-separated lists; blanks around a word are ignored. The error is a sentence that quotes the
+// Parses comma-separated lists; blanks around a word are ignored. The error is a message that quotes the
 // invalid word.
 tl::expected<AccessRules, std::string> parse_access(std::string_view addresses, std::string_view identities,
                                                     std::string_view sessions);

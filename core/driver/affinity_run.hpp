@@ -1,4 +1,4 @@
-// Chooses the affinity, and thereby the connection, of a block device's requests. Decisions only.
+// Chooses the affinity, and thereby the connection, of a block device's requests. Pure decision logic.
 //
 // Consecutive requests use one connection, so that they are sent and received together. If many requests are
 // in flight, the run ends after a limit, so that all connections are used.
@@ -9,7 +9,7 @@ namespace rtrs {
 
 class AffinityRun {
  public:
-  // Maximum number of requests in a run. A larger request is a run of its own.
+  // Maximum number of requests in a run. A larger request forms a separate run.
   static constexpr std::uint32_t kRequests = 16;
   static constexpr std::uint32_t kBytes = 64U << 10U;
 

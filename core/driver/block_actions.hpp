@@ -16,7 +16,7 @@ namespace rtrs::block {
 // it as a plain number, for example in the user data of an IO queue.
 enum class OpId : std::uint64_t {};
 
-// Index of the session of the operation.
+// Returns the index of the session to which the operation belongs.
 constexpr std::uint16_t session_of(OpId id) noexcept {
   return static_cast<std::uint16_t>(static_cast<std::uint64_t>(id) >> 48);
 }
@@ -57,7 +57,7 @@ struct CacheDamaged : rnbd::CacheDamaged {
   std::uint16_t session = 0;  // session whose operation failed
   std::uint64_t export_id = 0;
 };
-// The first path of a session is connected.
+// Reported when the first path of a session is connected.
 struct SessionOpened {
   std::uint16_t session = 0;
   std::uint64_t serial = 0;  // serial number of the session, from 1; never reused, unlike its index
@@ -81,8 +81,9 @@ using Action = std::variant<StartStorage, OpenExport, CloseExport, MeasureExport
 
 // --- results ---
 
-// Result of OpenExport. The caller sets all but `operation`. `handle`: unique among open exports; may be
-// reused after CloseExport. `instance`: newer than every CacheDamaged of the export that was handed out.
+// Result of OpenExport. The caller sets all fields but `operation`. `handle`: unique among open exports; may
+// be reused after CloseExport. `instance`: must be newer than every CacheDamaged of the export that was
+// handed out before.
 struct ExportOpened : rnbd::ExportOpened {
   // Identity of the export: opens of the same storage have the same number, regardless of name and session.
   std::uint64_t export_id = 0;

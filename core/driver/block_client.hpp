@@ -30,15 +30,17 @@ struct BlockClientOptions {
   std::uint32_t max_requests = 65536;  // requests in flight, over all devices
 };
 
-// One request; `offset` and `length` in bytes, whole logical blocks of the device. A FLUSH has none.
+// One request; `offset` and `length` in bytes, whole logical blocks of the device. A FLUSH has neither.
 struct BlockRequest {
   wire::rnbd::Opcode opcode = wire::rnbd::Opcode::read;
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   // Read, write: `length` bytes, owned by the client until the completion is polled; a write only reads them.
   std::byte* data = nullptr;
-  bool fua = false;      // durable before the request completes
-  bool nounmap = false;  // write_zeroes: the blocks stay allocated, see rnbd::IoPiece
+  bool fua = false;  // durable before the request completes
+  // write_zeroes: the blocks stay allocated. A server without this flag (see Geometry::features; also any
+  // kernel server before RNBD minor version 2) zeroes the blocks and may free them.
+  bool nounmap = false;
   // Linux ioprio, for the server's storage; 0: none. A server ignores the priority until it has received
   // SESS_INFO.
   std::uint16_t prio = 0;
@@ -94,8 +96,8 @@ class BlockClient {
   // Unmaps a device: waiting requests fail with not_open, requests at the server complete, then
   // DeviceChanged{unmapped} follows. Unknown handles are ignored.
   void unmap(Fabric&, Nanos now, rnbd::DeviceHandle);
-  // Retries at once to open a device that the server refused. Without this call, retried automatically within
-  // 15 s.
+  // Retries at once to open a device that the server refused. Without this call, the client retries within 15
+  // s.
   void remap(Fabric&, Nanos now, rnbd::DeviceHandle);
   // Sets the size of an open device, in sectors of 512 bytes, regardless of the server's size, until the
   // device is opened again. DeviceChanged reports the change; no message is sent. Requests beyond the new end

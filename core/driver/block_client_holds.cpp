@@ -1,5 +1,5 @@
-// Requests that wait for their device to be open, for a path or for a permit: how long they are held, and how
-// they end.
+// Holds requests that wait for their device to be open, for a path or for a permit, and ends them at their
+// time limit.
 #include <algorithm>
 #include <utility>
 
@@ -30,8 +30,8 @@ Nanos BlockClient::Impl::held_until() const noexcept {
 }
 
 // Limits the wait of held requests if a server does not answer OPEN or the link flaps, for which the session
-// has no limit. The time counts only while no piece is in flight, because a device is reopened after all
-// pieces have completed, which may take storage any time.
+// has no limit. The time counts only while no piece is in flight, because a device is reopened only after all
+// pieces have completed, and storage may take any time for them.
 void BlockClient::Impl::update_idle_since(Nanos now) noexcept {
   idle_since = queued != 0 && in_flight == 0 ? std::min(idle_since, now) : kNever;
 }
@@ -42,8 +42,8 @@ Nanos BlockClient::Impl::hold_ends(Nanos since) const noexcept {
   return std::min(session.queue_ends(since), own);
 }
 
-// A separate limit for refused devices: IO of other devices may be in flight all the time, so idle_since may
-// never be set.
+// Returns the time at which a request of a refused device fails. Refused devices have a separate limit: IO of
+// other devices may be in flight all the time, so idle_since may never be set.
 Nanos BlockClient::Impl::refusal_ends(const Request& request) const noexcept {
   const Nanos since = device_of(request.device).refused_since;
   return since == kNever ? kNever : later(std::max(request.since, since), queue_timeout);

@@ -24,7 +24,8 @@ struct BlockClient::Impl {
     std::uint16_t error = 0;
     explicit operator bool() const noexcept { return result != Errc::ok; }  // true if failed
   };
-  // True if the peer answered, with 0 or an errno. Otherwise it is unknown whether it executed the message.
+  // True if the peer answered, with 0 or an errno. Otherwise it is unknown whether the peer executed the
+  // message.
   static bool was_answered(Errc result) noexcept { return result == Errc::ok || result == Errc::peer_error; }
   // True if the message is unanswered and a server may still execute it.
   static bool may_still_execute(Errc result) noexcept {
@@ -50,7 +51,7 @@ struct BlockClient::Impl {
   struct Piece {
     std::uint32_t request = kNoIndex;
     std::uint32_t next = kNoIndex;
-    rnbd::IoPiece what;
+    wire::rnbd::Io what;
     rnbd::IoTicket ticket;
     std::uint64_t at = 0;  // offset in the request's data, bytes
   };
@@ -141,7 +142,7 @@ struct BlockClient::Impl {
   bool begun = false;  // the recording of the devices has begun
   std::uint32_t max_requests;
   Nanos queue_timeout;
-  std::uint32_t max_pieces;  // maximum pieces in the session; leaves room for device messages
+  std::uint32_t max_pieces;  // maximum number of pieces in the session; leaves room for device messages
   bool can_open;
   rnbd::ClientDevices devices;
   rnbd::ClientActions actions;

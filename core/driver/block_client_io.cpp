@@ -140,10 +140,10 @@ BlockClient::Impl::Result BlockClient::Impl::next_piece(Request& request, Piece&
   if (bytes == 0) return {Errc::invalid, kEopnotsupp};
   piece.at = request.sent;
   piece.what.sector = (io.offset + request.sent) / wire::rnbd::kSectorBytes;
-  piece.what.bytes = bytes;
+  piece.what.size = bytes;
   piece.what.fua = wants_fua(io, geometry);
   piece.what.nounmap = io.nounmap;
-  if (const std::uint16_t error = rnbd::check_piece(geometry, writable, piece.what))
+  if (const std::uint16_t error = rnbd::check_io(geometry, writable, piece.what))
     return {Errc::invalid, error};
   request.all_fua = request.all_fua && piece.what.fua;
   request.sent += bytes;
@@ -162,8 +162,8 @@ bool BlockClient::Impl::still_fits(const Piece& piece) const noexcept {
   const bool whole_blocks = io.offset % block == 0 && io.length % block == 0 && piece.at % block == 0;
   const bool writable = devices_by_slot[rnbd::slot_of(request.device)].writable;
   return whole_blocks && piece.what.fua == wants_fua(io, geometry) &&
-         rnbd::next_piece(geometry, session.max_io_size(), io.opcode, piece.what.bytes) == piece.what.bytes &&
-         rnbd::check_piece(geometry, writable, piece.what) == 0;
+         rnbd::next_piece(geometry, session.max_io_size(), io.opcode, piece.what.size) == piece.what.size &&
+         rnbd::check_io(geometry, writable, piece.what) == 0;
 }
 
 BlockClient::Impl::Result BlockClient::Impl::refusal(rnbd::DeviceHandle device) const noexcept {
@@ -172,7 +172,7 @@ BlockClient::Impl::Result BlockClient::Impl::refusal(rnbd::DeviceHandle device) 
   return {mapped ? Errc::peer_error : Errc::not_open, devices.refusal_errno(device)};
 }
 
-// Precondition: the gate of its device is open.
+// Precondition: the gate of the piece's device is open.
 void BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t index) {
   Piece& piece = pieces[index];
   const Request& request = requests[piece.request];
@@ -183,7 +183,8 @@ void BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t inde
   if (recorder != nullptr)
     recorder->device_actions(kClientDevices, std::span<const rnbd::ClientAction>(), start);
   piece.ticket = start.ticket;
-  const auto framing = rnbd::encode_io(start.device_id, piece.what, header);
+  piece.what.device_id = start.device_id;
+  const auto framing = rnbd::encode_io(piece.what, header);
   IoRequest message;
   message.direction = framing.direction;
   message.affinity = affinity.next(in_flight != 0, framing.data_len);
@@ -282,16 +283,16 @@ void BlockClient::Impl::finish_if_done(std::uint32_t index) {
   note_held(request);
 }
 
-// True if a piece succeeded in a cache that was replaced since. The request must restart, because a FLUSH may
-// have reported the loss already; then no later FLUSH reports it again.
+// Returns true if a piece succeeded in a server cache that has been replaced since then. The request must
+// restart: a FLUSH may already have reported this loss, and later FLUSHes do not report it again.
 bool BlockClient::Impl::has_lost_piece(const Request& request) const noexcept {
   return !request.result && !request.flushing && request.cache != kNoCache &&
          request.cache != devices.caches(request.device);
 }
 
-// True if an earlier opening of the device answered a piece. A flush then does not prove that the piece is
-// durable: a sync may have failed in between, known only to a server process that has exited. Checked before
-// the flush is sent and after it completed.
+// Returns true if a piece was answered before the device was last reopened. A flush then does not prove that
+// the piece is durable: a sync may have failed in between, known only to a server process that has exited.
+// Checked before the flush is sent and after it completed.
 bool BlockClient::Impl::flushed_elsewhere(const Request& request) const noexcept {
   return !request.result && request.io.fua && request.opening != kNoOpening &&
          request.opening != devices.openings(request.device);

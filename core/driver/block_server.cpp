@@ -15,7 +15,7 @@ static_assert(rnbd::kMaxServerOperations >= kMaxPermits,
 
 namespace {
 
-// Trace points for messages other than IO, under Linux's names.
+// Emits trace points for messages other than IO, under the names that Linux uses.
 void trace_message(const ServerEvent& event) {
   const auto type = wire::rnbd::message_type(event.user_header);
   if (!type) return;
@@ -25,10 +25,6 @@ void trace_message(const ServerEvent& event) {
     RTRS_PROBE(rnbd_srv, process_msg_open, event.session, event.id.chunk);
   else if (type.value == wire::rnbd::MsgType::close)
     RTRS_PROBE(rnbd_srv, process_msg_close, event.session, event.id.chunk);
-}
-
-std::uint64_t pack(const RequestId& id) noexcept {
-  return std::uint64_t{id.session} << 32 | std::uint64_t{id.chunk} << 16 | id.serial;
 }
 
 }  // namespace
@@ -143,12 +139,13 @@ void BlockServer::Impl::close_session(Fabric& fabric, Nanos now, std::uint16_t i
 void BlockServer::Impl::handle_request(Fabric& fabric, Nanos now, const ServerEvent& event) {
   Session* session = find(event.session);
   if (session == nullptr) return server.respond(fabric, now, event.id, wire::linux_errno::kEnomem);
-  session->requests[event.id.chunk] = {event.id, event.data};
+  session->data[event.id.chunk] = event.data;
   RTRS_PROBE(rnbd_srv, process_rdma, event.session, event.id.chunk, event.direction, event.data.size());
   if (event.user_header.size() != wire::rnbd::kIoBytes) [[unlikely]]
     trace_message(event);
-  rnbd::make_request(pack(event.id), event.direction, static_cast<std::uint32_t>(event.data.size()),
-                     event.user_header, [&](const auto& input) { feed(fabric, now, *session, input); });
+  feed(fabric, now, *session,
+       rnbd::DeviceRequest{event.id.number(), static_cast<std::uint32_t>(event.data.size()), event.direction,
+                           event.user_header});
 }
 
 BlockServer::BlockServer(const ServerConfig& config, std::uint32_t first_generation, Recorder* recorder)
@@ -217,7 +214,7 @@ std::vector<RequestInFlight> BlockServer::in_flight(std::uint16_t index) const {
   for (std::uint16_t i = 0; i < session->operations.size(); ++i) {
     const Impl::Session::Operation& operation = session->operations[i];
     if (operation.kind != Impl::OpKind::storage && operation.kind != Impl::OpKind::open) continue;
-    // The current user of the chunk is listed before the waiting request.
+    // If a chunk has two requests, the list contains the one that uses the chunk before the one that waits.
     const auto request =
         std::lower_bound(all.begin(), all.end(), operation.chunk,
                          [](const RequestInFlight& one, std::uint16_t chunk) { return one.chunk < chunk; });

@@ -13,8 +13,8 @@
 //     request waits for (closed session, or a second result) is counted and ignored.
 //   - Data from the peer is not trusted: lengths, direction, access mode and range are checked before
 //     storage sees a request (core/rnbd/server_devices.hpp).
-//   - Allocates when a session or an export is opened, never for an IO. A session that finds no memory is
-//     refused, an export is answered with ENOMEM; neither disturbs others.
+//   - Allocates when a session or an export is opened, never for an IO. If there is no memory, a session is
+//     refused, and an OPEN is answered with ENOMEM; other sessions are not affected.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -79,7 +79,8 @@ class BlockServer {
   void close_session(Fabric&, Nanos now, std::uint16_t session);
   // See Server::reset_statistics().
   Errc reset_statistics(std::uint16_t session, unsigned path) noexcept;
-  // Closes every session and accepts no new ones. closed() returns true when all is drained and handed out.
+  // Closes every session and accepts no new ones. closed() returns true when everything is drained and handed
+  // out.
   void close(Fabric&, Nanos now);
   bool closed() const noexcept;
 

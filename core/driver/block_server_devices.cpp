@@ -1,4 +1,4 @@
-// Handles the actions of the devices of all sessions, and the caller's results.
+// Handles the device actions of all sessions, and the results from the caller.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -34,15 +34,15 @@ void BlockServer::Impl::perform(Fabric&, Nanos now, Session& session, const rnbd
   const bool data = action.opcode == wire::rnbd::Opcode::read || action.opcode == wire::rnbd::Opcode::write;
   emit<block::StartStorage>() = {
       action, begin(now, session, action.operation, OpKind::storage, action.request), session.index,
-      data ? request(session, action.request).data.first(action.bytes) : std::span<std::byte>()};
+      data ? data_of(session, action.request).first(action.bytes) : std::span<std::byte>()};
 }
 
-void BlockServer::Impl::perform(Fabric& fabric, Nanos now, Session& session, const rnbd::Respond& action) {
-  server.respond(fabric, now, request(session, action.request).id, action.peer_errno);
+void BlockServer::Impl::perform(Fabric& fabric, Nanos now, Session&, const rnbd::Respond& action) {
+  server.respond(fabric, now, RequestId::of(action.request), action.peer_errno);
 }
 
 void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::WriteBack& action) {
-  rnbd::fill(action, request(session, action.request).data);
+  rnbd::fill(action, data_of(session, action.request));
 }
 
 void BlockServer::Impl::perform(Fabric&, Nanos now, Session& session, const rnbd::OpenExport& action) {
@@ -76,9 +76,10 @@ void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::Se
   session.drained = true;
 }
 
-// Informs every session that has the export open. The session that met the error ignores it.
+// Informs every session that has the export open. The session that met the error ignores the report.
 void BlockServer::Impl::report_damage(std::uint64_t export_id, int error) noexcept {
-  // SyncFailed has no time of its own. last_input is valid, because opening the export was an input.
+  // SyncFailed is not an input with a time, so it is recorded at last_input. This time is valid, because
+  // opening the export was an input.
   rnbd::ServerActions none;
   for (const Export& one : exports)
     if (one.id == export_id)
@@ -101,7 +102,8 @@ bool BlockServer::Impl::opened(Fabric& fabric, Nanos now, block::OpId id, const 
     }
   }
   feed(fabric, now, *session, input);
-  // The caller has not polled this damage yet, so the instance that it reported is older than the damage.
+  // The caller has not polled this damage yet, so the instance that the caller reported is older than the
+  // damage.
   for (const Damage& damage : unreported_damage)
     if (input.error == 0 && damage.export_id == result.export_id)
       step(now, *session, rnbd::SyncFailed{result.handle, damage.error}, actions);

@@ -18,14 +18,10 @@ struct BlockServer::Impl {
   struct Session {
     Session(std::uint16_t index_, std::uint64_t serial_, std::uint32_t generation, std::uint16_t depth)
         : devices({generation, rnbd::kMaxGenerations}),
-          requests(depth),
+          data(depth),
           operations(depth),
           serial(serial_),
           index(index_) {}
-    struct Request {
-      RequestId id;
-      std::span<std::byte> data;
-    };
     // Operation in progress at the caller. Indexed by the device machine's operation number; a request has at
     // most one.
     struct Operation {
@@ -35,7 +31,7 @@ struct BlockServer::Impl {
       OpKind kind = OpKind::none;
     };
     rnbd::ServerDevices devices;
-    std::vector<Request> requests;  // indexed by chunk
+    std::vector<std::span<std::byte>> data;  // data of the request in each chunk
     std::vector<Operation> operations;
     std::uint64_t serial;
     std::uint16_t index;
@@ -109,13 +105,13 @@ struct BlockServer::Impl {
   Session* find(std::uint16_t index) noexcept {
     return index < sessions.size() ? sessions[index].get() : nullptr;
   }
-  Session::Request& request(Session& session, std::uint64_t name) noexcept {
-    return session.requests[static_cast<std::uint16_t>(name >> 16)];
+  static std::span<std::byte> data_of(const Session& session, std::uint64_t request) noexcept {
+    return session.data[RequestId::of(request).chunk];
   }
   // Registers an operation that is handed to the caller.
   block::OpId begin(Nanos now, Session& session, std::uint16_t operation, OpKind kind,
                     std::uint64_t request) noexcept {
-    session.operations[operation] = {now, ++last_operation, static_cast<std::uint16_t>(request >> 16), kind};
+    session.operations[operation] = {now, ++last_operation, RequestId::of(request).chunk, kind};
     return id_of(session, operation);
   }
   block::OpId id_of(const Session& session, std::uint16_t operation) const noexcept {
@@ -129,7 +125,7 @@ struct BlockServer::Impl {
   }
   std::vector<Export>::iterator export_of(std::uint64_t handle) noexcept;
 
-  // Where to store the next action: in the span given to poll(), or else in `waiting`.
+  // Returns the place for the next action: in the span given to poll(), or else in `waiting`.
   block::Action& place() noexcept {
     return waiting.empty() && handed < out.size() ? out[handed++] : waiting.push();
   }

@@ -1,4 +1,4 @@
-// Status that a block server shows to an operator.
+// Tests the status that a block server reports to operators.
 #include <gtest/gtest.h>
 
 #include "core/driver/test_block_server.hpp"
@@ -54,7 +54,8 @@ TEST_F(BlockServerLookTest, InFlightRequestReportsItsWaitAndItsStart) {
   EXPECT_TRUE(server.in_flight(7).empty()) << "no such session";
 }
 
-// A request beyond the known size is handed to storage only after the export was measured.
+// A request beyond the known size is handed to storage only after the export was measured, so its wait for
+// storage starts then.
 TEST_F(BlockServerLookTest, StorageWaitStartsWhenTheRequestReachesStorage) {
   RawClient client = connect();
   const std::uint32_t device = opened(client, "disk");

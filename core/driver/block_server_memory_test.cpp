@@ -1,4 +1,5 @@
-// A server without memory for a session refuses it, and its state and its recording stay consistent.
+// Tests that a server without memory for a session refuses the session, and that its state and its recording
+// stay consistent.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -68,7 +69,7 @@ class NeverFailingFabric final : public ForwardingFabric {
   }
 };
 
-// Counts the device machines that are still alive at the end of the record.
+// Counts the device state machines that are still alive at the end of the recording.
 class LiveDeviceCounter final : public trace::Listener {
  public:
   void on(const trace::Record& record) override {
@@ -80,12 +81,12 @@ class LiveDeviceCounter final : public trace::Listener {
 };
 
 struct Outcome {
-  bool failed = false;  // an allocation failed
+  bool failed = false;  // set if an allocation failed
   unsigned opened = 0, refused = 0, closed = 0;
   std::map<InstanceId, int> alive;
 };
 
-// Opens a session; allocation number `number` of the server fails meanwhile.
+// Opens a session while allocation number `number` of the server fails.
 Outcome open_with(std::size_t number) {
   test::ServerSideFabric inside;
   NeverFailingFabric fabric(inside);

@@ -1,4 +1,4 @@
-// Actions of a block server, and the handling of results that are late, out of order or missing.
+// Tests the actions of a block server, and the handling of results that are late, out of order or missing.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -140,7 +140,8 @@ TEST_F(BlockServerTest, ResultOfAnEndedSessionIsIgnored) {
   ASSERT_EQ(ended.size(), 1U);
   EXPECT_FALSE(done(storage[0].id));
   EXPECT_FALSE(server.export_measured(fabric, now, storage[0].id, 7));
-  // The second session reuses the index of the first, and its operation the same operation number.
+  // The second session reuses the index of the first, and its operation has the number of the first session's
+  // operation. A late result of the first session must not complete the new operation.
   RawClient second = connect();
   ASSERT_EQ(sessions.size(), 2U);
   EXPECT_EQ(sessions[1].session, sessions[0].session);
@@ -235,7 +236,7 @@ TEST_F(BlockServerTest, CacheDamageIsReportedToEverySessionOfTheExport) {
   EXPECT_EQ(same.answer(1), ENOSPC);
   ASSERT_EQ(storage.size(), 2U) << "only the flush of the other export";
   EXPECT_EQ(storage[1].session, sessions[2].session);
-  // After a close and a reopen the device works.
+  // After a close and a reopen, the device works again.
   same.close(2, same_device);
   turn();
   same.io(1, opened(same, "d"), Opcode::flush);

@@ -230,8 +230,8 @@ void Client::Impl::take_events(Fabric& fabric, Nanos now) {
     if (got != 0) {
       empty = 0;
     } else if (++empty == 2 || fabric.try_wait()) {
-      // try_wait() also makes a fabric check sources that it polls rarely; the next poll() returns what it
-      // found.
+      // try_wait() also makes a fabric check sources that it polls rarely; the next poll() returns the events
+      // that it found.
       break;
     }
   }

@@ -124,12 +124,12 @@ class Client {
   void set_policy(Fabric&, Nanos now, MultipathPolicy);
   // Changes ClientConfig::max_reconnect_attempts; takes effect at the next failed attempt.
   void set_max_reconnect_attempts(Fabric&, Nanos now, std::int32_t);
-  // Fails queued requests, waits for requests in flight, then disconnects. closed() returns true when all is
-  // drained.
+  // Fails queued requests, waits for requests in flight, then disconnects. closed() returns true when
+  // everything is drained.
   void close(Fabric&, Nanos now);
 
   bool link_up() const noexcept;  // at least one path is connected
-  // True if the server of a connected path granted an extension; such a server is not the kernel's.
+  // True if the server of a connected path granted an extension, so that it is not a kernel server.
   bool peer_extends() const noexcept;
   bool closed() const noexcept;
   unsigned inflight() const noexcept;          // requests accepted and not yet polled as complete

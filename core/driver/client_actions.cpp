@@ -8,7 +8,7 @@
 
 namespace rtrs {
 
-// Address and key to which the server writes the data of a READ.
+// Returns the address and key to which the server writes the data of a READ.
 RemoteKey Client::Impl::destination(Fabric& fabric, std::uint16_t permit) {
   Slot& slot = slots[permit];
   if (!slot.copied) {
@@ -34,22 +34,16 @@ std::size_t Client::Impl::append_header(std::uint16_t permit, const PostRequest&
                                         const RemoteKey& target) noexcept {
   const Slot& slot = slots[permit];
   const auto memory = headers.bytes.subspan(permit * kHeaderBytes + slot.usr_len);
-  const auto usr_len = static_cast<std::uint16_t>(slot.usr_len);
-  if (slot.direction == Direction::write) {
-    wire::RdmaWriteHeader header;
-    header.usr_len = usr_len;
-    header.generation = action.generation;
-    return wire::encode(header, memory);
-  }
-  wire::RdmaReadHeader header;
-  header.usr_len = usr_len;
-  header.generation = action.generation;
-  header.has_descriptor = !slot.data.empty();
-  header.need_inval = slot.remote_key.id != kNoRemoteKey;  // never for a key that other requests use
-  if (header.has_descriptor)
-    header.desc =
+  wire::IoRequest request;
+  request.direction = slot.direction;
+  request.usr_len = static_cast<std::uint16_t>(slot.usr_len);
+  request.generation = action.generation;
+  request.has_descriptor = slot.direction == Direction::read && !slot.data.empty();
+  request.need_inval = slot.remote_key.id != kNoRemoteKey;  // never for a key that other requests use
+  if (request.has_descriptor)
+    request.desc =
         wire::Descriptor{target.remote_addr, target.rkey, static_cast<std::uint32_t>(slot.data.size())};
-  return wire::encode(header, memory);
+  return wire::encode(request, memory);
 }
 
 void Client::Impl::perform(Fabric& fabric, Nanos now, const PostRequest& action) {
@@ -70,7 +64,7 @@ void Client::Impl::perform(Fabric& fabric, Nanos now, const PostRequest& action)
     target.rkey = fabric.rkey_of(action.key, target);
   }
   const std::size_t header = append_header(action.permit, action, target);
-  const wire::ChunkRef& chunk = path_data[action.key.path].chunks[action.permit];
+  const wire::Descriptor& chunk = path_data[action.key.path].chunks[action.permit];
   WorkRequest work;
   work.key = action.key;
   work.op = WorkRequest::Op::write_imm;
@@ -215,7 +209,7 @@ void Client::Impl::control(Fabric&, Nanos at, const PathChanged& action) {
   trace_change(options.session_name.c_str(), action, path.ever_connected);
   if (action.state == PathState::connected && path.ever_connected) ++path.reconnects;
   if (action.state == PathState::connected) path.ever_connected = true;
-  // A challenge is no failure: the attempt continues with the next connect request.
+  // A challenge is not a failure: the attempt continues with the next connect request.
   const bool failed = action.state == PathState::draining && path.state == PathState::connecting;
   if (failed && action.reason != Reason::challenged) ++path.failed_attempts;
   if (path.state == PathState::connected && action.state != PathState::connected) path.lost_at = at;

@@ -7,7 +7,7 @@
 
 namespace rtrs {
 
-// Records messages from the peer as wire notes; own messages are recorded when they are posted.
+// Records messages from the peer as wire notes. Messages of this side are recorded when they are posted.
 void Client::Impl::note(Nanos now, const FabricEvent& event) {
   using Cm = trace::WireCmKind;
   const auto cm = [&, this](ConKey key, Cm kind, wire::Bytes private_data = {}) {
@@ -38,7 +38,7 @@ namespace {
 
 // Reason of a failed connection attempt. If the peer closes the connection before it answers the connect
 // request, or sends an invalid answer, the reason differs from that of a later close, because such a peer
-// does not know the session and often is no RTRS server.
+// does not know the session and often is not an RTRS server.
 Reason failure_of(Reason told_by_fabric) noexcept {
   switch (told_by_fabric) {
     case Reason::peer_closed:
@@ -148,7 +148,7 @@ void Client::Impl::handle_info(Fabric& fabric, Nanos now, const event::MessageRe
   auto& chunks = path_data[event.key.path].chunks;
   chunks.resize(std::min<std::size_t>(session.queue_depth(), options.protocol.max_depth));
   wire::ChunkWalk walk(event.payload, chunk_size);
-  for (wire::ChunkRef& chunk : chunks) chunk = walk.next().value;
+  for (wire::Descriptor& chunk : chunks) chunk = walk.next().value;
   if (!prepare_memory(fabric)) return feed(fabric, ConnectionLost{now, event.key, Reason::no_resources});
   feed(fabric, InfoAccepted{now, event.key});
 }

@@ -1,5 +1,5 @@
-// Implementation of rtrs::Client. Holds the bulk data that does not affect the protocol, by permit: buffers,
-// headers, remote addresses and keys.
+// Implementation of rtrs::Client. Holds, per permit, the bulk data that does not affect the protocol:
+// buffers, headers, remote addresses and keys.
 #pragma once
 #include <array>
 #include <vector>
@@ -44,8 +44,8 @@ struct Client::Impl {
     DevicePort device;  // Fabric::device_of() of the first connection
     std::uint64_t ios_before_reset = 0;
     wire::Uuid uuid{};
-    std::vector<wire::ChunkRef> chunks;  // indexed by permit; empty while the path is down
-    std::array<AnswerTimes, 2> times;    // indexed by direction
+    std::vector<wire::Descriptor> chunks;  // indexed by permit; empty while the path is down
+    std::array<AnswerTimes, 2> times;      // indexed by direction
   };
 
   Impl(const ClientOptions&, Recorder*);

@@ -1,4 +1,4 @@
-// Handling of events and deadlines that are due in the same poll() of a client.
+// Tests events and deadlines that are due in the same poll() of a client.
 #include <gtest/gtest.h>
 
 #include <algorithm>

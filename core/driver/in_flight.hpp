@@ -13,7 +13,7 @@ struct RequestInFlight {
   enum class Waits : std::uint8_t {
     key,         // the key of its chunk is being invalidated
     gate,        // an older request uses its chunk
-    devices,     // held by the device machine: for another operation of the device, or for its size
+    devices,     // the device state machine holds it until another operation ends or the size is known
     storage,     // StartStorage was handed out
     open,        // OpenExport was handed out
     send_queue,  // its response waits for room in the send queue
@@ -28,7 +28,7 @@ struct RequestInFlight {
   Nanos arrived = 0;
   Nanos since = 0;              // `storage` and `open`: start of this wait; otherwise equal to `arrived`
   std::uint64_t operation = 0;  // `storage` and `open`: the block::OpId
-  // As the client sent it. Valid until the next non-const call of the server.
+  // User header as the client sent it. Valid until the next non-const call of the server.
   std::span<const std::byte> user_header{};
 };
 

@@ -1,5 +1,5 @@
-// FIFO queue of items that are stored in a vector and hold the index of their successor, so that a queue
-// needs no memory of its own. An item is in at most one queue.
+// FIFO queue of items that are stored in a vector. Each item holds the index of its successor, so the queue
+// allocates no memory. An item is in at most one queue.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -16,14 +16,14 @@ struct PathEvent {
     link_up,
     link_down,
     session_ended,
-    refused,  // server: refused a connect request, which belongs to no session or was refused by its session
+    refused,  // server: a connect request was refused by its session, or belongs to no session
   };
   Kind kind = Kind::path;
   Nanos at = 0;
   std::uint16_t session = 0;     // server: index of the session
   std::string session_name{};    // server: empty before the first INFO_REQ and for kind refused
-  PathChanged path{};            // kind path
-  Reason reason = Reason::none;  // kinds session_ended and refused
+  PathChanged path{};            // for kind path
+  Reason reason = Reason::none;  // for kinds session_ended and refused
   std::uint16_t refusal = 0;     // kind refused: Linux errno sent to the client
   // Server, kind path: Fabric::describe() of its first connection. Kind refused: Fabric::describe_request().
   std::string peer{};
@@ -56,8 +56,8 @@ struct PathStatus {
   Traffic traffic;
 };
 
-// Group of statistics that reset_statistics() of a path clears. Linux has a file for each (protocol section
-// 8).
+// Group of a path's statistics, as reset_statistics() clears them. Linux has a file for each group (protocol
+// section 8).
 enum class PathStatistics : std::uint8_t {
   traffic,     // Traffic, failovers and AnswerTimes
   reconnects,  // reconnects and failed_attempts

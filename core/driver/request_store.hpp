@@ -13,12 +13,8 @@
 
 namespace rtrs {
 
-struct StoredRequest {
+struct StoredRequest : wire::IoRequest {
   ConKey key;
-  Direction direction = Direction::read;
-  std::uint16_t usr_len = 0;
-  std::uint32_t data_len = 0;
-  wire::Descriptor desc{};
   Nanos arrived = 0;
 };
 
@@ -78,7 +74,7 @@ class RequestStore {
              wire::Bytes header);
 
   std::size_t header_bytes_;
-  std::vector<Places> chunks_;  // up to the last chunk ever used; reserved room occupies no memory
+  std::vector<Places> chunks_;  // up to the last chunk ever used; reserved capacity is not touched
   // Not zeroed, so that unused pages take no memory (4 MiB per session with the defaults).
   std::unique_ptr<std::byte[]> headers_;
 };

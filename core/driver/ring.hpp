@@ -30,8 +30,8 @@ class Ring {
   }
   void pop() noexcept {
     RTRS_ASSERT(!empty());
-    head_ = place(1);
-    --size_;
+    // Starts over when empty, so that a queue that is often empty uses little of its memory.
+    head_ = --size_ == 0 ? 0 : place(1);
   }
 
  private:

@@ -28,9 +28,9 @@ void Server::Impl::reserve_events() {
   const std::size_t needed =
       (live + 1U) * (std::size_t{config.queue_depth} + 2) + 2 * sessions.size() + kSpare;
   if (needed <= event_capacity) return;
-  // Doubles the capacity, so that adding many sessions does not copy them once each.
+  // Doubles the capacity, so that adding sessions one by one does not copy all events each time.
   const std::size_t capacity = std::max(needed, 2 * event_capacity);
-  Ring<Waiting> larger;
+  Ring<ServerEvent> larger;
   larger.open(capacity);
   for (; !events.empty(); events.pop()) larger.push() = events.front();
   events = std::move(larger);
@@ -114,7 +114,8 @@ bool Server::Impl::may_hold_more(Fabric& fabric, std::size_t got, bool due, unsi
   if (got == fabric_events.size()) return true;
   if (!due) return false;
   empty = got == 0 ? empty + 1 : 0;
-  // try_wait() also makes a fabric check sources that it polls rarely; the next poll() returns what it found.
+  // try_wait() also makes a fabric check sources that it polls rarely; the next poll() returns the events
+  // that it found.
   return got != 0 || (empty < 2 && !fabric.try_wait());
 }
 
@@ -128,35 +129,17 @@ void Server::Impl::run_deadlines(Fabric& fabric, Nanos now) {
   }
 }
 
-void Server::Impl::announce(ServerEvent::Kind kind, Session& session) {
-  events.push() = Waiting{&session, 0, 0, kind};
+void Server::Impl::announce(ServerEvent::Kind kind, const Session& session) {
+  ServerEvent& event = events.push();
+  event = ServerEvent{};
+  event.kind = kind;
+  event.session = session.machine.index();
+  if (kind == ServerEvent::Kind::session_opened) event.name = session.name;
 }
 
 std::size_t Server::Impl::take(std::span<ServerEvent> out) {
-  if (events.empty()) return 0;
   std::size_t taken = 0;
-  for (; taken < out.size() && !events.empty(); events.pop()) {
-    const Waiting& waiting = events.front();
-    const Session& session = *waiting.session;
-    ServerEvent& event = out[taken++];
-    if (waiting.kind != ServerEvent::Kind::request) {
-      event = ServerEvent{};
-      event.kind = waiting.kind;
-      event.session = session.machine.index();
-      if (waiting.kind == ServerEvent::Kind::session_opened) event.name = session.name;
-      continue;
-    }
-    // Set member by member, because a request needs only part of the large event.
-    event.kind = ServerEvent::Kind::request;
-    event.session = session.machine.index();
-    event.name = {};
-    const StoredRequest& request = session.requests.current(waiting.chunk);
-    event.direction = request.direction;
-    event.id = RequestId{event.session, waiting.chunk, waiting.serial};
-    event.data =
-        session.chunks.bytes.subspan(std::size_t{waiting.chunk} * config.chunk_size, request.data_len);
-    event.user_header = session.requests.user_header(waiting.chunk);
-  }
+  for (; taken < out.size() && !events.empty(); events.pop()) out[taken++] = events.front();
   return taken;
 }
 

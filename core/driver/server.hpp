@@ -30,13 +30,21 @@ struct RequestId {
   std::uint16_t chunk = 0;
   std::uint16_t serial = 0;
   auto operator<=>(const RequestId&) const = default;
+  // The id as a number and back, for layers that only return it, and for traces.
+  constexpr std::uint64_t number() const noexcept {
+    return std::uint64_t{session} << 32 | std::uint64_t{chunk} << 16 | serial;
+  }
+  static constexpr RequestId of(std::uint64_t number) noexcept {
+    return {static_cast<std::uint16_t>(number >> 32), static_cast<std::uint16_t>(number >> 16),
+            static_cast<std::uint16_t>(number)};
+  }
 };
 
 struct ServerEvent {
   enum class Kind : std::uint8_t {
-    session_opened,  // session, name: its first path is connected
-    session_closed,  // session: all paths are closed; no request is in flight
-    request,         // id, direction, data, user_header
+    session_opened,  // the first path is connected; sets session and name
+    session_closed,  // all paths are closed and no request is in flight; sets session
+    request,         // a request; sets id, direction, data and user_header
   };
   Kind kind = Kind::request;
   Direction direction = Direction::read;
@@ -90,7 +98,7 @@ struct ServerSessionStatus {
   bool opened = false;        // session_opened was reported or is pending
   bool closing = false;       // a close was requested
   std::string name{};         // empty before the first INFO_REQ
-  std::string identity{};     // Server::identity()
+  std::string identity{};     // see Server::identity()
   std::vector<ServerPathStatus> paths{};
 };
 
@@ -133,13 +141,13 @@ class Server {
 
   Errc disconnect_path(Fabric&, Nanos now, std::uint16_t session, unsigned path);
   void close_session(Fabric&, Nanos now, std::uint16_t session);
-  // Closes every session and accepts no new ones. closed() returns true when all is drained.
+  // Closes every session and accepts no new ones. closed() returns true when everything is drained.
   void close(Fabric&, Nanos now);
   bool closed() const noexcept;
 
   unsigned session_count() const noexcept;
-  // "10.0.0.7:40112 > 10.0.0.2:1234" of the first connected path, else of the last path that sent a connect
-  // request; empty if the session does not exist.
+  // Returns "10.0.0.7:40112 > 10.0.0.2:1234" of the first connected path, else of the last path that sent a
+  // connect request; empty if the session does not exist.
   std::string peer(std::uint16_t session) const;
   // Fabric::identity_of_request() of the client that created the session; empty if it has none.
   std::string identity(std::uint16_t session) const;

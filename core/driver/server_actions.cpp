@@ -31,7 +31,7 @@ void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const Po
     data.rkey = request.desc.key;
     data.remote_addr = request.desc.addr;
     data.part_count = 1;
-    // Never more than requested: the rest of the chunk holds data of earlier requests.
+    // Sends no more than requested, because the rest of the chunk holds data of earlier requests.
     data.parts[0] = LocalPart{session.chunks.id, action.chunk * config.chunk_size,
                               std::min(request.desc.len, request.data_len)};
     if (action.data_with_answer)
@@ -96,7 +96,15 @@ void Server::Impl::perform(Fabric&, Nanos, Session& session, const Deliver& acti
   session.requests.select(action.chunk, action.key);
   const StoredRequest& request = session.requests.current(action.chunk);
   session.path_of(action.key).traffic.add(request.direction, request.data_len + request.usr_len);
-  events.push() = Waiting{&session, action.chunk, action.serial, ServerEvent::Kind::request};
+  const std::uint16_t index = session.machine.index();
+  events.push() = {
+      ServerEvent::Kind::request,
+      request.direction,
+      index,
+      RequestId{index, action.chunk, action.serial},
+      session.chunks.bytes.subspan(std::size_t{action.chunk} * config.chunk_size, request.data_len),
+      session.requests.user_header(action.chunk),
+      {}};
   ++counted.requests;
 }
 

@@ -279,7 +279,8 @@ void Server::Impl::handle_request(Fabric& fabric, Nanos now, Session& session,
   input.now = now;
   input.key = event.key;
   const unsigned path = event.key.path;
-  // The machine ignores a request on a path that is not connected. Such a path may not read the chunks.
+  // The machine ignores a request on a path that is not connected, and the driver must not read the chunks
+  // for such a path.
   if (!session.machine.knows(event.key) || session.machine.path_state(path) != PathState::connected) {
     return feed(fabric, session, input);
   }

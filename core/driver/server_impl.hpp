@@ -1,5 +1,5 @@
-// Implementation of rtrs::Server. Holds the bulk data that does not affect the protocol, by session and
-// chunk: memory, keys, headers, names.
+// Implementation of rtrs::Server. Holds, per session and chunk, the bulk data that does not affect the
+// protocol: memory, keys, headers, names.
 #pragma once
 #include <array>
 #include <deque>
@@ -148,7 +148,7 @@ struct Server::Impl {
   void on(Fabric&, Nanos, Session&, const event::Connected&) {}
   void on(Fabric&, Nanos, Session&, const event::AddressesFound&) {}
   void on(Fabric&, Nanos, Session&, const event::ConnectFailed&) {}
-  // Records messages from the peer as wire notes; own messages are recorded when they are posted.
+  // Records messages from the peer as wire notes. Messages of this side are recorded when they are posted.
   void note(Nanos now, Session&, const event::ImmReceived&);
   void note(Nanos now, Session&, const event::MessageReceived&);
   void note(Nanos now, Session&, const event::KeyInvalidated&);
@@ -225,7 +225,7 @@ struct Server::Impl {
   void set_timer(const Session& session) noexcept {
     deadlines.set(session.machine.index(), session.machine.next_deadline());
   }
-  void announce(ServerEvent::Kind, Session&);
+  void announce(ServerEvent::Kind, const Session&);
   std::size_t take(std::span<ServerEvent> out);
   void reserve_events();
   // Stores an event for operators. If out of memory, the event is dropped.
@@ -249,15 +249,9 @@ struct Server::Impl {
   std::vector<std::unique_ptr<Session>> sessions;  // indexed by session
   std::vector<std::unique_ptr<Session>> retired;   // ended sessions with events to hand out
   PostQueue posts;
-  // Events that the application has not polled yet. A closed session stays in `retired` until its events are
-  // handed out.
-  struct Waiting {
-    Session* session = nullptr;
-    std::uint16_t chunk = 0;
-    std::uint16_t serial = 0;
-    ServerEvent::Kind kind = ServerEvent::Kind::request;
-  };
-  Ring<Waiting> events;
+  // Events that the application has not polled yet. They refer to memory of their session, which stays in
+  // `retired` until they are handed out.
+  Ring<ServerEvent> events;
   std::size_t event_capacity = 0;
   std::deque<PathEvent> news;
   std::vector<std::byte> scratch;  // buffer for INFO_RSP

@@ -1,4 +1,4 @@
-// Handling of messages and deadlines that are due in the same poll() of a server.
+// Tests messages and deadlines that are due in the same poll() of a server.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -140,7 +140,7 @@ class SetupStormTest : public ServerPollTest {
   void ask_for_io() {
     constexpr std::uint32_t kOffset = 512;
     const auto chunk = std::span(fabric.memory.front());
-    ASSERT_NE(wire::encode(wire::RdmaWriteHeader{}, chunk.subspan(kOffset)), 0U);
+    ASSERT_NE(wire::encode(wire::IoRequest{}, chunk.subspan(kOffset)), 0U);
     fabric.events.emplace_back(
         event::ImmReceived{fabric.accepts.front(), wire::encode_io_req(config().queue_depth, 0, kOffset)});
   }

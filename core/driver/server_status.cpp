@@ -1,4 +1,4 @@
-// Server status for operators.
+// Collects the status of a server for operators.
 #include <algorithm>
 
 #include "core/driver/server_impl.hpp"

@@ -39,7 +39,7 @@ class ServerSideFabric final : public PlainFabric {
     return RemoteKey{id, 1, 4096};
   }
   void release_key(RemoteKeyId) override {}
-  // Completes at once, as on most fabrics.
+  // Completes at once, as most fabrics do.
   void invalidate(ConKey key, RemoteKeyId, std::uint64_t cookie) override {
     events.emplace_back(event::ChunkInvalidated{key, cookie, true});
   }
@@ -129,20 +129,17 @@ class RawClient {
     return std::span(fabric_.memory[region_]).subspan(std::size_t{index} * kTestChunk, kTestChunk);
   }
   RegionId region() const { return static_cast<RegionId>(region_); }
-  // For a write, the data is already in the chunk.
+  // Sends a request. The data of a write is already in the chunk.
   void request(std::uint16_t index, Direction direction, std::uint32_t data_len, wire::Bytes header) {
     std::memcpy(chunk(index).data() + data_len, header.data(), header.size());
     const auto off = static_cast<std::uint32_t>(data_len + header.size());
     const auto usr_len = static_cast<std::uint16_t>(header.size());
-    if (direction == Direction::write) {
-      write_message(wire::RdmaWriteHeader{usr_len, 0}, chunk(index).subspan(off));
-    } else {
-      wire::RdmaReadHeader read;
-      read.usr_len = usr_len;
-      read.has_descriptor = data_len != 0;
-      read.desc = {0x1000, 7, data_len};
-      write_message(read, chunk(index).subspan(off));
-    }
+    wire::IoRequest request;
+    request.direction = direction;
+    request.usr_len = usr_len;
+    request.has_descriptor = direction == Direction::read && data_len != 0;
+    request.desc = {0x1000, 7, data_len};
+    write_message(request, chunk(index).subspan(off));
     fabric_.events.emplace_back(event::ImmReceived{keys_[1], wire::encode_io_req(kTestDepth, index, off)});
   }
   // `room`: bytes for the response.

@@ -1,4 +1,4 @@
-// A fabric whose events come from the test.
+// A fabric whose events are supplied by the test.
 #pragma once
 #include <algorithm>
 #include <cstddef>

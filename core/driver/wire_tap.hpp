@@ -1,5 +1,5 @@
-// Notes of wire traffic, for a recorder whose file includes them (core/record/wire_notes.hpp). Without such a
-// file, only on() is called.
+// Passes wire traffic to a recorder whose file contains it (core/record/wire_notes.hpp). Without such a file,
+// only on() is called.
 #pragma once
 #include "core/fabric/fabric.hpp"
 #include "core/record/recorder.hpp"
@@ -12,12 +12,13 @@ class WireTap {
   explicit WireTap(Recorder* recorder) noexcept : recorder_(recorder) {}
   bool on() const noexcept { return recorder_ != nullptr && recorder_->records_wire(); }
 
-  // Notes a work request before its post. The last part of a request is its header; a response has only data.
+  // Records a work request before it is posted. The last part of a request is its header; a response has only
+  // data.
   void sent(InstanceId instance, Nanos now, const Fabric& fabric, const WorkRequest& work) {
     if (on()) [[unlikely]]
       note_sent(instance, now, fabric, work);
   }
-  // Notes a received request: its data, and the part that is parsed.
+  // Records a received request: its data, and the part that is parsed.
   void received(InstanceId instance, Nanos now, const event::ImmReceived& event, wire::Bytes data = {},
                 wire::Bytes head = {}) {
     if (on()) [[unlikely]]

@@ -43,11 +43,11 @@ struct PathAddress {
 };
 
 struct ConnectionParams {
-  std::uint32_t send_depth = 0;     // work requests that may be outstanding
-  std::uint32_t receive_depth = 0;  // receives that may be posted
+  std::uint32_t send_depth = 0;     // maximum number of outstanding work requests
+  std::uint32_t receive_depth = 0;  // maximum number of posted receives
   std::uint32_t key_depth = 0;      // keys that may be created or invalidated at the same time
   // accept(): private data of the reject that is sent if the resources of the connection cannot be allocated.
-  // The key then ends like that of a lost connection.
+  // The key then ends as after the loss of a connection.
   std::span<const std::byte> refusal{};
   // connect(), where the destination is a host name: index of the address to use, modulo their number
   // (event::AddressesFound). Used only for con 0 of a path and epoch; the other connections of that epoch use
@@ -82,8 +82,8 @@ struct DevicePort {
 class Fabric {
  public:
   virtual ~Fabric() = default;
-  // Capabilities of the fabric. If the fabric spans several devices, the capabilities of one device; those of
-  // a connection may differ.
+  // Capabilities of the fabric. If the fabric spans several devices, the capabilities of a connection may
+  // differ.
   virtual const Capabilities& capabilities() const noexcept = 0;
 
   // --- memory (set-up calls; may allocate) ---
@@ -129,11 +129,11 @@ class Fabric {
                       std::span<const std::byte> private_data) = 0;
   virtual void reject(std::uint32_t request, std::span<const std::byte> private_data) = 0;
   virtual void disconnect(ConKey) = 0;
-  // "1.2.3.4:5 > 1.2.3.4:1234" for logs.
+  // Describes the connection for logs: "1.2.3.4:5 > 1.2.3.4:1234".
   virtual std::string describe(ConKey) const = 0;
   virtual DevicePort device_of(ConKey) const = 0;
-  // describe() of a connect request that was neither accepted nor rejected; empty where the fabric cannot
-  // tell.
+  // Returns describe() of a connect request that was neither accepted nor rejected; empty if the fabric does
+  // not know the addresses.
   virtual std::string describe_request(std::uint32_t request) const = 0;
   // Capabilities of a connection made from this request; fewer than capabilities() if its device supports
   // less.
@@ -147,10 +147,10 @@ class Fabric {
   // --- IO path: no allocation, no blocking ---
   // `bytes_each` may be 0 for receives that only immediates and empty SENDs consume.
   virtual void post_receive(ConKey, unsigned count, std::uint32_t bytes_each) noexcept = 0;
-  // Accepts a prefix and returns its length; 0 means try again after the next poll(). Accepts and discards
-  // work requests of a connection whose ConnectionLost is pending or was reported.
+  // Accepts the first requests of the span and returns their number; 0 means try again after the next poll().
+  // Accepts and discards work requests of a connection whose ConnectionLost is pending or was reported.
   virtual std::size_t post(std::span<const WorkRequest>) noexcept = 0;
-  // Makes progress and reports what happened.
+  // Makes progress and returns events.
   virtual std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept = 0;
 
   // --- sleeping --- Descriptor that becomes readable when poll() has something to do; -1 if there is none.

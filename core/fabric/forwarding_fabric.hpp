@@ -6,10 +6,10 @@ namespace rtrs {
 
 class ForwardingFabric : public Fabric {
  public:
-  // `inner` has to outlive this.
+  // `inner` must outlive this object.
   explicit ForwardingFabric(Fabric& inner) noexcept : inner_(inner) {}
-  // Not copyable: otherwise a decorator constructed around another one of its type would copy it instead of
-  // wrapping it.
+  // Not copyable: otherwise a decorator constructed around another decorator of the same type would copy it
+  // instead of wrapping it.
   ForwardingFabric(const ForwardingFabric&) = delete;
   ForwardingFabric& operator=(const ForwardingFabric&) = delete;
 

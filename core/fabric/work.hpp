@@ -30,7 +30,7 @@ struct LocalPart {
 struct WorkRequest {
   enum class Op : std::uint8_t {
     write,      // RDMA write
-    write_imm,  // RDMA write with immediate; may be empty
+    write_imm,  // RDMA write with immediate; may have no data
     send,       // SEND of `inline_bytes`
     send_imm,   // SEND of `inline_bytes` with immediate
     send_inv,   // empty SEND that invalidates `rkey` at the peer (protocol section 5.5)
@@ -69,7 +69,7 @@ struct AddressesFound {
   ConKey key{};
   std::uint16_t count = 0;  // at least 2
 };
-// Client only.
+// Reported to a client only.
 struct Connected {
   ConKey key{};
   std::span<const std::byte> private_data{};  // private data of the accept

@@ -38,8 +38,8 @@ struct Violated {
   Fault fault = Fault::none;
   bool operator==(const Violated&) const = default;
 };
-// The last event: the peer sent a Terminate message. Never answered. Use the code for logging only, because
-// some peers order its parts differently.
+// The last event: the peer sent a Terminate message, which is never answered. Use the code for logging only,
+// because some peers order its parts differently.
 struct PeerTerminated {
   TerminateCode code{};
   bool operator==(const PeerTerminated&) const = default;

@@ -75,7 +75,7 @@ const char* to_string(Fault fault) noexcept {
   return "unknown";
 }
 
-// RFC 5040 section 4.8, RFC 5041 section 8.2, RFC 5044 section 8.
+// The codes are from RFC 5040 section 4.8, RFC 5041 section 8.2 and RFC 5044 section 8.
 TerminateCode terminate_code(Fault fault) noexcept {
   switch (fault) {
     case Fault::none:

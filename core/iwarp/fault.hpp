@@ -50,8 +50,8 @@ struct TerminateCode {
   std::uint8_t code = 0;
   bool operator==(const TerminateCode&) const = default;
 };
-// Terminate code for a stream fault. 2/0/4 for a fault of a request or reply, although no Terminate message
-// may answer it; 0/0/0 for Fault::none.
+// Returns the Terminate code of a fault. For a fault of a request or reply, which no Terminate message may
+// answer, the code is 2/0/4; for Fault::none, it is 0/0/0.
 [[nodiscard]] TerminateCode terminate_code(Fault) noexcept;
 
 // The response to a fault. An initiator always closes on a fault of the MPA reply.

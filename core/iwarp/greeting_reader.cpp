@@ -71,7 +71,7 @@ Fault GreetingReader::judge_revision() const noexcept {
   return flag(kMarkersFlag) ? Fault::markers : Fault::none;
 }
 
-// Precondition: the bytes up to the version of the field have arrived.
+// Precondition: the bytes up to the version of the urtrs field have arrived.
 bool GreetingReader::has_own_field() const noexcept {
   const std::size_t before = enhanced() ? kDepthFieldBytes : 0;
   return private_bytes() >= before + kOwnFieldBytes &&

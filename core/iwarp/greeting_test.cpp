@@ -10,7 +10,7 @@
 namespace rtrs::iwarp::test::greeting_test {
 namespace {
 
-// "MPA ID Req Frame" and "MPA ID Rep Frame".
+// The keys "MPA ID Req Frame" and "MPA ID Rep Frame" in hexadecimal.
 const char* const kReq = "4D504120494420526571204672616D65";
 const char* const kRep = "4D504120494420526570204672616D65";
 

@@ -1,4 +1,4 @@
-// Interface through which a stream accesses the memory of its own side.
+// Interface through which a stream accesses local memory.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Two peers over pipes that split, coalesce, delay, hang and corrupt data, from the request to the last
+// Tests two peers over pipes that split, coalesce, delay, hang and corrupt data, from the request to the last
 // message. The seed determines everything that happens.
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ struct Pipe {
   std::size_t wrong_at = ~std::size_t{0};  // this byte is corrupted
 
   ByteVector come(Chance& chance) {
-    if (chance.one_in(3)) return {};  // delivers later
+    if (chance.one_in(3)) return {};  // delivers nothing now
     std::size_t n = chance.one_in(3) ? octets.size() : std::min(octets.size(), chance.below(2000));
     n = passed >= hangs_at ? 0 : std::min(n, hangs_at - passed);
     ByteVector out(octets.begin(), octets.begin() + static_cast<std::ptrdiff_t>(n));
@@ -250,7 +250,7 @@ TEST(Pipes, CorruptedPipeDeliversNoWrongData) {
     pair.play(3'000);
     if (!pair.server.greeted() || !pair.server.agreed.crc || pair.up.passed <= pair.up.wrong_at) continue;
     Lines seen = pair.server.seen();
-    if (pair.server.receiver().stream.fault() == Fault::none) continue;  // a larger length swallowed the rest
+    if (pair.server.receiver().stream.fault() == Fault::none) continue;  // the wrong length covers the rest
     ++found;
     ASSERT_FALSE(seen.empty());
     const Fault fault = pair.server.receiver().stream.fault();

@@ -21,7 +21,7 @@ namespace rtrs::iwarp {
 enum class Role : std::uint8_t { initiator, responder };
 
 // Without CRC, payload is written to its destination as it arrives. With CRC, the stream checks the CRC
-// before it looks at anything but the length, and places nothing before.
+// before it looks at anything but the length, and places no data before the check.
 class Stream {
  public:
   struct Options {

@@ -1,5 +1,5 @@
-// Each way in which a peer can violate the stream protocol: the fault, its Terminate message, and that the
-// stream ignores all later input.
+// Tests each way in which a peer can violate the stream protocol: the fault, its Terminate message, and that
+// the stream ignores all later input.
 #include <gtest/gtest.h>
 
 #include "core/iwarp/stream.hpp"

@@ -1,5 +1,5 @@
-// Every opcode in every state with every field at its bounds. The expected result is a second, independent
-// implementation of the checks in docs/iwarp.md.
+// Tests every opcode in every state with every field at its bounds. The expected result comes from a second,
+// independent implementation of the checks in docs/iwarp.md.
 #include <gtest/gtest.h>
 
 #include "core/iwarp/stream.hpp"
@@ -31,7 +31,7 @@ struct Header {
   bool last = true;
   unsigned opcode = 0;
   std::size_t payload = 0;
-  std::uint32_t key = kKey;  // key of a write, or the other content of that field
+  std::uint32_t key = kKey;  // key of a write; in other messages, the value of the same four bytes
   std::uint64_t to = 0;
   std::uint32_t queue = 0;
   std::uint32_t number = 5;
@@ -43,7 +43,7 @@ Fault expected_write_fault(const State& state, const Header& one) {
   if (state.opcode == 0 && (one.key != kKey || one.to != kBase + 2)) return Fault::broken_message;
   if (one.payload == 0) return one.last ? Fault::none : Fault::bad_length;
   if (one.key != kKey) return Fault::unknown_key;
-  // 128 bits hold every sum.
+  // 128 bits hold every sum of the fields.
   __extension__ using Wide = unsigned __int128;
   const Wide end = Wide{one.to} + one.payload;
   if (end > (Wide{1} << 64U)) return Fault::offset_wraps;
@@ -73,7 +73,7 @@ Fault wanted(const State& state, const Header& one) {
   return invalidates && one.last && one.key != kKey ? Fault::bad_invalidation : Fault::none;
 }
 
-// Expected events of valid segments.
+// Returns the expected events of a valid segment.
 Lines lines(const State& state, const Header& one) {
   if (one.opcode == 7) return {"terminated 0/0/31"};
   if (one.opcode == 0 || !one.last) return {};

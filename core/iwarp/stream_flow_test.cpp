@@ -1,4 +1,4 @@
-// When a stream consumes bytes, when it waits, and when it ends.
+// Tests when a stream consumes bytes, when it waits, and when it ends.
 #include <gtest/gtest.h>
 
 #include "core/iwarp/stream.hpp"
@@ -83,7 +83,7 @@ TEST_P(StreamFlow, PayloadIsPlacedDirectly) {
   Receiver end(memory, options);
   const ByteVector all = write(kBase + 8, 1000);
   end.feed_or_place(Bytes(all).first(200), 1000);
-  // With CRC up to the end of the FPDU, without CRC up to the end of the payload.
+  // wants() ends with the FPDU if CRC is on, and with the payload if CRC is off.
   EXPECT_EQ(end.stream.wants().size(), all.size() - 200 - (options.crc ? 0 : 4));
   const std::byte* const place =
       options.crc ? end.stream.wants().data() : memory.bytes.data() + 4104 + 200 - 16;
@@ -183,7 +183,7 @@ TEST_P(StreamFlow, RevokedKeyIsForgottenAfterItsSegment) {
   EXPECT_EQ(memory.at(8192, 1000), filled(1000, 7));
 }
 
-// Padding of each length, byte by byte and in one piece.
+// Feeds padding of each length, byte by byte and in one piece.
 TEST_P(StreamFlow, PaddingBelongsToItsFpdu) {
   for (const bool single : {true, false}) {
     Receiver end(memory, options);

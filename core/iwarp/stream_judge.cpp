@@ -1,4 +1,4 @@
-// Checks of a segment and the effects of a complete segment.
+// Checks segments and performs the effects of complete segments.
 #include <cstring>
 
 #include "core/base/assert.hpp"
@@ -128,7 +128,8 @@ Fault Stream::judge_untagged(const std::byte* header, std::uint32_t n, Memory& m
   return Fault::none;
 }
 
-// Valid at any time, even between the segments of a message, because it ends the stream.
+// A Terminate message is valid at any time, even between the segments of a message, because it ends the
+// stream.
 Fault Stream::judge_terminate(const std::byte* header, std::uint32_t n) noexcept {
   if (load_be<std::uint32_t>(header + kQueueAt) != kTerminateQueue) return Fault::bad_queue;
   if (load_be<std::uint32_t>(header + kNumberAt) != kFirstNumber) return Fault::bad_number;

@@ -1,5 +1,6 @@
 // The stream invariant: the same bytes give the same events and memory contents, regardless of the sizes of
-// the pieces, of direct placement, and of the room for events. Also tests effects that no input may have.
+// the pieces, of direct placement, and of the room for events. Also tests that no input has forbidden
+// effects.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -29,7 +30,7 @@ bool is_ours(std::size_t at) {
   return (at >= 1000 && at < 1000 + kWindow) || (at >= 9000 && at < 9000 + kWindow) || at >= kReceives;
 }
 
-// Valid messages of all kinds. Updates `number`, the next message number.
+// Returns a valid message of any kind. Updates `number`, the next message number.
 ByteVector draw_message(bool crc, std::uint32_t& number) {
   const auto size =
       *rc::gen::oneOf(rc::gen::inRange<std::size_t>(0, 20), rc::gen::inRange<std::size_t>(0, kReceive + 1));
@@ -87,7 +88,7 @@ struct Ended {
   bool operator==(const Ended&) const = default;
 };
 
-// Posts a receive each time the stream stalls.
+// A receiver with a stream; posts a receive each time the stream stalls.
 struct Run {
   bool crc = false;
   std::size_t capacity = 64;
@@ -187,7 +188,7 @@ RC_GTEST_PROP(StreamLaw, CrcDetectsAChangedByte, ()) {
   const auto at = *rc::gen::inRange<std::size_t>(0, good.size());
   ByteVector bad = good;
   bad[at] ^= static_cast<std::byte>(*rc::gen::inRange(1, 256));
-  // A length that grew swallows the bytes after it.
+  // A length that was increased covers bytes after the FPDU too.
   bad.resize(bad.size() + kMaxFpduBytes);
   // FPDUs that end before the changed byte.
   std::size_t from = 0;

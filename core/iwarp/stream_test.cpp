@@ -1,4 +1,4 @@
-// Events and memory contents for valid input.
+// Tests the events and memory contents for valid input.
 #include "core/iwarp/stream.hpp"
 
 #include <gtest/gtest.h>
@@ -168,7 +168,7 @@ TEST_F(StreamTest, EmptyWritesNeedNoKeyAndAreConsumedInBatches) {
 TEST_F(StreamTest, TerminateEndsTheStream) {
   for (const char* const bytes :
        {"0016 41 47 00000000 00000002 00000001 00000000 11020000 00000000",
-        // With the headers of the faulty segment appended.
+        // The same message with the headers of the faulty segment appended.
         "0028 41 47 00000000 00000002 00000001 00000000 1102C000 0012 414300000000 00000000 00000001 "
         "00000000 0000 00000000"}) {
     Receiver end(memory);

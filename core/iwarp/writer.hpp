@@ -28,7 +28,7 @@ class Outgoing {
     return arena_bytes <= arena_.size() - used_ && pieces <= pieces_.size() - count_;
   }
 
-  // For the writer: appends `size` bytes of the arena to the data to send. Precondition: there is room.
+  // Appends `size` bytes of the arena to the data to send; called by Writer. Precondition: there is room.
   std::byte* add(std::size_t size) noexcept;
   void add_payload(Bytes payload) noexcept;
 
@@ -68,17 +68,17 @@ inline void Outgoing::append(Bytes bytes) noexcept {
   pieces_[count_++] = bytes;
 }
 
-// Maximum space that a request needs in an Outgoing.
+// Maximum space that a request takes in an Outgoing.
 struct Room {
   std::size_t arena_bytes = 0;
   std::size_t pieces = 0;
 };
-inline constexpr std::size_t kMaxParts = 3;  // maximum parts of a write's payload
+inline constexpr std::size_t kMaxParts = 3;  // maximum number of parts of a write's payload
 
 constexpr std::size_t segments_of(std::size_t payload) noexcept {
   return payload <= kSegmentBytes ? 1 : (payload + kSegmentBytes - 1) / kSegmentBytes;
 }
-// For a write, with or without immediate.
+// Returns the maximum space that a write takes, with or without immediate.
 constexpr Room room_for_write(std::size_t payload) noexcept {
   const std::size_t segments = segments_of(payload);
   const std::size_t each = kLengthBytes + kTaggedBytes + 3 + kCrcBytes;
@@ -86,14 +86,15 @@ constexpr Room room_for_write(std::size_t payload) noexcept {
   // segment.
   return {segments * each + fpdu_bytes(kUntaggedBytes + kImmediateBytes), 2 * segments + kMaxParts};
 }
-// For a SEND of any kind.
+// Returns the maximum space that a SEND of any kind takes.
 constexpr Room room_for_send(std::size_t payload) noexcept {
   return {segments_of(payload) * (kMaxHeaderBytes + 3 + kCrcBytes) + payload, 1};
 }
-// For an empty write or a Terminate message.
+// Maximum space that an empty write or a Terminate message takes.
 inline constexpr Room kRoomForControl{fpdu_bytes(kUntaggedBytes + kTerminateBytes), 1};
 
-// Each function writes one request and returns true. Without room it returns false and changes nothing.
+// Each function writes one request and returns true. Without room, a function returns false and changes
+// nothing.
 class Writer {
  public:
   // Only tests set another first number.
@@ -111,7 +112,7 @@ class Writer {
                                      std::uint32_t imm, Outgoing& out) noexcept;
   // Copies `payload`. More than kSegmentBytes are sent as several segments.
   [[nodiscard]] bool send(Bytes payload, Outgoing& out) noexcept;
-  // Only if both peers agreed (greeting.hpp).
+  // Like send(), with an immediate. Precondition: both peers agreed to it (greeting.hpp).
   [[nodiscard]] bool send_immediate(Bytes payload, std::uint32_t imm, Outgoing& out) noexcept;
   [[nodiscard]] bool send_invalidate(std::uint32_t key, Outgoing& out) noexcept;
   // Writes the last message of a stream; nothing may be sent after it. Precondition: answer_to(fault) is

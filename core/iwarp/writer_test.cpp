@@ -73,7 +73,7 @@ TEST(Writer, NumbersWrap) {
   EXPECT_EQ(out.all(), both);
 }
 
-// The largest payload of one segment, and the effect of one more byte.
+// Payloads of one or two full segments, and the same with one more byte, which needs another segment.
 TEST(Writer, SegmentsOf60KiB) {
   constexpr std::size_t kFull = 61440;
   const ByteVector data = filled(2 * kFull + 1, 5);
@@ -99,7 +99,7 @@ TEST(Writer, SegmentsOf60KiB) {
   }
 }
 
-// Adjacent memory is one piece: three pieces for a write with immediate, one for many responses.
+// Adjacent memory becomes one piece: a write with immediate has three pieces, many responses have one.
 TEST(Writer, AdjacentPiecesAreMerged) {
   Out out;
   Writer writer(false);
@@ -117,7 +117,7 @@ TEST(Writer, AdjacentPiecesAreMerged) {
   EXPECT_EQ(out.to.pieces()[0].size(), 32U * 32U);
 }
 
-// Without room nothing changes: neither the list nor the next message number.
+// Without room, a write changes nothing: neither the list nor the next message number.
 TEST(Writer, WithoutRoomNothingChanges) {
   const ByteVector data = filled(100, 1);
   const Bytes part = data;
@@ -157,7 +157,7 @@ TEST(Writer, WithoutRoomNothingChanges) {
   }
 }
 
-// For all sizes and parts: the data fits the announced room and arrives as it was sent.
+// For payloads of all sizes and parts, the pieces fit the announced room and the data arrives as it was sent.
 RC_GTEST_PROP(Writer, ArrivesAsItWasSent, ()) {
   const bool crc = *rc::gen::arbitrary<bool>();
   const auto first = *rc::gen::element(1U, 0xfffffffeU);

@@ -29,15 +29,15 @@ struct SharedKey {
 // Compares in constant time. Precondition: equal length.
 [[nodiscard]] bool same_bytes(std::span<const std::byte>, std::span<const std::byte>) noexcept;
 
-// Short hint of an identity in CON_REQ, so that a server with many keys has to try only a few.
+// Returns a short hint of an identity for CON_REQ, so that a server with many keys has to try only a few.
 [[nodiscard]] std::uint16_t hint_of(MacFunction, std::string_view identity);
-// Digest of an identity; equal only for equal names.
+// Returns the digest of an identity; equal only for equal names.
 [[nodiscard]] PeerIdentity digest_of(MacFunction, std::string_view identity);
 
-// Proof of the client over the start of a CON_REQ.
+// Computes the client's proof over the start of a CON_REQ.
 [[nodiscard]] wire::KeyProof client_proof(MacFunction, const Secret&, const wire::KeyNonce&,
                                           wire::Bytes conn_req);
-// Proof of the server over the CON_REQ and the start of its accept, in which the flag is set.
+// Computes the server's proof over the CON_REQ and over the start of its accept, in which the flag is set.
 [[nodiscard]] wire::ServerKeyProof server_proof(MacFunction, const Secret&, const wire::KeyNonce&,
                                                 wire::Bytes conn_req, wire::Bytes conn_rsp);
 
@@ -56,8 +56,8 @@ class KeyTable {
 // without an identity.
 enum class Mode : std::uint8_t { off, allow, require };
 
-// The server side. Unauthenticated clients cost no memory: a nonce contains its creation time and a MAC by
-// which the server recognises it.
+// Server side: checks the proofs of clients. Unauthenticated clients cost no memory, because a nonce contains
+// its creation time and a MAC by which the server recognises the nonce.
 class Gate {
  public:
   static constexpr Nanos kEpoch = seconds(10);
@@ -101,7 +101,7 @@ class Gate {
   std::vector<Seen> seen_;
 };
 
-// The client side.
+// Client side: adds proofs to connect requests and checks the proofs of servers.
 class Prover {
  public:
   // Maximum age of a nonce that the client uses. Less than the 20 s for which every server accepts a nonce.

@@ -1,4 +1,4 @@
-// Proof checks by a server and by a client.
+// Tests the proof checks of a server and of a client.
 #include "core/keyed/key_proof.hpp"
 
 #include <gtest/gtest.h>
@@ -149,7 +149,7 @@ TEST_F(GateTest, NonceOfAnotherAddressPathOrServerIsRefused) {
   ConReq other = request(0, 1, 2);
   web1.prove(other, web1.nonce_for(now, request()));
   EXPECT_EQ(judge(other).refusal, Reason::key_refused);
-  // paths_uuid, which identifies the session.
+  // Changes paths_uuid, which identifies the session.
   ConReq of_another_session = request();
   of_another_session[28] ^= std::byte{1};
   web1.prove(of_another_session, web1.nonce_for(now, request()));
@@ -243,7 +243,7 @@ TEST_F(GateTest, ProofIsNotAcceptedAgainAtTheEndOfItsNonce) {
   EXPECT_EQ(judge(later_one).refusal, Reason::key_refused);
 }
 
-// Two identities with the same hint: each has its own key.
+// Two identities have the same hint, but different keys.
 TEST_F(GateTest, KeysWithTheSameHintAreDistinguished) {
   const auto hint = [](unsigned number) { return hint_of(toy_mac, "client" + std::to_string(number)); };
   std::map<std::uint16_t, unsigned> first;
@@ -344,7 +344,7 @@ TEST_F(GateTest, ClientAcceptsOnlyAServerWithItsKey) {
   EXPECT_FALSE(web1.accepts(verdict.nonce, sent, answer));
   wire::put_server_key_proof(answer, server_proof(toy_mac, verdict.key->secret, verdict.nonce, sent, answer));
   EXPECT_TRUE(web1.accepts(verdict.nonce, sent, answer));
-  // Proof for another connection, with another nonce, or with another key.
+  // The client rejects a proof for another connection, with another nonce, or with another key.
   EXPECT_FALSE(web1.accepts(verdict.nonce, proved(request(1), web1), answer));
   ConReq with_other_proof = sent;
   with_other_proof[wire::kProvenReqEnd] ^= std::byte{1};

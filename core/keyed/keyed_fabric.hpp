@@ -69,7 +69,7 @@ class KeyedFabric final : public ForwardingFabric {
     ConReq con_req{};
   };
 
-  // Returns false if the event is not for the user.
+  // Returns false if the user must not see the event.
   bool passes(Nanos now, FabricEvent&);
   void judge(Nanos now, event::ConnectRequested&);
   void open_answer(Nanos now, FabricEvent&, const event::Connected&);
@@ -81,7 +81,7 @@ class KeyedFabric final : public ForwardingFabric {
   std::span<std::byte> shown(std::span<const std::byte> message);
 
   std::unique_ptr<Fabric> owned_;
-  std::shared_ptr<Prover> prover_;  // null if this fabric is no client
+  std::shared_ptr<Prover> prover_;  // null if this side opens no connections
   MacFunction prover_mac_ = nullptr;
   RenewKey renew_;
   std::optional<Gate> gate_;

@@ -1,4 +1,5 @@
-// If memory for the state of a connect request or its response cannot be allocated, the connection fails.
+// Tests that a connection fails if memory for the state of a connect request or its response cannot be
+// allocated.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ std::vector<std::byte> request() {
 
 struct Outcome {
   event::ConnectRequested event;
-  bool failed = false;  // an allocation failed
+  bool failed = false;  // set if an allocation failed
 };
 
 // Returns the outcome at a new server that has received no request yet.
@@ -85,8 +86,8 @@ std::vector<std::byte> challenge(const wire::KeyNonce& nonce) {
   return bytes;
 }
 
-// Returns the event for the last of `others` + 1 responses that a client receives at once. If `knows`, its
-// request has a proof with `nonce`.
+// Returns the event for the last of `others` + 1 responses that a client receives at once. If `knows`, the
+// client's request has a proof with `nonce`.
 FabricEvent told(const SharedKey& key, const wire::KeyNonce& nonce, bool knows, const FabricEvent& answer,
                  std::uint32_t others, std::size_t fails, bool& failed) {
   Wire wire;

@@ -1,4 +1,4 @@
-// Proofs over a test fabric that records requests and replays given events.
+// Tests proofs over a fabric that records requests and replays given events.
 #include "core/keyed/keyed_fabric.hpp"
 
 #include <gtest/gtest.h>
@@ -83,7 +83,7 @@ struct KeyedFabricTest : ::testing::Test {
   std::vector<FabricEvent> answered(const FabricEvent& event) {
     return poll(client, client_wire, {event}, now);
   }
-  // A first exchange that gives the client a nonce.
+  // Performs a first exchange that gives the client a nonce.
   void challenge(ConKey key, std::uint16_t recon_cnt = 1) {
     const auto request = asked(connect(key, con_req(0, recon_cnt)), recon_cnt);
     ASSERT_EQ(request.refusal, Reason::challenged);
@@ -261,7 +261,7 @@ TEST_F(KeyedFabricTest, ReplacedKeysApplyToLaterConnections) {
   const Message before = connect({0, 0, 2}, con_req(0, 2));
   ASSERT_EQ(asked(before, 5).refusal, Reason::none);
   server.replace_keys({key_of(2)}, Mode::allow);
-  // A client accepted before gets a proof with the key that it proved.
+  // A client that was accepted before the change gets a proof with the key that it proved.
   const Message answer = accepted(5);
   const auto events = answered(event::Connected{{0, 0, 2}, answer});
   EXPECT_TRUE(std::holds_alternative<event::Connected>(events.at(0)));
@@ -292,7 +292,7 @@ TEST_F(KeyedFabricTest, ClosedConnectionIsForgotten) {
   EXPECT_EQ(answered(event::ConnectionClosed{key}).size(), 1U);
   const auto late = answered(event::Connected{key, answer});
   EXPECT_EQ(std::get<event::ConnectFailed>(late.at(0)).reason, Reason::key_refused);
-  // The end of the connection removes the last state kept for it.
+  // The end of the connection removes the last state kept for the connection.
   answered(event::ConnectionClosed{key});
   EXPECT_EQ(answered(event::ImmReceived{key, 0}).size(), 1U);
 }

@@ -205,7 +205,7 @@ struct PathChanged {
   Reason reason;
   std::uint16_t peer_errno;
   std::uint32_t attempt;  // client: attempts since the path was last connected
-  Nanos delay;            // client, state waiting: until the next attempt
+  Nanos delay;            // client, state waiting: time until the next attempt
   RTRS_FIELDS(path, state, reason, peer_errno, attempt, delay)
 };
 // Client: the number of connected paths changed from 0 to 1 (`up`) or from 1 to 0. Server: the same for one
@@ -300,7 +300,7 @@ decltype(auto) visit_action(Visit&& visit, Action& action) {
       action);
 }
 
-// Pointer to the action if it is an A, else null.
+// Returns a pointer to the action if it has type A, else null.
 template <class A, class Action>
 const A* action_if(const Action& action) noexcept {
   if constexpr (kIsAlternative<A, Action>) {

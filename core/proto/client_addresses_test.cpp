@@ -1,4 +1,5 @@
-// Path to a host name with several addresses: each is tried in turn, and a dead address costs little time.
+// Tests a path to a host name with several addresses: each address is tried in turn, and a dead address costs
+// little time.
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
 

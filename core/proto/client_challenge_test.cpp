@@ -1,5 +1,5 @@
-// Server that requires a proof of the shared key (protocol section 12): the attempt restarts at once, but
-// only once.
+// Tests a server that requires a proof of the shared key (protocol section 12): the attempt restarts at once,
+// but only once.
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
 

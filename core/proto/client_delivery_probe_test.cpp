@@ -1,5 +1,5 @@
-// ProbeDelivery: work on a connection does not complete, although the heartbeat of the path is answered. The
-// server does not support the probe extension.
+// Tests ProbeDelivery: work on a connection does not complete, although the heartbeat of the path is
+// answered. The server does not support the probe extension.
 #include <algorithm>
 
 #include "core/proto/test_client_session.hpp"

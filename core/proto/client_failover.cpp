@@ -22,7 +22,8 @@ bool has_side_effects(const Permit& permit) noexcept {
   return permit.direction == Direction::write || permit.service;
 }
 
-// Never expires at once, because the client would then resend the fence in an endless loop.
+// Returns the deadline for the answer to a fence. Later than `now` even with a timeout of 0, because the
+// client would otherwise resend the fence in an endless loop.
 Nanos fence_deadline(Nanos now, const ClientConfig& config) noexcept {
   return later(now, std::max(config.fence_timeout, kMinFenceTimeout));
 }

@@ -1,4 +1,4 @@
-// Keys in responses: fresh keys of chunks, and invalidated keys of requests.
+// Tests the keys in responses: fresh keys of chunks, and invalidated keys of requests.
 #include "core/proto/test_client_session.hpp"
 
 namespace rtrs::client_keys_test {
@@ -6,7 +6,7 @@ namespace {
 
 class ClientKeysTest : public ClientSessionFixture {};
 
-TEST_F(ClientKeysTest, ClaimedButMissingInvalidationClosesThePath) {  // L23
+TEST_F(ClientKeysTest, ClaimedButMissingInvalidationClosesThePath) {  // requirement L23
   flags = 0;
   open(1);
   const std::uint16_t permit = session.next_permit();

@@ -63,7 +63,7 @@ void ClientSession::start_path(unsigned index, Nanos now, ClientActions& out) no
 }
 
 // A path connected. Attempts of other paths that would create a session are aborted and then join the
-// existing session, because a path that leads to a wrong server must not keep a session of its own there.
+// existing session, because a path that leads to a wrong server must not keep a separate session there.
 // Aborts attempts of paths that were never connected in the session. If the connected path is the only one
 // and is new (new_home_), also aborts attempts of formerly connected paths: they may lead to a different
 // server.
@@ -72,7 +72,7 @@ void ClientSession::give_way(Nanos now, ClientActions& out) noexcept {
     ClientPath& path = paths_[index];
     if (!path.may_create() || !(new_home_ || path.leads())) continue;
     path.give_way();
-    // One path per step, because it may take an action for each of its connections.
+    // One path per step, because ending a path may take an action for each of its connections.
     return lose_path(index, now, Reason::other_path_leads, 0, out);
   }
   giving_way_ = new_home_ = false;

@@ -1,4 +1,4 @@
-// Selection of the path that creates the session, and the times at which other paths may create it.
+// Tests which path creates the session, and when other paths may create it.
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
 
@@ -142,7 +142,7 @@ TEST_F(ClientLeadingTest, UnknownPathNeverLeadsBesideAConnectedOne) {
   }
 }
 
-// A session there would get the requests as soon as the right server is down.
+// A session at the wrong server would get the requests as soon as the right server is down.
 TEST_F(ClientLeadingTest, ServerThatRefusedALivingSessionNeverGetsItsOwn) {
   add_path(0);
   bring_up(0);
@@ -167,8 +167,8 @@ TEST_F(ClientLeadingTest, ServerThatRefusedALivingSessionNeverGetsItsOwn) {
   }
 }
 
-// As above, but the right server becomes unreachable soon: a message that it answered after the refusal is
-// sufficient proof.
+// Like the previous test, but the right server becomes unreachable soon: a message that it answered after the
+// refusal is sufficient proof.
 TEST_F(ClientLeadingTest, ResponseAfterTheSecondRefusalProvesAForeignServer) {
   add_path(0);
   bring_up(0);

@@ -1,4 +1,4 @@
-// Unanswered requests: finding the oldest, and the effect of request_timeout.
+// Tests unanswered requests: how the oldest is found, and the effect of request_timeout.
 #include "core/proto/test_client_session.hpp"
 
 namespace rtrs::client_overdue_test {
@@ -52,7 +52,7 @@ TEST_F(ClientOverdueTest, OverdueRequestFailsAndOthersFailOver) {
   const PostRequest stuck = only<PostRequest>();
   const Nanos sent = now;
   live_until(sent + seconds(40));
-  // One of the two uses the path of the first request.
+  // One of the next two requests uses the path of the first request.
   submit();
   submit();
   live_until(sent + seconds(100));
@@ -175,7 +175,7 @@ TEST_F(ClientOverdueTest, RemovedPathOfAKernelServerFreesItsPermits) {
   EXPECT_EQ(session.permits_given_up(), 0U);
 }
 
-// Server that breaks the connection over a request and accepts the client again each time.
+// The server breaks the connection over a request and accepts the client again each time.
 TEST_F(ClientOverdueTest, RequestWithRepeatedPathLossFailsAfterBothTimeouts) {
   ClientConfig config = impatient();
   config.queue_timeout = seconds(30);

@@ -25,7 +25,7 @@ struct ClientConnection {
   enum class State : std::uint8_t { connecting, up, disconnecting, closed };
   SendQueue queue;
   State state = State::connecting;
-  std::uint16_t inflight = 0;  // requests in flight
+  std::uint16_t inflight = 0;
   Probe probe;
   bool operator==(const ClientConnection&) const = default;
   RTRS_FIELDS(queue, state, inflight, probe)
@@ -65,7 +65,7 @@ class ClientPath {
   bool may_create() const noexcept { return state_ == PathState::connecting && first_; }
   // Time of the first "unknown session" rejection since the server last accepted the path; kNever: none.
   Nanos unknown_since() const noexcept { return unknown_since_; }
-  // True if the server sent the "unknown session" rejection more than once since then.
+  // True if the server sent the "unknown session" rejection more than once since unknown_since().
   bool unknown_again() const noexcept { return unknown_again_; }
   bool foreign() const noexcept { return foreign_; }
   std::uint16_t con_count() const noexcept { return static_cast<std::uint16_t>(cons_.size()); }

@@ -1,4 +1,5 @@
-// The probe detects one connection that delivers nothing, although the heartbeat of the path is answered.
+// Tests that the probe detects one connection that delivers nothing, although the heartbeat of the path is
+// answered.
 #include "core/proto/test_client_session.hpp"
 
 namespace rtrs::client_probe_test {

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "core/proto/client_session.hpp"
-#include "core/proto/generation.hpp"
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
 
@@ -119,7 +118,7 @@ void ClientSession::finish_step(Nanos now, ClientActions& out) noexcept {
   if (permits_.used() == 0) closing_paths_ = true;
   if (!closing_paths_) return;
   close_deadline_ = kNever;
-  // One path per step, because it may take an action for each of its connections.
+  // One path per step, because ending a path may take an action for each of its connections.
   for (unsigned index = 0; index < paths_.size(); ++index) {
     const PathState state = paths_[index].state();
     if (state == PathState::waiting) {
@@ -155,8 +154,8 @@ void ClientSession::response(const ConKey& key, Nanos now, std::uint32_t imm, bo
                              ClientActions& out) noexcept {
   ClientPath& path = paths_[key.path];
   const wire::IoRspImm rsp = wire::decode_io_rsp(imm);
-  const MsgId id =
-      path.has_generations() ? unpack_msg_id(queue_depth_, rsp.msg_id) : MsgId{rsp.msg_id, 0, true};
+  const wire::TaggedMsgId id = path.has_generations() ? wire::split_msg_id(queue_depth_, rsp.msg_id)
+                                                      : wire::TaggedMsgId{rsp.msg_id, 0, true};
   if (id.buf_id >= permits_.depth()) return violation(key.path, now, out);
   Permit& permit = permits_[id.buf_id];
   const bool waits =
@@ -211,7 +210,8 @@ void ClientSession::on(const KeyedResponseReceived& in, ClientActions& out) noex
   const wire::ImmType type = wire::imm_type(in.imm);
   const bool is_response = type == wire::ImmType::io_rsp || type == wire::ImmType::io_rsp_w_inv;
   const std::uint32_t msg_id = wire::decode_io_rsp(in.imm).msg_id;
-  const std::uint32_t buf_id = path->has_generations() ? unpack_msg_id(queue_depth_, msg_id).buf_id : msg_id;
+  const std::uint32_t buf_id =
+      path->has_generations() ? wire::split_msg_id(queue_depth_, msg_id).buf_id : msg_id;
   const bool waits = buf_id < permits_.depth() && permits_[buf_id].state == Permit::State::in_flight &&
                      permits_[buf_id].path == in.key.path && permits_[buf_id].epoch == in.key.epoch;
   if (!path->fresh_keys() || !is_response || buf_id != in.buf_id || !waits) {

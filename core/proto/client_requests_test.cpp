@@ -1,4 +1,4 @@
-// Requests of a client session: permits, responses, failover, the fence.
+// Tests the requests of a client session: permits, responses, failover, the fence.
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
 
@@ -39,7 +39,7 @@ TEST_F(ClientRequestsTest, PermitsRunOutAndAreReused) {
   EXPECT_EQ(session.next_permit(), sent[2].permit);
 }
 
-TEST_F(ClientRequestsTest, DuplicateResponseChangesNothing) {  // N3
+TEST_F(ClientRequestsTest, DuplicateResponseChangesNothing) {  // protocol section 11, invariant 24
   open(1);
   submit();
   const PostRequest request = only<PostRequest>();
@@ -49,7 +49,7 @@ TEST_F(ClientRequestsTest, DuplicateResponseChangesNothing) {  // N3
   EXPECT_EQ(session.counters().stale_responses, 1U);
 }
 
-TEST_F(ClientRequestsTest, ResponseOfAnEarlierUseOfThePermitIsIgnored) {  // L24
+TEST_F(ClientRequestsTest, ResponseOfAnEarlierUseOfThePermitIsIgnored) {  // requirement L24
   open(1);
   submit();
   const PostRequest first = only<PostRequest>();
@@ -83,8 +83,8 @@ TEST_F(ClientRequestsTest, UnknownImmediateClosesThePath) {
   EXPECT_EQ(session.path(0).reason(), Reason::protocol_violation);
 }
 
-TEST_F(ClientRequestsTest, NothingIsReplayedBeforeThePathIsDrained) {  // invariant 22
-  flags = 0;                                                           // a kernel server
+TEST_F(ClientRequestsTest, NothingIsReplayedBeforeThePathIsDrained) {  // protocol section 11, invariant 22
+  flags = 0;                                                           // the server is a kernel server
   open(2);
   submit();
   const PostRequest request = only<PostRequest>();
@@ -99,7 +99,7 @@ TEST_F(ClientRequestsTest, NothingIsReplayedBeforeThePathIsDrained) {  // invari
   EXPECT_FALSE(only<FailedOver>().fenced);
 }
 
-TEST_F(ClientRequestsTest, NothingIsReplayedBeforeTheFenceIsAnswered) {  // L01
+TEST_F(ClientRequestsTest, NothingIsReplayedBeforeTheFenceIsAnswered) {  // requirement L01
   open(2);
   submit();
   const PostRequest request = only<PostRequest>();
@@ -209,7 +209,7 @@ TEST_F(ClientRequestsTest, ResponseWhileDrainingDoesNotComplete) {
   EXPECT_EQ(session.permits_used(), 1U);
 }
 
-TEST_F(ClientRequestsTest, ShortOutageOfAllPathsFailsNoRequest) {  // L28
+TEST_F(ClientRequestsTest, ShortOutageOfAllPathsFailsNoRequest) {  // requirement L28
   open(1);
   submit();
   lose(0);
@@ -300,14 +300,14 @@ TEST_F(ClientRequestsTest, RoundRobinAlternates) {
   EXPECT_EQ(used[0], used[2]);
 }
 
-TEST_F(ClientRequestsTest, MinLatencyUsesPathsThatWereNeverMeasured) {  // R33
+TEST_F(ClientRequestsTest, MinLatencyUsesPathsThatWereNeverMeasured) {  // requirement R33
   open(1);
   feed(PolicyChanged{now, MultipathPolicy::min_latency});
   submit();
   EXPECT_EQ(asked<PostRequest>().size(), 1U);
 }
 
-TEST_F(ClientRequestsTest, CountersAreZeroAfterFailover) {  // L07
+TEST_F(ClientRequestsTest, CountersAreZeroAfterFailover) {  // requirement L07
   open(2);
   for (int i = 0; i < 4; ++i) submit();
   lose(0);

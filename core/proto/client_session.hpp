@@ -32,7 +32,6 @@
 #include "core/proto/actions.hpp"
 #include "core/proto/client_path.hpp"
 #include "core/proto/config.hpp"
-#include "core/proto/generation.hpp"
 #include "core/proto/inputs.hpp"
 #include "core/proto/jitter.hpp"
 #include "core/proto/multipath.hpp"
@@ -94,7 +93,7 @@ class ClientSession {
   bool closing() const noexcept { return closing_; }
   bool ended() const noexcept { return ended_; }
   unsigned connected_paths() const noexcept { return connected_; }
-  // True if the server of a connected path granted an extension; such a server is not the kernel's.
+  // True if the server of a connected path granted an extension, so that it is not a kernel server.
   bool peer_extends() const noexcept;
   unsigned permits_used() const noexcept { return permits_.used(); }
   // Permits of failed requests that the server may still execute. Their chunks stay unused until there is
@@ -152,7 +151,7 @@ class ClientSession {
   };
   static const ClientPath kAbsentPath;
 
-  ClientPath* current(const ConKey&) noexcept;  // counts a key of an older incarnation and returns null
+  ClientPath* current(const ConKey&) noexcept;  // null for a key of an older incarnation, which is counted
   void finish_step(Nanos now, ClientActions&) noexcept;
 
   // client_leading.cpp: which path creates the session

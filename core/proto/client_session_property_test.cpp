@@ -1,5 +1,5 @@
-// Permits, heartbeats, the choice of a path and whole client sessions under random sequences of commands.
-// rapidcheck shrinks a failing sequence.
+// Tests permits, heartbeats, the choice of a path and whole client sessions with random sequences of
+// commands. rapidcheck shrinks a failing sequence.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -20,7 +20,8 @@
 namespace rtrs::client_session_property_test {
 namespace {
 
-using Command = std::pair<std::uint8_t, std::uint8_t>;  // kind of command, and its object
+// A command: its kind, and the object to which it applies.
+using Command = std::pair<std::uint8_t, std::uint8_t>;
 using Commands = std::vector<Command>;
 
 RC_GTEST_PROP(PermitPool, LowestFreePermitIsNext, (const std::vector<std::uint8_t>& commands)) {
@@ -179,7 +180,7 @@ class Conversation {
     if (!request) return;
     // The fabric reports the send completion before the response.
     if (request->cookie != 0) feed(SendDone{now, request->key, request->cookie});
-    const std::uint32_t id = pack_msg_id(session.queue_depth(), request->permit, request->generation);
+    const std::uint32_t id = wire::tagged_msg_id(session.queue_depth(), request->permit, request->generation);
     feed(ImmReceived{now, request->key, wire::encode_io_rsp(wire::ImmType::io_rsp, id, 0)});
   }
   void connect(std::size_t which) {

@@ -1,4 +1,4 @@
-// Life cycle of the paths of a client session.
+// Tests the life cycle of the paths of a client session.
 #include <algorithm>
 #include <optional>
 
@@ -35,7 +35,8 @@ TEST_F(ClientSessionTest, OnePathAtATimeCreatesTheSession) {
   EXPECT_TRUE(asked<Connect>().empty());
   EXPECT_EQ(session.path(1).state(), PathState::waiting);
   bring_up(0);
-  EXPECT_FALSE(only<Connect>().first_conn);  // an additional path: never creates a session by accident (R10)
+  // An additional path never creates a session by accident (requirement R10).
+  EXPECT_FALSE(only<Connect>().first_conn);
   EXPECT_EQ(session.path(1).state(), PathState::connecting);
 }
 
@@ -135,14 +136,14 @@ TEST_F(ClientSessionTest, BusyServerIsRetriedSoon) {
   EXPECT_LE(session.next_deadline() - now, 2 * session.config().busy_retry);
 }
 
-TEST_F(ClientSessionTest, RejectionReasonReachesThePath) {  // R09
+TEST_F(ClientSessionTest, RejectionReasonReachesThePath) {  // requirement R09
   add_path(0);
   feed(ConnectFailed{now, key(0, 0), Reason::rejected, wire::linux_errno::kEexist});
   EXPECT_EQ(session.path(0).reason(), Reason::rejected);
   EXPECT_EQ(session.path(0).peer_errno(), wire::linux_errno::kEexist);
 }
 
-TEST_F(ClientSessionTest, ChangedDepthIsRetriedWithBackOff) {  // R15
+TEST_F(ClientSessionTest, ChangedDepthIsRetriedWithBackOff) {  // requirement R15
   open(1);
   lose(0);
   drain(0);
@@ -162,7 +163,7 @@ TEST_F(ClientSessionTest, ChangedDepthIsRetriedWithBackOff) {  // R15
   EXPECT_EQ(session.queue_depth(), 4U);
 }
 
-TEST_F(ClientSessionTest, AddedPathMustMatchTheDepthOfTheSession) {  // L15
+TEST_F(ClientSessionTest, AddedPathMustMatchTheDepthOfTheSession) {  // requirement L15
   open(1);
   add_path(1);
   feed(accepted(key(1, 0), 8));
@@ -205,7 +206,7 @@ TEST_F(ClientSessionTest, SilentSinceIsSetOneIntervalAfterAnUnansweredHeartbeat)
   EXPECT_EQ(session.path(0).silent_since(), kNever);
 }
 
-TEST_F(ClientSessionTest, AnyReceivedMessageProvesThePeerAlive) {  // R29
+TEST_F(ClientSessionTest, AnyReceivedMessageProvesThePeerAlive) {  // requirement R29
   open(1);
   for (int i = 0; i < 40; ++i) {
     pass(seconds(5));
@@ -217,7 +218,7 @@ TEST_F(ClientSessionTest, AnyReceivedMessageProvesThePeerAlive) {  // R29
   }
 }
 
-TEST_F(ClientSessionTest, HeartbeatToleranceSurvivesReconnects) {  // R28
+TEST_F(ClientSessionTest, HeartbeatToleranceSurvivesReconnects) {  // requirement R28
   open(1);
   for (int round = 0; round < 3; ++round) {
     lose(0);
@@ -240,7 +241,7 @@ TEST_F(ClientSessionTest, HeartbeatIsAnsweredAtOnceAndLatencyMeasured) {
   EXPECT_EQ(session.path(0).latency(), microseconds(70));
 }
 
-TEST_F(ClientSessionTest, RemovalIsFinalDespiteLaterRequests) {  // R53, R54
+TEST_F(ClientSessionTest, RemovalIsFinalDespiteLaterRequests) {  // requirements R53 and R54
   open(2);
   feed(PathRemoveRequested{now, 1});
   feed(PathReconnectRequested{now, 1});
@@ -251,7 +252,7 @@ TEST_F(ClientSessionTest, RemovalIsFinalDespiteLaterRequests) {  // R53, R54
   EXPECT_EQ(session.path(1).state(), PathState::absent);
 }
 
-TEST_F(ClientSessionTest, RemovalIsFinalAlsoWhileThePathDrains) {  // R54
+TEST_F(ClientSessionTest, RemovalIsFinalAlsoWhileThePathDrains) {  // requirement R54
   open(2);
   lose(1);
   feed(PathRemoveRequested{now, 1});
@@ -260,7 +261,7 @@ TEST_F(ClientSessionTest, RemovalIsFinalAlsoWhileThePathDrains) {  // R54
   EXPECT_EQ(session.path(1).state(), PathState::absent);
 }
 
-TEST_F(ClientSessionTest, ReconnectCountsAlsoWhileThePathCloses) {  // R53
+TEST_F(ClientSessionTest, ReconnectCountsAlsoWhileThePathCloses) {  // requirement R53
   open(2);
   feed(PathDisconnectRequested{now, 1});
   feed(PathReconnectRequested{now, 1});
@@ -286,7 +287,7 @@ TEST_F(ClientSessionTest, ReusedIndexNeverReusesAnEpoch) {
   EXPECT_EQ(session.path(1).epoch(), 2U);
 }
 
-TEST_F(ClientSessionTest, PathAddedAfterTheLastRemovalCreatesTheSession) {  // R11
+TEST_F(ClientSessionTest, PathAddedAfterTheLastRemovalCreatesTheSession) {  // requirement R11
   open(1);
   feed(PathRemoveRequested{now, 0});
   drain(0);
@@ -315,8 +316,8 @@ TEST_F(ClientSessionTest, CloseWaitsForRequestsForALimitedTime) {
   EXPECT_TRUE(session.ended());
 }
 
-// Number of failed attempts, at most 10, until the path stops reconnecting. `changed` is applied after the
-// first failure.
+// Returns the number of failed attempts, at most 10, until the path stops reconnecting. `changed` is applied
+// after the first failure.
 unsigned attempts_of(ClientSession& session, const std::optional<std::int32_t>& changed = {}) {
   ClientActions out;
   Nanos now = seconds(1);

@@ -1,4 +1,5 @@
-// Timeouts at both ends of their range: a deadline that is always due would make the machine loop forever.
+// Tests timeouts at both ends of their range. A deadline that is always due would make the state machine loop
+// forever.
 #include "core/proto/test_client_session.hpp"
 
 namespace rtrs::client_timeouts_test {

@@ -1,5 +1,5 @@
-// Each time option of ClientConfig takes effect exactly at its deadline, to the nanosecond, for any heartbeat
-// interval. An option without a case here fails the last test.
+// Tests that each time option of ClientConfig takes effect exactly at its deadline, to the nanosecond, for
+// any heartbeat interval. An option without a case here fails the last test.
 #include <functional>
 #include <set>
 #include <string>

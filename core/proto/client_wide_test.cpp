@@ -1,5 +1,5 @@
-// Paths with as many connections as the protocol allows, and sessions with as many paths: work for each of
-// them is done in batches.
+// Tests paths with as many connections as the protocol allows, and sessions with as many paths. Work on each
+// connection or path is done in batches.
 #include <algorithm>
 
 #include "core/proto/test_client_session.hpp"

@@ -44,7 +44,7 @@ struct ClientConfig {
   UnfencedReplay kernel_peer = UnfencedReplay::replay;  // policy for a server without the fence
   UnfencedReplay fence_failed =
       UnfencedReplay::wait;             // policy if a fence is not answered within fence_timeout
-  Nanos connect_timeout = seconds(30);  // limit for each connection
+  Nanos connect_timeout = seconds(30);  // time limit to set up a connection
   Nanos info_timeout = seconds(10);
   Nanos fence_timeout = seconds(60);  // limit for the answer, at least kMinFenceTimeout; kNever: no limit
   Nanos queue_timeout =

@@ -8,7 +8,7 @@ namespace rtrs {
 enum class Errc : std::uint8_t {
   ok,
   peer_error,      // the server answered with an errno (see IoCompletion::peer_errno)
-  no_path,         // no path was connected within the configured queueing bound
+  no_path,         // no path was connected within ClientConfig::queue_timeout
   queue_full,      // more requests submitted than the session may queue
   too_large,       // data or headers do not fit a chunk
   session_closed,  // the session was closed before the request was answered
@@ -16,8 +16,8 @@ enum class Errc : std::uint8_t {
   no_memory,       // memory could not be allocated or registered
   not_supported,   // the fabric cannot do this
   bad_address,     // the address does not parse or cannot be used
-  address_in_use,  // another program listens there
-  no_permission,   // the operating system refused
+  address_in_use,  // another program listens on the address
+  no_permission,   // denied by the operating system
   no_such_path,    // no path with this index
   invalid,         // an argument is out of its range
   fabric_error,    // the fabric failed for another reason (its text is in the log)
@@ -35,11 +35,11 @@ std::uint16_t to_linux_errno(Errc) noexcept;
 
 enum class Reason : std::uint8_t {
   none,
-  requested,             // an operator asked for it
+  requested,             // requested by an operator
   session_closed,        // the session is being closed
   path_removed,          // the path is being removed
   address_unresolved,    // there is no route to the address
-  connect_refused,       // no server listens there
+  connect_refused,       // no server listens on the address
   connect_timeout,       // no answer to a connect request in time
   rejected,              // the peer rejected the connect request; the errno says why
   rejected_busy,         // the peer is still closing an older incarnation of this path: retry soon
@@ -69,8 +69,8 @@ enum class Reason : std::uint8_t {
   other_path_leads,    // client: another path created the session meanwhile; this one joins it
   connection_silent,   // client: one connection delivered nothing for the dead-peer time; others may deliver
   request_timeout,     // client: a request was not answered within ClientConfig::request_timeout
-  name_unresolved,     // no host has the name, or it is no address
-  source_unavailable,  // client: the source address of the path is not one of this host
+  name_unresolved,     // no host has this name, or the text is not an address
+  source_unavailable,  // client: the source address of the path does not exist on this host
   unanswered,          // client: the peer ended the connection before it answered the connect request
   tls_failed,          // TLS: one side rejects the other side or its data
   other_identity,      // server: a client of another identity created the session

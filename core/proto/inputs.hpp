@@ -57,7 +57,7 @@ struct ImmReceived {
   std::uint32_t imm;
   RTRS_FIELDS(now, key, imm)
 };
-// A signalled work request completed. `cookie` is that of the action that posted it.
+// A signalled work request completed. `cookie`: as in the action that posted the work request.
 struct SendDone {
   Nanos now;
   ConKey key;
@@ -162,7 +162,7 @@ struct KeyedResponseReceived {
   std::uint16_t buf_id;
   RTRS_FIELDS(now, key, imm, rkey, buf_id)
 };
-// The peer invalidated one of our keys (SEND_WITH_INV). `permit`: permit of the request that offered that
+// The peer invalidated a key of this side (SEND_WITH_INV). `permit`: permit of the request that offered that
 // key; kNoPermit if none did.
 struct KeyInvalidated {
   Nanos now;

@@ -11,7 +11,8 @@ class Jitter {
  public:
   Jitter() = default;
   explicit Jitter(std::uint64_t seed) noexcept : state_(seed) {}
-  // Uniform in [0, bound]; 0 for bound 0. splitmix64; the modulo bias does not matter for delays.
+  // Returns a uniform number in [0, bound]; 0 for bound 0. Uses splitmix64; the modulo bias does not matter
+  // for delays.
   std::uint64_t up_to(std::uint64_t bound) noexcept {
     std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;

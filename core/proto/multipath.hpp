@@ -18,8 +18,8 @@ inline constexpr unsigned kNoPath = kMaxPaths;
 unsigned choose_path(const PathTable&, MultipathPolicy, unsigned connected, bool service,
                      std::uint16_t affinity, unsigned& cursor) noexcept;
 
-// The connection of a request: cid 0 for service messages, else one of the others by affinity, so that
-// requests of one affinity stay in order.
+// Returns the connection of a request: cid 0 for service messages, else one of the others by affinity, so
+// that requests with the same affinity stay in order.
 inline std::uint16_t connection_for(const ClientPath& path, bool service, std::uint16_t affinity) noexcept {
   if (service) return 0;
   return static_cast<std::uint16_t>(1 + affinity % (path.con_count() - 1U));

@@ -1,5 +1,5 @@
-// A path allocates memory for its connections when it is added. If the allocation fails, only that path is
-// rejected.
+// Tests that a path allocates memory for its connections when it is added. If the allocation fails, only that
+// path is rejected.
 #include "core/base/test_short_memory.hpp"
 #include "core/proto/server_registry.hpp"
 #include "core/proto/test_client_session.hpp"

@@ -1,4 +1,4 @@
-// The table of reasons is complete, uniform, and equal to docs/reasons.md.
+// Tests that the table of reasons is complete, uniform, and equal to docs/reasons.md.
 #include "core/proto/reasons.hpp"
 
 #include <gtest/gtest.h>
@@ -89,7 +89,7 @@ TEST(Reasons, DocumentListsExactlyTheTable) {
   std::stringstream whole;
   whole << in.rdbuf();
   std::set<std::string> shown;
-  // The devices have a table of their own (core/rnbd/device_reasons_test.cpp).
+  // The reasons of devices have a separate table (core/rnbd/device_reasons_test.cpp).
   for (std::string line; std::getline(whole, line) && line != "## Devices";)
     if (line.rfind("| `", 0) == 0) shown.insert(line);
   EXPECT_EQ(shown.size(), kReasonCount - 1);

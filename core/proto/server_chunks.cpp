@@ -1,7 +1,6 @@
-// Requests of a server session: idle -> (invalidating ->) in service -> (answering, while the send queue is
-// full ->) idle.
+// Handles the requests of a server session. States of a chunk: idle -> (invalidating ->) in service ->
+// (answering, while the send queue is full ->) idle.
 #include "core/base/assert.hpp"
-#include "core/proto/generation.hpp"
 #include "core/proto/server_session.hpp"
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
@@ -152,7 +151,8 @@ bool ServerSession::invalidates(const ChunkUser& user) const noexcept {
 }
 
 // True if the client requested the extension and no SEND_WITH_INV must be sent between data and response. A
-// kernel client never requests the extension; before 6.12 it hangs on a READ without SEND_WITH_INV.
+// kernel client never requests the extension; a kernel client before 6.12 hangs on a READ without
+// SEND_WITH_INV.
 bool ServerSession::may_join_data(const ChunkUser& user) const noexcept {
   const wire::Extensions agreed = state_.paths[user.key.path].extensions;
   return has(agreed, wire::Extensions::data_with_answer) && user.direction == Direction::read &&
@@ -180,7 +180,7 @@ void ServerSession::answer(std::uint16_t index, ServerActions& out) noexcept {
   const ChunkUser& user = chunk.user;
   ServerPath& path = state_.paths[user.key.path];
   const bool tagged = has(path.extensions, wire::Extensions::generation);
-  const std::uint32_t id = tagged ? pack_msg_id(config_.queue_depth, index, user.generation) : index;
+  const std::uint32_t id = tagged ? wire::tagged_msg_id(config_.queue_depth, index, user.generation) : index;
   PostResponse response{};
   response.key = user.key;
   response.chunk = index;

@@ -1,10 +1,10 @@
-// Requests of a server session: chunks, responses and the send queue.
+// Tests the requests of a server session: chunks, responses and the send queue.
 #include <algorithm>
 #include <array>
 #include <set>
 
-#include "core/proto/generation.hpp"
 #include "core/proto/test_server_session.hpp"
+#include "core/wire/imm.hpp"
 
 namespace rtrs::server_chunks_test {
 namespace {
@@ -143,22 +143,15 @@ TEST_F(ServerChunksTest, ResponseIdCarriesTheGenerationOnlyWhenGranted) {
   in.generation = 0xa5;
   respond(serve(in));
   const std::uint32_t id = wire::decode_io_rsp(only<PostResponse>().imm).msg_id;
-  EXPECT_EQ(id, pack_msg_id(8, 6, 0xa5));
-  EXPECT_EQ(unpack_msg_id(8, id).buf_id, 6U);
-  EXPECT_TRUE(unpack_msg_id(8, id).answers(8, 0xa5));
-  EXPECT_FALSE(unpack_msg_id(8, id).answers(8, 0xa4));
+  EXPECT_EQ(id, wire::tagged_msg_id(8, 6, 0xa5));
+  EXPECT_EQ(wire::split_msg_id(8, id).buf_id, 6U);
+  EXPECT_TRUE(wire::split_msg_id(8, id).answers(8, 0xa5));
+  EXPECT_FALSE(wire::split_msg_id(8, id).answers(8, 0xa4));
   extensions = wire::Extensions::none;
   remake();
   keys = bring_up(1);
   respond(serve(write(keys.io, 6)));
   EXPECT_EQ(wire::decode_io_rsp(only<PostResponse>().imm).msg_id, 6U);
-}
-
-TEST_F(ServerChunksTest, GenerationBitsFollowTheDepth) {
-  EXPECT_EQ(generation_bits(1), 8U);
-  EXPECT_EQ(generation_bits(2048), 8U);
-  EXPECT_EQ(generation_bits(2049), 7U);
-  EXPECT_EQ(generation_bits(65535), 3U);
 }
 
 TEST_F(ServerChunksTest, L22SecondRequestOnABusyChunkClosesItsPathOnly) {

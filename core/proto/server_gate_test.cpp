@@ -1,4 +1,4 @@
-// Requests whose chunk is still in use by a request of another path.
+// Tests requests whose chunk is still in use by a request of another path.
 #include "core/proto/test_server_session.hpp"
 
 namespace rtrs::server_gate_test {

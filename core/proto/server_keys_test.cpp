@@ -1,4 +1,4 @@
-// A fresh key for every request (always_invalidate).
+// Tests a fresh key for every request (always_invalidate).
 #include <array>
 
 #include "core/proto/test_server_session.hpp"

@@ -1,4 +1,4 @@
-// The probe at the server: HB_MSG on any connection is answered on that connection.
+// Tests the probe at the server: HB_MSG on any connection is answered on that connection.
 #include <algorithm>
 #include <vector>
 
@@ -69,7 +69,7 @@ TEST_F(ServerProbeTest, IsNotAnsweredOnceThePathCloses) {
   EXPECT_TRUE(none<PostImm>());
 }
 
-// Clients without the probe extension, such as kernel clients.
+// The clients do not support the probe extension, like kernel clients.
 class ServerDeliveryProbeTest : public ServerSessionTest {
  protected:
   ServerDeliveryProbeTest() {
@@ -86,7 +86,7 @@ class ServerDeliveryProbeTest : public ServerSessionTest {
     std::vector<SendDone> done;
     for (const PostImm& post : all<PostImm>())
       if (post.cookie != 0) done.push_back(SendDone{0, post.key, post.cookie});
-    // The service connection delivers.
+    // The probes of the service connection complete.
     std::erase_if(probes, [&](const ProbeDelivery& probe) {
       if (probe.key.con == 0) done.push_back(SendDone{0, probe.key, probe.cookie});
       return probe.key.con == 0;
@@ -168,7 +168,7 @@ TEST_F(ServerDeliveryProbeTest, WaitsForRoomInTheSendQueue) {
   EXPECT_EQ(only<ProbeDelivery>().key, keys.service);
 }
 
-// More connections than one step probes, and more paths than a session initially has room for.
+// Uses more connections than one step probes, and more paths than a session initially has room for.
 TEST_F(ServerDeliveryProbeTest, EveryConnectionOfEveryPathIsProbedOnce) {
   constexpr std::uint16_t kCons = 2 * kConsPerStep + 1;
   constexpr std::uint8_t kPaths = kPathsInside + 1;

@@ -62,7 +62,7 @@ class ServerRegistry {
   void forget_half_open(std::uint16_t session) noexcept;
 
   GrowingVector<Entry, kInside, kMaxSessions> entries_;  // indexed by session
-  Indices half_open_;                                    // oldest first, without crowded-out sessions
+  Indices half_open_;                                    // oldest first, without evicted sessions (CrowdOut)
   std::uint16_t live_ = 0;
   std::uint16_t max_sessions_;
   std::uint16_t max_host_sessions_;

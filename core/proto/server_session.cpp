@@ -50,8 +50,8 @@ void ServerSession::on(const ConnectionClosed& in, ServerActions& out) noexcept 
   path->cons[in.key.con].epoch = 0;
   --path->open_cons;
   close_path(index, Reason::transport_error, out);
-  // The fabric no longer reports invalidations of a closed connection. The chunks that wait for one are freed
-  // in batches, like waiting responses.
+  // The fabric no longer reports invalidations of a closed connection. The chunks that wait for such a report
+  // are freed in batches, like waiting responses.
   for (std::size_t i = 0; config_.always_invalidate && i < state_.chunks.size(); ++i) {
     const ServerChunk& chunk = state_.chunks[i];
     if (chunk.state == ServerChunk::State::invalidating && chunk.user.key == in.key) {

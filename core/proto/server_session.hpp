@@ -94,8 +94,8 @@ class ServerSession {
   bool is_awaited(std::uint16_t chunk) const noexcept {
     return state_.chunks[chunk].has_parked && live(state_.chunks[chunk].parked);
   }
-  // True if the request will wait because another one uses its chunk. The headers of the request then replace
-  // those of a request that already waits.
+  // True if the request will wait because another request uses its chunk. The headers of the request then
+  // replace those of a request that already waits.
   bool will_wait_for_chunk(const RequestArrived&) const noexcept;
   // Read-only state for status reports and tests: all chunks, and the unanswered fences.
   const auto& chunks() const noexcept { return state_.chunks; }
@@ -132,7 +132,7 @@ class ServerSession {
 
   ConKey key_of(unsigned path, unsigned con) const noexcept;
   const ServerPath* find(ConKey) const noexcept;
-  // Returns the path of the connection. Counts a stale key and returns null.
+  // Returns the path of the connection. Returns null for a stale key, which is counted.
   ServerPath* current(ConKey) noexcept;
 
   Verdict judge(const ConnectRequested&, std::uint16_t path) const noexcept;
@@ -156,8 +156,8 @@ class ServerSession {
   [[nodiscard]] bool probe_deliveries(ServerPath&) const noexcept;
 
   bool live(const ChunkUser&) const noexcept;
-  // For a request whose chunk is in use. Returns none if the request may wait, else the reason to close its
-  // path.
+  // Returns none if the request may wait for its chunk, which is in use; else the reason to close the path of
+  // the request.
   Reason gate_refusal(const ServerChunk&, const ChunkUser&) const noexcept;
   void gate(std::uint16_t chunk, const ChunkUser&, ServerActions&) noexcept;
   void start(std::uint16_t chunk, const ChunkUser&, bool parked, ServerActions&) noexcept;

@@ -1,5 +1,5 @@
-// Random commands to a server session. While peers, fabric and application follow their rules, no request is
-// lost or answered twice, and nothing is left at the end. rapidcheck shrinks a failing sequence.
+// Sends random commands to a server session. While peers, fabric and application follow their rules, no
+// request is lost or answered twice, and nothing is left at the end. rapidcheck shrinks a failing sequence.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -158,7 +158,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
     if (!rarely(20)) step(request(path, 1, recon));
     if (!rarely(20)) step(InfoRequested{0, service.key, 0});
   }
-  // Sends a message, mostly one that the peer may send now.
+  // Sends a message, usually one that is legal in the current state.
   void message() {
     const ConKey key = any_connection();
     if (session->path_state(key.path) != PathState::connected && !rarely(30)) return;

@@ -1,4 +1,4 @@
-// Life cycle of the paths of a server session.
+// Tests the life cycle of the paths of a server session.
 #include "core/proto/server_session.hpp"
 
 #include <string>

@@ -1,5 +1,5 @@
-// Paths with as many connections as the protocol allows, and sessions with as many paths: work for each of
-// them is done in batches.
+// Tests paths with as many connections as the protocol allows, and sessions with as many paths. Work on each
+// connection or path is done in batches.
 #include <algorithm>
 
 #include "core/proto/server_invariants.hpp"
@@ -114,7 +114,7 @@ TEST_F(ServerWideTest, HeartbeatsOfAllPathsDueAtOnceAreSent) {
   EXPECT_EQ(sent, kMaxPaths);
 }
 
-// All paths but one are lost, and their fences are requested over that path.
+// All paths but one are lost, and their fences are requested over the remaining path.
 TEST_F(ServerWideTest, FencesOfEveryPathAreAnswered) {
   extensions = wire::Extensions::fence;
   const Keys asker = bring_up(1);

@@ -78,7 +78,8 @@ class ClientSessionFixture : public testing::Test {
   }
   std::uint32_t response_to(const PostRequest& request, int error = 0) const {
     return wire::encode_io_rsp(wire::ImmType::io_rsp,
-                               pack_msg_id(session.queue_depth(), request.permit, request.generation), error);
+                               wire::tagged_msg_id(session.queue_depth(), request.permit, request.generation),
+                               error);
   }
   void respond(const PostRequest& request, int error = 0) {
     feed(ImmReceived{now, request.key, response_to(request, error)});

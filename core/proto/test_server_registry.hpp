@@ -47,7 +47,7 @@ class CheckedRegistry {
   struct Session {
     unsigned who = 0;
     std::optional<unsigned> name;
-    bool leaving = false;  // it was crowded out
+    bool leaving = false;  // evicted by CrowdOut
   };
 
   template <class Input>
@@ -100,7 +100,8 @@ class CheckedRegistry {
     if (admit == nullptr || !admit->create) return "a new identity makes a session";
     return sessions_.emplace(admit->session, Session{who, {}}).second ? nullptr : "an index has one session";
   }
-  // Marks crowded-out sessions: each must exist, have no name and be crowded out only once.
+  // Marks the sessions that the last actions evicted (CrowdOut): each must exist, have no name and be evicted
+  // only once.
   const char* give_way() {
     if (evicted_.size() > 1) return "one gives way for one";
     for (const std::uint16_t index : evicted_) {
@@ -138,7 +139,7 @@ class CheckedRegistry {
   }
 
   std::uint16_t max_sessions_;
-  std::vector<std::uint16_t> evicted_;  // crowded out by the last input
+  std::vector<std::uint16_t> evicted_;  // evicted by the last input
   ServerRegistry registry_;
   ServerRegistry empty_;
   std::map<std::uint16_t, Session> sessions_;  // index -> session

@@ -15,7 +15,7 @@ class ChainHash {
   ChainHash();
   void add(const void* bytes, std::size_t size) noexcept;
   std::uint64_t value() const noexcept;
-  // The hash after `size` more bytes.
+  // Returns the hash after `size` more bytes.
   std::uint64_t value_with(const void* bytes, std::size_t size) const noexcept;
 
  private:

@@ -1,4 +1,5 @@
-// Records as bytes: varint event number, varint instance, zigzag varint time since the record before, fields.
+// Encoding of records as bytes: varint event number, varint instance, zigzag varint time since the record
+// before, fields.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -88,7 +89,7 @@ bool put_values(std::string& out, const EventInfo& event, std::span<const Value>
 const std::uint8_t* get_values(const std::uint8_t* at, const std::uint8_t* end, const EventInfo& event,
                                Value* values) noexcept;
 
-// For each field of a built-in event, its index in the same event of a file; -1 if the file is older and
+// Maps each field of a built-in event to its index in the same event of a file; -1 if the file is older and
 // lacks the field.
 using FieldMap = std::vector<int>;
 

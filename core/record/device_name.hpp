@@ -13,7 +13,7 @@ namespace rtrs::trace {
 inline constexpr std::size_t kMaxNameText = 4 * (wire::kMaxNameBytes + 1);
 using NameText = InlineText<kMaxNameText>;
 
-// Doubles backslashes. In a name that is not UTF-8, every byte from 0x80 on becomes \xHH.
+// Doubles backslashes. In a name that is not UTF-8, every byte of 0x80 or above becomes \xHH.
 NameText name_text(std::string_view name) noexcept;
 
 }  // namespace rtrs::trace

@@ -1,5 +1,5 @@
-// The header's tag-length-values: tag u16, length u32, value; ascending tags, only options repeat. Readers
-// skip tags that they do not know.
+// The header's tag-length-values: tag u16, length u32, value; ascending tags, and only the tag of an option
+// may repeat. Readers skip tags that they do not know.
 #include <set>
 
 #include "core/base/crc32c.hpp"

@@ -27,7 +27,7 @@ enum class MachineKind : std::uint8_t {
   server_devices
 };
 const char* to_string(MachineKind) noexcept;
-// Instance of the devices in the recorder of a BlockClient; the session is instance 0.
+// Instance of the device state machine in the recorder of a BlockClient; the session is instance 0.
 inline constexpr InstanceId kClientDevices = 1;
 // In the recorder of a server, instance 0 is the registry. Session i is instance i + 1, and its devices (in a
 // BlockServer) are instance i + 1 + 1024. From session 1024 on, they are instances 2 i + 1 and 2 i + 2.
@@ -41,7 +41,7 @@ constexpr InstanceId devices_instance(unsigned session) noexcept {
 constexpr bool is_devices_of_server(InstanceId instance) noexcept {
   return instance > kServerDevices && (instance <= 2 * kServerDevices || instance % 2 == 0);
 }
-// Session of any instance except the registry.
+// Returns the session of an instance. Precondition: the instance is not the registry.
 constexpr unsigned session_of_instance(InstanceId instance) noexcept {
   if (instance > 2 * kServerDevices) return (instance - 1U) / 2;
   return instance - 1U - (instance > kServerDevices ? kServerDevices : 0U);
@@ -112,7 +112,7 @@ struct Snapshot {
   RTRS_FIELDS(now, machine, layout, size, offset, part)
 };
 inline constexpr std::size_t kMaxStatePart = 32 * 1024;
-// Used in ring dumps instead of actions: the number of actions of the previous input.
+// Number of actions of the previous input. Replaces the actions in ring dumps.
 struct ActionCount {
   std::uint16_t count = 0;
   RTRS_FIELDS(count)
@@ -125,14 +125,12 @@ using rnbd::CacheReplaced;
 using rnbd::CloseExport;
 using rnbd::DeviceChanged;
 using rnbd::DeviceForceClosed;
-using rnbd::DeviceRequest;
 using rnbd::ExportMeasured;
 using rnbd::ExportOpened;
 using rnbd::IoBegun;
 using rnbd::IoDone;
 using rnbd::LinkDown;
 using rnbd::LinkUp;
-using rnbd::LongDeviceRequest;
 using rnbd::MeasureExport;
 using rnbd::MessageDone;
 using rnbd::RemapRequested;

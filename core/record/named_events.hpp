@@ -1,8 +1,9 @@
-// Types for events of the RNBD machines that are recorded in another form: a device name becomes text, and
-// the result of a step becomes an event of its own.
+// Types for events of the RNBD machines that are recorded in another form: a borrowed header is copied, a
+// device name becomes text, and the result of a step becomes a separate event.
 #pragma once
 #include <cstdint>
 
+#include "core/base/inline_blob.hpp"
 #include "core/base/reflect.hpp"
 #include "core/record/device_name.hpp"
 #include "core/rnbd/client_devices.hpp"
@@ -16,6 +17,23 @@ struct MapRequested {
   NameText name;
   RTRS_FIELDS(now, mode, name)
 };
+// A request with a header of at most `HeaderBytes` bytes; a longer one is truncated.
+template <std::size_t HeaderBytes>
+struct RequestWith {
+  std::uint64_t request = 0;
+  std::uint32_t data_len = 0;
+  Direction direction = Direction::read;
+  InlineBytes<HeaderBytes> header{};
+  Nanos now = 0;
+  RTRS_FIELDS(now, request, data_len, direction, header)
+  static RequestWith of(const rnbd::DeviceRequest& input) noexcept {
+    return {input.request, input.data_len, input.direction, input.header, input.now};
+  }
+  operator rnbd::DeviceRequest() const noexcept { return {request, data_len, direction, header.span(), now}; }
+};
+using DeviceRequest = RequestWith<wire::rnbd::kIoBytes>;  // every IO
+static_assert(sizeof(DeviceRequest) == 56, "fits a slot of the recorder's ring");
+using LongDeviceRequest = RequestWith<wire::rnbd::kOpenBytes>;  // no message is longer
 struct OpenExport {
   std::uint64_t request = 0;
   std::uint16_t operation = 0;

@@ -10,10 +10,10 @@ namespace rtrs::trace {
 // are stored.
 struct Origin {
   std::string tool;                  // name and version
-  std::string role;                  // client, server, both
+  std::string role;                  // client, server or both
   std::string backend;               // name of the fabric
   std::uint64_t seed = 0;            // seed of the run; 0: none
-  std::vector<std::string> options;  // key=value
+  std::vector<std::string> options;  // each as key=value
   bool operator==(const Origin&) const = default;
 };
 

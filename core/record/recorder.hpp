@@ -50,7 +50,7 @@ struct FileOptions {
   Nanos flush_every = 0;             // maximum age of a block before it is written; 0: only when full
   // 0: one file of unlimited size. Otherwise a file that reaches this size is completed and renamed to
   // PATH.1, PATH.1 to PATH.2 and so on; the oldest beyond rotate_files is deleted. Each file can be replayed
-  // on its own.
+  // without the others.
   std::uint64_t rotate_bytes = 0;
   unsigned rotate_files = 4;
 };
@@ -62,7 +62,7 @@ struct RecorderCounters {
   std::uint64_t ring_overwritten = 0;   // slots overwritten by newer records
   std::uint64_t file_records = 0;       // inputs, actions and control events of the current or last file
   std::uint64_t file_bytes = 0;         // bytes passed to the operating system
-  std::uint64_t file_records_lost = 0;  // not written since the file failed; later actions do not count
+  std::uint64_t file_records_lost = 0;  // records not written since the file failed; excludes later actions
   std::uint64_t files_rotated = 0;
   std::uint64_t snapshots = 0;  // snapshots of machines
 };
@@ -80,12 +80,13 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // A machine is created from this configuration. `kind` is client_session.
+  // Records that a machine was created from this configuration. `kind` is client_session.
   void begin(Nanos now, InstanceId, MachineKind kind, const ClientConfig&) noexcept;
-  // `kind` is server_session, made with index `session`, or server_registry.
+  // Records that a machine was created. `kind` is server_session, created with index `session`, or
+  // server_registry.
   void begin(Nanos now, InstanceId, MachineKind kind, const ServerConfig&,
              std::uint16_t session = 0) noexcept;
-  // For a machine of devices; `event` is the begin event of its kind.
+  // Records that a device state machine was created; `event` is the begin event of its kind.
   template <class Begin>
   void begin(InstanceId instance, const Begin& event) noexcept {
     static_assert(trace::KindOf<Begin>::category == trace::EventClass::control);
@@ -121,6 +122,12 @@ class Recorder {
   void input(InstanceId instance, const std::variant<Inputs...>& value) noexcept {
     std::visit([this, instance](const auto& one) { this->input(instance, one); }, value);
   }
+  void input(InstanceId instance, const rnbd::DeviceRequest& value) noexcept {
+    if (value.header.size() <= wire::rnbd::kIoBytes) [[likely]]
+      input(instance, trace::DeviceRequest::of(value));
+    else
+      input(instance, trace::LongDeviceRequest::of(value));
+  }
   // Records the actions of the step. The ring keeps only their number.
   template <class Actions>
   void actions(InstanceId instance, const Actions& list) noexcept {
@@ -128,7 +135,7 @@ class Recorder {
     if (writing_) [[unlikely]]
       append_actions(instance, list);
   }
-  // Like actions(), for a machine of devices. `outcome`: return value of the step, if it has one.
+  // Like actions(), for a device state machine. `outcome`: return value of the step, if it has one.
   template <class DeviceActions, class... Outcome>
   void device_actions(InstanceId instance, const DeviceActions& list, const Outcome&... outcome) noexcept {
     slots_[(head_ - 1) & mask_].actions = static_cast<std::uint32_t>(list.size() + sizeof...(Outcome));
@@ -164,7 +171,7 @@ class Recorder {
   // Checks the invariants of every watched machine after each step that is recorded to a file or a listener.
   // Linear in the depth per step, so for simulation only.
   void check_invariants() noexcept { checking_ = true; }
-  // First violated invariant, or null.
+  // Name of the first violated invariant, or null.
   const char* broken_invariant() const noexcept { return broken_; }
   // Writes the buffered records (up to 64 KiB) as one block. Does nothing without a file.
   void flush_file() noexcept;
@@ -186,7 +193,7 @@ class Recorder {
   struct alignas(64) Slot {
     trace::KindId kind;
     InstanceId instance;
-    std::uint32_t actions;  // caused by this input
+    std::uint32_t actions;  // number of actions that this input caused
     std::byte bytes[kSlotBytes];
   };
   static_assert(sizeof(Slot) == 64);

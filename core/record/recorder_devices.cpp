@@ -1,4 +1,4 @@
-// Records the actions of device machines to a file or listener.
+// Records the actions of device state machines to a file or listener.
 #include "core/record/recorder.hpp"
 
 namespace rtrs {

@@ -31,7 +31,7 @@ const char* to_string(MachineKind kind) noexcept {
 namespace rtrs::trace {
 namespace {
 
-// Name of the enumerator, which is not always the text of to_string().
+// Returns the name of the enumerator, which is not always the text of to_string().
 const char* errc_name(Errc errc) noexcept {
   switch (errc) {
     case Errc::ok:

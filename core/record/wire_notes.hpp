@@ -70,8 +70,8 @@ struct WireCm {
   RTRS_FIELDS(now, key, kind, sent, private_data)
 };
 
-// Only in traces made from captures: packets of one direction were sent but are missing in the capture. Their
-// content is unknown, so later findings on this connection are uncertain.
+// Packets of one direction were sent but are missing in the capture. Their content is unknown, so later
+// findings on this connection are uncertain. Occurs only in traces made from captures.
 struct WireGap {
   Nanos now = 0;
   ConKey key;

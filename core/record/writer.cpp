@@ -19,7 +19,7 @@
 namespace rtrs::trace {
 namespace {
 
-// Blocks whose index entries are allocated at the start: 1 GiB of trace without an allocation while
+// Number of blocks whose index entries are allocated at the start: 1 GiB of trace without an allocation while
 // recording.
 constexpr std::size_t kIndexReserve = std::size_t{1} << 14;
 
@@ -86,8 +86,8 @@ bool is_public_folder(const std::string& path) noexcept {
          (status.st_mode & S_IWOTH) != 0;
 }
 
-// open(2) of a file for a trace. Follows a symbolic link unless another user created it in a public folder.
-// EPERM: the link or the file belongs to another user.
+// Opens a file for a trace with open(2). Follows a symbolic link unless another user created it in a public
+// folder. EPERM: the link or the file belongs to another user.
 int open_own(const char* path, int flags) noexcept {
   std::string name = path;
   const bool is_public = is_public_folder(name);

@@ -14,14 +14,14 @@
 
 namespace rtrs::trace {
 
-// Destination of the bytes. write() consumes all of them or returns a positive errno.
+// Destination of a trace. write() consumes all bytes or returns a positive errno.
 class Sink {
  public:
   virtual ~Sink() = default;
   virtual int write(const void* bytes, std::size_t size) noexcept = 0;
 };
 
-// Owns the descriptor.
+// Writes to a file descriptor, which it owns.
 class FdSink final : public Sink {
  public:
   explicit FdSink(int fd) noexcept : fd_(fd) {}
@@ -45,7 +45,7 @@ int may_replace(const char* path) noexcept;
 // User-readable text for an error of creating or writing a trace.
 std::string file_error_text(int error);
 
-// Appends to a string that outlives it.
+// Appends to a string, which must outlive this object.
 class StringSink final : public Sink {
  public:
   explicit StringSink(std::string& to) noexcept : to_(to) {}

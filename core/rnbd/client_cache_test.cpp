@@ -1,4 +1,4 @@
-// Reports of a client when the cache that held its changes is lost.
+// Tests what a client reports when the cache that held its changes is lost.
 #include <gtest/gtest.h>
 
 #include "core/rnbd/test_client.hpp"
@@ -12,7 +12,7 @@ constexpr IoNature kChange{true, false, false};
 constexpr IoNature kFua{true, true, false};
 constexpr IoNature kFlush{false, false, true};
 
-// A mapped device that is opened on servers whose caches have instance numbers.
+// A mapped device on servers whose caches have instance numbers.
 class ClientCache : public testing::Test {
  protected:
   void open_at(std::uint64_t instance, bool extended = true) {
@@ -92,7 +92,7 @@ TEST_F(ClientCache, FlushBegunBeforeTheReportReportsTheLossToo) {
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
-// The first flush is answered while the others are held.
+// The first flush reports the loss while another flush and a FUA change are held, so these report it too.
 TEST_F(ClientCache, FlushArrivedBeforeTheReportReportsTheLossToo) {
   open_at(1);
   io(kChange);
@@ -244,7 +244,7 @@ TEST_F(ClientCache, InstanceOfAPeerWithoutExtensionsIsIgnored) {
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
-// For example when a kernel server replaces a urtrs server.
+// This happens, for example, when a kernel server replaces a urtrs server.
 TEST_F(ClientCache, InstanceIsIgnoredAfterThePeerLosesItsExtensions) {
   open_at(1);
   io(kChange);

@@ -71,13 +71,13 @@ class ClientDevices {
   // Precondition: gate() returns go.
   [[nodiscard]] IoStart begin_io(const IoBegun& input) noexcept;
 
-  // A message failed although the link is up: feed RetryDue after a pause of the caller's choice. IO is held
-  // until then.
+  // True if a message failed although the link is up. The caller then feeds RetryDue after a pause of any
+  // length; IO is held until then.
   [[nodiscard]] bool retry_wanted() const noexcept { return paused_; }
   // True if the server refused the device and no retry has started.
   [[nodiscard]] bool refused(DeviceHandle) const noexcept;
-  // The server refused a device that was open before: its file may be missing or locked for a moment only.
-  // Feed ReopenDue after reopen_pause_s().
+  // True if the server refused a device that was open before: the file of the device may be missing or locked
+  // for a moment only. Feed ReopenDue after reopen_pause_s().
   [[nodiscard]] bool reopen_wanted() const noexcept;
   // Seconds until the next ReopenDue, 1 .. kReopenPauseMax. Doubles with each attempt, because each round
   // holds the IO of all devices; 1 s again after a device opened.
@@ -105,8 +105,8 @@ class ClientDevices {
 
   // Fingerprint of the whole state. Equal states have equal fingerprints, on every compiler.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
-  // Name of the first broken rule over the whole state, or null. For tests and tools; safe for any state,
-  // also for one that was read from a damaged snapshot.
+  // Name of the first violated invariant of the state, or null. For tests and tools; safe for any state, also
+  // for one that was read from a damaged snapshot.
   [[nodiscard]] const char* broken_invariant() const noexcept;
   bool operator==(const ClientDevices&) const = default;
   RTRS_FIELDS(devices_, last_token_, info_token_, io_in_flight_, version_, reopens_, link_up_, extended_,
@@ -131,7 +131,7 @@ class ClientDevices {
     DeviceHandle handle = 0;
     std::uint32_t caches = 0;  // number of replaced instances
     Uncompared<Openings> openings{};
-    static constexpr std::size_t kNoFields = 1;  // members that are no fields: openings
+    static constexpr std::size_t kNoFields = 1;  // number of members that are not fields: openings
     std::uint32_t uses = 0;                      // number of handles that this slot has issued
     std::uint32_t device_id = 0;
     std::uint32_t in_flight = 0;
@@ -140,7 +140,7 @@ class ClientDevices {
     wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
     DeviceState state = DeviceState::unmapped;
     bool id_known = false;    // the last server that answered assigned device_id
-    bool needs_open = false;  // the next round must open it
+    bool needs_open = false;  // the next round must open the device
     bool refused = false;     // lasts until the link is up again or a remap is requested
     bool close_due = false;   // CLOSE is due when no IO is in flight and no OPEN is unanswered
     bool operator==(const Device&) const = default;

@@ -27,7 +27,7 @@ inline constexpr unsigned kMaxFutileReopens = 3;
 using DeviceHandle = std::uint32_t;
 
 enum class DeviceState : std::uint8_t {
-  init,  // never opened yet
+  init,  // not opened yet
   open,
   closed,     // mapped but disconnected, being reopened, or refused by the server
   unmapping,  // its pending IO and messages are completing
@@ -201,9 +201,9 @@ struct MapOutcome {
 };
 
 enum class Gate : std::uint8_t {
-  go,      // begin_io() and submit
+  go,      // call begin_io() and submit the IO
   hold,    // keep the IO and call gate() again after the next input
-  refuse,  // fail it with refusal_errno()
+  refuse,  // fail the IO with refusal_errno()
 };
 
 enum class Disposition : std::uint8_t {

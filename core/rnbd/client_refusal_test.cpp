@@ -1,4 +1,4 @@
-// Devices that the server refused or removed too often, and how they are reopened.
+// Tests devices that the server refused or removed too often, and how they are reopened.
 #include <gtest/gtest.h>
 
 #include "core/rnbd/test_client.hpp"
@@ -10,7 +10,7 @@ namespace {
 using namespace test;
 using namespace wire::linux_errno;
 
-// Lets IO find the device closed once more than kMaxFutileReopens, so that the client gives up.
+// Lets IO find the device closed kMaxFutileReopens + 1 times, so that the client gives up.
 void give_up(Client& client, DeviceHandle handle) {
   for (std::uint32_t i = 1; i <= kMaxFutileReopens; ++i) {
     client.begin(handle);
@@ -133,7 +133,7 @@ TEST(ClientRefusal, ReopenPauseGrowsUntilADeviceOpens) {
   }
 }
 
-// More refusals than a narrow counter or shift can represent.
+// Causes more refusals than a narrow counter or shift can represent.
 TEST(ClientRefusal, ReopenPauseStaysAtItsMaximum) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);

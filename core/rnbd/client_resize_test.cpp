@@ -1,4 +1,4 @@
-// Device size set by an operator of the client.
+// Tests a device size that an operator of the client has set.
 #include <gtest/gtest.h>
 
 #include "core/rnbd/test_client.hpp"

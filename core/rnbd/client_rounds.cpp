@@ -1,4 +1,4 @@
-// Messages of the client: when they are sent, and how responses are handled.
+// Decides when the client sends messages, and handles their responses.
 #include <algorithm>
 #include <utility>
 
@@ -130,7 +130,7 @@ void ClientDevices::finish_open(Device& device, const MessageDone& input, Client
 void ClientDevices::accept_open(Device& device, const wire::rnbd::OpenRsp& response,
                                 ClientActions& actions) noexcept {
   if (is_id_held_by_another(device, response.device_id)) {
-    // A correct server does not use one id for two devices.
+    // A correct server does not use one id for two devices, so another server may have answered.
     invalidate_ids();
     if (device.futile_reopens == kMaxFutileReopens) return refuse_device(device, kEio, actions);
     ++device.futile_reopens;
@@ -165,7 +165,7 @@ void ClientDevices::note_instance(Device& device, std::uint64_t instance, Client
   actions.push_back(CacheReplaced{device.handle, unflushed});
 }
 
-// Marks all ids as invalid, because another server may answer by now although the link never went down.
+// Marks all ids as invalid, because another server may be answering although the link never went down.
 void ClientDevices::invalidate_ids() noexcept {
   for (Device& device : devices_) device.id_known = false;
   needs_info_ = true;

@@ -1,4 +1,4 @@
-// The table of device reasons is complete, uniform, and equal to docs/reasons.md.
+// Tests that the table of device reasons is complete, uniform, and equal to docs/reasons.md.
 #include "core/rnbd/device_reasons.hpp"
 
 #include <gtest/gtest.h>

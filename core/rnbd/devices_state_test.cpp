@@ -1,4 +1,4 @@
-// ClientDevices and ServerDevices as values: compared, copied, hashed.
+// Tests that ClientDevices and ServerDevices are values: how they are compared, copied and hashed.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -23,8 +23,8 @@ using test::Session;
 using wire::rnbd::AccessMode;
 using wire::rnbd::Opcode;
 
-// Names of the structs in a machine that do not list all of their members as fields. The members of the
-// machine itself, which is no aggregate, are checked by the property tests.
+// Collects the names of the structs in a machine that do not list all of their members as fields. The members
+// of the machine itself, which is not an aggregate, are checked by the property tests.
 class Incomplete {
  public:
   template <class T>
@@ -62,7 +62,8 @@ TEST(DevicesState, EveryMemberOfEveryStructIsAField) {
   incomplete.look<ClientDevices>("ClientDevices");
   incomplete.look<ServerDevices>("ServerDevices");
   EXPECT_EQ(incomplete.names, "");
-  // Device and geometry of both machines; options, operation and IO of the server.
+  // The structs are the device and geometry of both machines, and the options, operation and IO of the
+  // server.
   EXPECT_EQ(incomplete.structs, 7U);
 }
 
@@ -148,7 +149,7 @@ TEST(DevicesState, PaddingAndUnusedSlotsOfAServerAreNotState) {
   const auto open = test::open_message("disk", AccessMode::read_write);
   for (auto* placed : {&one, &other}) {
     actions->clear();
-    (*placed)->on(LongDeviceRequest{1, wire::rnbd::kOpenRspBytes, Direction::read, open}, *actions);
+    (*placed)->on(DeviceRequest{1, wire::rnbd::kOpenRspBytes, Direction::read, open}, *actions);
   }
   EXPECT_TRUE(*one.operator->() == *other.operator->());
   EXPECT_EQ(one->fingerprint(), other->fingerprint());

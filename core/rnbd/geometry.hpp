@@ -8,11 +8,11 @@
 
 namespace rtrs::rnbd {
 
-// Contents of OPEN_RSP (protocol section 2.9) without the device id. Sectors are of 512 bytes.
+// Contents of OPEN_RSP (protocol section 2.9) without the device id. A sector has 512 bytes.
 struct Geometry {
   std::uint64_t nsectors = 0;                  // below 2^54
   std::uint32_t logical_block_size = 512;      // bytes, power of two, 512..32768
-  std::uint32_t physical_block_size = 512;     // bytes; values above 16 bits are sent as 0, unknown
+  std::uint32_t physical_block_size = 512;     // bytes; a value of more than 16 bits is sent as 0 (unknown)
   std::uint32_t max_hw_sectors = 0;            // 0: unknown
   std::uint32_t max_segments = 0;              // 0: unknown
   std::uint32_t max_discard_sectors = 0;       // 0: not supported
@@ -34,7 +34,7 @@ struct Geometry {
 // Secure erase is never offered. `instance`: instance of the export's cache; 0: unknown.
 [[nodiscard]] wire::rnbd::OpenRsp make_open_rsp(std::uint32_t device_id, const Geometry& geometry,
                                                 std::uint64_t instance = 0) noexcept;
-// FUA counts only together with a write cache (protocol section 2.9).
+// Sets `fua` only if the device also has a write cache (protocol section 2.9).
 [[nodiscard]] Geometry geometry_of(const wire::rnbd::OpenRsp& response) noexcept;
 
 // Returns 0 or the errno for a request on this device: EOPNOTSUPP (secure erase, or an operation that

@@ -12,18 +12,6 @@ using wire::rnbd::Opcode;
 // The largest size field that is still a whole number of the largest logical block.
 constexpr std::uint64_t kMaxPieceBytes = std::uint64_t{1} << 31;
 
-wire::rnbd::Io message_of(std::uint32_t device_id, const IoPiece& piece) noexcept {
-  wire::rnbd::Io io;
-  io.device_id = device_id;
-  io.opcode = piece.opcode;
-  io.sector = piece.sector;
-  io.size = piece.bytes;
-  io.fua = piece.fua;
-  io.prio = piece.prio;
-  io.nounmap = piece.nounmap && piece.opcode == Opcode::write_zeroes;
-  return wire::rnbd::with_kernel_flags(io);
-}
-
 std::uint64_t limit_of(const Geometry& geometry, std::uint32_t max_io_size, Opcode opcode) noexcept {
   switch (opcode) {
     case Opcode::read:
@@ -42,15 +30,11 @@ std::uint64_t limit_of(const Geometry& geometry, std::uint32_t max_io_size, Opco
 
 }  // namespace
 
-wire::rnbd::Framing encode_io(std::uint32_t device_id, const IoPiece& piece,
-                              wire::MutableBytes out) noexcept {
-  const wire::rnbd::Io io = message_of(device_id, piece);
+wire::rnbd::Framing encode_io(wire::rnbd::Io io, wire::MutableBytes out) noexcept {
+  io.nounmap = io.nounmap && io.opcode == Opcode::write_zeroes;
+  io = wire::rnbd::with_kernel_flags(io);
   RTRS_ASSERT(wire::rnbd::encode(io, out) == wire::rnbd::kIoBytes);
   return wire::rnbd::io_framing(io);
-}
-
-std::uint16_t check_piece(const Geometry& geometry, bool writable, const IoPiece& piece) noexcept {
-  return check_io(geometry, writable, message_of(0, piece));
 }
 
 std::uint32_t next_piece(const Geometry& geometry, std::uint32_t max_io_size, Opcode opcode,

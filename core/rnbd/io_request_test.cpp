@@ -24,9 +24,19 @@ Geometry disk() {
   return geometry;
 }
 
+wire::rnbd::Io message(Opcode opcode, std::uint64_t sector, std::uint32_t size, bool fua = false) {
+  wire::rnbd::Io io;
+  io.device_id = 7;
+  io.opcode = opcode;
+  io.sector = sector;
+  io.size = size;
+  io.fua = fua;
+  return io;
+}
+
 TEST(IoRequest, FlushIsSentAsReadWithoutData) {
   std::array<std::byte, wire::rnbd::kIoBytes> header{};
-  const auto framing = encode_io(7, IoPiece{Opcode::flush, 0, 0, false}, header);
+  const auto framing = encode_io(message(Opcode::flush, 0, 0), header);
   EXPECT_EQ(framing.direction, Direction::read);
   EXPECT_EQ(framing.data_len, 0U);
   EXPECT_FALSE(framing.has_descriptor);
@@ -38,20 +48,20 @@ TEST(IoRequest, FlushIsSentAsReadWithoutData) {
 
 TEST(IoRequest, FlagsEqualTheKernelClients) {
   std::array<std::byte, wire::rnbd::kIoBytes> header{};
-  EXPECT_EQ(encode_io(7, IoPiece{Opcode::read, 8, 4096, true}, header).data_len, 4096U);
+  EXPECT_EQ(encode_io(message(Opcode::read, 8, 4096, true), header).data_len, 4096U);
   EXPECT_EQ(wire::load_le32(header, 16), 0x100U);
-  EXPECT_EQ(encode_io(7, IoPiece{Opcode::write, 8, 4096, false}, header).direction, Direction::write);
+  EXPECT_EQ(encode_io(message(Opcode::write, 8, 4096), header).direction, Direction::write);
   EXPECT_EQ(wire::load_le32(header, 16), 0x001U);
-  EXPECT_EQ(encode_io(7, IoPiece{Opcode::write, 8, 4096, true}, header).data_len, 4096U);
+  EXPECT_EQ(encode_io(message(Opcode::write, 8, 4096, true), header).data_len, 4096U);
   EXPECT_EQ(wire::load_le32(header, 16), 0x301U);
-  EXPECT_EQ(encode_io(7, IoPiece{Opcode::discard, 8, 4096, true}, header).data_len, 0U);
+  EXPECT_EQ(encode_io(message(Opcode::discard, 8, 4096, true), header).data_len, 0U);
   EXPECT_EQ(wire::load_le32(header, 16), 0x003U);
 }
 
 TEST(IoRequest, R81DataLessOperationsCarryTheirLengthInTheMessage) {
   for (const Opcode opcode : {Opcode::discard, Opcode::write_zeroes}) {
     std::array<std::byte, wire::rnbd::kIoBytes> header{};
-    const auto framing = encode_io(1, IoPiece{opcode, 16, 8192, false}, header);
+    const auto framing = encode_io(message(opcode, 16, 8192), header);
     EXPECT_EQ(framing.data_len, 0U);
     EXPECT_EQ(framing.direction, Direction::write);
     EXPECT_EQ(wire::rnbd::parse_io(header).value.size, 8192U);
@@ -108,23 +118,22 @@ TEST(IoRequest, R83SizesBeyond32BitsSurvive) {
   Geometry geometry = disk();
   geometry.nsectors = (std::uint64_t{1} << 40) + 8;
   EXPECT_EQ(geometry_of(make_open_rsp(0, geometry)).nsectors, geometry.nsectors);
-  EXPECT_EQ(check_piece(geometry, true, IoPiece{Opcode::write, std::uint64_t{1} << 40, 4096, false}), 0);
-  EXPECT_EQ(check_piece(geometry, true, IoPiece{Opcode::write, (std::uint64_t{1} << 40) + 8, 4096, false}),
-            kEio);
+  EXPECT_EQ(check_io(geometry, true, message(Opcode::write, std::uint64_t{1} << 40, 4096)), 0);
+  EXPECT_EQ(check_io(geometry, true, message(Opcode::write, (std::uint64_t{1} << 40) + 8, 4096)), kEio);
 }
 
 TEST(IoRequest, RangeAndAlignmentAreChecked) {
   const Geometry geometry = disk();
-  EXPECT_EQ(check_piece(geometry, true, IoPiece{Opcode::read, 792, 4096, false}), 0);
-  EXPECT_EQ(check_piece(geometry, true, IoPiece{Opcode::read, 800, 4096, false}), kEio);
-  EXPECT_EQ(check_piece(geometry, true, IoPiece{Opcode::read, 792, 8192, false}), kEio);
-  EXPECT_EQ(check_piece(geometry, true, IoPiece{Opcode::read, ~std::uint64_t{7}, 4096, false}), kEio);
-  EXPECT_EQ(check_piece(geometry, true, IoPiece{Opcode::read, 1, 4096, false}), kEinval);
-  EXPECT_EQ(check_piece(geometry, true, IoPiece{Opcode::read, 0, 512, false}), kEinval);
-  EXPECT_EQ(check_piece(geometry, true, IoPiece{Opcode::read, 0, 0, false}), kEinval);
-  EXPECT_EQ(check_piece(geometry, false, IoPiece{Opcode::write, 0, 4096, false}), kEperm);
-  EXPECT_EQ(check_piece(geometry, false, IoPiece{Opcode::flush, 0, 0, false}), 0);
-  EXPECT_EQ(check_piece(geometry, true, IoPiece{Opcode::secure_erase, 0, 4096, false}), kEopnotsupp);
+  EXPECT_EQ(check_io(geometry, true, message(Opcode::read, 792, 4096)), 0);
+  EXPECT_EQ(check_io(geometry, true, message(Opcode::read, 800, 4096)), kEio);
+  EXPECT_EQ(check_io(geometry, true, message(Opcode::read, 792, 8192)), kEio);
+  EXPECT_EQ(check_io(geometry, true, message(Opcode::read, ~std::uint64_t{7}, 4096)), kEio);
+  EXPECT_EQ(check_io(geometry, true, message(Opcode::read, 1, 4096)), kEinval);
+  EXPECT_EQ(check_io(geometry, true, message(Opcode::read, 0, 512)), kEinval);
+  EXPECT_EQ(check_io(geometry, true, message(Opcode::read, 0, 0)), kEinval);
+  EXPECT_EQ(check_io(geometry, false, message(Opcode::write, 0, 4096)), kEperm);
+  EXPECT_EQ(check_io(geometry, false, message(Opcode::flush, 0, 0)), 0);
+  EXPECT_EQ(check_io(geometry, true, message(Opcode::secure_erase, 0, 4096)), kEopnotsupp);
 }
 
 TEST(IoRequest, GeometryWithoutWireFormIsNotValid) {
@@ -157,7 +166,9 @@ TEST(SlotId, NeverRepeatsAcrossItsRange) {
 TEST(IoRequest, OnlyZeroesCarryNounmap) {
   for (const Opcode opcode : {Opcode::write, Opcode::discard, Opcode::write_zeroes}) {
     std::array<std::byte, wire::rnbd::kIoBytes> header{};
-    (void)encode_io(1, IoPiece{opcode, 0, 4096, false, true}, header);
+    wire::rnbd::Io io = message(opcode, 0, 4096);
+    io.nounmap = true;
+    (void)encode_io(io, header);
     EXPECT_EQ(wire::rnbd::parse_io(header).value.nounmap, opcode == Opcode::write_zeroes);
   }
 }

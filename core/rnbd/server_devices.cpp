@@ -13,7 +13,7 @@ using wire::Refusal;
 using wire::rnbd::MsgType;
 
 // True if a SESS_INFO or OPEN is a READ with room for its response.
-bool ServerDevices::is_query(const Request& input, std::size_t answer_bytes) noexcept {
+bool ServerDevices::is_query(const DeviceRequest& input, std::size_t answer_bytes) noexcept {
   return input.direction == Direction::read && input.data_len >= answer_bytes;
 }
 
@@ -32,7 +32,7 @@ unsigned ServerDevices::open_count() const noexcept {
       std::count_if(begin(), end(), [](const Device& device) { return device.state == DeviceState::open; }));
 }
 
-void ServerDevices::on_request(const Request& input, ServerActions& actions) noexcept {
+void ServerDevices::on(const DeviceRequest& input, ServerActions& actions) noexcept {
   if (session_closed_) return respond(input.request, kEnotconn, actions);
   const auto type = wire::rnbd::message_type(input.header);
   if (!type) return respond(input.request, kEinval, actions);
@@ -52,7 +52,7 @@ void ServerDevices::on_request(const Request& input, ServerActions& actions) noe
   respond(input.request, kEinval, actions);
 }
 
-void ServerDevices::on_sess_info(const Request& input, ServerActions& actions) noexcept {
+void ServerDevices::on_sess_info(const DeviceRequest& input, ServerActions& actions) noexcept {
   const auto message = wire::rnbd::parse_sess_info(input.header);
   if (!message || !is_query(input, wire::rnbd::kSessInfoRspBytes)) {
     return respond(input.request, kEinval, actions);
@@ -64,7 +64,7 @@ void ServerDevices::on_sess_info(const Request& input, ServerActions& actions) n
   respond(input.request, 0, actions);
 }
 
-void ServerDevices::on_open(const Request& input, ServerActions& actions) noexcept {
+void ServerDevices::on_open(const DeviceRequest& input, ServerActions& actions) noexcept {
   const auto message = wire::rnbd::parse_open(input.header);
   if (!message || !is_query(input, wire::rnbd::kOpenRspBytes)) {
     return respond(input.request, kEinval, actions);
@@ -77,7 +77,7 @@ void ServerDevices::on_open(const Request& input, ServerActions& actions) noexce
   open_known(input, slot, actions);
 }
 
-void ServerDevices::open_new(const Request& input, const wire::rnbd::Open& open,
+void ServerDevices::open_new(const DeviceRequest& input, const wire::rnbd::Open& open,
                              ServerActions& actions) noexcept {
   const std::uint16_t slot = vacant_slot();
   if (slot == kNone) return respond(input.request, kEnospc, actions);
@@ -99,7 +99,8 @@ void ServerDevices::open_new(const Request& input, const wire::rnbd::Open& open,
   if (!must_wait) start_opening(slot, actions);
 }
 
-void ServerDevices::open_known(const Request& input, std::uint16_t slot, ServerActions& actions) noexcept {
+void ServerDevices::open_known(const DeviceRequest& input, std::uint16_t slot,
+                               ServerActions& actions) noexcept {
   const Device& device = devices_[slot];
   if (device.state == DeviceState::open) {
     const std::uint16_t operation = begin_operation(input, slot, Kind::reopen);
@@ -166,7 +167,7 @@ void ServerDevices::answer_waiters(std::uint16_t slot, std::uint16_t error, Serv
   }
 }
 
-void ServerDevices::on_close(const Request& input, ServerActions& actions) noexcept {
+void ServerDevices::on_close(const DeviceRequest& input, ServerActions& actions) noexcept {
   const auto message = wire::rnbd::parse_close(input.header);
   if (!message || input.direction != Direction::write || input.data_len != 0) {
     return respond(input.request, kEinval, actions);
@@ -265,7 +266,8 @@ std::uint16_t ServerDevices::vacant_slot() noexcept {
   return static_cast<std::uint16_t>(devices_.size() - 1);
 }
 
-std::uint16_t ServerDevices::begin_operation(const Request& input, std::uint16_t slot, Kind kind) noexcept {
+std::uint16_t ServerDevices::begin_operation(const DeviceRequest& input, std::uint16_t slot,
+                                             Kind kind) noexcept {
   std::uint16_t index = first_vacant_;
   if (index != kNone) {
     first_vacant_ = operations_[index].next_vacant;

@@ -1,5 +1,5 @@
 // RNBD server of one session: its open devices and its requests. A value type: feed inputs, perform the
-// listed actions. Needs no clock, memory or storage of its own.
+// listed actions. Uses no clock, allocates no memory and accesses no storage itself.
 //
 // Rules for the caller
 //   - One thread. Clear the list before each input; perform its actions in order; feed no input from within.
@@ -37,29 +37,15 @@ inline constexpr unsigned kMaxDeviceWaiters = 8;
 //
 // `now` is for the recorder; the machine does not read it.
 
-// A request with a header of at most `HeaderBytes` bytes; a longer one is truncated. `request` identifies the
-// request to the caller and is returned unchanged. The header is copied, because the recorder keeps inputs.
-template <std::size_t HeaderBytes>
-struct RequestWith {
+// `request` identifies the request to the caller and is returned unchanged.
+struct DeviceRequest {
   std::uint64_t request = 0;
   std::uint32_t data_len = 0;  // bytes of data, or of room for the response
   Direction direction = Direction::read;
-  InlineBytes<HeaderBytes> header{};
+  wire::Bytes header{};  // the message; read during the step only
   Nanos now = 0;
-  RTRS_FIELDS(now, request, data_len, direction, header)
 };
-using DeviceRequest = RequestWith<wire::rnbd::kIoBytes>;  // every IO; fits a slot of the recorder's ring
-static_assert(sizeof(DeviceRequest) == 56);
-using LongDeviceRequest = RequestWith<wire::rnbd::kOpenBytes>;  // for the longest message
-// Calls `take` with the shorter of the two that holds the header.
-template <class Take>
-void make_request(std::uint64_t request, Direction direction, std::uint32_t data_len, wire::Bytes header,
-                  Take&& take) {
-  if (header.size() <= wire::rnbd::kIoBytes) [[likely]]
-    take(DeviceRequest{request, data_len, direction, header});
-  else
-    take(LongDeviceRequest{request, data_len, direction, header});
-}
+using LongDeviceRequest [[deprecated("use DeviceRequest")]] = DeviceRequest;
 // `error` is 0 or a positive errno; with 0, `handle` names the export in later actions, until CloseExport.
 // If the geometry is not valid(), the OPEN is answered with EIO and the export is closed.
 struct ExportOpened {
@@ -90,7 +76,8 @@ struct StorageDone {
   Nanos now = 0;
   RTRS_FIELDS(now, operation, error, sync_failed)
 };
-// Another session met `sync_failed` on the same export. Handles that are not open here are ignored.
+// Another session got a result with `sync_failed` for the same export. Handles that are not open here are
+// ignored.
 struct SyncFailed {
   std::uint64_t handle = 0;
   int error = 0;
@@ -137,7 +124,7 @@ struct Storage {
   std::uint64_t sector = 0;  // unit: 512 bytes; whole logical blocks; 0 for flush
   std::uint32_t bytes = 0;   // > 0; 0 for flush. Read and write: the request's data, of exactly this length
   std::uint16_t operation = 0;
-  std::uint16_t prio = 0;  // Linux ioprio; 0 from peers that do not speak version 2
+  std::uint16_t prio = 0;  // Linux ioprio; 0 from peers that do not support version 2
   wire::rnbd::Opcode opcode = wire::rnbd::Opcode::read;  // never secure_erase
   bool fua = false;       // durable before StorageDone (write, discard, write_zeroes)
   bool preflush = false;  // makes earlier reported writes durable first; never set for a flush
@@ -194,10 +181,7 @@ class ServerDevices {
  public:
   explicit ServerDevices(const ServerOptions& options = {}) noexcept : options_(options) {}
 
-  template <std::size_t HeaderBytes>
-  void on(const RequestWith<HeaderBytes>& input, ServerActions& actions) noexcept {
-    on_request({input.request, input.data_len, input.direction, input.header.span()}, actions);
-  }
+  void on(const DeviceRequest& input, ServerActions& actions) noexcept;
   void on(const ExportOpened& input, ServerActions& actions) noexcept;
   void on(const StorageDone& input, ServerActions& actions) noexcept;
   void on(const SyncFailed& input, ServerActions& actions) noexcept;
@@ -239,15 +223,15 @@ class ServerDevices {
   [[nodiscard]] unsigned open_count() const noexcept;
   [[nodiscard]] unsigned unanswered() const noexcept { return unanswered_; }  // unanswered requests
   // Number of IO messages with undefined flags in rw. The flags are ignored: flags of newer kernels only
-  // affect how an IO is executed, and mandatory ones have an opcode of their own.
+  // affect how an IO is executed, and mandatory ones have a separate opcode.
   [[nodiscard]] std::uint64_t unknown_flags() const noexcept { return unknown_flags_; }
   // RNBD version of the client; 0 until its SESS_INFO.
   [[nodiscard]] std::uint8_t version() const noexcept { return version_; }
 
   // Fingerprint of the whole state. Equal states have equal fingerprints, on every compiler.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
-  // Name of the first broken rule over the whole state, or null. For tests and tools; safe for any state,
-  // also for one that was read from a damaged snapshot.
+  // Name of the first violated invariant of the state, or null. For tests and tools; safe for any state, also
+  // for one that was read from a damaged snapshot.
   [[nodiscard]] const char* broken_invariant() const noexcept;
   // True if the machine waits for this result. Only such a result may be fed.
   [[nodiscard]] bool awaits(const ExportOpened& input) const noexcept;
@@ -270,15 +254,16 @@ class ServerDevices {
   };
   struct Operation {
     std::uint64_t request = 0;
-    wire::rnbd::Io io{};  // for Kind::late
+    wire::rnbd::Io io{};  // set for Kind::late
     std::uint32_t data_len = 0;
     std::uint16_t device = 0;
     std::uint16_t next_vacant = 0;
     Kind kind = Kind::vacant;
-    bool flushes = false;        // FLUSH or PREFLUSH
-    bool syncs = false;          // storage makes something durable: flushes, or a change with FUA
-    std::uint64_t sync = 0;      // storage: its number among the syncs of the device; settling: the last one
-                                 // that had started when it succeeded
+    bool flushes = false;  // FLUSH or PREFLUSH
+    bool syncs = false;    // storage makes something durable: flushes, or a change with FUA
+    // Storage: number of this sync among the syncs of the device. Settling: number of the last sync that had
+    // started when this sync succeeded.
+    std::uint64_t sync = 0;
     std::uint32_t failures = 0;  // Device::sync_failures when it started
     bool operator==(const Operation&) const = default;
     RTRS_FIELDS(request, io, data_len, device, next_vacant, kind, flushes, syncs, sync, failures)
@@ -286,18 +271,11 @@ class ServerDevices {
   static constexpr std::uint16_t kNone = 0xffff;
 
   static void respond(std::uint64_t request, int error, ServerActions& actions) noexcept;
-  struct Request {
-    std::uint64_t request;
-    std::uint32_t data_len;
-    Direction direction;
-    wire::Bytes header;
-  };
-  [[nodiscard]] static bool is_query(const Request& input, std::size_t answer_bytes) noexcept;
-  void on_request(const Request& input, ServerActions& actions) noexcept;
-  void on_sess_info(const Request& input, ServerActions& actions) noexcept;
-  void on_open(const Request& input, ServerActions& actions) noexcept;
-  void on_close(const Request& input, ServerActions& actions) noexcept;
-  void on_io(const Request& input, ServerActions& actions) noexcept;
+  [[nodiscard]] static bool is_query(const DeviceRequest& input, std::size_t answer_bytes) noexcept;
+  void on_sess_info(const DeviceRequest& input, ServerActions& actions) noexcept;
+  void on_open(const DeviceRequest& input, ServerActions& actions) noexcept;
+  void on_close(const DeviceRequest& input, ServerActions& actions) noexcept;
+  void on_io(const DeviceRequest& input, ServerActions& actions) noexcept;
 
   void start_storage(std::uint16_t operation, const wire::rnbd::Io& io, ServerActions& actions) noexcept;
   void end_sync(std::uint16_t operation, ServerActions& actions) noexcept;
@@ -308,8 +286,8 @@ class ServerDevices {
   void finish_measured(std::uint16_t operation, ServerActions& actions) noexcept;
   void closing_if_idle(std::uint16_t slot, ServerActions& actions) noexcept;
 
-  void open_new(const Request& input, const wire::rnbd::Open& open, ServerActions& actions) noexcept;
-  void open_known(const Request& input, std::uint16_t slot, ServerActions& actions) noexcept;
+  void open_new(const DeviceRequest& input, const wire::rnbd::Open& open, ServerActions& actions) noexcept;
+  void open_known(const DeviceRequest& input, std::uint16_t slot, ServerActions& actions) noexcept;
   void start_opening(std::uint16_t slot, ServerActions& actions) noexcept;
   void answer_open(std::uint64_t request, std::uint32_t data_len, const Device& device,
                    ServerActions& actions) noexcept;
@@ -325,7 +303,8 @@ class ServerDevices {
   [[nodiscard]] bool is_name_closing(const wire::Name& name) const noexcept;
   [[nodiscard]] std::uint16_t vacant_slot() noexcept;
   // Returns kNone if the table is full.
-  [[nodiscard]] std::uint16_t begin_operation(const Request& input, std::uint16_t slot, Kind kind) noexcept;
+  [[nodiscard]] std::uint16_t begin_operation(const DeviceRequest& input, std::uint16_t slot,
+                                              Kind kind) noexcept;
   void end_operation(std::uint16_t operation) noexcept;
 
   ServerOptions options_;

@@ -49,7 +49,7 @@ struct World {
   }
   void arrive(Direction direction, std::uint32_t data_len, const Bytes& header) {
     unanswered[++last_request] = data_len;
-    make_request(last_request, direction, data_len, header, [this](const auto& input) { step(input); });
+    step(DeviceRequest{last_request, data_len, direction, header});
   }
   void perform(const Storage& action) {
     RC_ASSERT(unanswered.count(action.request) == 1U);
@@ -138,7 +138,7 @@ std::uint32_t some_id() {
          static_cast<std::uint32_t>(*rc::gen::inRange(0, 3));
 }
 
-// A plausible message, sometimes corrupted.
+// Returns a plausible message, sometimes corrupted.
 Bytes some_header() {
   Bytes bytes;
   switch (*rc::gen::weightedElement<int>({{1, 0}, {3, 1}, {3, 2}, {12, 3}, {1, 4}})) {

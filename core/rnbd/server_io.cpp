@@ -1,6 +1,6 @@
 // IO of an open device: checks before storage sees it, waits for the size of its export, and waits for
-// concurrent syncs. The last is needed because a kernel reports a failed writeback to only one sync per file
-// description; any other sync that ends later succeeds although the data is lost.
+// concurrent syncs. Waiting for syncs is needed because a kernel reports a failed writeback to only one sync
+// per file description; any other sync that ends later succeeds although the data is lost.
 #include <algorithm>
 
 #include "core/base/assert.hpp"
@@ -27,7 +27,7 @@ int errno_of(Refusal why) noexcept {
 
 }  // namespace
 
-void ServerDevices::on_io(const Request& input, ServerActions& actions) noexcept {
+void ServerDevices::on_io(const DeviceRequest& input, ServerActions& actions) noexcept {
   const auto message = wire::rnbd::parse_io(input.header);
   if (!message) return respond(input.request, errno_of(message.why), actions);
   const wire::rnbd::Io& io = message.value;
@@ -120,7 +120,7 @@ void ServerDevices::on(const StorageDone& input, ServerActions& actions) noexcep
   Device& device = devices_[operation.device];
   if (operation.syncs) --device.syncs_running;
   if (input.error == kEio && !input.sync_failed) {
-    // The export may have shrunk. Requests beyond the new end are refused, because a write behind the end of
+    // The export may have shrunk. Requests beyond the new end are refused, because a write beyond the end of
     // a file would make the file grow again.
     operation.kind = Kind::failed;
     actions.push_back(MeasureExport{device.handle, input.operation});

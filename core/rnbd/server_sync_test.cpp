@@ -1,4 +1,5 @@
-// Storage reports a failure to make data durable once; the server reports it until the device is reopened.
+// Tests that a server reports a failure to make data durable until the device is reopened, although storage
+// reports it only once.
 #include <gtest/gtest.h>
 
 #include "core/rnbd/test_server_session.hpp"

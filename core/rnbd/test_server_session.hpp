@@ -40,7 +40,7 @@ class Session {
 
   Request arrive(Direction direction, std::uint32_t data_len, wire::Bytes header) {
     const Request request = ++last_request_;
-    make_request(request, direction, data_len, header, [this](const auto& input) { step(input); });
+    step(DeviceRequest{request, data_len, direction, header});
     return request;
   }
   Request open(std::string_view name, AccessMode mode = AccessMode::read_write) {
@@ -109,7 +109,7 @@ class Session {
     measures.erase_at(0);
     step(ExportMeasured{asked.operation, nsectors});
   }
-  // The last response with a body.
+  // Returns the last response that has a body.
   wire::rnbd::OpenRsp response() const {
     std::array<std::byte, wire::rnbd::kOpenRspBytes> data{};
     fill(answers[answers.size() - 1], data);

@@ -25,7 +25,7 @@ struct HalfOpen final : Watched {
   std::string client;
   std::string server;
   std::uint32_t address_pair = 0;
-  std::uint32_t host = 0;     // digest of its address
+  std::uint32_t host = 0;     // digest of the client's host
   std::uint32_t request = 0;  // 0: request not complete yet
   std::uint64_t number = 0;   // order of arrival
   Nanos deadline = kNever;
@@ -112,7 +112,7 @@ class Admission {
   std::uint64_t next_number_ = 0;
   std::uint32_t next_request_ = 0;
 
-  // Clients that are not logged yet, see tell().
+  // Closed and dropped clients that tell() has not logged yet.
   std::uint64_t closed_ = 0;
   std::uint64_t dropped_clients_ = 0;
   std::string last_closed_;

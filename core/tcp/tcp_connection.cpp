@@ -12,7 +12,7 @@
 namespace rtrs::tcp {
 namespace {
 
-// Maximum bytes encoded per round; further requests wait until the transport has accepted these.
+// Maximum number of bytes encoded per round; further requests wait until the transport has accepted these.
 constexpr std::size_t kRoundBytes = std::size_t{1} << 20;
 // Initial capacity in work requests in flight. Most connections of a session never need more.
 constexpr std::uint32_t kFirstSlots = 8;

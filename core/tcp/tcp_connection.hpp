@@ -88,7 +88,7 @@ class Connection final : public Watched, private iwarp::Memory {
   void post_receives(unsigned count, std::uint32_t bytes_each) noexcept;
   struct Read {
     std::size_t events = 0;
-    bool received = false;  // any bytes received
+    bool received = false;  // some bytes were received
     bool more = false;      // call read() again, there may be more data
     bool ended = false;     // the connection ended, see end_reason() and end_text()
   };
@@ -157,13 +157,13 @@ class Connection final : public Watched, private iwarp::Memory {
 
   void set_blocked(bool) noexcept;
   void update_interest() noexcept;
-  // One receive call. Returns false if no data is available, or the connection ended.
+  // Makes one receive call. Returns false if no data is available, or the connection ended.
   bool receive(Read&, iwarp::Events&) noexcept;
   std::size_t translate(std::span<const iwarp::Event>, std::span<FabricEvent> out) noexcept;
   void keep_rest() noexcept;
   void note_stall() noexcept;
   void expect_rest() noexcept;
-  // True if a message stopped arriving in the middle for too long.
+  // True if the rest of an incomplete message has not arrived for too long.
   bool is_cut_off(Nanos now) noexcept;
 
   FabricParts fabric_parts_;
@@ -199,7 +199,7 @@ class Connection final : public Watched, private iwarp::Memory {
   bool again_ = false;   // the stream may hold back an event
   bool bulk_ = false;    // large payload is arriving: receive directly into place
   bool short_ = false;   // the last call emptied the socket
-  bool sealed_ = false;  // a guard decrypts incoming data
+  bool sealed_ = false;  // a guard (TLS) decrypts incoming data
 
   Nanos greeting_by_ = kNever;
   Nanos output_by_ = kNever;

@@ -13,10 +13,10 @@ namespace {
 
 // If at least this much payload is missing, it is received directly into place.
 constexpr std::size_t kDirectBytes = 8U << 10U;
-// Maximum bytes received after such payload, and per call while large payload arrives. More would have to be
-// copied.
+// Maximum number of bytes received after such payload, and per call while large payload arrives. More would
+// have to be copied.
 constexpr std::size_t kSpillBytes = 16U << 10U;
-// Receive calls per connection and turn.
+// Maximum number of receive calls per connection and turn.
 constexpr unsigned kCallsPerPoll = 4;
 
 }  // namespace

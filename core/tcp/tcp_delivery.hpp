@@ -14,18 +14,18 @@ class DeliveryWatch {
   // acknowledged, which saves a system call.
   [[nodiscard]] bool needs_check(std::uint64_t sent) const noexcept { return sent != settled_; }
 
-  // For the first connection of a path, which carries the heartbeat. Returns true if bytes were acknowledged
-  // since the last check.
+  // Called for the first connection of a path, which carries the heartbeat. Returns true if bytes were
+  // acknowledged since the last check.
   bool advanced(const Transport::Delivery& now) noexcept {
     const std::uint64_t before = settled_;
     settled_ = now.acknowledged;
     return now.known && now.acknowledged > before;
   }
 
-  // For the other connections. `small_pass`: result of advanced() for the first connection of the path.
-  // Returns true once per stall, after kProofs intervals in which packets were sent without acknowledgement
-  // while small packets were acknowledged. A plain outage has at most one such interval, the one in which it
-  // ends, because the next packet is acknowledged.
+  // Called for the other connections of the path. `small_pass`: result of advanced() for the first connection
+  // of the path. Returns true once per stall, after kProofs intervals in which packets were sent without
+  // acknowledgement while small packets were acknowledged. A plain outage has at most one such interval, the
+  // one in which it ends, because the next packet is acknowledged.
   bool is_black_hole(const Transport::Delivery& now, std::uint64_t sent, bool small_pass) noexcept {
     if (now.known && !now.pending) settled_ = sent;
     if (!now.pending || now.acknowledged != acknowledged_) {

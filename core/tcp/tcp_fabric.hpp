@@ -129,7 +129,7 @@ class FabricImpl final : public TcpFabric {
   std::uint64_t memory_for(const HostBooks& host) const noexcept;
   // Allocates memory for more outstanding requests. Returns false if that exceeds max_memory or fails.
   bool make_room(Connection&) noexcept;
-  // A later poll() reports its ConnectionLost with Reason::no_resources.
+  // Lets a later poll() report the loss of the connection with Reason::no_resources.
   void give_up(Connection&) noexcept;
   void lose(Connection&, Reason, const std::string& why);
   void end_broken(Connection&);
@@ -182,12 +182,12 @@ class FabricImpl final : public TcpFabric {
   std::vector<Pending> pending_;
   std::size_t pending_taken_ = 0;
   std::deque<std::string> shown_bytes_;
-  std::vector<Connection*> ready_;      // connections to read, recently active, in turn
+  std::vector<Connection*> ready_;      // recently active connections, which are read in turn
   std::vector<Connection*> dirty_;      // connections with unsent requests
   std::vector<Connection*> mid_;        // connections with an incomplete message; may hold others too
   std::vector<Connection*> delivered_;  // connections whose receives hold data of reported events
   bool check_now_ = true;
-  bool asleep_ = false;              // try_wait() returned true and poll() was not called since
+  bool asleep_ = false;              // true from a successful try_wait() to the next poll() or wake()
   bool heard_ = false;               // data arrived in this round
   bool heartbeat_received_ = false;  // received on con 0 of a path since the last delivery check
   unsigned polls_since_check_ = 0;

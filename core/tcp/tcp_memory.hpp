@@ -17,8 +17,8 @@ namespace rtrs::tcp {
 // Connections on which a key is valid.
 enum class Scope : std::uint8_t {
   any,
-  path,        // all connections of the path of its ConKey
-  connection,  // that connection only; its peer may invalidate the key
+  path,        // all connections of the key's path
+  connection,  // only the key's connection, whose peer may invalidate the key
 };
 
 class Memory {

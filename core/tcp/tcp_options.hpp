@@ -23,8 +23,8 @@ struct TcpOptions {
   // is closed.
   unsigned max_handshakes = 256;
   unsigned max_handshakes_per_host = 128;
-  // Maximum accepted connections, in total and per address (IPv6: per /64 network). With the defaults, only
-  // max_memory and the file descriptors limit them.
+  // Maximum number of accepted connections, in total and per address (IPv6: per /64 network). With the
+  // defaults, only max_memory and the file descriptors limit them.
   unsigned max_connections = 1U << 20;
   unsigned max_connections_per_host = 1U << 20;
   // Maximum memory in bytes for the queues and buffers of all connections. Posted receives are not counted,
@@ -60,8 +60,8 @@ struct TcpStats {
   std::uint64_t large_packets_lost = 0;  // connections for which the network delivers only small packets
   std::uint64_t discarded_work = 0;      // work requests unsent when their connection ended
   std::uint64_t tls_connections = 0;     // completed TLS handshakes
-  std::uint64_t tls_resumed = 0;         // handshakes of these that resumed a session with a ticket
-  std::uint64_t tls_in_kernel = 0;       // connections of these for which the kernel encrypts sent data
+  std::uint64_t tls_resumed = 0;         // TLS handshakes that resumed a session with a ticket
+  std::uint64_t tls_in_kernel = 0;       // TLS connections for which the kernel encrypts sent data
   std::uint64_t tls_refused = 0;         // peers rejected by TLS, and clients that violated the TLS options
   std::uint64_t receive_calls =
       0;  // receive calls of the transport: one system call each without TLS, at least one with TLS

@@ -7,7 +7,7 @@
 namespace rtrs::tcp {
 namespace {
 
-// Outboxes above this number are freed.
+// Maximum number of free outboxes kept; further ones are freed.
 constexpr std::size_t kKept = 16;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Data that a connection is about to send, and a pool of outboxes shared by all connections. A connection
-// with nothing to send holds none.
+// with nothing to send holds no outbox.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Events and sleeping.
 //
-// Recently active connections are read directly. The transport is asked for other ready sockets when those
-// have no data, and periodically. Idle connections cost nothing.
+// Recently active connections are read directly. Periodically, and when these have no data, the transport is
+// asked for other ready sockets. Idle connections cost nothing.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -11,11 +11,12 @@
 namespace rtrs::tcp {
 namespace {
 
-// Maximum events per connection and turn.
+// Maximum number of events that one connection may report per turn.
 constexpr std::size_t kFairShare = 32;
-// Rounds with direct reads between two readiness checks of the transport.
+// With direct reads, the transport is asked for ready sockets once per this many rounds.
 constexpr unsigned kRoundsPerCheck = 16;
-// Rounds without data between two readiness checks, for a caller that polls without sleeping.
+// If a caller polls without sleeping, the transport is asked for ready sockets once per this many rounds
+// without data.
 constexpr unsigned kIdleRoundsPerCheck = 4;
 // A connection without data for this many rounds is no longer read directly.
 constexpr unsigned kMaxIdlePolls = 16;
@@ -45,7 +46,7 @@ void FabricImpl::begin_round() noexcept {
     try {
       check_deliveries();
     } catch (const std::bad_alloc&) {
-      // No memory for the log message.
+      // No memory for the log message, which is dropped.
     }
   }
   for (std::size_t i = delivered_.size(); i-- > 0;) {
@@ -249,7 +250,7 @@ std::size_t FabricImpl::poll(Nanos, std::span<FabricEvent> out) noexcept {
     looked = true;
   }
   std::size_t count = take_pending(out);
-  // Pending events of a connection precede the data in its socket.
+  // Pending events of a connection are reported before the data in its socket, because they are older.
   if (pending_taken_ < pending_.size()) return count;
   count += read_ready(out.subspan(count));
   // Usually the events include the one that woke the sleeper; if not, the fabric wakes it again.

@@ -1,8 +1,8 @@
 // System services that the TCP fabric needs: byte streams, readiness, a clock and memory. backends/tcp
 // implements them with the operating system, sim/net/streams with a simulated network.
 //
-// Single-threaded. No call blocks except listen() while it resolves a host name, and none calls back. Errors
-// are errno values; 0 means success.
+// Single-threaded. No call blocks except listen() while it resolves a host name, and no call invokes
+// callbacks. Errors are errno values; 0 means success.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -48,7 +48,7 @@ class Transport {
 
   // --- clock and memory ---
   virtual Nanos now() const noexcept = 0;
-  // Zeroed memory for the payload of peers; empty on failure.
+  // Returns zeroed memory for the payload of peers; empty on failure.
   virtual std::span<std::byte> map(std::size_t bytes) noexcept = 0;
   virtual void unmap(std::span<std::byte>) noexcept = 0;
 
@@ -71,7 +71,7 @@ class Transport {
     SocketId socket = kNoSocket;
     int error = 0;            // EAGAIN: no client is waiting
     std::string name;         // address of the client
-    std::uint32_t host = 0;   // digest of the host that it is counted under
+    std::uint32_t host = 0;   // digest of the client's host, for limits per host
     bool last_place = false;  // the remaining descriptors are reserved for the rest of the process
   };
   virtual Client accept(SocketId listener) = 0;
@@ -82,7 +82,7 @@ class Transport {
 
   struct Ends {
     bool known = false;
-    std::string own, peer;           // addresses
+    std::string own, peer;           // addresses of both ends
     std::uint32_t address_pair = 0;  // digest of the peer's and this side's host, in this order
   };
   virtual Ends ends(SocketId) const = 0;

@@ -1,4 +1,4 @@
-// Base of everything with a socket, as reported by the transport when ready; and the one timer of a fabric.
+// Base class of objects whose sockets the transport reports as ready, and the timer of a fabric.
 #pragma once
 #include <cstdint>
 #include <span>

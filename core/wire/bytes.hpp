@@ -17,7 +17,7 @@ namespace rtrs::wire {
 using Bytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
 
-/// 16 opaque bytes in wire order. RTRS never interprets their UUID fields.
+/// 16 opaque bytes in wire order. RTRS never interprets the fields of the UUID.
 struct Uuid {
   std::array<std::uint8_t, 16> bytes{};
   auto operator<=>(const Uuid&) const = default;

@@ -1,5 +1,5 @@
-// Byte vectors of protocol Appendix A, plus the requests of protocol section 9.1: messages of a kernel peer,
-// encoded and parsed, compared byte for byte.
+// Tests the byte vectors of protocol Appendix A and the requests of protocol section 9.1: messages of a
+// kernel peer are encoded, parsed and compared byte for byte.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -125,7 +125,8 @@ TEST(Golden, InfoRsp) {
   const auto parsed = parse_info_rsp(wire, 512, 131072);
   ASSERT_TRUE(parsed) << to_string(parsed.why);
   EXPECT_EQ(parsed.value.sg_cnt, 1);
-  EXPECT_EQ(info_rsp_chunk(wire, 3, 131072).value, (ChunkRef{0x7f0012340000 + 3 * 131072, 0x11200}));
+  EXPECT_EQ(info_rsp_chunk(wire, 3, 131072).value,
+            (Descriptor{0x7f0012340000 + 3 * 131072, 0x11200, 131072}));
 }
 
 // Protocol Appendix A, "rkey_rsp".
@@ -138,15 +139,19 @@ TEST(Golden, RkeyRsp) {
 // Protocol Appendix A, "rdma_write usr_len 32".
 TEST(Golden, WriteHeader) {
   const Buffer wire = from_hex("0200 2000");
-  EXPECT_EQ(encoded(RdmaWriteHeader{32, 0}, kWriteHeaderBytes), wire);
+  IoRequest header;
+  header.usr_len = 32;
+  EXPECT_EQ(encoded(header, kWriteHeaderBytes), wire);
   // urtrs extension: the generation is the high byte of the type.
-  EXPECT_EQ(encoded(RdmaWriteHeader{32, 0xab}, kWriteHeaderBytes), from_hex("02ab 2000"));
+  header.generation = 0xab;
+  EXPECT_EQ(encoded(header, kWriteHeaderBytes), from_hex("02ab 2000"));
 }
 
 // Protocol Appendix A, "rdma_read"; placed in a chunk as in protocol section 5.3.
 TEST(Golden, ReadHeader) {
   const Buffer wire = from_hex("0300 2000 0100 0100 0070665544332211 03c3b2a1 00100000");
-  RdmaReadHeader header;
+  IoRequest header;
+  header.direction = Direction::read;
   header.usr_len = 32;
   header.need_inval = true;
   header.has_descriptor = true;
@@ -285,13 +290,15 @@ TEST(Golden, RnbdFraming) {
 
 // The RTRS header directly follows the user header. The written lengths are those of protocol section 9.1.
 TEST(Golden, RnbdWrittenLengths) {
-  RdmaReadHeader with_descriptor;
+  IoRequest read;
+  read.direction = Direction::read;
+  IoRequest with_descriptor = read;
   with_descriptor.has_descriptor = true;
   EXPECT_EQ(rnbd::kSessInfoBytes + encoded_bytes(with_descriptor), 60U);
   EXPECT_EQ(rnbd::kOpenBytes + encoded_bytes(with_descriptor), 288U);
   EXPECT_EQ(rnbd::kCloseBytes + kWriteHeaderBytes, 12U);
   EXPECT_EQ(rnbd::kIoBytes + encoded_bytes(with_descriptor), 56U);
-  EXPECT_EQ(rnbd::kIoBytes + encoded_bytes(RdmaReadHeader{}), 40U);
+  EXPECT_EQ(rnbd::kIoBytes + encoded_bytes(read), 40U);
   EXPECT_EQ(rnbd::kIoBytes + kWriteHeaderBytes, 36U);
 }
 

@@ -82,7 +82,7 @@ struct IoRspImm {
   return ((buf_id << mem_bits(queue_depth)) | off) & kImmPayloadMask;
 }
 
-/// Only splits the payload: if the depth is not a power of two, `buf_id` may be >= queue_depth. See
+/// Splits the payload without checks: if the depth is not a power of two, `buf_id` may be >= queue_depth. See
 /// check_io_req().
 [[nodiscard]] constexpr IoReqImm decode_io_req(std::uint32_t queue_depth, std::uint32_t imm) noexcept {
   const std::uint32_t payload = imm & kImmPayloadMask;
@@ -139,9 +139,13 @@ struct IoRspImm {
 }
 
 struct TaggedMsgId {
-  std::uint32_t buf_id = 0;     ///< can be >= queue_depth when the depth is no power of two
+  std::uint32_t buf_id = 0;     ///< can be >= queue_depth if the depth is not a power of two
   std::uint8_t generation = 0;  ///< compare under generation_mask
   bool exact = false;           ///< no bit above the tag was set
+  /// True if this id answers the request with generation `full`, whose upper bits are not on the wire.
+  [[nodiscard]] constexpr bool answers(std::uint32_t queue_depth, std::uint8_t full) const noexcept {
+    return exact && generation == (full & generation_mask(queue_depth));
+  }
   bool operator==(const TaggedMsgId&) const = default;
 };
 

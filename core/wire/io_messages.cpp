@@ -1,4 +1,4 @@
-// INFO_RSP, which describes the chunks, and the headers of reads and writes inside chunks.
+// Encodes and parses INFO_RSP, which describes the chunks, and the headers of reads and writes inside chunks.
 #include <array>
 #include <cstring>
 
@@ -122,46 +122,42 @@ Parsed<Descriptor> info_rsp_descriptor(Bytes bytes, std::size_t index) noexcept 
   return accept(load_descriptor(bytes, info_rsp_bytes(index)));
 }
 
-Parsed<ChunkRef> info_rsp_chunk(Bytes bytes, std::uint32_t index, std::uint32_t chunk_size) noexcept {
-  if (chunk_size == 0) return refuse<ChunkRef>(Refusal::bad_buffer_id);
+Parsed<Descriptor> info_rsp_chunk(Bytes bytes, std::uint32_t index, std::uint32_t chunk_size) noexcept {
+  if (chunk_size == 0) return refuse<Descriptor>(Refusal::bad_buffer_id);
   std::uint64_t left = index;
   for (std::size_t run = 0;; ++run) {
     const Parsed<Descriptor> desc = info_rsp_descriptor(bytes, run);
-    if (!desc) return refuse<ChunkRef>(Refusal::bad_buffer_id);
+    if (!desc) return refuse<Descriptor>(Refusal::bad_buffer_id);
     const std::uint64_t chunks = desc.value.len / chunk_size;
-    if (left < chunks) return accept(ChunkRef{desc.value.addr + left * chunk_size, desc.value.key});
+    if (left < chunks)
+      return accept(Descriptor{desc.value.addr + left * chunk_size, desc.value.key, chunk_size});
     left -= chunks;
   }
 }
 
-Parsed<ChunkRef> ChunkWalk::next() noexcept {
-  if (chunk_size_ == 0) return refuse<ChunkRef>(Refusal::bad_buffer_id);
+Parsed<Descriptor> ChunkWalk::next() noexcept {
+  if (chunk_size_ == 0) return refuse<Descriptor>(Refusal::bad_buffer_id);
   for (;; ++run_, into_run_ = 0) {
     const Parsed<Descriptor> desc = info_rsp_descriptor(bytes_, run_);
-    if (!desc) return refuse<ChunkRef>(Refusal::bad_buffer_id);
+    if (!desc) return refuse<Descriptor>(Refusal::bad_buffer_id);
     if (into_run_ + chunk_size_ > desc.value.len) continue;
-    const ChunkRef chunk{desc.value.addr + into_run_, desc.value.key};
+    const Descriptor chunk{desc.value.addr + into_run_, desc.value.key, chunk_size_};
     into_run_ += chunk_size_;
     return accept(chunk);
   }
 }
 
-std::size_t encode(const RdmaReadHeader& header, MutableBytes out) noexcept {
-  const std::size_t bytes = encoded_bytes(header);
+std::size_t encode(const IoRequest& request, MutableBytes out) noexcept {
+  const std::size_t bytes = encoded_bytes(request);
   if (out.size() < bytes) return 0;
-  store_le16(out, 0, typed(MsgType::read, header.generation));
-  store_le16(out, kUserLengthAt, header.usr_len);
-  store_le16(out, kReadFlagsAt, header.need_inval ? kReadNeedInval : std::uint16_t{0});
-  store_le16(out, kReadSgCountAt, header.has_descriptor ? 1 : 0);
-  if (header.has_descriptor) store_descriptor(out, kReadDescriptorAt, header.desc);
+  const bool read = request.direction == Direction::read;
+  store_le16(out, 0, typed(read ? MsgType::read : MsgType::write, request.generation));
+  store_le16(out, kUserLengthAt, request.usr_len);
+  if (!read) return bytes;
+  store_le16(out, kReadFlagsAt, request.need_inval ? kReadNeedInval : std::uint16_t{0});
+  store_le16(out, kReadSgCountAt, request.has_descriptor ? 1 : 0);
+  if (request.has_descriptor) store_descriptor(out, kReadDescriptorAt, request.desc);
   return bytes;
-}
-
-std::size_t encode(const RdmaWriteHeader& header, MutableBytes out) noexcept {
-  if (out.size() < kWriteHeaderBytes) return 0;
-  store_le16(out, 0, typed(MsgType::write, header.generation));
-  store_le16(out, kUserLengthAt, header.usr_len);
-  return kWriteHeaderBytes;
 }
 
 Parsed<IoRequest> parse_io_request(Bytes chunk, std::uint32_t buf_id, std::uint32_t off,

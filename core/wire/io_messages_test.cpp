@@ -27,7 +27,7 @@ struct Layout {
   std::uint32_t chunk = 0;
   std::uint32_t depth = 0;
   std::vector<Descriptor> runs;
-  std::vector<ChunkRef> chunks;
+  std::vector<Descriptor> chunks;
 };
 
 Layout any_layout() {
@@ -45,7 +45,7 @@ Layout any_layout() {
     const Descriptor run{addr, *rc::gen::arbitrary<std::uint32_t>(), chunks * layout.chunk};
     layout.runs.push_back(run);
     for (std::uint32_t c = 0; c < chunks; ++c) {
-      layout.chunks.push_back({run.addr + std::uint64_t{c} * layout.chunk, run.key});
+      layout.chunks.push_back({run.addr + std::uint64_t{c} * layout.chunk, run.key, layout.chunk});
     }
   }
   return layout;
@@ -104,7 +104,7 @@ TEST(InfoRsp, RefusesWithTheRightReason) {
 }
 
 TEST(InfoRsp, SumOfLengthsDoesNotWrap) {
-  // 2^32 bytes too many: a 32-bit sum would be correct.
+  // The runs have 2^32 bytes too many, which a sum of 32 bits would not show.
   std::vector<Descriptor> runs(16, Descriptor{0, 1, 0x10000000});
   runs[0].len += 16 * 8192;
   EXPECT_EQ(judged(runs, 16, 8192), Refusal::bad_length);
@@ -142,12 +142,19 @@ Refusal judged(const Buffer& chunk, std::uint32_t off, bool generation = false) 
   return parse_io_request(exact.view(), 0, off, generation).why;
 }
 
-RdmaReadHeader read_header(std::uint32_t len = 4096) {
-  return RdmaReadHeader{32, 0, true, true, Descriptor{0x7000, 5, len}};
+IoRequest write_header(std::uint16_t usr_len = 0, std::uint8_t generation = 0) {
+  return IoRequest{.generation = generation, .usr_len = usr_len};
+}
+IoRequest read_header(std::uint32_t len = 4096) {
+  return IoRequest{.direction = Direction::read,
+                   .usr_len = 32,
+                   .need_inval = true,
+                   .has_descriptor = true,
+                   .desc = Descriptor{0x7000, 5, len}};
 }
 
 TEST(IoRequest, WriteIsUnderstood) {
-  const Buffer chunk = chunk_with(RdmaWriteHeader{32, 9}, 4128);
+  const Buffer chunk = chunk_with(write_header(32, 9), 4128);
   const auto parsed = parse_io_request(chunk, 6, 4128, true);
   ASSERT_TRUE(parsed) << to_string(parsed.why);
   IoRequest expected;
@@ -163,22 +170,24 @@ TEST(IoRequest, WriteIsUnderstood) {
 }
 
 TEST(IoRequest, HeaderMustFitTheChunk) {
-  EXPECT_EQ(judged(chunk_with(RdmaWriteHeader{}, kChunk - 4), kChunk - 4), Refusal::none);
+  EXPECT_EQ(judged(chunk_with(write_header(), kChunk - 4), kChunk - 4), Refusal::none);
   for (std::uint32_t off = kChunk - 3; off < kChunk + 4; ++off) {
-    EXPECT_EQ(judged(chunk_with(RdmaWriteHeader{}, off), off), Refusal::bad_offset) << off;
+    EXPECT_EQ(judged(chunk_with(write_header(), off), off), Refusal::bad_offset) << off;
   }
   EXPECT_EQ(judged(chunk_with(read_header(), kChunk - 24), kChunk - 24), Refusal::none);
   for (std::uint32_t off = kChunk - 23; off < kChunk; ++off) {
     EXPECT_EQ(judged(chunk_with(read_header(), off), off), Refusal::bad_offset) << off;
   }
-  EXPECT_EQ(judged(chunk_with(RdmaReadHeader{}, kChunk - 8), kChunk - 8), Refusal::none);
-  EXPECT_EQ(judged(chunk_with(RdmaReadHeader{}, kChunk - 7), kChunk - 7), Refusal::bad_offset);
-  EXPECT_EQ(judged(chunk_with(RdmaWriteHeader{}, 0), UINT32_MAX), Refusal::bad_offset);
+  EXPECT_EQ(judged(chunk_with(IoRequest{.direction = Direction::read}, kChunk - 8), kChunk - 8),
+            Refusal::none);
+  EXPECT_EQ(judged(chunk_with(IoRequest{.direction = Direction::read}, kChunk - 7), kChunk - 7),
+            Refusal::bad_offset);
+  EXPECT_EQ(judged(chunk_with(write_header(), 0), UINT32_MAX), Refusal::bad_offset);
   EXPECT_EQ(judged(Buffer{}, 0), Refusal::bad_offset);
 }
 
 TEST(IoRequest, RefusesWithTheRightReason) {
-  const Buffer write = chunk_with(RdmaWriteHeader{32, 0}, 100);
+  const Buffer write = chunk_with(write_header(32), 100);
   EXPECT_EQ(judged(test::with_byte(write, 100, 1), 100), Refusal::bad_type);
   EXPECT_EQ(judged(test::with_byte(write, 100, 4), 100), Refusal::bad_type);
   EXPECT_EQ(judged(test::with_byte(write, 101, 1), 100), Refusal::unnegotiated_generation);
@@ -193,22 +202,17 @@ TEST(IoRequest, RefusesWithTheRightReason) {
   EXPECT_EQ(judged(chunk_with(read_header(0), 100), 100), Refusal::bad_descriptor);
   EXPECT_EQ(judged(chunk_with(read_header(kChunk), 100), 100), Refusal::none);
   EXPECT_EQ(judged(chunk_with(read_header(kChunk + 1), 100), 100), Refusal::bad_descriptor);
-  RdmaReadHeader wrapping = read_header(4096);
+  IoRequest wrapping = read_header(4096);
   wrapping.desc.addr = UINT64_MAX - 4094;
   EXPECT_EQ(judged(chunk_with(wrapping, 100), 100), Refusal::bad_descriptor);
 }
 
 TEST(IoRequest, NeedInvalIsIgnoredWithoutDescriptor) {
-  const Buffer chunk = chunk_with(RdmaReadHeader{0, 0, true, false, {}}, 64);
+  const Buffer chunk = chunk_with(IoRequest{.direction = Direction::read, .need_inval = true}, 64);
   const auto parsed = parse_io_request(chunk, 0, 64, false);
   ASSERT_TRUE(parsed);
   EXPECT_FALSE(parsed.value.need_inval);
   EXPECT_FALSE(parsed.value.has_descriptor);
-}
-
-Buffer place(const IoRequest& r) {
-  if (r.direction == Direction::write) return chunk_with(RdmaWriteHeader{r.usr_len, r.generation}, r.off);
-  return chunk_with(RdmaReadHeader{r.usr_len, r.generation, r.need_inval, r.has_descriptor, r.desc}, r.off);
 }
 
 // Random bytes as a header, at any offset in or beyond the chunk.
@@ -216,8 +220,11 @@ RC_GTEST_PROP(IoRequest, AnyHeaderIsRefusedOrStable, (bool generation)) {
   const bool write = *rc::gen::arbitrary<bool>();
   const auto usr_len = *rc::gen::inRange<std::uint16_t>(0, 256);
   const bool desc = *rc::gen::arbitrary<bool>();
-  const RdmaReadHeader read{usr_len, 0, *rc::gen::arbitrary<bool>(), desc, Descriptor{0x7000, 5, 4096}};
-  Buffer header = write ? test::encoded(RdmaWriteHeader{usr_len, 0}) : test::encoded(read);
+  IoRequest read = read_header();
+  read.usr_len = usr_len;
+  read.need_inval = *rc::gen::arbitrary<bool>();
+  read.has_descriptor = desc;
+  Buffer header = write ? test::encoded(write_header(usr_len)) : test::encoded(read);
   header = test::damaged(std::move(header));
   const auto near_end = *rc::gen::inRange<std::uint32_t>(kChunk - 32, kChunk + 2);
   const auto off = *rc::gen::element(*rc::gen::inRange<std::uint32_t>(0, kChunk), near_end);
@@ -233,7 +240,7 @@ RC_GTEST_PROP(IoRequest, AnyHeaderIsRefusedOrStable, (bool generation)) {
   RC_ASSERT(!r.has_descriptor || (r.desc.len >= 1 && r.desc.len <= kChunk));
   RC_ASSERT(generation || r.generation == 0);
   RC_ASSERT(user_header(exact.view(), r).size() == r.usr_len);
-  const auto second = parse_io_request(place(r), 3, off, generation);
+  const auto second = parse_io_request(chunk_with(r, r.off), 3, off, generation);
   RC_ASSERT(second.why == Refusal::none);
   RC_ASSERT(second.value == r);
 }

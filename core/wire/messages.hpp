@@ -46,8 +46,8 @@ enum class MsgType : std::uint16_t {
   write = 2,
   read = 3,
   rkey_rsp = 4,
-  fence_req = 0x4001,  ///< ours; never sent to a peer that did not negotiate kConnRspFence
-  fence_rsp = 0x4002,  ///< ours
+  fence_req = 0x4001,  ///< urtrs extension; never sent to a peer that did not negotiate kConnRspFence
+  fence_rsp = 0x4002,  ///< urtrs extension
 };
 
 /// Bits of ConnRsp::flags. A kernel client ignores all except the first.
@@ -113,9 +113,9 @@ void store_name(const Name& name, MutableBytes to, std::size_t at) noexcept;
 struct ConnReq {
   std::uint16_t cid = 0;
   std::uint16_t cid_num = 0;    ///< 1..4096
-  std::uint16_t recon_cnt = 0;  ///< attempts of this path; wraps
-  Uuid sess_uuid{};             ///< the PATH
-  Uuid paths_uuid{};            ///< the SESSION
+  std::uint16_t recon_cnt = 0;  ///< number of connection attempts of this path; wraps
+  Uuid sess_uuid{};             ///< identifies the path
+  Uuid paths_uuid{};            ///< identifies the session
   bool first_conn = false;
   Extensions extensions = Extensions::none;  ///< offered; unknown bits kept
   bool operator==(const ConnReq&) const = default;
@@ -175,12 +175,7 @@ struct InfoRsp {
   bool operator==(const InfoRsp&) const = default;
 };
 
-/// Address and key of one chunk.
-struct ChunkRef {
-  std::uint64_t addr = 0;
-  std::uint32_t key = 0;
-  bool operator==(const ChunkRef&) const = default;
-};
+using ChunkRef [[deprecated("use wire::Descriptor")]] = Descriptor;
 
 [[nodiscard]] constexpr std::size_t info_rsp_bytes(std::size_t sg_cnt) noexcept {
   return kInfoRspHeaderBytes + kDescriptorBytes * sg_cnt;
@@ -197,15 +192,15 @@ struct ChunkRef {
 [[nodiscard]] Parsed<Descriptor> info_rsp_descriptor(Bytes bytes, std::size_t index) noexcept;
 /// Returns chunk `index`; O(sg_cnt), because it walks the runs. Safe on any bytes. Error: bad_buffer_id if no
 /// run contains the chunk. To fill a table of all chunks, use ChunkWalk.
-[[nodiscard]] Parsed<ChunkRef> info_rsp_chunk(Bytes bytes, std::uint32_t index,
-                                              std::uint32_t chunk_size) noexcept;
+[[nodiscard]] Parsed<Descriptor> info_rsp_chunk(Bytes bytes, std::uint32_t index,
+                                                std::uint32_t chunk_size) noexcept;
 
 /// Iterates over all chunks in order, O(1) each. Borrows the bytes of the message.
 class ChunkWalk {
  public:
   ChunkWalk(Bytes info_rsp, std::uint32_t chunk_size) noexcept : bytes_(info_rsp), chunk_size_(chunk_size) {}
   /// Returns the next chunk. Error: bad_buffer_id after the last one.
-  [[nodiscard]] Parsed<ChunkRef> next() noexcept;
+  [[nodiscard]] Parsed<Descriptor> next() noexcept;
 
  private:
   Bytes bytes_;
@@ -226,34 +221,11 @@ struct RkeyRsp {
 /// Errors: too_short, bad_type, bad_buffer_id. The caller must compare buf_id with the one in the immediate.
 [[nodiscard]] Parsed<RkeyRsp> parse_rkey_rsp(Bytes bytes, std::uint32_t queue_depth) noexcept;
 
-/// RTRS header of a read, inside the chunk (protocol section 2.6): 8 bytes, 24 with a descriptor.
-struct RdmaReadHeader {
-  std::uint16_t usr_len = 0;    ///< bytes of user header right before this header
-  std::uint8_t generation = 0;  ///< high byte of the type; 0 unless negotiated
-  bool need_inval = false;
-  bool has_descriptor = false;
-  Descriptor desc{};  ///< encoded only with has_descriptor
-  bool operator==(const RdmaReadHeader&) const = default;
-};
-
-/// RTRS header of a write, inside the chunk (protocol section 2.7): 4 bytes.
-struct RdmaWriteHeader {
-  std::uint16_t usr_len = 0;
-  std::uint8_t generation = 0;
-  bool operator==(const RdmaWriteHeader&) const = default;
-};
-
-[[nodiscard]] constexpr std::size_t encoded_bytes(const RdmaReadHeader& header) noexcept {
-  return kReadHeaderBytes + (header.has_descriptor ? kDescriptorBytes : 0);
-}
-[[nodiscard]] std::size_t encode(const RdmaReadHeader& header, MutableBytes out) noexcept;
-[[nodiscard]] std::size_t encode(const RdmaWriteHeader& header, MutableBytes out) noexcept;
-
-/// Request that the server reads from a chunk. Layout of the chunk: `data_len` bytes of data (or of room for
-/// the response), `usr_len` bytes of user header, the RTRS header at `off` (protocol section 5.3).
+/// Request in a chunk. Layout of the chunk: `data_len` bytes of data (or of room for the response), `usr_len`
+/// bytes of user header, the RTRS header at `off` (protocol section 5.3).
 struct IoRequest {
   Direction direction = Direction::write;
-  std::uint8_t generation = 0;
+  std::uint8_t generation = 0;  ///< high byte of the type; 0 unless negotiated
   std::uint32_t buf_id = 0;
   std::uint32_t off = 0;
   std::uint32_t data_len = 0;  ///< off - usr_len
@@ -263,6 +235,21 @@ struct IoRequest {
   Descriptor desc{};            ///< the response to a read has desc.len bytes, not data_len; 1..chunk size
   bool operator==(const IoRequest&) const = default;
 };
+using RdmaWriteHeader [[deprecated("use IoRequest")]] = IoRequest;
+struct [[deprecated("use IoRequest")]] RdmaReadHeader
+    : IoRequest{RdmaReadHeader() noexcept {direction = Direction::read;
+}  // namespace rtrs::wire
+}
+;
+
+/// Size of the RTRS header: 4 bytes for a write (protocol section 2.7); 8 for a read, 24 with a descriptor
+/// (protocol section 2.6).
+[[nodiscard]] constexpr std::size_t encoded_bytes(const IoRequest& request) noexcept {
+  if (request.direction == Direction::write) return kWriteHeaderBytes;
+  return kReadHeaderBytes + (request.has_descriptor ? kDescriptorBytes : 0);
+}
+/// Encodes the RTRS header. `buf_id` and `off` travel in the immediate.
+[[nodiscard]] std::size_t encode(const IoRequest& request, MutableBytes out) noexcept;
 
 /// Parses the request in `chunk`, the whole chunk `buf_id`. `buf_id` and `off` come from the immediate and
 /// were checked by check_io_req(). Copies the header exactly once, because the peer can still write to the

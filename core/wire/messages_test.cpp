@@ -283,9 +283,9 @@ TEST(Encode, RefusesSmallBuffers) {
   test::check_small_buffers(RkeyRsp{});
   test::check_small_buffers(FenceReq{});
   test::check_small_buffers(FenceRsp{});
-  test::check_small_buffers(RdmaWriteHeader{});
-  test::check_small_buffers(RdmaReadHeader{});
-  test::check_small_buffers(RdmaReadHeader{0, 0, false, true, {}});
+  test::check_small_buffers(IoRequest{});
+  test::check_small_buffers(IoRequest{.direction = Direction::read});
+  test::check_small_buffers(IoRequest{.direction = Direction::read, .has_descriptor = true});
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace rtrs::wire::rnbd {
 
 inline constexpr std::uint8_t kProtoMajor = 2;
 inline constexpr std::uint32_t kSectorBytes = 512;
-/// Sector numbers and counts are below this, so that byte offsets fit a signed 64-bit integer.
+/// Upper bound (exclusive) of sector numbers and counts, so that byte offsets fit a signed 64-bit integer.
 inline constexpr std::uint64_t kMaxSectors = std::uint64_t{1} << 54;
 
 inline constexpr std::size_t kHeaderBytes = 4;
@@ -56,7 +56,8 @@ inline constexpr std::uint32_t kRwPreflush = 0x400;  ///< RNBD minor version 1: 
 inline constexpr std::uint32_t kRwNounmap = 0x800;   ///< minor version 2: write_zeroes keeps blocks allocated
 inline constexpr std::uint32_t kRwUnknown = ~(kOpcodeMask | kRwSync | kRwFua | kRwPreflush | kRwNounmap);
 
-/// Bits of OpenRsp::features, a urtrs extension. A kernel server always sends 0.
+/// Bits of OpenRsp::features, a urtrs extension. Valid only from a peer that granted an extension, because a
+/// kernel server may leave this byte uninitialised.
 inline constexpr std::uint8_t kFeaturePreflush = 0x1;
 inline constexpr std::uint8_t kFeatureNounmap = 0x2;
 
@@ -78,7 +79,7 @@ struct SessInfoRsp {
   bool operator==(const SessInfoRsp&) const = default;
 };
 
-/// Version used by both sides: the lower of the two.
+/// Returns the version that both sides use: the lower of their versions.
 [[nodiscard]] constexpr std::uint8_t negotiated_version(std::uint8_t peer) noexcept {
   return peer < kProtoMajor ? peer : kProtoMajor;
 }
@@ -91,7 +92,7 @@ struct SessInfoRsp {
 
 struct Open {
   AccessMode access_mode = AccessMode::read_only;
-  Name device_name{};  ///< 1..254 bytes; slashes and dots are the server's to judge
+  Name device_name{};  ///< 1..254 bytes; the server checks slashes and dots
   bool operator==(const Open&) const = default;
 };
 
@@ -102,7 +103,7 @@ struct Open {
 
 struct OpenRsp {
   std::uint32_t device_id = 0;
-  std::uint64_t nsectors = 0;  ///< of 512 bytes, whatever the block size
+  std::uint64_t nsectors = 0;  ///< unit: 512 bytes, regardless of the block size
   std::uint32_t max_hw_sectors = 0;
   std::uint32_t max_write_zeroes_sectors = 0;
   std::uint32_t max_discard_sectors = 0;
@@ -113,7 +114,7 @@ struct OpenRsp {
   std::uint16_t max_segments = 0;
   std::uint16_t secure_discard = 0;  ///< non-zero: secure erase supported
   std::uint8_t cache_policy = 0;     ///< kCache* bits
-  std::uint8_t features = 0;         ///< kFeature* bits; unknown bits kept; valid as `instance` is
+  std::uint8_t features = 0;         ///< kFeature* bits; unknown bits kept; validity as for `instance`
   /// urtrs only: id of the cache that holds written, unflushed data. If the value changes, that cache is
   /// lost. 0: unknown. A kernel server treats these bytes as reserved and before Linux 7.0 sends
   /// uninitialised memory in them, so they are valid only from a peer that granted an extension.
@@ -157,13 +158,13 @@ struct Close {
 
 struct Io {
   std::uint32_t device_id = 0;
-  std::uint64_t sector = 0;  ///< of 512 bytes
+  std::uint64_t sector = 0;  ///< unit: 512 bytes
   Opcode opcode = Opcode::read;
   bool sync = false;
   bool fua = false;
   bool preflush = false;
   bool nounmap = false;
-  std::uint32_t unknown_flags = 0;  ///< bits of rw that nobody has defined
+  std::uint32_t unknown_flags = 0;  ///< undefined bits of rw
   std::uint32_t size = 0;           ///< bytes
   std::uint16_t prio = 0;           ///< Linux ioprio
   bool operator==(const Io&) const = default;

@@ -196,7 +196,7 @@ TEST(Rnbd, PriorityNeedsTheWholeMessage) {
   EXPECT_EQ(parse_io(Bytes{bytes}.first(31)).value.prio, 0);
 }
 
-// Protocol section 9.2.
+// The flags of protocol section 9.2.
 TEST(Rnbd, KernelFlags) {
   const auto rw = [](Opcode opcode, bool sync, bool fua) {
     Io io;

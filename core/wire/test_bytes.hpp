@@ -10,7 +10,7 @@
 #include "core/wire/bytes.hpp"
 #include "core/wire/refusal.hpp"
 
-/// For the tests of this folder only: damaged messages in buffers of exact size, so that AddressSanitizer
+/// Helpers for the tests of this folder: damaged messages in buffers of exact size, so that AddressSanitizer
 /// detects reads beyond the end.
 namespace rtrs::wire::test {
 

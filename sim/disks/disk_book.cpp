@@ -55,7 +55,7 @@ void DiskBook::mapped(DeviceHandle device, const std::string& disk, AccessMode m
 
 bool DiskBook::overlaps(const std::string& disk, std::uint64_t sector, std::uint32_t sectors) const {
   return std::any_of(ios_.begin() + 1, ios_.end(), [&](const Io& io) {
-    const std::uint64_t end = io.piece.sector + io.piece.bytes / kDiskSector;
+    const std::uint64_t end = io.piece.sector + io.piece.size / kDiskSector;
     return (!io.over || io.abandoned) && io.disk == disk && io.piece.sector < sector + sectors &&
            sector < end;
   });
@@ -77,7 +77,10 @@ BlockRequest DiskBook::open(DeviceHandle device, Opcode opcode, std::uint64_t se
   io.submitted = now;
   io.submitted_clock = clock;
   io.losses = losses_noted_;
-  io.piece = rnbd::IoPiece{opcode, sector, static_cast<std::uint32_t>(sectors * kDiskSector), fua};
+  io.piece.opcode = opcode;
+  io.piece.sector = sector;
+  io.piece.size = static_cast<std::uint32_t>(sectors * kDiskSector);
+  io.piece.fua = fua;
   io.piece.nounmap = nounmap;
   if (opcode == Opcode::read || opcode == Opcode::write)
     io.data.assign(sectors * kDiskSector, std::byte{0xa5});
@@ -271,7 +274,7 @@ void DiskBook::judge_alarm(const Io& io) {
 }
 
 void DiskBook::judge_read(const Io& io, std::uint32_t number) {
-  for (std::uint32_t at = 0; at < io.piece.bytes / kDiskSector; ++at) {
+  for (std::uint32_t at = 0; at < io.piece.size / kDiskSector; ++at) {
     std::uint64_t words[kDiskSector / sizeof(std::uint64_t)];
     std::memcpy(words, io.data.data() + at * kDiskSector, kDiskSector);
     const bool whole = std::all_of(std::begin(words), std::end(words), [&](auto w) { return w == words[0]; });
@@ -288,7 +291,7 @@ void DiskBook::judge_read(const Io& io, std::uint32_t number) {
 }
 
 void DiskBook::expect_change(const Io& io, std::uint32_t number, bool good) {
-  for (std::uint32_t at = 0; at < io.piece.bytes / kDiskSector; ++at) {
+  for (std::uint32_t at = 0; at < io.piece.size / kDiskSector; ++at) {
     const std::uint64_t sector = io.piece.sector + at;
     if (sector >= expected_[io.disk].size()) return;
     const bool writes = io.piece.opcode == Opcode::write;

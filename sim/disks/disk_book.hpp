@@ -146,7 +146,7 @@ class DiskBook {
   struct Io {
     DeviceHandle device = 0;
     std::string disk;
-    rnbd::IoPiece piece;
+    wire::rnbd::Io piece;
     std::vector<std::byte> data;
     std::vector<std::uint64_t>
         seen;                  // for a flush: `changes` of sectors that no IO was changing when submitted

@@ -190,7 +190,7 @@ void DiskBook::judge_replaced(const rnbd::CacheReplaced& event) {
   // parts were made.
   const bool under_way = std::any_of(ios_.begin() + 1, ios_.end(), [&](const Io& io) {
     const bool several =
-        io.piece.fua || io.piece.opcode != Opcode::write || io.piece.bytes > client_->session().max_io_size();
+        io.piece.fua || io.piece.opcode != Opcode::write || io.piece.size > client_->session().max_io_size();
     return !io.over && io.device == event.device && changes(io.piece.opcode) && several;
   });
   expect(event.unflushed == 0 || under_way || !mapped.unflushed.empty(),
@@ -202,7 +202,7 @@ void DiskBook::judge_replaced(const rnbd::CacheReplaced& event) {
 bool DiskBook::is_part(const block::StartStorage& what) const {
   if (what.prio == 0 || what.prio >= ios_.size()) return false;
   const Io& io = ios_[what.prio];
-  return changes(what.opcode) && !io.over && what.bytes < io.piece.bytes;
+  return changes(what.opcode) && !io.over && what.bytes < io.piece.size;
 }
 
 void DiskBook::judge_request(const block::StartStorage& action, const std::string& disk, Nanos now) {
@@ -210,7 +210,7 @@ void DiskBook::judge_request(const block::StartStorage& action, const std::strin
   // RNBD version yet drops the number.
   if (action.prio == 0 || action.prio >= ios_.size()) return;
   const Io& io = ios_[action.prio];
-  const std::uint64_t end = io.piece.sector + io.piece.bytes / kDiskSector;
+  const std::uint64_t end = io.piece.sector + io.piece.size / kDiskSector;
   const bool inside = action.sector >= io.piece.sector && action.sector + action.bytes / kDiskSector <= end;
   const bool flush = action.opcode == Opcode::flush;
   expect(io.disk == disk && (!action.preflush || action.opcode == Opcode::write) &&
@@ -238,7 +238,7 @@ unsigned DiskBook::times_again(const Io& io, const BlockDisk& disk, std::uint32_
   const bool by_itself =
       disk.memory || !disk.volatile_cache || (io.piece.opcode == Opcode::write && disk.fua);
   if (io.piece.fua && !by_itself) return disk.openings - io.openings;
-  return bytes < io.piece.bytes ? disk.caches - io.caches : 0;
+  return bytes < io.piece.size ? disk.caches - io.caches : 0;
 }
 
 }  // namespace rtrs::sim

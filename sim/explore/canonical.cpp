@@ -8,7 +8,6 @@
 
 #include "core/base/assert.hpp"
 #include "core/base/fingerprint.hpp"
-#include "core/proto/generation.hpp"
 #include "core/wire/imm.hpp"
 #include "sim/explore/renaming.hpp"
 
@@ -268,7 +267,7 @@ class View {
       hash_.add(names_.serial(message.number));
     } else if (kind == Kind::imm && names_.tagged()) {
       const wire::IoRspImm response = wire::decode_io_rsp(message.number);
-      const MsgId id = unpack_msg_id(config_.server.queue_depth, response.msg_id);
+      const wire::TaggedMsgId id = wire::split_msg_id(config_.server.queue_depth, response.msg_id);
       hash_.add(message.number - response.msg_id);
       hash_.add(id.buf_id);
       const bool known = id.buf_id < config_.client.max_depth;

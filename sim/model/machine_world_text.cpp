@@ -1,7 +1,6 @@
 // Texts for worlds and their steps.
 #include <string>
 
-#include "core/proto/generation.hpp"
 #include "core/wire/imm.hpp"
 #include "sim/model/machine_world.hpp"
 
@@ -90,7 +89,8 @@ std::string MachineWorld::message_text(const Connection& connection, const Messa
   const wire::ImmType type = wire::imm_type(message.number);
   if (type != wire::ImmType::io_rsp && type != wire::ImmType::io_rsp_w_inv) return "heartbeat";
   return "response for chunk " +
-         number(unpack_msg_id(config_.server.queue_depth, wire::decode_io_rsp(message.number).msg_id).buf_id);
+         number(wire::split_msg_id(config_.server.queue_depth, wire::decode_io_rsp(message.number).msg_id)
+                    .buf_id);
 }
 
 std::string MachineWorld::describe(const MachineStep& step) const {

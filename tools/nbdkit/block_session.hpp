@@ -1,5 +1,6 @@
-// A session with its block devices, for blocking threads. Each thread starts its own requests and polls the
-// fabric while it waits (tools/nbdkit/shared_poller.hpp), so a request needs no handover to another thread.
+// A session with its block devices, for threads that block. Each thread starts its requests itself and polls
+// the fabric while it waits for them (tools/nbdkit/shared_poller.hpp), so no request is handed to another
+// thread.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -25,37 +26,37 @@ class BlockSession : private SharedPoller::Source {
  public:
   using Lock = SharedPoller::Lock;
 
-  // Called under the lock, in any thread that polls. Must not call the session.
+  // The session calls these functions under the lock, in any thread that polls. They must not call the
+  // session.
   class Listener {
    public:
     virtual ~Listener() = default;
     virtual void on_event(const BlockEvent&) = 0;
-    // Called when a request starts. The return value is passed to on_io_end() as `begun`.
+    // Called when a request starts. The session passes the return value to on_io_end() as `begun`.
     virtual unsigned on_io_begin() = 0;
     virtual void on_io_end(unsigned begun, Nanos latency, bool failed) = 0;
   };
 
   BlockSession(std::unique_ptr<Fabric>, const BlockSessionOptions&, Listener&);
-  // Requires that no thread waits. A session that was opened and not closed ends without notifying the
-  // server.
+  // No thread may be waiting. If the session is open, it ends without notifying the server.
   ~BlockSession() override;
   BlockSession(const BlockSession&) = delete;
   BlockSession& operator=(const BlockSession&) = delete;
 
   Recorder& recorder() noexcept { return recorder_; }
 
-  // All functions below require the lock; those with a Lock argument release it while they wait.
+  // All functions below require the lock. Those with a Lock argument release the lock while they wait.
   Lock lock() { return Lock(poller_); }
   void wait_for_news(Lock& lock, Nanos until) { poller_.wait_for_news(lock, until); }
 
-  // Same as in BlockClient (core/driver/block_client.hpp).
+  // These functions do the same as in BlockClient (core/driver/block_client.hpp).
   Errc open();
   rnbd::MapOutcome map(std::string_view name, wire::rnbd::AccessMode);
   void unmap(rnbd::DeviceHandle);
   void remap(rnbd::DeviceHandle);
   bool resize(rnbd::DeviceHandle, std::uint64_t sectors);
   void close();
-  // Same as in Client (core/driver/client.hpp).
+  // These functions do the same as in Client (core/driver/client.hpp).
   Errc add_path(const PathAddress&);
   Errc remove_path(unsigned path);
   Errc disconnect_path(unsigned path);
@@ -69,12 +70,13 @@ class BlockSession : private SharedPoller::Source {
   bool closed() const noexcept { return client_.closed(); }
   const BlockClient& client() const noexcept { return client_; }
   const Client& session() const noexcept { return client_.session(); }
-  // True if no path will try to connect again.
+  // True if no path will attempt to connect again.
   bool hopeless() const noexcept;
   // Number of requests in flight.
   unsigned under_way() const noexcept { return under_way_; }
 
-  // Runs a request until it completes. Returns 0 or an errno. The session uses the data until then.
+  // Executes a request and waits until it completes. Returns 0 or an errno. The session accesses the data
+  // until then.
   int io(rnbd::DeviceHandle, BlockRequest);
 
  private:
@@ -89,7 +91,7 @@ class BlockSession : private SharedPoller::Source {
   void step(Nanos now) override;
   Nanos next_deadline() override { return opened_ ? client_.next_deadline() : kNever; }
   void take_events();
-  // Calls `act(session, now)` and processes the events that it causes.
+  // Calls `act(session, now)`, then processes the events that the call has caused.
   template <class Act>
   auto steer(Act act);
 
@@ -99,11 +101,12 @@ class BlockSession : private SharedPoller::Source {
   BlockClient client_;
   bool opened_ = false;
   unsigned under_way_ = 0;
-  // Buffers of one step. They are members because initialising them in each step costs more than an empty
-  // step.
+  // Buffers of one step. They are members, because initialising them in each step would cost more than the
+  // rest of an idle step.
   std::array<BlockCompletion, 64> completions_;
   BlockEvent event_;
-  SharedPoller poller_;  // last member, so that its thread ends before the members that it uses are destroyed
+  // The last member, so that the poller's thread ends before the members that it uses are destroyed.
+  SharedPoller poller_;
 };
 
 }  // namespace rtrs::nbdkit

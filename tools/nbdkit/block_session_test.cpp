@@ -1,5 +1,5 @@
-// Tests with threads that wait for requests while the server rejects every connection: the threads poll while
-// paths retry, and their requests fail when the session closes.
+// Tests threads that wait for requests while the server rejects every connection. The threads must poll while
+// the paths retry, and their requests must fail when the session closes.
 #include "tools/nbdkit/block_session.hpp"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ class RefusingFabric : public PlainFabric {
   std::deque<std::vector<std::byte>> memory_;
 };
 
-// A fabric that never answers and has a descriptor to sleep on.
+// A fabric that never answers, with a descriptor on which a thread can sleep.
 class SilentFabric final : public RefusingFabric {
  public:
   SilentFabric() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -88,7 +88,8 @@ class SilentFabric final : public RefusingFabric {
 
 class BlockSessionTest : public ::testing::Test, public BlockSession::Listener {
  protected:
-  // Not in the constructor, because other threads call virtual functions from here on.
+  // The constructor cannot do this, because other threads call virtual functions as soon as the session
+  // exists.
   void SetUp() override {
     BlockSessionOptions options;
     options.session_name = "block_session_test";
@@ -135,7 +136,7 @@ class BlockSessionTest : public ::testing::Test, public BlockSession::Listener {
   std::array<int, 8> errors{};
 };
 
-// No thread waits; the keeper thread of the session sleeps until its next deadline.
+// While no thread waits, the poller's own thread, the keeper, sleeps until the next deadline of the session.
 class SleepingSessionTest : public ::testing::Test, public BlockSession::Listener {
  protected:
   void start(Nanos reconnect) {
@@ -148,14 +149,14 @@ class SleepingSessionTest : public ::testing::Test, public BlockSession::Listene
     auto made = std::make_unique<SilentFabric>();
     fabric = made.get();
     session = std::make_unique<BlockSession>(std::move(made), options, *this);
-    // The keeper holds the lock from try_wait() until it sleeps.
+    // Since the keeper holds the lock from try_wait() until it sleeps, it sleeps when this returns.
     until([this] { return fabric->waits != 0; });
   }
   void TearDown() override { session.reset(); }
   void on_event(const BlockEvent&) override {}
   unsigned on_io_begin() override { return 0; }
   void on_io_end(unsigned, Nanos, bool) override {}
-  // Does not use wait_for_news(), because that would wake the keeper.
+  // Polls the condition. wait_for_news() cannot be used, because it would wake the keeper.
   template <class So>
   void until(So so) {
     const Nanos end = asio::steady_now() + seconds(60);

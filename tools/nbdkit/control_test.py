@@ -86,7 +86,7 @@ def _client(server, tmp_path, ends):
     def ended_well():
         assert client.end() == 0, client.text()
     ends.callback(ended_well)
-    # The socket file exists shortly before the process listens on it.
+    # The socket file exists before the process listens on the socket.
     until("the control socket answers", client.answers)
     until("the path is up", lambda: client.states() == ["connected"])
     return client

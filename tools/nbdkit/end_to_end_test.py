@@ -57,7 +57,7 @@ class TestEndToEnd:
     def test_sigusr1_writes_the_last_trace_records(self):
         pid, seen = self.file("pid"), self.file("seen")
         os.mkfifo(seen)
-        # nbdinfo succeeds only when the plugin runs. The timeout is for a plugin that the signal kills.
+        # nbdinfo succeeds only if the plugin runs. The timeout ends the test if the signal kills the plugin.
         commands = f"nbdinfo --size $uri && kill -USR1 $(cat {pid}) && timeout 60 cat {seen}"
         command = nbdkit_command(self.server.port, commands, "device=disk")
         command[1:1] = ["-P", str(pid)]

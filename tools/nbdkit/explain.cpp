@@ -15,12 +15,12 @@
 namespace rtrs::nbdkit {
 namespace {
 
-// Escapes and shortens the name, because an NBD client chooses it.
+// Quotes, escapes and shortens a name that an NBD client chose.
 std::string quoted(const std::string& name) {
   return "'" + tools::printable(tools::shortened(name)) + "'";
 }
 
-// Advice for the user, with the address of the path. `text`: value of path=.
+// Advice for the user about a failed path; may contain the address of the path. `text` is the value of path=.
 std::string advice(Reason reason, std::uint16_t peer_errno, const plugin::Settings& settings,
                    const std::string& text) {
   const auto path = asio::parse_path(text, settings.port);
@@ -45,13 +45,13 @@ std::string advice(Reason reason, std::uint16_t peer_errno, const plugin::Settin
   }
 }
 
-// Text for a path whose first attempt is pending.
+// Describes a path whose first connection attempt is pending.
 std::string unanswered(const plugin::Settings& settings, const std::string& text, const std::string& within) {
   return "no answer to the connect request" + within + " (" +
          advice(Reason::connect_timeout, 0, settings, text) + ")";
 }
 
-// Text about every path. `within`: time limit, such as " within 2 s", or empty.
+// Describes every path. `within` is a time limit, such as " within 2 s", or empty.
 std::string per_path(const plugin::Settings& settings, std::span<const PathStatus> paths,
                      const std::string& within = {}) {
   std::string text;
@@ -162,7 +162,7 @@ std::string explain_map_failure(const plugin::Settings& settings, const std::str
     case ENOTBLK:
       return device + " is neither a file nor a block device at the server" + code;
     case EINVAL:
-      // EINVAL comes from the server, or from this client if it cannot use the geometry in the response.
+      // The server returned EINVAL, or this client did, because it cannot use the geometry in the response.
       return "the server cannot open " + device + ", or reports an unsupported size or block size" + code +
              ". See the server's log for details";
     default:

@@ -48,7 +48,7 @@ Exports::Step Exports::next(const Export& one, Wish& wish) const {
   switch (one.state) {
     case Export::State::open: {
       const bool too_little = !rnbd::is_writable(one.mode) && rnbd::is_writable(mode_for(one, wish));
-      // Reopens in the wanted mode only if no other connection uses the device.
+      // The device can be reopened in the wanted mode only if no other connection uses it.
       return too_little && one.users == 1 ? Step::unmap : Step::serve;
     }
     case Export::State::opening:

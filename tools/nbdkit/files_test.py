@@ -66,7 +66,7 @@ class TestFiles:
     def test_the_start_waits_for_a_name_held_by_a_vanished_client(self):
         self.start_server("--heartbeat-interval=3s")
         os.mkfifo(self.file("pid"))
-        # The command starts after the device is open.
+        # nbdkit runs this command after the device was opened.
         command = e2e.nbdkit_command(self.server.port, f"echo $$ > {self.file('pid')}; exec sleep {4 * BOUND}",
                                      "device=disk", "session=me")
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True) as vanished:

@@ -26,7 +26,7 @@ class Disk:
         self.log = pathlib.Path(directory, "nbdkit.log")
         self.ours, theirs = socket.socketpair()
         self.ours.settimeout(120)
-        # nbdkit -s serves one client on its standard input and output.
+        # With -s, nbdkit serves a single client through standard input and output.
         with theirs, self.log.open("w") as log:
             self.process = subprocess.Popen(
                 ["nbdkit", "-s", PLUGIN, "path=127.0.0.1", f"port={port}", f"device={device}", "reconnect_min=50ms",
@@ -63,7 +63,8 @@ class Disk:
         return self.ask(READ, offset, len(DATA))[1]
 
     def logged(self, text):
-        # The plugin logs in a separate thread, so a reply can arrive before the log line.
+        # The plugin writes the log in a separate thread, so a reply may arrive before the log line is
+        # written.
         until(lambda: f"{text} in {self.log.read_text()}", lambda: text in self.log.read_text())
 
     def end(self):

@@ -1,4 +1,5 @@
-// Latency of requests in three phases: before any path was lost, while one was lost, after all reconnected.
+// Latency of requests in three phases: before the first path was lost, while a path was lost, and after all
+// paths had reconnected.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,7 +16,7 @@ constexpr const char* to_string(Phase phase) noexcept {
 
 class LatencyByPhase {
  public:
-  // `all_connected`: all paths that should be connected are.
+  // `all_connected`: every path that should be connected is connected.
   void set_paths(bool all_connected, bool any_lost) noexcept {
     if (any_lost) {
       phase_ = Phase::during;
@@ -24,7 +25,7 @@ class LatencyByPhase {
     }
   }
   Phase phase() const noexcept { return phase_; }
-  // A request that started or ended in the phase `during` counts for that phase.
+  // Records a completed request. It counts for the phase `during` if it started or ended in that phase.
   void add(Phase began, Nanos latency) noexcept {
     const bool crossed = began == Phase::during || phase_ == Phase::during;
     of_[static_cast<unsigned>(crossed ? Phase::during : phase_)].record(latency);

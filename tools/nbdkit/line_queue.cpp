@@ -57,14 +57,16 @@ void LineQueue::push(Flood kind, const std::string& line) {
   {
     const std::lock_guard lock(state_->mutex);
     if (!state_->limiter.allow(static_cast<std::size_t>(kind), asio::steady_now())) {
-      state_->changed.notify_all();  // wakes the thread, which prints the number of suppressed lines later
+      // Wakes the thread, so that it later prints the number of suppressed lines.
+      state_->changed.notify_all();
       return;
     }
   }
   push(true, line);
 }
 
-// Summary of suppressed lines whose time window has ended; at the end, of all of them. Empty: none.
+// Reports how many lines were suppressed in the time windows that have ended. When the thread ends, reports
+// all windows. Empty if there is nothing to report.
 std::string LineQueue::suppressed_summary(State& state) {
   const auto summary = state.ending ? state.limiter.rest() : state.limiter.due(asio::steady_now());
   if (!summary) return {};

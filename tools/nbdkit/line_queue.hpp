@@ -1,5 +1,5 @@
-// Prints lines for the user in a separate thread, so that neither a standard error that no process reads nor
-// a hanging syslog blocks IO or the session.
+// Prints lines for the user in a separate thread, so that a standard error that no process reads, or a
+// hanging syslog, blocks neither IO nor the session.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -15,11 +15,12 @@ class LineQueue {
   using Print = std::function<void(bool important, const std::string& line)>;
   static constexpr std::size_t kCapacity = 256;
 
-  // Returns a prefix for a line, for example the time. Called when the line is pushed.
+  // Returns a prefix for a line, for example the time. Called when the line is queued.
   using Stamp = std::function<std::string()>;
 
-  // Starts the thread, so create it after the last fork. `print` is called only from that thread and may
-  // block. `stamp` is called from any thread. The destructor waits at most `patience` for queued lines.
+  // Starts the thread, so the queue must be created after the last fork. Only that thread calls `print`,
+  // which may block. Any thread may call `stamp`. The destructor waits at most `patience` until the queued
+  // lines are printed.
   explicit LineQueue(
       Print print, std::chrono::milliseconds patience = std::chrono::seconds(1),
       Stamp stamp = [] { return std::string(); });
@@ -27,12 +28,12 @@ class LineQueue {
   LineQueue(const LineQueue&) = delete;
   LineQueue& operator=(const LineQueue&) = delete;
 
-  // Thread-safe; never blocks. If the queue is full, the line is dropped; the number of dropped lines is
-  // printed later.
+  // Queues a line. Thread-safe; never blocks. If the queue is full, the line is dropped, and the number of
+  // dropped lines is printed later.
   void push(bool important, const std::string& line);
 
-  // Kinds of lines that clients can cause without limit. Of each kind, a few in ten seconds are printed and
-  // the others counted.
+  // Kinds of lines that clients can cause without limit. In each ten seconds, a few lines of each kind are
+  // printed, and the others are only counted.
   enum class Flood : std::uint8_t { refused_export, failed_request, count };
   void push(Flood kind, const std::string& line);
 
@@ -41,7 +42,7 @@ class LineQueue {
   static std::string suppressed_summary(State& state);
   static void run(const std::shared_ptr<State>& state);
 
-  // Shared with the thread, which outlives the queue if print() does not return.
+  // Shared with the thread, which may outlive the queue if print() does not return.
   std::shared_ptr<State> state_;
   std::chrono::milliseconds patience_;
 };

@@ -10,7 +10,7 @@
 namespace rtrs::nbdkit::line_queue_test {
 namespace {
 
-// A reader that blocks until read() is called.
+// Receives the printed lines. Its print function blocks until read() is called.
 class Reader {
  public:
   void take(bool important, const std::string& line) {
@@ -30,7 +30,7 @@ class Reader {
     const std::lock_guard lock(mutex_);
     reads_ = false;
   }
-  // Waits until the queue has printed `count` lines; the last may still block.
+  // Waits until the print function was called `count` times. The last call may still be blocked.
   void wait_until_offered(std::size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return offered_ >= count; });
@@ -77,7 +77,7 @@ TEST(LineQueueTest, StampsALineWhenItIsPushed) {
 TEST(LineQueueTest, PushDoesNotBlockAndDroppedLinesAreCounted) {
   const auto reader = std::make_shared<Reader>();
   LineQueue queue(into(reader));
-  // One line more than the capacity, because the thread may already have taken the first line.
+  // The queue keeps its capacity, and the thread may already have taken one more line.
   const std::size_t kept = LineQueue::kCapacity + 1;
   for (std::size_t i = 0; i < kept + 100; ++i) queue.push(false, std::to_string(i));
   reader->read();
@@ -104,7 +104,7 @@ TEST(LineQueueTest, EachDroppedLineIsCountedOnce) {
     printed += 1 + LineQueue::kCapacity + 1;
     EXPECT_EQ(reader->wait_for(printed).at(printed - 1),
               "! " + std::to_string(left_out) + " lines were dropped, because the log was not read in time");
-    // One by one, so that the queue is empty after each line.
+    // Queues the lines one by one, so that the queue is empty before each line.
     for (const std::string later : {"second", "third"}) {
       queue.push(false, later);
       ++printed;

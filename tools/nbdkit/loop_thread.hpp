@@ -1,4 +1,4 @@
-// An event loop in its own thread. Other threads can run functions in it.
+// An event loop that runs in a separate thread. Other threads can execute functions in it.
 #pragma once
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -16,24 +16,24 @@ class LoopThread {
  public:
   using Error = boost::system::error_code;
 
-  // The thread blocks all signals, because they belong to the host program.
+  // Starts the thread with all signals blocked, because signals belong to the host program.
   LoopThread();
-  // Waits until the loop has no more work. Requires that no thread is in call().
+  // Waits until the loop has no more work. No thread may be in call().
   ~LoopThread();
   LoopThread(const LoopThread&) = delete;
   LoopThread& operator=(const LoopThread&) = delete;
 
   boost::asio::io_context& context() noexcept { return context_; }
 
-  // Runs `start(done)` in the loop and waits until done(error) is called there, which must happen exactly
-  // once. Call it from any other thread; `start` may refer to the caller's stack.
+  // Calls `start(done)` in the loop and waits until done(error) is called there, which must happen exactly
+  // once. May be called from any thread except the loop thread; `start` may refer to the stack of the caller.
   template <class Start>
   Error call(Start&& start) {
     Waiter waiter;
     boost::asio::post(context_, [&waiter, &start] { start([&waiter](Error error) { waiter.tell(error); }); });
     return waiter.wait();
   }
-  // Runs `task()` in the loop and waits until it returns.
+  // Calls `task()` in the loop and waits until it returns.
   template <class Task>
   void run(Task&& task) {
     call([&task](auto done) {
@@ -43,8 +43,8 @@ class LoopThread {
   }
 
  private:
-  // On the stack of the waiting thread, which may return as soon as the mutex is released. So tell() must not
-  // access the object after that.
+  // This object is on the stack of the waiting thread, which may return as soon as the mutex is released.
+  // Therefore tell() must not access the object after that.
   class Waiter {
    public:
     void tell(Error error) {

@@ -18,7 +18,8 @@ TEST(LoopThread, ManyThreadsCallTheLoop) {
   constexpr int kThreads = 8;
   constexpr int kCalls = 2000;
   LoopThread loop;
-  long counter = 0;  // used only in the loop; ThreadSanitizer checks this
+  // Used only in the loop, which ThreadSanitizer checks.
+  long counter = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
@@ -26,7 +27,7 @@ TEST(LoopThread, ManyThreadsCallTheLoop) {
         long seen = 0;
         const Error error = loop.call([&](auto done) {
           seen = ++counter;
-          // Half of the calls complete at once, half later from the loop.
+          // Half of the calls complete immediately, the other half later in the loop.
           if (n % 2 == 0) return done(Error{EIO, boost::system::generic_category()});
           boost::asio::post(loop.context(), [done] { done(Error{}); });
         });
@@ -43,7 +44,7 @@ TEST(LoopThread, CallersWaitIndependently) {
   LoopThread loop;
   std::function<void(Error)> first;
   std::thread waiting([&] { loop.call([&](auto done) { first = done; }); });
-  // The second call completes while the first waits, and completes the first.
+  // While the first call waits, a second call completes. It also completes the first call.
   for (bool released = false; !released;) {
     loop.run([&] {
       if (!first) return;

@@ -47,7 +47,7 @@ class ManyDevices(unittest.TestCase):
 
     def connect(self, export):
         client = NbdClient(self.socket, export)
-        # nbdkit waits at exit until idle clients disconnect.
+        # When nbdkit exits, it waits until idle clients disconnect.
         self.addCleanup(client.socket.close)
         return client
 

@@ -9,7 +9,8 @@ from control_test import client_with_etc
 from programs import until
 
 nbd = pytest.importorskip("nbd", reason="without python3-libnbd")
-GOOD_TIME = 4  # seconds: limit for an IO; a lookup at a silent name service blocks for 10 s or more
+# Seconds: maximum time of an IO; a lookup blocks for at least 10 s if the name service is silent.
+GOOD_TIME = 4
 NAMESERVER = "127.0.0.77"
 
 
@@ -21,7 +22,7 @@ class NameService:
         self.socket.bind((NAMESERVER, 53))
         self.socket.settimeout(0.1)
         self.over = False
-        self.address = None  # answer for every name; None: silent
+        self.address = None  # address in every answer; None: no answer
         self.asked = 0
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()

@@ -72,7 +72,7 @@ def test_an_unanswered_open_fails_the_start_after_connect_timeout(odd):
                            "connect_timeout=1s"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BOUND, check=False)
     assert done.returncode != 0
     assert "did not open 'd'" in done.stderr, done.stderr
-    # The start does not wait for close_timeout (30 s).
+    # The start must not wait for close_timeout (30 s).
     assert time.monotonic() - begin < 25
 
 
@@ -83,7 +83,8 @@ def test_a_block_size_is_rounded_to_a_power_of_two(odd, client, said, shown):
     handle.pwrite(bytes(4096), 0)
 
 
-# If write-zeroes is not supported, nbdkit writes zeroes. If that write returns EOPNOTSUPP, nbdkit fails an assertion.
+# If the server does not support write-zeroes, nbdkit writes zero bytes instead. If the plugin returned
+# EOPNOTSUPP for that write, nbdkit would fail an assertion.
 def test_nbdkit_survives_a_server_without_write_zeroes(odd, client):
     handle = client(odd(on_io="unsupported"), "device=d")
     for io in lambda: handle.zero(4096, 0), lambda: handle.pwrite(bytes(512), 0), lambda: handle.pread(512, 0):
@@ -92,7 +93,7 @@ def test_nbdkit_survives_a_server_without_write_zeroes(odd, client):
         assert failed.value.errnum == errno.EIO
 
 
-# Documented in docs/security.md.
+# docs/security.md describes this behaviour.
 def test_a_read_completed_without_data_returns_old_buffer_content(odd, client):
     server = odd(on_io="no_data")
     one, other = client(server, export="a"), client(server, export="b")

@@ -54,7 +54,7 @@ class TestOutage:
     @pytest.fixture(autouse=True)
     def given(self, tmp_path, urtrsd, ends):
         self.ends = ends
-        # Slow, so that requests are in flight when the server is killed.
+        # The export is slow, so that requests are in flight when the server is killed.
         self.server = e2e.start_server(urtrsd, "--export=slow=mem:32M,delay_ms=10000")
         self.ends.callback(self.server.end, signal.SIGKILL)
         self.status, self.socket = tmp_path / "status", tmp_path / "socket"
@@ -68,7 +68,7 @@ class TestOutage:
         self.ends.callback(nbdkit.wait)
         self.ends.callback(nbdkit.kill)
         self.lines = []
-        # Reads all output, because a full pipe would block nbdkit.
+        # Reads all output of nbdkit, because a full pipe would block it.
         reader = threading.Thread(target=lambda: self.lines.extend(nbdkit.stderr), daemon=True)
         reader.start()
         self.until(self.socket.exists, "nbdkit did not start")
@@ -88,7 +88,7 @@ class TestOutage:
         for client in clients:
             self.ends.callback(client.socket.close)
         data = bytes(SIZE)
-        # nbdkit starts a write only after it has received all data.
+        # Sends all data of each write, because nbdkit starts a write only then.
         for client in clients:
             client.write(data)
         return clients
@@ -96,7 +96,7 @@ class TestOutage:
     def test_every_request_fails_within_queue_timeout(self):
         self.start("queue_timeout=3s")
         clients = self.writers(4)
-        # More requests than permits, so some wait for a permit.
+        # The clients send more requests than there are permits, so some requests wait for a permit.
         self.until(lambda: self.in_flight() >= 500, "not every permit is in use")
         self.server.end(signal.SIGKILL)
         for client in clients:
@@ -113,7 +113,7 @@ class TestOutage:
         for client in clients:
             client.socket.settimeout(BOUND)
             assert client.error() != 0
-            # nbdkit waits at exit until idle clients disconnect.
+            # When nbdkit exits, it waits until idle clients disconnect.
             client.socket.close()
         nbdkit.wait(timeout=BOUND)
         self.until(lambda: any("no path is connected: pending requests" in line for line in self.lines),

@@ -7,7 +7,7 @@
 namespace rtrs::nbdkit {
 namespace {
 
-// Options of nbdkit with a value: short ones, and long ones whose value may be the next argument.
+// Options of nbdkit that take a value. The value of a long option may be the next argument.
 constexpr std::string_view kShortWithValue = "DegiPptuU";
 constexpr std::array<std::string_view, 19> kLongWithValue = {
     "--debug",         "--export",  "--export-name",    "--exportname", "--filter",  "--group", "--ip-addr",
@@ -33,7 +33,7 @@ std::vector<std::string> own_command_line() {
 namespace {
 
 struct Option {
-  std::string name;  // examples: "-r", "--unix"
+  std::string name;  // for example "-r" or "--unix"
   std::string value;
 };
 

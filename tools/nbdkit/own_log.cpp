@@ -20,7 +20,7 @@ void take_own_log() {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), log);
   ::unsetenv(plugin::kLogVariable);
   if (error != std::errc{} || end != text.data() + text.size() || log <= STDERR_FILENO) return;
-  if (::dup2(log, STDERR_FILENO) < 0) return;  // the descriptor is not open
+  if (::dup2(log, STDERR_FILENO) < 0) return;  // the log descriptor is not open
   ::dup2(log, STDOUT_FILENO);
   ::close(log);
 }

@@ -1,13 +1,14 @@
-// Log output of this process after its start.
+// Where this process writes its log after the start.
 #pragma once
 
 namespace rtrs::nbdkit {
 
-// Switches standard output and error to the log descriptor passed by urtrs-mapd, if any. Call it once.
+// If urtrs-mapd passed a log descriptor, redirects standard output and error to it. Call it once.
 void take_own_log();
 
-// True if log lines need a time stamp. False if the journal or syslog receives them, which add the time, or,
-// until take_own_log(), urtrs-mapd, which reads the reason of a failed start from them.
+// True if log lines need a time stamp. They need none if they go to the journal or to syslog, which add the
+// time. Until take_own_log(), they also need none if urtrs-mapd receives them, because it reads from them why
+// a start failed.
 bool log_needs_times();
 
 }  // namespace rtrs::nbdkit

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array kSignals{SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 
-// Global, because a signal handler takes no user argument.
+// Global, because a signal handler receives no user pointer.
 std::atomic<bool> came{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler must not wait");
 std::array<struct sigaction, kSignals.size()> former_actions{};

@@ -4,8 +4,8 @@
 
 namespace rtrs::nbdkit {
 
-// Removes the socket at the absolute `path` if this process listens on it. No effect if `path` is empty, for
-// example because systemd passed the socket to nbdkit. Returns true if a socket was removed.
+// If this process listens on the socket at the absolute path `path`, removes the socket and returns true.
+// Does nothing if `path` is empty, for example because systemd passed the socket to nbdkit.
 bool remove_own_socket(const std::string& path);
 
 }  // namespace rtrs::nbdkit

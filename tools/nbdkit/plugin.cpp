@@ -1,5 +1,5 @@
-// nbdkit-urtrs-plugin.so: remote devices for NBD clients. Connects the callbacks of nbdkit, which many
-// threads call in parallel, with one Remote that all connections share.
+// nbdkit-urtrs-plugin.so serves remote devices to NBD clients. It connects the callbacks of nbdkit, which
+// many threads call in parallel, with one Remote that all connections share.
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
 #include <unistd.h>
@@ -38,7 +38,7 @@ using namespace rtrs;
 using wire::rnbd::Opcode;
 
 plugin::Settings settings;
-// Set in after_fork. Declared before `remote`, so that it outlives `remote`, which logs until it is
+// Created in after_fork. Declared before `remote`, so that it is destroyed later: `remote` logs until it is
 // destroyed.
 std::unique_ptr<nbdkit::LineQueue> lines;
 std::atomic<bool> with_times{false};
@@ -52,11 +52,11 @@ int fail(const std::string& why) {
   return -1;
 }
 
-// Called in a thread that was not created by nbdkit.
+// Called in the thread of a LineQueue, which nbdkit does not know.
 void print(bool important, const std::string& text) {
-  // Escaped, because NBD clients and servers choose names in the text.
+  // NBD clients and servers choose names in the text, so it is escaped.
   const std::string line = tools::printable(text);
-  // nbdkit_error() instead of stderr, because nbdkit in the background has no stderr and writes to syslog.
+  // Uses nbdkit_error(), because nbdkit in the background has no standard error and writes to syslog.
   if (important) {
     nbdkit_error("%s", line.c_str());
   } else {
@@ -91,10 +91,10 @@ int config_complete() {
   return why.empty() ? 0 : fail(why);
 }
 
-// A single device is opened only once, in after_fork. A trial open here would have to close the device again,
-// and another client could take the write access in between.
+// Does not try to open a device here. It is opened once, in after_fork. A trial open would have to be closed
+// before that, and another client could take the write access in between.
 int get_ready() {
-  // Opening takes at most name_in_use_timeout(); closing after a failure at most close_timeout.
+  // Opening takes at most name_in_use_timeout(). If it fails, closing takes at most close_timeout.
   const Nanos bound = settings.name_in_use_timeout() + settings.protocol.close_timeout + seconds(30);
   const int error = nbdkit::await_start_in_fork(
       bound, [](const char* why) { nbdkit_error("%s", why); }, nbdkit::end_signalled);
@@ -112,11 +112,12 @@ int after_fork() {
   });
   const bool printed = nbdkit::report_start(opened ? std::string() : opened.error());
   if (!opened) {
-    // nbdkit does not remove its socket if after_fork fails, and the file would block the next start.
+    // If after_fork fails, nbdkit does not remove its socket, whose file would prevent the next start.
     nbdkit::remove_own_socket(nbdkit::unix_socket_of(nbdkit::own_command_line(), settings.directory));
     lines.reset();
     if (!printed)
-      fail(opened.error());  // without a time stamp, because the user who started nbdkit reads it at once
+      // No time stamp, because the user who started nbdkit sees the message immediately.
+      fail(opened.error());
     return -1;
   }
   remote = std::move(*opened);
@@ -142,13 +143,13 @@ std::string description_of(const std::string& device) {
   return "device " + device + " over RTRS from " + settings.paths.front() + ", session " + settings.session;
 }
 
-// NBD export names must be UTF-8; nbdkit rejects others.
+// Export names of NBD must be UTF-8; nbdkit rejects other names.
 bool has_default() {
   return settings.one_device() && trace::is_utf8(settings.devices.front());
 }
 
-// Export for clients that name none. With several devices there is no default, and open_connection() returns
-// an error.
+// Returns the export for clients that name none. If several devices are served, there is no default, and
+// open_connection() returns an error.
 const char* default_export(int, int) {
   return has_default() ? settings.devices.front().c_str() : "";
 }
@@ -204,8 +205,8 @@ int can_trim(void* handle) {
 int can_zero(void* handle) {
   return geometry(handle).max_write_zeroes_sectors != 0 ? 1 : 0;
 }
-// A fast-zero request must not be slower than writing zeroes, or must fail at once. The cost of zeroing at
-// the server is unknown, so zero() fails such requests at once, which the NBD protocol allows.
+// A fast-zero request must fail if it would be slower than a plain write of zeroes. How fast the server
+// zeroes is unknown, so zero() rejects such requests at once, which the NBD protocol allows.
 int can_fast_zero(void*) {
   return 1;
 }
@@ -220,7 +221,7 @@ int block_size(void* handle, uint32_t* minimum, uint32_t* preferred, uint32_t* m
   constexpr uint32_t kLargest = 32U << 20;
   const rnbd::Geometry shape = geometry(handle);
   *minimum = shape.logical_block_size;
-  // A server may report any size, but NBD and nbdkit accept only powers of two.
+  // The server may report any size, but NBD and nbdkit only accept powers of two.
   const uint32_t physical = std::bit_floor(uint32_t{shape.physical_block_size});
   const uint32_t good = std::max({physical, *minimum, uint32_t{4096}});
   *preferred = std::min(good, kLargest);
@@ -235,7 +236,7 @@ int perform(void* handle, Opcode opcode, uint64_t offset, uint64_t length, std::
   io.length = length;
   io.data = data;
   io.fua = (flags & NBDKIT_FLAG_FUA) != 0;
-  // nbdkit translates NBD_CMD_FLAG_NO_HOLE to the absence of MAY_TRIM.
+  // nbdkit expresses NBD_CMD_FLAG_NO_HOLE by not setting MAY_TRIM.
   io.nounmap = opcode == Opcode::write_zeroes && (flags & NBDKIT_FLAG_MAY_TRIM) == 0;
   const int error = remote->io(use_of(handle), io);
   if (error == 0) return 0;
@@ -249,7 +250,7 @@ int pread(void* handle, void* buffer, uint32_t count, uint64_t offset, uint32_t 
   return perform(handle, Opcode::read, offset, count, static_cast<std::byte*>(buffer), flags);
 }
 int pwrite(void* handle, const void* buffer, uint32_t count, uint64_t offset, uint32_t flags) {
-  // The data of a write is not modified.
+  // The cast is safe, because a write does not modify its data.
   auto* data = const_cast<std::byte*>(static_cast<const std::byte*>(buffer));
   return perform(handle, Opcode::write, offset, count, data, flags);
 }
@@ -272,7 +273,8 @@ void dump_plugin() {
               settings.fabric.provider.c_str());
 }
 
-// Does not set `extents` and `cache`, because RNBD has no requests for allocation status and prefetching.
+// `extents` and `cache` stay unset, because RNBD has no requests for the allocation status and for
+// prefetching.
 nbdkit_plugin make_plugin() {
   nbdkit_plugin made{};
   made.name = "urtrs";

@@ -23,11 +23,11 @@ using Error = boost::system::error_code;
 
 const char* const kTool = "nbdkit-urtrs-plugin";
 
-// kEndCheck: interval of tick() while requests are in flight, to check whether the program should end.
-// kReportPause: interval of its reports.
+// kEndCheck: while requests are in flight, tick() checks once per this time whether the program should end.
+// kReportPause: time between two status reports of tick().
 constexpr Nanos kEndCheck = milliseconds(200);
 constexpr Nanos kReportPause = seconds(1);
-// Time for a connected server to answer pending requests when the program should end.
+// When the program should end, a connected server gets this time to answer the pending requests.
 constexpr Nanos kEndGrace = seconds(5);
 
 BlockSessionOptions options_of(const plugin::Settings& settings) {
@@ -54,15 +54,15 @@ tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const plugin::Se
 Remote::Remote(const plugin::Settings& settings, Status::Lines lines, Ending ending)
     : settings_(settings), lines_(std::move(lines)), ending_(std::move(ending)) {}
 
-// Creates fabric and session. Returns an error text or "". Runs in the loop thread, because threads of the
-// fabric inherit its signal mask.
+// Creates the fabric and the session. Returns "" or an error text. Runs in the loop thread, because threads
+// of the fabric inherit the signal mask of the thread that creates it.
 std::string Remote::start() {
   std::string why;
   loop_.run([&] {
     tools::FabricChoice choice = settings_.fabric;
     choice.client = true;
     choice.undelivered_timeout = dead_peer_time(settings_.protocol.heartbeat);
-    // Failures of paths are logged by Status.
+    // The fabric log does not repeat failures of paths, which Status logs.
     choice.log = [this](tools::LogLevel level, const std::string& text) {
       lines_(level == tools::LogLevel::error || level == tools::LogLevel::unmet, text);
     };
@@ -93,17 +93,17 @@ void Remote::make_session(std::unique_ptr<Fabric> fabric) {
     status_writer_ = std::make_unique<LatestWriter>(
         [file = settings_.status](const std::string& content) { return replace_file(file, content); });
   timer_ = std::make_unique<boost::asio::steady_timer>(loop_.context());
-  // make_unique cannot convert *this to the private base.
+  // make_unique cannot be used, because it cannot convert *this to the private base class.
   session_.reset(new BlockSession(std::move(fabric), options_of(settings_), *this));
   watch_for_trouble();
 }
 
-// Dumps the last trace records on SIGUSR1, and when a failed assertion ends the program.
+// Writes the last trace records to a file on SIGUSR1, and when a failed assertion ends the program.
 void Remote::watch_for_trouble() {
   signals_ = std::make_unique<boost::asio::signal_set>(loop_.context(), SIGUSR1);
   await_signal();
   if (settings_.trace_dump.empty()) return;
-  // The thread with the failed assertion holds the lock.
+  // The hook takes no lock, because the thread with the failed assertion holds it.
   set_assert_hook([](void* remote) noexcept { static_cast<Remote*>(remote)->dump_trace(true); }, this);
 }
 
@@ -144,13 +144,13 @@ std::string Remote::open_session() {
   if (error) {
     why = explain(error, {}, settings_.access_mode, patience.bound);
   } else if (settings_.one_device()) {
-    // Never detached, so that the device is opened only once.
+    // detach() is never called for this use, so the device is opened only once.
     const auto use = attach(lock, settings_.devices.front(), settings_.access_mode, patience);
     if (!use) why = use.error();
   }
   if (why.empty()) boost::asio::post(loop_.context(), [this] { tick(); });
-  // Does not wait for a pending OPEN, because its response is not needed and connect_timeout limits the
-  // start.
+  // After a failure, does not wait for the response to a pending OPEN: it is not needed, and connect_timeout
+  // limits the duration of the start.
   if (!why.empty()) {
     not_started_ = why;
     give_up(lock);
@@ -192,7 +192,7 @@ void Remote::on_device(const rnbd::DeviceChanged& change) {
   Export* const one = exports_.find(change.device);
   if (one == nullptr) return;
   const bool refused = change.state == rnbd::DeviceState::closed && change.peer_errno != 0;
-  // A repeated rejection with the same errno is not reported.
+  // If the server rejects a reopen again with the same errno, that is not reported again.
   if (!refused || change.peer_errno != one->refusal)
     status_->on_device(one->name, {change.state, change.peer_errno, change.geometry, false, 0});
   exports_.on_changed(*one, change);
@@ -200,7 +200,7 @@ void Remote::on_device(const rnbd::DeviceChanged& change) {
   if (exports_.drop_if_unused(*one)) status_->forget(name);
 }
 
-// Dumps the trace when a path is lost for another reason than a command; at most every 10 s.
+// Writes the trace to a file if a path is lost and no command caused that; at most once in 10 s.
 void Remote::on_lost_path(const PathEvent& news) {
   const bool lost = news.kind == PathEvent::Kind::path && news.path.state == PathState::draining &&
                     text_of(news.path.reason).kind != ReasonKind::wanted;
@@ -276,7 +276,7 @@ void Remote::write_status() {
     paths.assign(session_->session().paths().begin(), session_->session().paths().end());
     stats = session_->session().stats();
   }
-  // Outside the lock, because rendering takes long.
+  // Renders without the lock, because rendering takes long.
   status_writer_->put(status->render(asio::steady_now(), paths, stats));
   const int error = status_writer_->last_error();
   if (error != 0 && error != status_errno_)
@@ -310,7 +310,7 @@ Remote::~Remote() {
     while (!session_->closed()) session_->wait_for_news(lock, kNever);
     session_->recorder().close_file();
   }
-  // Destroys the objects of the loop in its thread.
+  // Destroys the objects that the loop uses in the thread of the loop.
   loop_.run([this] {
     set_assert_hook(nullptr, nullptr);
     control_.reset();

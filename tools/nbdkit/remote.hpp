@@ -1,6 +1,6 @@
-// Remote devices of a session for programs with blocking threads, which poll the fabric themselves
-// (tools/nbdkit/block_session.hpp). Timers, signals and the status file are handled by an event loop in a
-// separate thread.
+// The remote devices of a session, for programs with blocking threads, which themselves poll the fabric
+// (tools/nbdkit/block_session.hpp). A separate thread with an event loop handles timers, signals and the
+// status file.
 #pragma once
 #include <bitset>
 #include <boost/asio/signal_set.hpp>
@@ -24,60 +24,62 @@ namespace rtrs::nbdkit {
 
 class Remote : private BlockSession::Listener, private control::ControlledClient {
  public:
-  // Opens fabric, threads and session, and the device if device= lists exactly one. Call it after the last
-  // fork. Blocks at most for name_in_use_timeout() plus close_timeout. `lines` is called from any thread and
-  // must not block. The error is a sentence. `ending` returns true if the program should end; may be empty.
-  // During the start, this thread polls `ending`, and true cancels the start. While requests are in flight,
-  // the loop thread polls `ending`, and true closes the session, so that pending requests do not keep the
-  // program alive: at once if no path is connected, otherwise after a grace period.
+  // Opens the fabric, the threads and the session; if device= lists exactly one device, also that device.
+  // Call it after the last fork. Blocks at most for name_in_use_timeout() plus close_timeout. `lines` is
+  // called from any thread and must not block. The error is a human-readable message. `ending` returns true
+  // if the program should end, and may be empty. During the start, this thread polls `ending`, and true
+  // cancels the start. Later, while requests are in flight, the loop thread polls `ending`. If it returns
+  // true, the session is closed, so that pending requests do not keep the program alive: at once if no path
+  // is connected, otherwise after a grace period.
   using Ending = std::function<bool(bool at_start)>;
   static tl::expected<std::unique_ptr<Remote>, std::string> open(const plugin::Settings&, Status::Lines lines,
                                                                  Ending ending = {});
-  // Closes the session and completes trace and status. Requires that no other call is in progress.
+  // Closes the session, then completes the trace and the status file. No other call may be in progress.
   ~Remote() override;
   Remote(const Remote&) = delete;
   Remote& operator=(const Remote&) = delete;
 
-  // Use of a device by a connection; valid until detach().
+  // The use of a device by a connection; valid until detach().
   struct Use {
     Export* device = nullptr;
     rnbd::DeviceHandle handle = 0;
   };
-  // Thread-safe. Opens the device if it is not open; waits at most connect_timeout. `name`: export name; if
-  // device= lists exactly one device, any other name selects that device. The error is a sentence.
+  // Opens the device if it is not open, waiting at most connect_timeout. Thread-safe. `name` is the export
+  // name; if device= lists exactly one device, unknown names also select that device. The error is a
+  // human-readable message.
   tl::expected<Use, std::string> attach(const std::string& name, bool read_only);
   void detach(const Use&);
 
-  // Thread-safe. Returns 0 or an errno. The device uses the data until then. The time is limited only while
-  // no path is connected, to queue_timeout.
+  // Executes a request; returns 0 or an errno. Thread-safe. The device accesses the data until then. The time
+  // is limited (to queue_timeout) only while no path is connected.
   int io(const Use&, const BlockRequest&);
-  // Explains the result `error` of io() in a sentence.
+  // Explains in a message why io() returned `error`.
   std::string failure_text(const Use&, const BlockRequest&, int error);
 
   struct Shape {
     std::string name;
-    rnbd::Geometry geometry;  // from the last successful open
+    rnbd::Geometry geometry;  // reported by the last successful open
     bool writable = false;
   };
   Shape shape(const Use&);
-  // Devices of device=, and devices mapped at run time.
+  // Returns the devices that device= lists and those that were mapped at run time.
   std::vector<std::string> names();
 
  private:
   using Lock = BlockSession::Lock;
-  // Event for clients that watch through the control socket.
+  // An event for the clients that watch events through the control socket.
   struct News {
     BlockEvent event;
-    std::string about;              // name of the path or device
+    std::string about;              // name of the path or device that has changed
     std::uint64_t size_before = 0;  // previous size of the device in bytes
   };
-  // A device that is being opened on request of a client of the control socket.
+  // A device that is being opened at the request of a control client.
   struct Mapping {
     Export* device = nullptr;
     Exports::Wish wish;
     bool was_kept = false;
     std::optional<wire::rnbd::AccessMode> was_mapped_as;
-    // Mode in which the device was open before it was closed for this mapping.
+    // Mode in which the device was open. It was closed, because this mapping needs a different mode.
     std::optional<wire::rnbd::AccessMode> restore;
     Nanos until = 0;
     std::function<void(int error, const std::string& why)> tell;
@@ -87,7 +89,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   std::string start();
   void make_session(std::unique_ptr<Fabric>);
   std::string open_session();
-  // Time limit of a wait.
+  // Start and time limit of a wait.
   struct Patience {
     Nanos began = 0;
     Nanos bound = 0;
@@ -124,7 +126,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   void note_name_refusal(const PathEvent&);
   void on_lost_path(const PathEvent&);
 
-  // remote_control.cpp. Called in the loop thread, which serves the control socket.
+  // Defined in remote_control.cpp. Called in the loop thread, which serves the control socket.
   std::string open_control();
   void note_news(const BlockEvent&);
   void tell_news();
@@ -132,7 +134,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   bool is_mapped(Lock&, Mapping&, int& error);
   std::string map_error_text(const Mapping&, int error) const;
   void end_mapping(Mapping&, int error);
-  bool cancel_mappings(const std::string& device);  // true if a mapping was cancelled
+  bool cancel_mappings(const std::string& device);  // returns true if a mapping was cancelled
   int close_device(const std::string& name, bool force);
   const std::string* chosen_device(const std::string& name) const;
   wire::rnbd::AccessMode mode_of(const std::string& device, bool read_only) const;
@@ -156,32 +158,33 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   int remap_device(const std::string& name) override;
   int resize_device(const std::string& name, std::uint64_t sectors) override;
 
-  // The paths in it change under the lock, in the loop thread.
+  // The loop thread changes the paths in the settings, under the lock.
   plugin::Settings settings_;
   Status::Lines lines_;
   Ending ending_;
   // Guarded by the lock of the session.
   std::unique_ptr<Status> status_;
   Exports exports_;
-  unsigned attaching_ = 0;  // connections that wait for a device
+  unsigned attaching_ = 0;  // number of connections that wait for a device
   std::bitset<kMaxPaths>
-      name_refused_;  // by path: is_name_refusal() of the last attempt; cleared when a path connects
+      // For each path: is_name_refusal() of the last attempt. Cleared when a path connects.
+      name_refused_;
   Nanos next_dump_ = 0;
-  bool opened_ = false;  // session_->open() was called; before that no path connects
+  bool opened_ = false;  // session_->open() was called; before that, no path connects
   bool close_begun_ = false;
-  std::string not_started_;  // reason of a failed start; empty: none
-  bool status_due_ = false;  // write_status() is posted
-  std::vector<News> news_;   // for the posted tell_news(); empty without a control socket
+  std::string not_started_;  // why the start failed; empty if it did not
+  bool status_due_ = false;  // a call of write_status() is posted to the loop
+  std::vector<News> news_;   // events for a posted call of tell_news(); empty without a control socket
   std::uint64_t missed_news_ = 0;
   bool report_scheduled_ = false;
-  // Used by the loop thread only.
+  // Members that only the loop thread uses.
   std::unique_ptr<LatestWriter> status_writer_;  // null without a status file
   std::unique_ptr<boost::asio::steady_timer> timer_;
   std::unique_ptr<boost::asio::signal_set> signals_;
   int status_errno_ = 0;
-  bool trace_ended_ = false;  // the failed trace was reported
-  Nanos end_by_ = kNever;     // time at which the session is closed
-  Nanos next_report_ = 0;     // next report of tick()
+  bool trace_ended_ = false;  // the failure of the trace was reported
+  Nanos end_by_ = kNever;     // time at which the session will be closed; kNever: none
+  Nanos next_report_ = 0;     // time of the next report of tick()
   const Nanos started_ = asio::steady_now();
   std::string fabric_name_;
   Fabric* fabric_ = nullptr;  // owned by the session; guarded by its lock

@@ -1,4 +1,4 @@
-// Remote as the target of its control socket (ControlledClient).
+// The part of Remote that serves the control socket (interface ControlledClient).
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -16,7 +16,7 @@ namespace rtrs::nbdkit {
 namespace {
 
 constexpr std::size_t kMaxNews = 1024;
-constexpr std::size_t kMaxMappings = 16;  // maximum number of pending mappings
+constexpr std::size_t kMaxMappings = 16;  // maximum number of mappings in progress
 
 std::uint64_t bytes_of(const rnbd::Geometry& geometry) {
   return geometry.nsectors * wire::rnbd::kSectorBytes;
@@ -26,9 +26,9 @@ std::string state_of(const Export& one, const BlockClient& client) {
   return one.state == Export::State::idle ? "idle" : rnbd::to_string(client.state(one.handle));
 }
 
-// Checks whether this host can connect such a path. Returns 0, EHOSTUNREACH if the destination is no address,
-// or EADDRNOTAVAIL if the source is no address of this host. Does not check GIDs and host names, because only
-// the fabric knows GIDs and the name service may hang.
+// Checks whether this host could connect the path. Returns 0, EHOSTUNREACH if the destination is not an
+// address, or EADDRNOTAVAIL if the source is not an address of this host. GIDs and host names are not
+// checked: only the fabric knows GIDs, and the name service may hang.
 int check_addresses(const PathAddress& path) {
   if (path.destination.rfind("gid:", 0) == 0) return 0;
   if (!net::host_name_in(path.destination).empty() || !net::host_name_in(path.source).empty()) return 0;
@@ -44,7 +44,8 @@ int check_addresses(const PathAddress& path) {
 
 }  // namespace
 
-// Fails only if control= names a socket explicitly, because the session works without one.
+// Opens the control socket. Fails only if control= names a socket explicitly, because the session also works
+// without one.
 std::string Remote::open_control() {
   if (settings_.control.empty()) return {};
   auto control = control::ClientControl::open(loop_.context(), settings_.control, settings_.control_group,
@@ -58,7 +59,7 @@ std::string Remote::open_control() {
   return {};
 }
 
-// Called under the lock, in any thread.
+// Called in any thread, under the lock.
 void Remote::note_news(const BlockEvent& event) {
   if (!control_) return;
   if (news_.size() == kMaxNews) {
@@ -129,8 +130,8 @@ control::ClientModel Remote::model() const {
     model.paths.push_back({index, paths[index], session.address(index), session.peer(index),
                            session.device(index), session.answer_times(index, Direction::read),
                            session.answer_times(index, Direction::write)});
-  // If device= lists exactly one device, the plugin counts as one of its users; the reply does not include
-  // it.
+  // If device= lists exactly one device, the plugin itself counts as a user of it. The reply must not count
+  // that user.
   const bool own = settings_.one_device();
   for (const Export& one : exports_.all())
     model.devices.push_back(
@@ -144,10 +145,10 @@ control::ClientModel Remote::model() const {
 }
 
 int Remote::add_path(const PathAddress& address, const std::string& text, unsigned& index) {
-  // Outside the lock, because the check may take time.
+  // Called without the lock, because the check may take time.
   if (const int error = check_addresses(address); error != 0) return error;
   const Lock lock = session_->lock();
-  // Index that Client::add_path() will use: the first free one.
+  // Client::add_path() will use the first free index, so this is the index of the new path.
   const auto paths = session_->session().paths();
   index = 0;
   while (index < paths.size() && paths[index].state != PathState::absent) ++index;
@@ -199,7 +200,8 @@ std::vector<std::string> Remote::names() {
   return names;
 }
 
-// Device for a connection that requests export `name`; nullptr if there is none. Requires the lock.
+// Returns the device for a connection that requests the export `name`; nullptr if there is none. Requires the
+// lock.
 const std::string* Remote::chosen_device(const std::string& name) const {
   for (const Export& one : exports_.all())
     if (one.kept && one.name == name) return &one.name;
@@ -226,13 +228,14 @@ void Remote::map_device(const std::string& name, wire::rnbd::AccessMode mode,
   continue_mapping();
 }
 
-// Continues a mapping. Returns true if it is finished, with its result in `error`. Requires the lock.
+// Continues a mapping. Returns true if the mapping has finished; its result is then in `error`. Requires the
+// lock.
 bool Remote::is_mapped(Lock&, Mapping& one, int& error) {
   for (;;) {
     switch (exports_.next(*one.device, one.wish)) {
       case Exports::Step::serve:
         if (one.device->mode == one.wish.mode) return true;
-        // Connections use the device in its current mode, so the mode cannot change.
+        // The mode cannot change, because other connections use the device in the current mode.
         if (one.device->users > 1) {
           error = one.device->reads_only ? EROFS : EBUSY;
           return true;
@@ -269,7 +272,7 @@ std::string Remote::map_error_text(const Mapping& one, int error) const {
   const auto paths = session_->session().paths();
   if (error == ETIMEDOUT)
     return explain_timeout(settings_, one.device->name, settings_.connect_timeout, paths);
-  // After a failed start all paths are closed, and their state no longer shows the reason.
+  // A failed start has closed all paths, so their state no longer shows the reason.
   if (error == ENOTCONN && !not_started_.empty()) return not_started_;
   if (error == ENOTCONN)
     return explain_map_failure(settings_, one.device->name, one.wish.mode, asio::to_error_code(Errc::no_path),
@@ -304,14 +307,14 @@ void Remote::continue_mapping() {
   for (const Over& one : over) one.mapping.tell(one.error, one.why);
 }
 
-// Ends a mapping. If it succeeded, the device stays open without users. Requires the lock.
+// Ends a mapping. If it has succeeded, the device stays open even without users. Requires the lock.
 void Remote::end_mapping(Mapping& one, int error) {
   if (error != 0) {
     one.device->kept = one.was_kept;
     one.device->mapped_as = one.was_mapped_as;
   }
-  // After a failed change of the mode, reopens the device in its previous mode. If that fails, the state of
-  // the device shows it.
+  // If the mode could not be changed, reopens the device in the previous mode. If that fails too, the state
+  // of the device shows it.
   const bool lost = error != 0 && one.restore && one.device->state == Export::State::idle;
   if (lost && !close_begun_) map(*one.device, *one.restore);
   leave(*one.device);
@@ -349,7 +352,7 @@ int Remote::close_device(const std::string& name, bool force) {
   Export& one = exports_.keep(name);
   const unsigned own = settings_.one_device() && name == settings_.devices.front() ? 1 : 0;
   if (one.users > own && !force) return EBUSY;
-  // Devices of device= stay in the list; the next connection opens the device again.
+  // A device that device= lists stays in the list, and the next connection opens it again.
   one.kept = std::ranges::find(settings_.devices, name) != settings_.devices.end();
   one.mapped_as.reset();
   if (one.state == Export::State::closing) return EALREADY;

@@ -1,4 +1,4 @@
-// Devices of Remote: opened when a connection requests them, closed when unused.
+// The part of Remote that opens a device when a connection requests it, and closes unused devices.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -15,7 +15,7 @@ using Error = boost::system::error_code;
 const Error kTimedOut{ETIMEDOUT, boost::system::system_category()};
 const Error kAskedToEnd{ECANCELED, boost::system::system_category()};
 
-// Interval of checks whether the program should end, during the start.
+// Time between two checks for a stop request during the start.
 constexpr Nanos kStartLook = milliseconds(200);
 
 }  // namespace
@@ -53,7 +53,7 @@ bool Remote::extend_timeout(Patience& patience) {
   return true;
 }
 
-// Access mode for a connection that requests `device`.
+// Returns the access mode in which to open `device` for a connection.
 wire::rnbd::AccessMode Remote::mode_of(const std::string& device, bool read_only) const {
   const auto found = std::ranges::find(exports_.all(), device, &Export::name);
   const bool by_hand = found != exports_.all().end() && found->mapped_as.has_value();
@@ -129,13 +129,14 @@ void Remote::leave(Export& one) {
 }
 
 void Remote::show_use(const Export& one) {
-  // If device= lists exactly one device, the plugin itself is one of its users.
+  // If device= lists exactly one device, the plugin itself counts as a user of it. The status must not count
+  // that user.
   const unsigned own = settings_.one_device() && one.users != 0 ? 1 : 0;
   status_->on_use(one.name, one.users - own, !rnbd::is_writable(one.mode));
   show_status_soon();
 }
 
-// Starts to close one unused device per call.
+// Starts to close an unused device, at most one per call.
 void Remote::close_unused(Nanos now) {
   const Lock lock = session_->lock();
   Export* const one = exports_.unused(now);

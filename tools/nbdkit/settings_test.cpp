@@ -168,7 +168,8 @@ TEST(Settings, InvalidValuesAreExplained) {
   EXPECT_EQ(why(settings.set("xyzzy", "a")), "unknown parameter 'xyzzy'; nbdkit-urtrs --help lists them all");
 }
 
-// Each line of the help that starts with KEY= describes a parameter.
+// In the help text, each line that starts with KEY= describes a parameter. If a letter is appended to the
+// key, the error must suggest the key.
 TEST(Settings, MisspeltParametersGiveASuggestion) {
   const std::string help = plugin::settings_help();
   unsigned count = 0;
@@ -176,7 +177,7 @@ TEST(Settings, MisspeltParametersGiveASuggestion) {
     const std::size_t end = help.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", line);
     if (end == line || help[end] != '=') continue;
     const std::string key = help.substr(line, end - line);
-    if (key == "tls_key") continue;  // "tls_keyx" is equally similar to tls_keys
+    if (key == "tls_key") continue;  // "tls_keyx" is as similar to tls_keys
     Settings settings;
     const std::string answer = settings.set(key + "x", "1").error();
     EXPECT_NE(answer.find("did you mean " + key + "=?"), std::string::npos) << answer;
@@ -185,7 +186,7 @@ TEST(Settings, MisspeltParametersGiveASuggestion) {
   EXPECT_GE(count, 20U);
 }
 
-// Same width as the help of all programs (help_test).
+// The width is the same as for the help of all programs (help_test).
 TEST(Settings, HelpFitsTheWidth) {
   std::istringstream help(plugin::settings_help());
   for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 80U) << line;
@@ -202,7 +203,7 @@ TEST(Settings, CrcRequiresTheTcpFabric) {
   EXPECT_EQ(why(settings.complete("h", 1, "/")), "crc= requires fabric=tcp");
 }
 
-// nbdkit may change its working directory before the files are read.
+// The paths must be made absolute, because nbdkit may change its working directory before the files are read.
 TEST(Settings, TlsFilesAreRelativeToTheStartFolder) {
   Settings settings;
   for (const auto& [key, value] : {std::pair<const char*, const char*>{"path", "10.0.0.2"},

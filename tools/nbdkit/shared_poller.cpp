@@ -18,7 +18,7 @@
 namespace rtrs::nbdkit {
 namespace {
 
-// Interval of steps of the keeper for a source without a descriptor.
+// If the source has no descriptor, the keeper calls step() once per this time.
 constexpr std::chrono::milliseconds kIdlePause{1};
 
 std::chrono::steady_clock::time_point time_point(Nanos at) {
@@ -41,7 +41,7 @@ void SharedPoller::Lock::release() {
   Waiter* next = std::exchange(poller_.to_wake_, nullptr);
   held_.unlock();
   while (next != nullptr) {
-    // Advance first: sem_post() may end the lifetime of the waiter.
+    // Reads `next_` before sem_post(), because the woken thread may destroy the waiter.
     Waiter* const one = std::exchange(next, next->next_);
     ::sem_post(&one->woken_);
   }
@@ -72,7 +72,7 @@ void SharedPoller::wait(Lock& lock, Waiter& waiter) {
     lock.release();
     while (::sem_wait(&waiter.woken_) != 0) {
     }
-    // `polls` does not change after the wake-up, so no lock is needed.
+    // Needs no lock, because `polls` does not change after the thread was woken.
     if (!waiter.polls) return;
     lock.acquire();
   }
@@ -114,8 +114,8 @@ void SharedPoller::nudge() {
   [[maybe_unused]] const ssize_t written = ::write(kick_, &one, sizeof one);
 }
 
-// Sleeps until the source has events, a deadline is reached, or nudge() is called. Returns at once if events
-// are pending.
+// Sleeps until the source has events, the next deadline is reached, or nudge() is called. Returns immediately
+// if the source already has events.
 void SharedPoller::sleep_until_event(Lock& lock) {
   const int descriptor = source_.wait_fd();
   if (descriptor >= 0 && !source_.try_wait()) return;
@@ -137,7 +137,7 @@ void SharedPoller::sleep_until_event(Lock& lock) {
   [[maybe_unused]] const ssize_t taken = ::read(kick_, &count, sizeof count);
 }
 
-// Wakes threads of completed operations at once, not only when the poller sleeps next.
+// Wakes the threads of completed operations now. Otherwise they would wait until the poller sleeps.
 void SharedPoller::step(Lock& lock) {
   source_.step(asio::steady_now());
   wake_now(lock);

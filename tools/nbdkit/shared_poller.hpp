@@ -1,6 +1,6 @@
 // Shares one source of events between many threads. A thread that waits for an operation polls the source for
-// all threads (tools/nbdkit/poll_turns.hpp). While no thread waits, a thread of the poller, the keeper, does.
-// With one operation in flight at a time, no thread switch is needed.
+// all threads (tools/nbdkit/poll_turns.hpp). While no thread waits, the keeper polls, a thread that belongs
+// to the poller. With one operation in flight at a time, no thread switch is needed.
 //
 // Every call to the source is made under one mutex, which a polling thread releases only while it sleeps.
 #pragma once
@@ -17,21 +17,22 @@ namespace rtrs::nbdkit {
 
 class SharedPoller {
  public:
-  // A source may call only finish() and announce() of the poller.
+  // The source may only call finish() and announce() of the poller.
   class Source {
    public:
     virtual ~Source() = default;
-    // Descriptor that is readable when step() has work; -1: none, so the source is polled without sleeping.
+    // Returns a descriptor that is readable when step() has work; -1: there is none, so the source is polled
+    // without sleeping.
     virtual int wait_fd() const noexcept = 0;
-    // Returns true if nothing is pending, so it is safe to sleep on wait_fd().
+    // Returns true if no event is pending, so that the poller may sleep on wait_fd().
     virtual bool try_wait() = 0;
     virtual void step(Nanos now) = 0;
-    // Time of the next step() even if wait_fd() is not readable. While no thread waits, it may be called up
-    // to kPause later.
+    // Time at which step() must be called even if wait_fd() is not readable. While no thread waits, the call
+    // may be late by up to kPause.
     virtual Nanos next_deadline() = 0;
   };
 
-  // One operation, on the stack of the waiting thread.
+  // An operation. The object is on the stack of the thread that waits for it.
   class Waiter : private PollWaiter {
    public:
     Waiter() { ::sem_init(&woken_, 0, 0); }
@@ -45,7 +46,8 @@ class SharedPoller {
     Waiter* next_ = nullptr;  // next in the list of threads to wake
   };
 
-  // Holds the mutex. Wakes threads after releasing the mutex, so that woken threads can take it at once.
+  // Holds the mutex. The destructor first releases the mutex and then wakes threads, so that they can lock it
+  // immediately.
   class Lock {
    public:
     explicit Lock(SharedPoller& poller) : poller_(poller), held_(poller.mutex_) {}
@@ -65,25 +67,26 @@ class SharedPoller {
 
   static constexpr Nanos kPause = milliseconds(5);
 
-  // Starts the keeper, which blocks all signals because they belong to the host program. From here on
-  // `source` must be called only under the lock.
+  // Starts the keeper. The keeper blocks all signals, because they belong to the host program. After this,
+  // `source` must only be called under the lock.
   explicit SharedPoller(Source& source);
-  // Requires that no thread waits.
+  // No thread may be waiting.
   ~SharedPoller();
   SharedPoller(const SharedPoller&) = delete;
   SharedPoller& operator=(const SharedPoller&) = delete;
 
-  // Sleeps or polls until finish(waiter) is called. The lock must have been held since the operation was
-  // started. Releases the lock.
+  // Sleeps or polls until finish(waiter) is called. The caller must have held the lock since it started the
+  // operation. Releases the lock.
   void wait(Lock&, Waiter&);
   // Marks the operation as complete. Call it under the lock, exactly once.
   void finish(Waiter&);
 
-  // For rare waits: releases the lock until announce() is called or `until` is reached.
+  // Releases the lock and waits until announce() is called or the time `until` is reached. Meant for rare
+  // waits.
   void wait_for_news(Lock&, Nanos until);
   void announce() { news_.notify_all(); }
-  // Must be called under the lock after a change that may have made the next deadline earlier, except the
-  // start of an operation with a waiter.
+  // Call it under the lock after a change that may have made the next deadline earlier. Not needed after
+  // starting an operation that has a waiter.
   void nudge();
 
  private:
@@ -99,7 +102,7 @@ class SharedPoller {
   std::mutex mutex_;
   PollTurns turns_;
   Waiter* to_wake_ = nullptr;
-  Nanos sleeps_until_ = 0;  // deadline of the sleeping poller; 0: it does not sleep
+  Nanos sleeps_until_ = 0;  // deadline until which the poller sleeps; 0: it does not sleep
   bool kicked_ = false;     // kick_ is readable
   int kick_ = -1;
   bool stopping_ = false;

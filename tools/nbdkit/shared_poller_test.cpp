@@ -18,9 +18,8 @@
 namespace rtrs::nbdkit::shared_poller_test {
 namespace {
 
-// Source whose answers come from another thread, like those of a server; step() completes the operations. All
-// members except `requests_` and `arrived_` are guarded by the lock of the poller; ThreadSanitizer checks
-// this.
+// A source whose answers come from a server thread; step() completes the operations. The lock of the poller
+// guards all members except `requests_` and `arrived_`, which ThreadSanitizer checks.
 class Echo : public SharedPoller::Source {
  public:
   struct Operation : SharedPoller::Waiter {
@@ -39,7 +38,7 @@ class Echo : public SharedPoller::Source {
     const std::lock_guard guard(mutex_);
     requests_.push_back(&operation);
   }
-  // Called in the server thread. Answers at most `most` operations and returns their number.
+  // Called in the server thread. Answers at most `most` operations. Returns how many were answered.
   std::size_t answer(std::size_t most) {
     const std::lock_guard guard(mutex_);
     std::size_t count = 0;
@@ -86,7 +85,7 @@ class Echo : public SharedPoller::Source {
   int expired_ = 0;
   int waits_ = 0;  // number of calls of try_wait()
   bool answers_at_deadline_ = false;
-  bool blocks_signals_ = false;  // the thread that served the deadline blocks SIGTERM
+  bool blocks_signals_ = false;  // the thread that called step() at the deadline blocks SIGTERM
   Nanos deadline_ = kNever;
 
  private:
@@ -162,7 +161,8 @@ TEST(SharedPoller, KeeperServesDeadlinesWhileNoThreadWaits) {
   while (running.echo.expired_ == 0) running.poller().wait_for_news(lock, kNever);
 }
 
-// The waiting thread sleeps without a deadline, and its operation completes only after the nudge.
+// The waiting thread sleeps without a deadline. Its operation can only complete if nudge() wakes it for the
+// new deadline.
 TEST(SharedPoller, EarlierDeadlineWakesThePoller) {
   Running running;
   std::thread waiting([&] { running.call(); });
@@ -178,7 +178,7 @@ TEST(SharedPoller, EarlierDeadlineWakesThePoller) {
   waiting.join();
 }
 
-// A sleeping poller; each test wakes it in a different way.
+// A poller that sleeps. Each test wakes it in a different way.
 class SleepingPoller : public testing::Test {
  protected:
   SleepingPoller() {
@@ -186,7 +186,7 @@ class SleepingPoller : public testing::Test {
       const SharedPoller::Lock lock(running.poller());
       running.echo.answers_at_deadline_ = true;
     }
-    // The poller holds the lock from submit() until it sleeps.
+    // The poller holds the lock from submit() until it sleeps, so it sleeps when the lock is available again.
     while (submitted() == 0) std::this_thread::yield();
   }
   ~SleepingPoller() override { waiting.join(); }
@@ -226,7 +226,7 @@ TEST_F(SleepingPoller, IsWokenByAWaitForNews) {
   while (running.echo.expired_ == 0) running.poller().wait_for_news(lock, kNever);
 }
 
-// Lets the polling thread serve a deadline.
+// Sets a deadline that is now, and waits until the polling thread has called step() for it.
 void expire(Running& running) {
   SharedPoller::Lock lock(running.poller());
   running.echo.expired_ = 0;
@@ -234,7 +234,7 @@ void expire(Running& running) {
   while (running.echo.expired_ == 0) running.poller().wait_for_news(lock, kNever);
 }
 
-// Waits for the time of some keeper pauses.
+// Waits as long as `pauses` pauses of the keeper take.
 void wait_keeper_pauses(Running& running, int pauses) {
   SharedPoller::Lock lock(running.poller());
   const Nanos until = asio::steady_now() + static_cast<Nanos>(pauses) * SharedPoller::kPause;
@@ -263,12 +263,12 @@ TEST(SharedPoller, WokenPollerSleepsAgain) {
   wait_keeper_pauses(running, 1);
   const int before = waits();
   wait_keeper_pauses(running, 4);
-  // A delayed thread may call try_wait() once more.
+  // One more call is allowed, because a thread may have been delayed before it.
   EXPECT_LE(waits(), before + 1) << "the poller loops without sleeping";
 }
 
-// The keeper has the turn, because no thread polled for a long time. It passes the turn on after the first
-// answer.
+// No thread has polled for a long time, so the keeper has the turn. After the first answer the keeper must
+// pass the turn to the waiting thread.
 TEST(SharedPoller, KeeperWakesTheThreadThatGetsItsTurn) {
   Running running;
   expire(running);
@@ -281,7 +281,8 @@ TEST(SharedPoller, KeeperWakesTheThreadThatGetsItsTurn) {
   two.join();
 }
 
-// While a thread polls, the keeper is not woken.
+// A thread polls for several pauses of the keeper. After that, the keeper must poll again and call step() at
+// a deadline.
 TEST(SharedPoller, KeeperPollsAgainAfterALongTurn) {
   Running running;
   std::thread waiting([&] { running.call(); });

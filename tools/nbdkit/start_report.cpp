@@ -15,13 +15,13 @@
 namespace rtrs::nbdkit {
 namespace {
 
-// Global, because pthread_atfork() handlers take no argument. A process loads the plugin only once.
+// Global, because pthread_atfork() handlers receive no argument. A process loads the plugin only once.
 struct State {
   std::array<int, 2> ends{-1, -1};  // socket pair: [0] for the waiting parent, [1] for the child
   Nanos bound = 0;
   void (*print)(const char*) = nullptr;
   bool (*asked_to_end)() = nullptr;
-  bool armed = false;   // the next fork is the one of nbdkit
+  bool armed = false;   // the next fork will be the fork that nbdkit makes
   bool forked = false;  // this process is the child of that fork
 };
 State state;
@@ -40,13 +40,14 @@ Nanos monotonic_now() {
   return static_cast<Nanos>(now.tv_sec) * seconds(1) + static_cast<Nanos>(now.tv_nsec);
 }
 
-// Interval of checks for a signal.
+// Time between two checks for a signal.
 constexpr Nanos kSignalLook = milliseconds(200);
-// Time for the child to end after the parent received a signal.
+// After the parent has received a signal, the child gets this time to end.
 constexpr Nanos kReportGrace = seconds(10);
 
-// Reads what the child writes, until it closes its end or `bound` has passed. If this process receives a
-// signal, it shuts down its sending side, which the child sees in starter_ends().
+// Reads the report of the child, until the child closes its end of the socket or `bound` has passed. If this
+// process receives a signal meanwhile, it shuts down its sending side, which starter_ends() in the child
+// detects.
 std::string read_report() {
   std::string report;
   Nanos deadline = monotonic_now() + state.bound;

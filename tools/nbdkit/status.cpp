@@ -46,7 +46,8 @@ bool is_wanted(Reason reason) {
   return text_of(reason).kind == ReasonKind::wanted;
 }
 
-// Example: "connection refused [connect_refused]", a sentence and the code listed in docs/reasons.md.
+// Returns a description and the code that docs/reasons.md lists, for example "connection refused
+// [connect_refused]".
 std::string with_code(Reason reason, std::uint16_t peer_errno) {
   return reason_words(reason, peer_errno) + " [" + to_string(reason) + "]";
 }
@@ -71,9 +72,9 @@ nlohmann::json json_of(const PathStatus& path, Nanos started) {
           {"failovers", path.failovers},
           {"inflight", path.inflight},
           {"rtt_us", to_micros(path.heartbeat_latency)},
-          {"heartbeat_latency_us", to_micros(path.heartbeat_latency)},  // old name, kept for one release
+          {"heartbeat_latency_us", to_micros(path.heartbeat_latency)},  // former name, kept for one release
           {"state_at_s", state_at},
-          {"since_s", state_at}};  // old name, kept for one release
+          {"since_s", state_at}};  // former name, kept for one release
 }
 
 }  // namespace
@@ -243,7 +244,7 @@ void Status::on_device(const std::string& name, const asio::DeviceNews& news) {
   event.what = std::string("device_") + rnbd::to_string(news.state);
   event.error = news.error;
   if (has_reason) event.reason = rnbd::text_of(one.reason).code;
-  // Not important for a device that never opened, because the caller reports that error.
+  // If the device never opened, the line is not important, because the caller reports the error.
   lines_(has_reason && news.state != rnbd::DeviceState::unmapped,
          "device " + name + " " + rnbd::to_string(news.state) +
              device_words(news, one.news.geometry, one.reason));
@@ -251,7 +252,8 @@ void Status::on_device(const std::string& name, const asio::DeviceNews& news) {
   note(std::move(event));
 }
 
-// Text ": " with the change of the device, or why it cannot be used and what to do; empty without a reason.
+// Returns ": " and what has changed on the device, or why the device cannot be used and what to do; empty if
+// there is no reason.
 std::string Status::device_words(const asio::DeviceNews& news, const rnbd::Geometry& before,
                                  rnbd::DeviceReason reason) const {
   if (reason == rnbd::DeviceReason::none) return {};
@@ -339,7 +341,7 @@ std::string Status::render(Nanos now, std::span<const PathStatus> paths, const C
     nlohmann::json path = json_of(paths[i], started_);
     path["index"] = i;
     path["lost_reason"] = to_string(i < paths_.size() ? paths_[i].lost_reason : Reason::none);
-    path["last_cause"] = path["lost_reason"];  // old name, kept for one release
+    path["last_cause"] = path["lost_reason"];  // former name, kept for one release
     path["address"] = i < settings_.paths.size() ? settings_.paths[i] : std::string();
     out["paths"].push_back(std::move(path));
   }

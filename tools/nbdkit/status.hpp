@@ -1,5 +1,5 @@
-// History of the devices and paths of a session, as log lines for people and as a JSON status file for
-// programs (render() defines the fields).
+// Records what happens to the devices and paths of a session, as log lines for people and as a JSON status
+// file for programs (render() defines the fields).
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -19,30 +19,31 @@ namespace rtrs::nbdkit {
 // Not thread-safe; the owner serialises all calls.
 class Status {
  public:
-  // `lines` receives one line per event. Important events: a path was lost, failed to connect or reconnected,
-  // no path is left, the device was closed. Of consecutive failed attempts of a path, only numbers 1, 2, 4, 8
-  // and so on are important, so that a dead path cannot fill a log.
+  // Receives one line per event. Important events: a path was lost, failed to connect or reconnected, no path
+  // is left, or the device was closed. If a path fails repeatedly, only failed attempts 1, 2, 4, 8 and so on
+  // are important, so that a dead path cannot fill a log.
   using Lines = std::function<void(bool important, const std::string&)>;
   Status(const plugin::Settings&, Lines lines);
 
-  // Call it before the first event of a path that was added at run time, when Settings contains the path.
+  // Call it for a path that was added at run time, after Settings contains the path and before its first
+  // event.
   void on_path_added(unsigned path);
   void on_path(const PathEvent&, std::span<const PathStatus>);
   void on_device(const std::string& name, const asio::DeviceNews&);
-  // Number of NBD connections that use the device, and whether it is open read-only.
+  // Records how many NBD connections use the device, and whether it is open read-only.
   void on_use(const std::string& name, unsigned connections, bool read_only);
-  // Removes an unused device, unless device= lists it.
+  // Removes an unused device from the status, unless device= lists it.
   void forget(const std::string& name);
-  // Call it about once a second with the oldest unanswered request, or null. Logs a line when its age reaches
-  // kSlowRequest, and each time its age has doubled.
+  // Call it about once a second with the oldest unanswered request, or null. Logs a line when the request is
+  // kSlowRequest old, and each time its age has doubled since.
   static constexpr Nanos kSlowRequest = seconds(30);
   void on_oldest_request(Nanos now, const OldestRequest*);
 
   Phase phase() const noexcept { return latency_.phase(); }
-  // `began`: phase() when the request was started.
+  // `began` is the value of phase() when the request started.
   void on_request_done(Phase began, Nanos latency, bool failed) noexcept;
 
-  // JSON, one object.
+  // Returns the status as a JSON object.
   std::string render(Nanos now, std::span<const PathStatus>, const ClientStats&) const;
 
  private:
@@ -62,15 +63,15 @@ class Status {
     bool ever = false;
     bool removed = false;
     Nanos lost_at = 0;
-    std::uint32_t failed = 0;           // failed attempts since it was last connected
-    std::string reason;                 // why it was lost or rejected, in words; empty while connected
-    Reason lost_reason = Reason::none;  // why it was last lost; kept after a reconnect
+    std::uint32_t failed = 0;           // failed attempts since the path was last connected
+    std::string reason;                 // why the path was lost or rejected, in words; empty while connected
+    Reason lost_reason = Reason::none;  // why the path was last lost; kept after a reconnect
   };
 
   struct Device {
     std::string name;
     asio::DeviceNews news{};
-    rnbd::DeviceReason reason{};  // why it cannot be used, or what changed at the last open
+    rnbd::DeviceReason reason{};  // why the device cannot be used, or what changed at the last open
     unsigned connections = 0;
     bool read_only = false;
   };
@@ -80,7 +81,7 @@ class Status {
   void on_path_changed(Nanos at, const PathChanged&);
   void on_path_connected(Nanos at, Path&, const std::string& name);
   void on_attempt_failed(const PathChanged&, Path&, const std::string& name, const std::string& reason);
-  // Example: "IO continues on 1 of 2 paths".
+  // Says how IO continues, for example "IO continues on 1 of 2 paths".
   std::string what_is_left() const;
   std::string device_words(const asio::DeviceNews&, const rnbd::Geometry& before, rnbd::DeviceReason) const;
   void on_replaced_cache(const std::string& name, const asio::DeviceNews&);
@@ -94,9 +95,9 @@ class Status {
   LatencyByPhase latency_;
   std::uint64_t request_errors_ = 0;
   std::optional<OldestRequest> oldest_;
-  Nanos next_warning_ = kSlowRequest;  // age of the oldest request at which the next line is due
+  Nanos next_warning_ = kSlowRequest;  // the next line is logged when the oldest request has this age
   bool link_up_ = false;
-  std::vector<Device> devices_;  // devices of device= first
+  std::vector<Device> devices_;  // the devices that device= lists come first
 };
 
 }  // namespace rtrs::nbdkit

@@ -23,7 +23,7 @@
 namespace rtrs::nbdkit {
 namespace {
 
-// Well above the maximum: a status with 1,000 events and kMaxPaths paths is smaller than 1 MiB.
+// Limit for reading an existing file. A status with 1,000 events and kMaxPaths paths is smaller than 1 MiB.
 constexpr off_t kMaxStatus = off_t{16} << 20;
 
 class Descriptor {
@@ -75,7 +75,7 @@ int write_all(int descriptor, const std::string& content) {
   return 0;
 }
 
-// nbdkit sets its umask to 022, so nbdkit-urtrs passes the umask of the user.
+// nbdkit sets its umask to 022, so nbdkit-urtrs passes the umask of the user in an environment variable.
 mode_t mask_of_user() {
   const char* const given = std::getenv(kMaskVariable);
   if (given == nullptr) return 0;
@@ -106,7 +106,7 @@ int replace_file(const std::string& file, const std::string& content) {
   const std::string beside = file + ".new";
   Descriptor out(::open(beside.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
                         0666 & ~mask_of_user()));
-  // ENXIO: FIFO without a reader; ELOOP: symbolic link.
+  // ENXIO means a FIFO without a reader, ELOOP a symbolic link.
   if (out.get() < 0) return errno == ENXIO || errno == ELOOP ? EEXIST : errno;
   if (!is_regular(out.get())) return EEXIST;
   int error = ::ftruncate(out.get(), 0) == 0 ? write_all(out.get(), content) : errno;

@@ -1,5 +1,5 @@
-// The status file: checked before the start and written by a separate thread, so that a hanging file system
-// blocks neither IO nor the session.
+// The status file. It is checked before the start and written by a separate thread, so that a hanging file
+// system blocks neither IO nor the session.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -8,30 +8,30 @@
 
 namespace rtrs::nbdkit {
 
-// Returns a sentence that says why `file` cannot be the status file; empty if it can. An existing file must
-// be a regular file that is empty or contains a status of this plugin, so that a mistyped name overwrites
-// nothing.
+// Returns the reason why `file` cannot be the status file; empty if it can. An existing file must be empty or
+// contain a status of this plugin, and must be a regular file, so that a mistyped name overwrites nothing.
 std::string check_status_file(const std::string& file);
 
-// Environment variable with the umask of the user of nbdkit-urtrs, in octal.
+// Environment variable that contains, in octal, the umask of the user who started nbdkit-urtrs.
 inline constexpr const char* kMaskVariable = "URTRS_UMASK";
 
-// Writes `file`.new and renames it to `file`. Returns 0 or an errno. Error EEXIST: one of these two exists
-// and is not a regular file; it is not changed.
+// Writes `file`.new and renames it to `file`. Returns 0 or an errno. Error EEXIST: `file` or `file`.new
+// exists and is not a regular file; it is not changed.
 int replace_file(const std::string& file, const std::string& content);
 
 class LatestWriter {
  public:
-  using Write = std::function<int(const std::string& content)>;  // 0 or an errno
+  using Write = std::function<int(const std::string& content)>;  // returns 0 or an errno
 
-  // Starts a thread, so create it after the last fork. `write` is called only from that thread and may block.
-  // The destructor waits at most `patience` until the last content is written.
+  // Starts a thread, so the writer must be created after the last fork. Only that thread calls `write`, which
+  // may block. The destructor waits at most `patience` until the last content is written.
   explicit LatestWriter(Write write, std::chrono::milliseconds patience = std::chrono::seconds(2));
   ~LatestWriter();
   LatestWriter(const LatestWriter&) = delete;
   LatestWriter& operator=(const LatestWriter&) = delete;
 
-  // Thread-safe; does not wait for a write. Replaces content whose write has not started.
+  // Sets the content to write next. Replaces content whose write has not started yet. Thread-safe; does not
+  // wait for a write.
   void put(std::string content);
   // Result of the last finished write: 0 or an errno.
   int last_error() const;
@@ -40,7 +40,7 @@ class LatestWriter {
   struct State;
   static void run(const std::shared_ptr<State>& state);
 
-  // Shared with the thread, which outlives the writer if write() does not return.
+  // Shared with the thread, which may outlive the writer if write() does not return.
   std::shared_ptr<State> state_;
   std::chrono::milliseconds patience_;
 };

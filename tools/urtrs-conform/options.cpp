@@ -38,7 +38,7 @@ constexpr const char* kFooter =
 
 struct Texts {
   std::string role;
-  ClientConfig protocol;  // no option sets it
+  ClientConfig protocol;  // constant, because no option changes it
   std::vector<std::string> targets;
   std::vector<std::string> cases;
   std::uint16_t port = 1234;

@@ -24,8 +24,8 @@ struct Options {
   bool hazardous = false;  // also run cases that are known to crash the peer
   std::vector<const conformance::Case*> selected;
   double time_scale = 1;
-  Nanos wait = seconds(120);  // time to wait for a client
-  std::uint64_t seed = 0;     // 0: random
+  Nanos wait = seconds(120);  // maximum time to wait for a client
+  std::uint64_t seed = 0;     // 0: a random seed
   bool list = false;
   bool cve = false;
   bool tap = false;

@@ -8,8 +8,7 @@
 namespace rtrs::conform_tool {
 
 namespace {
-// Maximum time of one sleep, because some events do not make the descriptor readable and only polling finds
-// them.
+// Maximum time of a sleep. Some events do not make the descriptor readable, so that only polling finds them.
 constexpr Nanos kLongest = milliseconds(50);
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Bench in real time: sleeps until the fabric has events.
+// A test bench in real time, which sleeps until the fabric has events.
 #pragma once
 #include "conformance/cases/bench.hpp"
 

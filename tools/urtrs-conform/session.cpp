@@ -56,7 +56,7 @@ conformance::ServerRunner::MakeRecorder recorders(const Options& options, const 
   };
 }
 
-// Returns true if the file was written.
+// Writes the text to the file. Returns true if that succeeded.
 bool write_file(const std::string& file, const std::string& text) {
   std::ofstream out(file);
   out << text;
@@ -66,7 +66,7 @@ bool write_file(const std::string& file, const std::string& text) {
   return false;
 }
 
-// Prints a line for each finished case; on a terminal also shows the running case.
+// Prints a line for each finished case. On a terminal, also shows the case that is running.
 class Lines {
  public:
   Lines(bool wanted, const conformance::Baseline* baseline)
@@ -106,8 +106,8 @@ int report(const Options& options, const conformance::Run& run,
   return run.cve ? cve_exit_code(results) : exit_code(results, run.baseline);
 }
 
-// Checks that the output files can be written before running cases for minutes. Returns false after printing
-// an error.
+// Tests whether the output files can be written, before the cases run for minutes. If not, prints an error
+// and returns false.
 bool can_write(const Options& options) {
   for (const std::string& file :
        {options.json_file, options.junit_file, options.markdown_file, options.new_baseline_file}) {
@@ -134,7 +134,7 @@ bool can_write(const Options& options) {
   return !error;
 }
 
-// Prints an error on stderr, and with --json also on standard output. Returns `code`.
+// Prints an error on standard error and, with --json, also on standard output. Returns `code`.
 int fail(const Options& options, int code, const std::string& why) {
   fmt::print(stderr, "urtrs-conform: {}\n", why);
   if (options.json && options.json_file.empty()) std::fputs(tools::json_error(code, why).c_str(), stdout);

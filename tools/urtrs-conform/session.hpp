@@ -4,7 +4,7 @@
 
 namespace rtrs::conform_tool {
 
-// Prints results as they become available. Returns the exit code.
+// Runs the cases and prints each result as it becomes available. Returns the exit code.
 int run(const Options&);
 
 }  // namespace rtrs::conform_tool

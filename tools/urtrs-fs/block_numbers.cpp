@@ -48,7 +48,7 @@ std::optional<unsigned> block_number(std::string_view name) {
   unsigned number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
-  // Only the canonical name is valid, not "rnbd01".
+  // Only the name that block_name() returns is valid, so "rnbd01" is not.
   return block_name(number) == name ? std::optional(number) : std::nullopt;
 }
 

@@ -1,5 +1,5 @@
-// Unique numbers N for the names rnbd<N> of the block devices of all clients in the tree, because each client
-// numbers its own devices from 0. Pure.
+// Assigns the numbers N for the names rnbd<N> of block devices in the tree. Each client counts its devices
+// from 0, so the numbers of clients are not unique. Pure.
 #pragma once
 #include <map>
 #include <optional>
@@ -12,31 +12,31 @@ namespace rtrs::fs_tool {
 
 class BlockNumbers {
  public:
-  // The socket of a client, and the number that this client gave to the device.
+  // A device, identified by the socket of its client and by the number that this client gave to it.
   using Device = std::pair<std::string, unsigned>;
 
-  // Sets the current devices. A device keeps its number as long as it exists; a new one gets the lowest free
-  // number.
+  // Sets the devices that exist now. A device keeps its number as long as it exists. A new device gets the
+  // lowest free number.
   void set(const std::set<Device>& devices);
-  // Devices of one client.
+  // Returns the devices of one client.
   std::set<Device> devices_of(const std::string& client) const;
   std::optional<unsigned> number_of(const Device&) const;
   std::optional<Device> device_of(unsigned number) const;
 
  private:
-  std::map<unsigned, Device> devices_;  // keyed by number in this tree
+  std::map<unsigned, Device> devices_;  // by number in this tree
 };
 
-std::string block_name(unsigned number);  // for example "rnbd7"
+std::string block_name(unsigned number);  // returns for example "rnbd7"
 std::optional<unsigned> block_number(
     std::string_view name);  // number of a name such as "rnbd7"; nullopt for other names
 
-// Parts of a path to or below a block device, such as "block/rnbd7/rnbd/state" or
-// "devices/virtual/block/rnbd7".
+// The parts of a path to a block device or to something below it, such as "devices/virtual/block/rnbd7" or
+// "block/rnbd7/rnbd/state".
 struct BlockPath {
-  std::string before;  // "block/"
+  std::string before;  // for example "block/"
   unsigned number = 0;
-  std::string behind;  // "/rnbd/state"
+  std::string behind;  // for example "/rnbd/state"
 };
 std::optional<BlockPath> block_path(std::string_view path);
 

@@ -103,7 +103,10 @@ def test_a_path_has_its_new_state_when_the_write_returns(system):
     assert error_of(add, "ip:127.0.0.2@ip:127.0.0.1\n") == 0
     assert names(paths) == ["ip:127.0.0.1@ip:127.0.0.1", "ip:127.0.0.2@ip:127.0.0.1"]
     assert (paths / "ip:127.0.0.2@ip:127.0.0.1/state").read_text() == "connected\n"
+    assert error_of(add, "ip:127.0.0.9\n") == errno.ECONNREFUSED, "no server listens on that address"
+=======
     assert error_of(add, "ip:127.0.0.9\n") == errno.ECONNREFUSED, "no server listens there"
+>>>>>>> theirs
     assert error_of(paths / "ip:127.0.0.2@ip:127.0.0.1/remove_path", "1\n") == 0
     assert names(paths) == ["ip:127.0.0.1@ip:127.0.0.1"]
     server.end(signal.SIGKILL)
@@ -138,7 +141,7 @@ def test_reads_continue_while_a_write_waits(system):
     finally:
         server.process.send_signal(signal.SIGCONT)
     waits.join(BOUND)
-    # The first attempt may fail, because the server is still closing the old connection. The client then retries.
+    # If the server is still closing the old connection, the first attempt fails, and the client tries again.
     assert written in ([0], [errno.ENOTCONN])
     until("the path is connected again", lambda: (path / "state").read_text() == "connected\n")
 
@@ -177,7 +180,7 @@ def test_new_connections_see_the_written_size(system, tmp_path):
     assert size() == 2 << 20
     assert (rnbd.parent / "size").read_text() == "4096\n"
     assert error_of(rnbd / "resize", f"{1 << 60}") == errno.EINVAL
-    # The first attempt may be rejected, because a busy server may still be closing the old connection.
+    # A busy server may still be closing the old connection, so it may reject the first attempt.
     assert error_of(path_of(sysfs, "web0") / "reconnect", "1") in (0, errno.ENOTCONN)
     until("the new size is sent by the server", lambda: size() == 4 << 20)
 

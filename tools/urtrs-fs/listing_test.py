@@ -10,7 +10,7 @@ import sysfs_listing
 from programs import ROOT
 
 LISTING = ROOT / "tools/lib/control/attributes/linux-6.12.toml"
-# Folders that are compared with the listing.
+# Directories whose content is compared with the listing of Linux.
 SERVER = ("class/rtrs-server", "class/rnbd-server", "module/rtrs_server", "module/rnbd_server")
 CLIENT = ("class/rtrs-client", "class/rnbd-client", "block")
 

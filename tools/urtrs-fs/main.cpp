@@ -1,4 +1,5 @@
-// urtrs-fs: the attributes of running servers and clients as a file system, in the layout of /sys.
+// The program urtrs-fs shows the attributes of running servers and clients as a file system with the layout
+// of /sys.
 #define FUSE_USE_VERSION 35
 #include <fuse3/fuse.h>
 #include <sys/stat.h>
@@ -55,7 +56,8 @@ RemoteTree* tree() {
   return static_cast<RemoteTree*>(fuse_get_context()->private_data);
 }
 
-// Content read when the file was opened, so that a reader that reads in parts gets consistent data.
+// Content of an open file. It is read when the file is opened, so that a reader gets consistent data even if
+// it reads in parts.
 struct Opened {
   std::string content;
 };
@@ -73,7 +75,7 @@ int get_attributes(const char* path, struct stat* into, fuse_file_info*) {
   *into = {};
   into->st_mode = type_of(entry->kind) | entry->mode;
   into->st_nlink = entry->kind == Entry::Kind::folder ? 2 : 1;
-  // sysfs reports the page size for every attribute.
+  // Every attribute has the size of a page, as in sysfs.
   into->st_size = entry->kind == Entry::Kind::link ? static_cast<off_t>(entry->target.size()) : 4096;
   into->st_uid = ::geteuid();
   into->st_gid = ::getegid();
@@ -109,7 +111,7 @@ int open_file(const char* path, fuse_file_info* file) {
   if (writes) {
     const auto entry = tree()->look(path);
     if (!entry) return -entry.error();
-    // As in sysfs, this also applies to root.
+    // As in sysfs, this applies to root too.
     if ((entry->mode & 0222U) == 0) return -EACCES;
   }
   if (reads) {
@@ -117,7 +119,7 @@ int open_file(const char* path, fuse_file_info* file) {
     if (!content) return -content.error();
     state->content = std::move(*content);
   }
-  file->direct_io = 1;  // the read content defines the length, not st_size
+  file->direct_io = 1;  // a file ends where its content ends, whatever st_size says
   file->fh = reinterpret_cast<std::uint64_t>(state.release());
   return 0;
 }
@@ -128,13 +130,13 @@ int read_file(const char*, char* into, std::size_t size, off_t from, fuse_file_i
   return static_cast<int>(content.copy(into, size, static_cast<std::size_t>(from)));
 }
 
-// As in sysfs, each write() sets one complete value.
+// Each write() sets a complete value, as in sysfs.
 int write_file(const char* path, const char* from, std::size_t size, off_t, fuse_file_info*) {
   const int error = tree()->write(path, std::string(from, size));
   return error == 0 ? static_cast<int>(size) : -error;
 }
 
-// No effect. Required because the shell truncates the file for ">".
+// Does nothing. The function must exist because ">" in a shell truncates the file.
 int truncate_file(const char*, off_t, fuse_file_info*) {
   return 0;
 }
@@ -146,7 +148,7 @@ int release_file(const char*, fuse_file_info* file) {
 
 bool answers_in_json = false;
 
-// Prints why nothing is mounted. Returns the exit code `code`.
+// Prints why nothing is mounted. Returns `code`.
 int refuse(int code, const std::string& why) {
   std::fprintf(stderr, "urtrs-fs: %s\n", why.c_str());
   if (answers_in_json) std::fputs(rtrs::tools::json_error(code, why).c_str(), stdout);
@@ -161,7 +163,8 @@ struct CommandLine {
   int folders = 0;
 };
 
-// Log function for libfuse: adds the prefix of this program. A line may arrive in several parts.
+// Log function for libfuse. Begins each line with the name of this program; a line may arrive in several
+// parts.
 void say(fuse_log_level, const char* format, va_list values) {
   static bool within_line = false;
   if (!within_line) std::fputs("urtrs-fs: ", stderr);
@@ -169,7 +172,7 @@ void say(fuse_log_level, const char* format, va_list values) {
   std::vfprintf(stderr, std::strncmp(format, "fuse: ", 6) == 0 ? format + 6 : format, values);
 }
 
-// Rejects unknown long options and accepts one FOLDER.
+// Checks an argument: rejects unknown long options, and accepts one FOLDER.
 int check_option(void* data, const char* word, int key, fuse_args*) {
   auto& line = *static_cast<CommandLine*>(data);
   if (key == FUSE_OPT_KEY_NONOPT && ++line.folders > 1) {
@@ -194,7 +197,7 @@ void on_signal(int number) {
   end_of_fuse(number);
 }
 
-// Replaces the signal handlers of libfuse, which would exit with an error.
+// Replaces the signal handlers of libfuse, with which the program would exit with an error.
 void* begin(fuse_conn_info*, fuse_config*) {
   for (const int number : {SIGHUP, SIGINT, SIGTERM}) {
     struct sigaction action {};
@@ -208,7 +211,7 @@ void* begin(fuse_conn_info*, fuse_config*) {
   return tree();
 }
 
-// Returns the reason why `folder` cannot be a mount point; empty if it can.
+// Returns the reason why `folder` cannot be a mount point; empty if it can be one.
 std::string folder_problem(const char* folder) {
   struct stat found {};
   if (::stat(folder, &found) != 0)
@@ -272,9 +275,9 @@ int main(int argc, char** argv) {
   RemoteTree attributes(line.socket != nullptr ? line.socket : "");
   const std::string refused = attributes.check();
   if (!refused.empty()) return refuse(3, refused);
-  // libfuse 3.14 warns about its own default value.
+  // Sets the option to its default value, because libfuse 3.14 prints a warning if it is not set.
   fuse_opt_insert_arg(&arguments, 1, "-omax_idle_threads=10");
-  // Makes the kernel check permissions, also for other users with allow_other.
+  // The kernel then checks permissions, also those of other users with allow_other.
   fuse_opt_add_arg(&arguments, "-odefault_permissions");
   const fuse_operations operations = operations_of_tree();
   const int code = fuse_main(arguments.argc, arguments.argv, &operations, &attributes);

@@ -62,7 +62,7 @@ def test_the_rnbd_tool_disconnects_a_session(rnbd, mounted):
     rnbd("session", "disconnect", "web0")
     until("web0 has connected again", lambda: sessions(rnbd) == {"web0": 1, "web1": 1})
     after = (mounted / "class/rtrs-server/web1/paths/ip:127.0.0.1@ip:127.0.0.1/stats/rdma").read_text()
-    assert after.split()[0] == before.split()[0]  # the other session is not affected
+    assert after.split()[0] == before.split()[0]  # the command must not affect the other session
 
 
 def test_the_rnbd_tool_closes_a_device(rnbd):

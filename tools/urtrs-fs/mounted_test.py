@@ -107,7 +107,7 @@ def test_a_signal_unmounts_and_exits(system, tmp_path):
     folder = tmp_path / "second"
     folder.mkdir()
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        # Background jobs of a shell ignore SIGINT, and the process would inherit that.
+        # A background job of a shell ignores SIGINT, and the process would inherit that.
         process = subprocess.Popen([URTRS_FS, "-f", folder], stderr=subprocess.PIPE,
                                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         until("the file system is mounted", folder.is_mount)

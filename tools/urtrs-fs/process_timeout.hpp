@@ -16,7 +16,7 @@ class Patience {
   static constexpr std::chrono::milliseconds kWhole{5000}, kLeast{300}, kMaxSilent{1200};
 
   bool asks(Time now) const { return now >= skipped_until_; }
-  // Time limit of the next request. `alone`: there is no other process that could be delayed.
+  // Time limit for the next request. `alone`: no other process could be delayed.
   std::chrono::milliseconds time(bool alone) const { return alone ? kWhole : time_; }
   void answered() { time_ = kWhole; }
   void silent(Time now) {

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-// A client replies to a write within one minute.
+// Longer than the minute within which a client replies to a write.
 constexpr std::chrono::seconds kWritePatience{65};
 constexpr std::string_view kMapDevice = "rnbd-client/ctl/map_device";
 
@@ -29,12 +29,12 @@ std::optional<Entry::Kind> kind_of(const json& word) {
   return std::nullopt;
 }
 
-// True for an error of the connection, not of the request.
+// True if the connection failed. False if the request failed.
 bool is_connection_error(const rpc::Error& error) {
   return error.error == EPIPE || error.error == ECONNRESET || error.error == ECONNREFUSED;
 }
 
-// Path from FUSE without the leading slash.
+// Removes the leading slash from a path that FUSE passed.
 std::string relative(const std::string& path) {
   return path.substr(std::min(path.find_first_not_of('/'), path.size()));
 }
@@ -83,7 +83,7 @@ int RemoteTree::nobody() const {
   return all_gone ? ENOTCONN : ENOENT;
 }
 
-// Processes that may have the path, in the order in which they are queried.
+// Returns the processes that may have the path, in the order in which they are asked.
 std::vector<RemoteTree::Place> RemoteTree::places_of(const std::string& path) {
   const Role role = role_of(path);
   std::vector<Place> places;
@@ -140,7 +140,8 @@ RemoteTree::Answer RemoteTree::call(Source& source, const char* method, const st
     return tl::unexpected(ETIMEDOUT);
   };
   if (!source.patience.asks(Clock::now())) return tl::unexpected(ETIMEDOUT);
-  // Retries once on a new connection, because the old one may belong to a process that has ended.
+  // If the connection has failed, retries once on a new connection, because the old one may belong to a
+  // process that has ended.
   for (const bool again : {true, false}) {
     if (const auto connected = connect(source); !connected) {
       if (connected.error().error == ETIMEDOUT) return silent();
@@ -166,7 +167,8 @@ void RemoteTree::renumber() {
   for (Source& source : sources_) {
     if (source.role == Role::server) continue;
     const Answer answer = call(source, "attribute.look", "block");
-    // A client that does not answer keeps its devices, so that their numbers are not given to other clients.
+    // The devices of a client that does not answer stay in the list, so that their numbers are not given to
+    // devices of other clients.
     if (!answer && answer.error() == ETIMEDOUT) devices.merge(numbers_.devices_of(source.socket));
     if (!answer) continue;
     const auto entry = parse_entry(*answer);
@@ -177,7 +179,7 @@ void RemoteTree::renumber() {
   numbers_.set(devices);
 }
 
-// Translates the path of a block device to its client, with the number that the client uses.
+// Translates the path of a block device to the client that has it, with the number that this client uses.
 tl::expected<RemoteTree::Place, int> RemoteTree::place_of(const std::string& path) {
   const auto block = block_path(path);
   renumber();
@@ -189,7 +191,8 @@ tl::expected<RemoteTree::Place, int> RemoteTree::place_of(const std::string& pat
   return Place{&*source, block->before + block_name(device->second) + block->behind};
 }
 
-// Entry of one process, with device numbers translated to those of this tree.
+// Returns the entry that one process has at the path. Device numbers in it are translated to those of this
+// tree.
 tl::expected<Entry, int> RemoteTree::look_at(const Place& place) {
   const Answer answer = call(*place.source, "attribute.look", place.path);
   if (!answer) return tl::unexpected(answer.error());
@@ -214,14 +217,15 @@ tl::expected<Entry, int> RemoteTree::look_at(const Place& place) {
   return entry;
 }
 
-// Merges the entries of all processes that have the path. Error ENOENT: no process has it.
+// Merges the entries of all processes that have the path. Error ENOENT: no process has the path.
 tl::expected<Entry, int> RemoteTree::join(const std::string& path) {
   std::optional<Entry> joined;
   int error = nobody();
   for (const Place& place : places_of(path)) {
     const auto entry = look_at(place);
     if (!entry) {
-      // Any other error replaces ENOENT, because a process that did not answer may have the path.
+      // Any other error takes precedence over ENOENT, because a process that did not answer may have the
+      // path.
       if (entry.error() != ENOTCONN && (error == ENOTCONN || error == ENOENT)) error = entry.error();
     } else if (!joined) {
       joined = *entry;
@@ -264,7 +268,7 @@ tl::expected<std::string, int> RemoteTree::read(const std::string& path) {
   return tl::unexpected(error);
 }
 
-// Client of the session in which a device shall be mapped.
+// Returns the client of the session in which a device is to be mapped.
 tl::expected<RemoteTree::Place, int> RemoteTree::client_for(const std::string& path,
                                                             const std::string& map_request) {
   const auto request =
@@ -276,11 +280,11 @@ tl::expected<RemoteTree::Place, int> RemoteTree::client_for(const std::string& p
       return Place{one.source, path};
   }
   const int problem = attributes::new_session_problem(*request);
-  // The session does not exist, and a write does not open a new one.
+  // A write cannot open a new session, so an unknown session is an error.
   return tl::unexpected(problem != 0 ? problem : ENODEV);
 }
 
-// Socket of the process that has the file. `there`: path in that process.
+// Returns the socket of the process that has the file. `there` becomes the path in the tree of that process.
 tl::expected<std::string, int> RemoteTree::socket_for(const std::string& path, const std::string& text,
                                                       std::string& there) {
   refresh();
@@ -293,7 +297,7 @@ tl::expected<std::string, int> RemoteTree::socket_for(const std::string& path, c
     for (Place& one : places_of(path)) {
       const auto entry = look_at(one);
       if (!entry) {
-        // As in join(): a process that does not answer may have the file.
+        // As in join(), a process that does not answer may have the file.
         const bool unknown = place.error() == ENOTCONN || place.error() == ENOENT;
         if (entry.error() != ENOTCONN && unknown) place = tl::unexpected(entry.error());
         continue;
@@ -308,7 +312,7 @@ tl::expected<std::string, int> RemoteTree::socket_for(const std::string& path, c
 }
 
 int RemoteTree::write(const std::string& path, const std::string& text) {
-  // Linux ignores everything after the first zero byte.
+  // Linux ignores what follows the first zero byte.
   const std::string until_zero = text.substr(0, text.find('\0'));
   std::string there;
   tl::expected<std::string, int> socket;
@@ -317,7 +321,7 @@ int RemoteTree::write(const std::string& path, const std::string& text) {
     socket = socket_for(relative(path), until_zero, there);
   }
   if (!socket) return socket.error();
-  // Uses a separate connection without the mutex, because a write may take long.
+  // Uses a separate connection and does not hold the mutex, because a write may take long.
   auto client = rpc::Client::connect(*socket);
   if (!client) return client.error().error == ETIMEDOUT ? ETIMEDOUT : ENOTCONN;
   const auto answer =

@@ -1,4 +1,4 @@
-// Attributes of servers and clients, read through their control sockets and merged into one tree.
+// Reads attributes of servers and clients through their control sockets and merges them into one tree.
 #pragma once
 #include <map>
 #include <mutex>
@@ -21,20 +21,20 @@ struct Entry {
   std::map<std::string, Kind> names;  // entries of a folder
 };
 
-// Thread-safe. Each call sees the processes that run now. Errors are positive errnos; ENOTCONN: no process
-// can be reached. If two processes have the same name in a folder, the first one is shown: servers before
-// clients, then in the order of their socket names. A process that does not answer is skipped for a while
-// (Patience).
+// Thread-safe. Each call uses the processes that run at that time. Errors are positive errnos; ENOTCONN means
+// that no process can be reached. If two processes have an entry with the same name in a directory, the entry
+// of the first process is shown: servers come before clients, and each group is ordered by socket name. A
+// process that did not answer is skipped for a while (Patience).
 class RemoteTree {
  public:
-  // `socket`: control socket of one process; empty: all running servers and clients.
+  // `socket` is the control socket of a process; empty: use all running servers and clients.
   explicit RemoteTree(std::string socket) : socket_(std::move(socket)) {}
 
-  // Returns a sentence that says why no process can be reached; empty if one can.
+  // Explains why no process can be reached; empty if a process can be reached.
   std::string check();
   tl::expected<Entry, int> look(const std::string& path);
   tl::expected<std::string, int> read(const std::string& path);
-  // As in Linux, returns when the operation that it started has finished. Does not block other calls.
+  // Returns when the operation that the write started has finished, as in Linux. Does not block other calls.
   int write(const std::string& path, const std::string& text);
 
  private:
@@ -52,13 +52,14 @@ class RemoteTree {
   };
   using Answer = tl::expected<nlohmann::json, int>;
 
-  // Role of the processes that may have the path, derived from its first folders.
+  // Returns the role of the processes that may have the path, which its first directories determine.
   static Role role_of(const std::string& path);
   std::vector<Place> places_of(const std::string& path);
-  // Errno for a path that no process has: ENOTCONN if no process can be reached, otherwise ENOENT.
+  // Returns the errno for a path that no process has: ENOTCONN if no process can be reached, otherwise
+  // ENOENT.
   int nobody() const;
 
-  // All functions below require the mutex.
+  // The functions below require the mutex.
   void refresh();
   tl::expected<void, rpc::Error> connect(Source&);
   Answer call(Source&, const char* method, const std::string& path);

@@ -90,7 +90,7 @@ def _server(urtrsd, tmp_path, monkeypatch):
         pytest.skip("without the nbdkit plugin")
     monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "run"))
     monkeypatch.setenv("PATH", f"{NBDKIT.parent}:{os.environ['PATH']}")
-    # A memory export loses its data with the server, a file export does not.
+    # The data of a memory export is lost when the server ends; the data of a file export is kept.
     with (tmp_path / "file.img").open("wb") as image:
         image.truncate(16 << 20)
     return urtrsd("--export=disk0=mem:16M", "--export=disk1=mem:1M", "--export=disk2=mem:1M", f"--export=file={tmp_path}/file.img")

@@ -27,7 +27,7 @@ namespace {
 
 struct Method {
   const char* name;
-  bool changes;  // requires rpc::Caller::may_change
+  bool changes;  // the caller needs rpc::Caller::may_change
   std::vector<std::string_view> parameters;
   void (*serve)(const Asked&);
 };
@@ -75,11 +75,11 @@ void device_map(const Asked& asked) {
                    });
 }
 
-// Session that has the device; nullopt after sending an error reply.
+// Returns the session that has the device. If there is none, sends an error reply and returns nullopt.
 std::optional<std::string> session_with(const Asked& asked, const std::string& device) {
   const auto& sessions = asked.keeper.machine().sessions();
   std::string session = asked["session"];
-  // "urtrs map ... from NAME" creates the session HOST@NAME, so accept NAME for it.
+  // "urtrs map ... from NAME" creates the session HOST@NAME, so NAME is accepted for that session.
   if (const std::string whole = session_name(host_name(), session);
       !sessions.contains(session) && sessions.contains(whole))
     return whole;

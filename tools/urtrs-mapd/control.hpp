@@ -1,4 +1,4 @@
-// The control socket of urtrs-mapd: methods and JSON (docs/management.md).
+// The control socket of urtrs-mapd (docs/management.md describes the methods and their JSON).
 #pragma once
 #include <memory>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace rtrs::mapd {
 
-// Opens the control socket in the run-time directory. The error is a sentence.
+// Opens the control socket in the run-time directory. The error is a human-readable message.
 tl::expected<std::unique_ptr<rpc::Server>, std::string> open_control(boost::asio::io_context&, const Options&,
                                                                      Keeper&);
 

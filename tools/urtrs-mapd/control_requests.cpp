@@ -36,7 +36,7 @@ std::string words_of(const Credentials& credentials) {
   return text.empty() ? "the credentials of urtrs-mapd" : text;
 }
 
-// Name of the session selected by "session" or "from".
+// Returns the name of the session that the parameter "session" or "from" selects.
 std::string session_of(const Asked& asked) {
   const auto& sessions = asked.keeper.machine().sessions();
   const std::string session = asked["session"];
@@ -54,7 +54,8 @@ tl::expected<std::uint16_t, Refusal> port_in(const std::string& text) {
   return static_cast<std::uint16_t>(number);
 }
 
-// Path as "[SRC@]DST", with the port only if it differs from the port of the session.
+// Returns the requested path as "[SRC@]DST". The port is included only if it differs from the port of the
+// session.
 tl::expected<std::string, Refusal> path_in(const Asked& asked, std::uint16_t port_of_session) {
   std::uint16_t port = port_of_session;
   if (const std::string given = asked["port"]; !given.empty()) {
@@ -71,8 +72,8 @@ tl::expected<std::string, Refusal> path_in(const Asked& asked, std::uint16_t por
   return (path->source.empty() ? "" : path->source + "@") + asio::endpoint_text(*path);
 }
 
-// Returns the name of a new session at its server. A session that failed a moment ago keeps its name if
-// nothing else differs, so that its process can be used again.
+// Returns the name that a new session will have at its server. If a session with the same settings has just
+// failed, its name is used again, so that its process can be reused.
 std::string new_name(const Asked& asked, const SessionWish& wish, const std::string& session) {
   const auto& sessions = asked.keeper.machine().sessions();
   if (const auto known = sessions.find(session); known != sessions.end()) {
@@ -133,7 +134,7 @@ tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
       credentials.emplace(key, std::move(value));
   if (!credentials.empty()) one.wish.credentials = credentials;
   if (auto wrong = check_session(one.wish)) return tl::unexpected(std::move(*wrong));
-  // A session name chosen by the user is sent to the server unchanged; other sessions get a generated name.
+  // If the user chose a session name, the server receives it unchanged. Other sessions get a generated name.
   if (!there && asked["session"].empty() && asked["from"] != one.session)
     one.wish.name = new_name(asked, one.wish, one.session);
   if (there)

@@ -1,4 +1,4 @@
-// Requests to urtrs-mapd: parameters, parsing, and replies.
+// Parses the parameters of requests to urtrs-mapd, and sends replies.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -26,19 +26,19 @@ struct Asked {
 };
 
 nlohmann::json with_version(nlohmann::json answer);
-// Name of this host up to the first dot.
+// Returns the name of this host up to the first dot.
 std::string host_name();
 
 struct Wanted {
   std::string session;
   mapping::SessionWish wish;
 };
-// Session and its settings requested by "device.map".
+// Returns the session that "device.map" requests, with its settings.
 tl::expected<Wanted, mapping::Refusal> wanted(const Asked&);
-// Advice for the user about this error; may be empty.
+// Returns advice for the user about an error; may be empty.
 std::string hint_of(const Asked&, const mapping::Refusal&);
 
-// The methods "path.add" and "path.remove".
+// Handle the methods "path.add" and "path.remove".
 void path_add(const Asked&);
 void path_remove(const Asked&);
 // Returns a callback that sends the result as the reply to the request.

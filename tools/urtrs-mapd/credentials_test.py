@@ -38,7 +38,7 @@ def test_a_session_can_have_its_own_keys(mapd, safe, keys, urtrs, monkeypatch, f
     server = safe[fabric]
     said = urtrs("map", *of(server, fabric), code=1)
     assert "takes --tls-keys, --auth-keys and the like" in said, said
-    monkeypatch.chdir(keys)  # the key files below are relative to this folder
+    monkeypatch.chdir(keys)  # the names of the key files below are relative to this directory
     urtrs("map", *of(server, fabric), f"--{option}-keys=alice")
     session, = mapd.sessions().values()
     assert session["credentials"] == {f"{option}_keys": str(keys / "alice")}

@@ -22,12 +22,14 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// Intervals of state queries: while the process starts, while requests are pending, and otherwise.
+// Time between two queries of the state of a process: while it starts, while requests are pending, and
+// otherwise.
 constexpr milliseconds kStarting{50};
 constexpr milliseconds kBusy{300};
 constexpr milliseconds kCalm{2000};
 constexpr milliseconds kLookPatience{5000};
-// Longer than the time limits of nbdkit: connect_timeout, or its wait for a used session name.
+// Must be longer than the time limits of nbdkit, which are connect_timeout and the wait for a used session
+// name.
 constexpr milliseconds kAskPatience{300'000};
 constexpr milliseconds kEndPatience{60'000};
 
@@ -60,10 +62,10 @@ void Keeper::begin() {
   std::vector<std::string> names = sessions_with_locks(options_.folder);
   std::vector<Found> found;
   for (const std::string& session : names) {
-    if (check_session_name(session)) continue;  // not a session of urtrs-mapd
+    if (check_session_name(session)) continue;  // the lock file does not belong to a session of urtrs-mapd
     auto process = Process::adopt(context_, files_of(session), gone(session));
     if (!process) {
-      log(3, fmt::format("session {}: {}", session, process.error()));  // continue with the other sessions
+      log(3, fmt::format("session {}: {}", session, process.error()));  // continues with the other sessions
       continue;
     }
     if (*process == nullptr) {
@@ -82,7 +84,7 @@ void Keeper::begin() {
     served(session).process = std::move(*process);
     found.push_back({session, std::move(*wish)});
   }
-  // First report all running processes, so that none is started twice.
+  // All running processes are reported first, so that none is started twice.
   for (const Found& one : found) {
     give(one);
     look_at(one.session);
@@ -127,7 +129,8 @@ void Keeper::arm() {
   });
 }
 
-// Removes files of ended sessions. After end_all(), calls its callback when no process is left.
+// Removes the files of sessions that have ended. If end_all() was called and no process is left, calls the
+// callback of end_all().
 void Keeper::forget_unused() {
   bool any = false;
   for (auto at = served_.begin(); at != served_.end();) {
@@ -145,8 +148,8 @@ void Keeper::forget_unused() {
 std::vector<std::string> Keeper::command_of(const std::string& session) const {
   const SessionWish& wish = machine_.sessions().at(session).wish;
   const SessionFiles files = files_of(session);
-  // 64 threads, because the NBD client of the kernel uses one connection, and each parallel request of a
-  // connection needs a thread.
+  // The NBD client of the kernel uses one connection, and nbdkit needs a thread for each parallel request of
+  // a connection.
   std::vector<std::string> command{options_.nbdkit, "-f", "--threads=64", "-U", files.nbd};
   for (std::string& one : parameters_of(wish, options_.parameters)) command.push_back(std::move(one));
   command.push_back("session=" + (wish.name.empty() ? session : wish.name));
@@ -159,8 +162,8 @@ std::vector<std::string> Keeper::command_of(const std::string& session) const {
 Process::Gone Keeper::gone(const std::string& session) {
   return [this, session] {
     Served& one = served(session);
-    // Uses the printed error only if the process never answered. A process that did answer has reported its
-    // state itself.
+    // Uses the error that the process printed only if it never answered. A process that answered has reported
+    // its state.
     if (const auto found = machine_.sessions().find(session);
         one.process && found != machine_.sessions().end() &&
         found->second.state == Supervisor::State::starting)
@@ -227,18 +230,18 @@ void Keeper::carry_out(const Map& map) {
                                ? found->second.devices.at(device).error
                                : 0;
         served(session).refusal = answer ? "" : answer.error().message;
-        // Log a repeated rejection only once.
+        // A repeated rejection is logged only once.
         if (error != 0 && error != before)
           log(4, fmt::format("session {}: {}", session, answer.error().message));
         if (error == 0) log(6, fmt::format("session {}: device {} is mapped", session, device));
         give(Mapped{session, device, error});
         if (const auto one = served_.find(session); one != served_.end()) one->second.refusal.clear();
-        // Query the size immediately.
+        // Queries the state immediately, so that the size of the device is known.
         if (!served(session).looking) look_at(session);
       });
 }
 
-// device.unmap also cancels a pending device.map.
+// Calls device.unmap, because that also cancels a pending device.map.
 void Keeper::carry_out(const Cancel& cancel) {
   ask(cancel.session, "device.unmap", {{"device", cancel.device}}, [](const auto&) {});
 }
@@ -302,7 +305,7 @@ void Keeper::schedule_check(const std::string& session) {
 void Keeper::look_at(const std::string& session) {
   Served& one = served(session);
   if (!one.process) return;
-  if (one.link && one.link->is_over()) one.link.reset();  // its pending calls have already failed
+  if (one.link && one.link->is_over()) one.link.reset();  // the pending calls of the link have already failed
   if (!one.link) {
     auto link = rpc::AsyncClient::connect(context_, files_of(session).control);
     if (!link) return schedule_check(session);

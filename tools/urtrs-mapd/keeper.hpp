@@ -1,5 +1,6 @@
-// Carries out the decisions of tools/lib/control/mapping: starts and stops processes, calls them through
-// their control sockets, writes the state file. Must be used only in the thread of the event loop.
+// The Keeper carries out what tools/lib/control/mapping decides: it starts and stops the processes that serve
+// sessions, calls them through their control sockets, and writes the state file. Use it only in the thread of
+// the event loop.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -22,12 +23,12 @@ namespace rtrs::mapd {
 
 class Keeper {
  public:
-  // Receives the error, or nullopt for success. The hint of the error may be empty.
+  // Receives nullopt for success, or the error, whose hint may be empty.
   using Then = std::function<void(std::optional<rpc::Error>)>;
 
   Keeper(boost::asio::io_context&, const Options&, const mapping::Wishes&, mapping::Supervisor::Options);
 
-  // Takes over running processes and starts missing ones.
+  // Takes over processes that already run, and starts missing ones.
   void begin();
   // Stops all processes, then calls `then`. No other function may be called after this.
   void end_all(std::function<void()> then);
@@ -37,16 +38,18 @@ class Keeper {
   void unmap(const std::string& session, const std::string& device, bool force, Then then);
   // Adds or removes a path of a session.
   void change_path(const mapping::PathChangeRequested&, Then then);
-  // Retries immediately: reopens a rejected device, or restarts a process that ended.
+  // Retries without waiting for the next attempt: reopens a device that was rejected, or restarts a process
+  // that ended.
   void remap(const std::string& session, const std::string& device, Then then);
 
   const mapping::Supervisor& machine() const noexcept { return machine_; }
   SessionFiles files_of(const std::string& session) const { return {options_.folder, session}; }
-  // Last state of the device reported by the process of the session; zeros if there is none.
+  // Returns the state of the device that the process of the session last reported; zeros if it has reported
+  // none.
   SeenDevice seen(const std::string& session, const std::string& device) const;
-  // Process of the session; 0 if none runs.
+  // Returns the process id for a session; 0 if no process runs.
   pid_t process_of(const std::string& session) const;
-  // Sentence that says why the session is not connected; empty if it is connected or the reason is unknown.
+  // Explains why the session is not connected; empty if it is connected or the reason is unknown.
   std::string trouble(const std::string& session) const;
 
  private:
@@ -54,11 +57,11 @@ class Keeper {
     explicit Served(boost::asio::io_context& context) : look(context) {}
     std::unique_ptr<Process> process;
     std::unique_ptr<rpc::AsyncClient> link;
-    boost::asio::steady_timer look;  // next query of the process state
+    boost::asio::steady_timer look;  // time of the next query of the process state
     bool looking = false;            // a query is pending
     std::map<std::string, SeenDevice> seen;
     Trouble trouble;
-    std::string refusal;  // error text of the last rejected device
+    std::string refusal;  // error text for the device that was last rejected
     rpc::Error path_refusal{};
   };
 
@@ -73,7 +76,7 @@ class Keeper {
   void carry_out(const mapping::Done&);
   std::vector<std::string> command_of(const std::string& session) const;
   Process::Gone gone(const std::string& session);
-  // Calls `method` on the control socket of the process.
+  // Calls `method` on the control socket of the process that serves the session.
   using Answered = std::function<void(const tl::expected<nlohmann::json, rpc::Error>&)>;
   void ask(const std::string& session, const char* method, const nlohmann::json& parameters, Answered then);
   void look_at(const std::string& session);
@@ -99,7 +102,7 @@ class Keeper {
 
   boost::asio::io_context& context_;
   Options options_;
-  bool lost_;  // the wishes are unknown, because the state file was damaged
+  bool lost_;  // the state file was damaged, so the requested sessions and devices are unknown
   mapping::Supervisor machine_;
   boost::asio::steady_timer tick_;
   std::map<std::string, Served> served_;
@@ -107,7 +110,7 @@ class Keeper {
   mapping::Ticket tickets_ = 0;
   int save_error_ = 0;
   std::optional<mapping::Saved> saved_;  // result of the last Save action
-  std::function<void()> ended_;          // set by end_all()
+  std::function<void()> ended_;          // callback of end_all()
 };
 
 }  // namespace rtrs::mapd

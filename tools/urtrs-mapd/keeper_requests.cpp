@@ -1,4 +1,4 @@
-// Requests to the Keeper, and error texts.
+// The part of Keeper that handles requests and forms error texts.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -49,7 +49,7 @@ rpc::Error Keeper::explain_path(int error, const std::string& session, const std
                     : error == ENOSPC ? rpc::Code::busy
                                       : rpc::Code::failed;
   const std::string what = fmt::format("{} \"{}\" of session \"{}\": ", doing, path, session);
-  // Prefer the error text of the process.
+  // If the process reported an error text, that is preferred.
   if (const auto found = served_.find(session);
       found != served_.end() && found->second.path_refusal.error == error) {
     const rpc::Error& said = found->second.path_refusal;
@@ -88,7 +88,7 @@ rpc::Error Keeper::explain(int error, const std::string& session, const std::str
   const auto code = error == ENOENT   ? rpc::Code::no_such_thing
                     : error == ENOSPC ? rpc::Code::busy
                                       : rpc::Code::failed;
-  // The error text of the process contains the reply of the server and advice.
+  // The error text that the process reported contains the reply of the server, and advice.
   const std::string said = found == served_.end() ? std::string() : found->second.refusal;
   if (maps && !link && !said.empty()) return {code, what + said, "", error};
   if (maps && error == ENOSPC) {
@@ -113,7 +113,7 @@ Ticket Keeper::wait(Then then, const std::string& session, const std::string& de
 
 void Keeper::map(const std::string& session, const SessionWish& wish, const std::string& device,
                  DeviceWish how, Then then) {
-  // Clear errors of an earlier mapping with the same name.
+  // Clears errors of an earlier mapping that had the same name.
   if (const auto found = served_.find(session); found != served_.end())
     if (const auto known = machine_.sessions().find(session);
         known == machine_.sessions().end() || !known->second.in_use())

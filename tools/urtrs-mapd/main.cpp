@@ -1,4 +1,4 @@
-// urtrs-mapd: keeps devices mapped. tools/lib/control/mapping makes the decisions.
+// The program urtrs-mapd keeps devices mapped. tools/lib/control/mapping decides what it does.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -45,7 +45,7 @@ std::string errno_text(int error) {
   return fmt::format("{} (errno {})", std::strerror(error), error);
 }
 
-// Sends one line to the service manager, as sd_notify(3). No effect without NOTIFY_SOCKET.
+// Sends a line to the service manager, as in sd_notify(3). Does nothing if NOTIFY_SOCKET is not set.
 void notify(const std::string& line) {
   const char* name = std::getenv("NOTIFY_SOCKET");
   sockaddr_un address{};
@@ -63,8 +63,8 @@ void notify(const std::string& line) {
 }
 
 struct Lock {
-  const char* step = "";  // step that failed
-  int error = 0;          // 0: the lock is held until the process ends
+  const char* step = "";  // what could not be done: "open" or "lock"
+  int error = 0;          // 0: this process holds the lock until it ends
 };
 
 Lock try_lock(const std::string& file) {
@@ -76,7 +76,7 @@ Lock try_lock(const std::string& file) {
   return {"lock", error};
 }
 
-// Takes the lock for the lifetime of the process. Returns an error text or "".
+// Takes the lock until the process ends. Returns "" or an error text.
 std::string take_lock(const std::string& file) {
   const auto [step, error] = try_lock(file);
   if (error == 0) return {};
@@ -88,7 +88,8 @@ std::string take_lock(const std::string& file) {
                      errno_text(error));
 }
 
-// Creates the directory of the state file, and locks it and the socket directory against other processes.
+// Creates the directory of the state file. Locks the state file and the directory of the sockets, so that no
+// other urtrs-mapd uses them.
 std::string prepare(const Options& options) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::path(options.state).parent_path();
@@ -100,7 +101,7 @@ std::string prepare(const Options& options) {
 
 struct Loaded {
   mapping::Wishes wishes;
-  bool lost = false;  // the state file was damaged, so the wishes are unknown
+  bool lost = false;  // the state file was damaged, so `wishes` does not contain what was requested
 };
 
 // True if the file is not a state file, so it must not be renamed or overwritten.
@@ -152,7 +153,7 @@ int serve(const Options& options, Loaded loaded) {
     return missing;
   }
   log_times();
-  keeper.begin();  // after opening the socket, so that no process is started if that fails
+  keeper.begin();  // after the socket was opened, so that no process is started if that fails
   boost::asio::signal_set signals(context, SIGTERM, SIGINT);
   signals.async_wait([&](const boost::system::error_code& error, int) {
     if (error) return;
@@ -168,7 +169,8 @@ int serve(const Options& options, Loaded loaded) {
   return done;
 }
 
-// Runs until a signal. The devices stay: the kernel holds IO of a device that loses its connection meanwhile.
+// Keeps NBD devices of the kernel connected until a signal arrives. The devices stay after that: while a
+// device has no connection, the kernel holds its IO.
 int keep_kernel_devices() {
   if (!kernel_nbd::has_netlink()) {
     log(3,
@@ -177,10 +179,10 @@ int keep_kernel_devices() {
     return missing;
   }
   const std::string file = kernel_nbd::keeper_lock_file();
-  std::error_code ignored;  // try_lock() reports the error
+  std::error_code ignored;  // if this fails, try_lock() reports the error
   std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
   Lock lock = try_lock(file);
-  // Retries, because "urtrs map" holds the lock briefly to test it.
+  // Retries, because "urtrs map" takes the lock for a moment to test it.
   for (int turn = 0; turn < 10 && lock.error == EWOULDBLOCK; ++turn) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     lock = try_lock(file);
@@ -210,7 +212,8 @@ int keep_kernel_devices() {
   return done;
 }
 
-// Finds the program of --nbdkit, or nbdkit-urtrs. Returns an error text if it cannot be run, otherwise "".
+// Sets `program` to the program of --nbdkit, or to nbdkit-urtrs. Returns an error text if it cannot be
+// executed, otherwise "".
 std::string find_nbdkit(std::string& program) {
   std::string found = program;
   if (program.empty() || program.find('/') == std::string::npos)
@@ -231,7 +234,7 @@ std::string find_nbdkit(std::string& program) {
   return {};
 }
 
-// Only a warning, because the file may appear before the first session needs it.
+// A missing file only causes a warning, because it may appear before the first session needs it.
 void warn_of_missing_files(const std::vector<std::string>& parameters) {
   for (const std::string& one : parameters) {
     const std::size_t equals = one.find('=');

@@ -9,7 +9,8 @@ from programs import BOUND, ROOT, program
 
 FOLDER = ROOT / "tools/urtrs-mapd/completion"
 SCRIPT = FOLDER / "urtrs-mapd.bash"
-# Simulates the Tab key: sets the variables of bash, calls the function, and prints the suggestions.
+# Simulates the Tab key: sets the completion variables of bash, calls the completion function, and prints the
+# suggestions.
 OFFERED = '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _urtrs_mapd; printf "%s\\n" "${COMPREPLY[@]}"'
 
 

@@ -89,7 +89,8 @@ def test_remap_reopens_a_rejected_device_at_once(mapd, server, mapped, urtrs):
     urtrs("export", "add", "disk0=mem:16M")
     until("the device is open again", lambda: "already in progress" in subprocess.run([program("urtrs"), "remap", "disk0"], capture_output=True, text=True,
                                                                              check=False, timeout=BOUND).stderr)
-    copy.wait(BOUND)  # may have failed, because requests were in flight when the export was removed
+    # Its result does not matter, because requests were in flight when the export was removed.
+    copy.wait(BOUND)
     subprocess.run(["nbdcopy", mapped, "null:"], check=True, timeout=BOUND)
     assert "no device \"disk7\" is mapped" in urtrs("remap", "disk7", code=1)
 
@@ -106,7 +107,7 @@ def test_sessions_are_named_after_host_and_server(mapd, server, mapped, urtrs):
     assert "uses the fabric tcp, not verbs" in urtrs("map", "disk0", "from", "web1", "--fabric=verbs", code=1)
     urtrs("map", "disk0", "from", "web1", "ip:127.0.0.2,ip:127.0.0.1", "ro")
     assert "have a device \"disk0\"" in urtrs("unmap", "disk0", code=1)
-    urtrs("unmap", "disk0", "web1")  # short session name, as accepted by "from"
+    urtrs("unmap", "disk0", "web1")  # short name of the session, as it may follow "from"
     assert list(mapd.sessions()[f"{host}@127_0_0_1"]["paths"]) == ["127.0.0.1"]
 
 

@@ -18,7 +18,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Plugin parameters that are set by urtrs-mapd or per session, so not allowed on the command line.
+// Plugin parameters that urtrs-mapd sets itself or that differ per session. They are not allowed on the
+// command line.
 constexpr std::array<std::string_view, 11> kOurs{"path",   "device",  "port",      "session",
                                                  "fabric", "exports", "control",   "control_group",
                                                  "status", "trace",   "trace_dump"};
@@ -28,7 +29,7 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// First directory of a colon-separated list, as in $STATE_DIRECTORY.
+// Returns the first directory of a colon-separated list, such as $STATE_DIRECTORY.
 std::string first_of(const std::string& folders) {
   return folders.substr(0, folders.find(':'));
 }

@@ -11,8 +11,8 @@ struct Options {
   std::string folder;                   // directory for sockets and locks
   std::string group;                    // group that may map and unmap; empty: group of the process
   std::string nbdkit;                   // program that serves a session: nbdkit with the plugin
-  bool end_devices = false;             // SIGTERM also stops the started processes
-  bool kernel_devices = false;          // only keep NBD devices of the kernel connected
+  bool end_devices = false;             // on SIGTERM, also stop the processes that serve sessions
+  bool kernel_devices = false;          // do nothing but keep NBD devices of the kernel connected
   std::vector<std::string> parameters;  // "key=value": plugin parameters for every session
   bool json = false;                    // print version and errors as JSON
   bool help = false;
@@ -20,7 +20,7 @@ struct Options {
   bool version = false;
 };
 
-// `words`: arguments without the program name. The error is a sentence.
+// Parses the command line. `words` lacks the program name. The error is a human-readable message.
 tl::expected<Options, std::string> parse(const std::vector<std::string>& words);
 
 extern const char* const kHelp;

@@ -1,4 +1,4 @@
-// Tests of the command line of urtrs-mapd, of plugin parameters, and of device URIs.
+// Tests the command line of urtrs-mapd, plugin parameters, and device URIs.
 #include "tools/urtrs-mapd/options.hpp"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ TEST(MapdParameters, SessionUsesItsOwnCredentialsOrThoseOfItsFabric) {
   EXPECT_EQ(parameters_of(wish_of("tcp", {{"tls", "off"}}), both),
             (Parameters{"path=10.0.0.2", "port=1234", "fabric=tcp", "tls=off", "policy=rr"}));
   EXPECT_EQ(wrong_parameters(wish_of("libfabric"), both), "");
-  // A key that the fabric of the session does not support is an error and not ignored.
+  // A key that the fabric of the session does not support must be an error. It must not be ignored.
   EXPECT_EQ(wrong_parameters(wish_of("verbs"), {"tls_keys=/k"}), "TLS is for the fabric tcp, not for verbs");
   EXPECT_EQ(wrong_parameters(wish_of("tcp"), {"auth_keys=/a"}),
             "auth is for the fabrics verbs and libfabric; on tcp use tls_keys, which encrypts too");
@@ -100,7 +100,7 @@ TEST(MapdParameters, ErrorsNameTheParametersOfUrtrsMapd) {
   EXPECT_EQ(told(wish_of("verbs"), {"tls_keys=/k", "crc=on"}),
             "crc= requires fabric=tcp; urtrs-mapd was started with \"crc=on\", for every session")
       << "one at a time";
-  // The credential comes from "urtrs map", so the text does not blame urtrs-mapd.
+  // The credential comes from "urtrs map", so the error text must not blame the command line of urtrs-mapd.
   EXPECT_EQ(told(wish_of("verbs", {{"tls_keys", "/k"}}), {"policy=rr"}),
             "TLS is for the fabric tcp, not for verbs");
   const std::string missing = "/nope: cannot be opened";

@@ -66,7 +66,7 @@ std::optional<SessionWish> wish_in(const std::vector<std::string>& command,
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), wish.port);
     if (error != std::errc() || end != value.data() + value.size()) return std::nullopt;
   }
-  // Credentials equal to those in `given` do not count as credentials of the session.
+  // Credentials that equal those in `given` do not belong to the session.
   if (mapping::Credentials found = credentials_in(command);
       found != credentials_in(parameters_of(wish, given)))
     wish.credentials = std::move(found);
@@ -78,7 +78,7 @@ std::string identity_at_server(const SessionWish& wish, const std::vector<std::s
   plugin::Settings settings;
   for (const std::string& one : parameters_of(wish, given)) {
     const std::string key = key_of(one);
-    // Errors are ignored here; wrong_parameters() reports them.
+    // Ignores errors, because wrong_parameters() reports them.
     if (key.size() < one.size()) (void)settings.set(key, std::string_view(one).substr(key.size() + 1));
   }
   std::string who = tools::own_identity(settings.fabric.fabric, settings.fabric.tls, settings.fabric.auth);
@@ -100,7 +100,8 @@ std::string told_of(const SessionWish& wish, const std::vector<std::string>& giv
   const std::vector<std::string> all = parameters_of(wish, given);
   const std::string wrong = wrong_parameters(wish, given);
   const bool own = wrong_parameters(wish, {}) == wrong;
-  // True if the error disappears without this parameter, or if this parameter alone causes the same error.
+  // True if this parameter causes the error: the error disappears without it, or the parameter alone causes
+  // the same error.
   const auto is_why = [&](const std::string& one, const std::vector<std::string>& without) {
     return wrong_parameters(wish, without).empty() || (!own && wrong_parameters(wish, {one}) == wrong);
   };

@@ -1,5 +1,5 @@
-// Plugin parameters of a session: from "urtrs map" for this session, and from the command line of urtrs-mapd
-// for all sessions.
+// Plugin parameters of a session. Some come from "urtrs map" and apply to this session only; others come from
+// the command line of urtrs-mapd and apply to all sessions.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,26 +9,27 @@
 
 namespace rtrs::mapd {
 
-// Returns the parameters as "key=value". `given`: parameters for all sessions. If the session has its own
-// credentials, those in `given` are not used. If `given` has both TLS credentials and shared keys, only the
-// kind for the fabric of the session is used.
+// Returns the parameters of a session as "key=value". `given` contains the parameters for all sessions. Its
+// credentials are not used if the session has credentials. If `given` has both TLS credentials and shared
+// keys, only those for the fabric of the session are used.
 std::vector<std::string> parameters_of(const mapping::SessionWish&, const std::vector<std::string>& given);
 
-// Inverse of parameters_of(): the session, without devices, of a process that was started with `command`.
-// nullopt if the command does not contain it, or if it is not valid together with `given`.
+// Inverse of parameters_of(): returns the session, without devices, that a process with the command line
+// `command` serves. Returns nullopt if the command line describes no session, or if the session would not be
+// valid together with `given`.
 std::optional<mapping::SessionWish> wish_in(const std::vector<std::string>& command,
                                             const std::vector<std::string>& given);
 
-// Identity of the session at its server, from its own credentials or those for all sessions; the host name if
-// there are none. Reads the credential files.
+// Returns the identity that the session has at its server. It comes from the credentials of the session or
+// those for all sessions; without credentials it is the host name. Reads the credential files.
 std::string identity_at_server(const mapping::SessionWish&, const std::vector<std::string>& given);
 
-// Returns a sentence that says why the plugin rejects the parameters; empty if it accepts them.
+// Explains why the plugin would reject the parameters; empty if it would accept them.
 std::string wrong_parameters(const mapping::SessionWish&, const std::vector<std::string>& given);
-// Error text for a session that is invalid or did not start because of `why`. If parameters in `given` caused
-// the error, the text names them, because the user of "urtrs map" did not write them.
+// Returns an error text for a session that is invalid or did not start; `why` is the reason. If parameters in
+// `given` are the cause, the text names them, because the user of "urtrs map" did not write them.
 std::string told_of(const mapping::SessionWish&, const std::vector<std::string>& given, std::string why);
-// Checks parameters for all sessions: returns an error text if no fabric accepts them.
+// Checks the parameters for all sessions. Returns an error text if no fabric accepts them.
 std::string wrong_parameters(const std::vector<std::string>& given);
 
 }  // namespace rtrs::mapd

@@ -59,7 +59,7 @@ int pidfd_of(pid_t pid) {
   return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
 }
 
-// Called between fork and exec, so it must not allocate or lock.
+// Called between fork and exec, so it must not allocate memory or take a lock.
 void write_number(int fd, pid_t number) {
   std::array<char, 24> text;
   char* at = text.data() + text.size();
@@ -70,10 +70,10 @@ void write_number(int fd, pid_t number) {
       ::pwrite(fd, at, static_cast<std::size_t>(text.data() + text.size() - at), 0);
 }
 
-// Sockets of this program must not stay open in the new program, which may outlive this one.
+// Closes the descriptors of this program at exec, because the new program may outlive this one.
 void close_on_exec() {
   if (::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return;
-  constexpr int kMaxDescriptors = 65536;  // for kernels before 5.11, without CLOSE_RANGE_CLOEXEC
+  constexpr int kMaxDescriptors = 65536;  // used by kernels before 5.11, which lack CLOSE_RANGE_CLOEXEC
   for (int fd = 3; fd < kMaxDescriptors; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
@@ -81,8 +81,8 @@ void tell(int report, int number) {
   [[maybe_unused]] const ssize_t told = ::write(report, &number, sizeof(number));
 }
 
-// nbdkit -f ends when its parent ends. So this waits until the parent has exited and init is the parent,
-// before nbdkit is executed.
+// Waits until the parent has exited and init is the parent. nbdkit -f ends when its parent ends, so this is
+// necessary before nbdkit is executed.
 void outlive(pid_t parent) {
   const timespec pause{0, 1'000'000};
   while (::getppid() == parent) ::nanosleep(&pause, nullptr);
@@ -91,8 +91,8 @@ void outlive(pid_t parent) {
 // Descriptors and environment of the new process.
 struct Inheritance {
   int lock = -1;
-  int said = -1;  // its standard output and error
-  int log = -1;   // log of this process
+  int said = -1;  // becomes standard output and standard error of the new process
+  int log = -1;   // log of this process, for use after the start
   std::vector<char*> environment;
 };
 
@@ -110,14 +110,14 @@ struct Inheritance {
   ::dup2(has.said, STDOUT_FILENO);
   ::signal(SIGPIPE, SIG_DFL);
   write_number(has.lock, ::getpid());
-  ::fcntl(has.lock, F_SETFD, 0);  // inherited by the command, which thereby keeps the lock
+  ::fcntl(has.lock, F_SETFD, 0);  // the new program inherits the descriptor and thus keeps the lock
   ::fcntl(has.log, F_SETFD, 0);
   ::execvpe(command[0], command, has.environment.data());
   tell(report, errno);
   ::_exit(127);
 }
 
-// Starts the command, which inherits the lock. Returns 0 or an errno.
+// Starts the command. The new process inherits the lock. Returns 0 or an errno.
 int spawn(const std::vector<std::string>& command, int lock, int said) {
   std::array<int, 2> ends{-1, -1};
   if (::ftruncate(lock, 0) != 0 || ::pipe2(ends.data(), O_CLOEXEC) != 0) return errno;
@@ -144,8 +144,8 @@ int spawn(const std::vector<std::string>& command, int lock, int said) {
   return error;
 }
 
-// Copies output of the process to standard error and its last bytes to `tail`. Returns false at the end of
-// the stream.
+// Copies output of the process to standard error, and keeps the last bytes in `tail`. Returns false at the
+// end of the stream.
 bool pass_on(int said, std::string& tail) {
   constexpr std::size_t kTail = 4096;
   std::array<char, 4096> piece;
@@ -160,7 +160,7 @@ bool pass_on(int said, std::string& tail) {
   }
 }
 
-// Last line with "error: ", without that prefix; otherwise the last line.
+// Returns the last line that contains "error: ", without that prefix; if there is none, the last line.
 std::string error_in(const std::string& tail) {
   constexpr std::string_view kError = "error: ";
   std::string last;
@@ -225,13 +225,13 @@ void Process::watch(Gone gone) {
 
 struct Process::Said {
   Said(const boost::asio::any_io_executor& executor, int fd) : end(executor, fd) {}
-  boost::asio::posix::stream_descriptor end;  // closed at the end of the stream
+  boost::asio::posix::stream_descriptor end;  // closed when the stream ends
   std::string tail;
 
   void take() {
     if (end.is_open() && !pass_on(end.native_handle(), tail)) end.close();
   }
-  // Shared ownership, because the handler may run after the Process was destroyed.
+  // `said` is shared, because the handler may run after the Process was destroyed.
   static void hear(const std::shared_ptr<Said>& said) {
     if (!said->end.is_open()) return;
     said->end.async_wait(boost::asio::posix::stream_descriptor::wait_read,
@@ -259,7 +259,7 @@ std::string Process::last_error() {
 }
 
 void Process::signal(int number) const {
-  // pidfd instead of kill(), because the process id may have been reused.
+  // Uses the pidfd instead of kill(), because a different process may have the process id by now.
   ::syscall(SYS_pidfd_send_signal, const_cast<boost::asio::posix::stream_descriptor&>(end_).native_handle(),
             number, nullptr, 0);
 }
@@ -286,7 +286,8 @@ tl::expected<std::unique_ptr<Process>, std::string> Process::start(boost::asio::
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
       return tl::unexpected(
           fmt::format("a process of this session runs already and holds \"{}\"", files.lock));
-    // Sockets of a killed process. No process listens on them, because none holds the lock.
+    // The sockets belonged to a process that was killed. No process listens on them now, because none holds
+    // the lock.
     for (const std::string* socket : {&files.nbd, &files.control}) ::unlink(socket->c_str());
     if (const int error = spawn(command, lock.get(), speaks.get()); error != 0)
       return tl::unexpected(failed(fmt::format("cannot run {}", command[0]), error));
@@ -307,7 +308,7 @@ tl::expected<std::unique_ptr<Process>, std::string> Process::adopt(boost::asio::
   const Descriptor lock(::open(files.lock.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (lock.get() < 0 && errno == ENOENT) return nullptr;
   if (lock.get() < 0) return tl::unexpected(failed(fmt::format("cannot open \"{}\"", files.lock), errno));
-  // Retries, because a newly forked child may not have written its process id yet.
+  // Retries, because a process that was just started may not have written its process id yet.
   for (int attempt = 0; attempt < 25; ++attempt) {
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
       ::flock(lock.get(), LOCK_UN);
@@ -315,8 +316,7 @@ tl::expected<std::unique_ptr<Process>, std::string> Process::adopt(boost::asio::
     }
     const pid_t pid = number_in(lock.get());
     Descriptor pidfd(pid > 1 ? pidfd_of(pid) : -1);
-    // The lock was held before and is held after the pidfd was opened, so `pid` is still the process that
-    // holds it.
+    // The lock was held before the pidfd was opened and is still held, so `pid` is the process that holds it.
     if (pidfd.get() >= 0 && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
       return std::unique_ptr<Process>(new Process(context, pid, pidfd.release(), std::move(gone)));
     ::flock(lock.get(), LOCK_UN);

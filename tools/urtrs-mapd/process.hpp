@@ -1,5 +1,5 @@
-// The process that serves a session. The process holds a lock on a file until it ends, so there is at most
-// one per session, and a restarted urtrs-mapd finds the process.
+// The process that serves a session. It holds a lock on a file until it ends. Therefore there is at most one
+// such process per session, and a restarted urtrs-mapd can find it.
 #pragma once
 #include <sys/types.h>
 
@@ -13,49 +13,50 @@
 
 namespace rtrs::mapd {
 
-// Files of one session in the run-time directory.
+// The files of a session in the run-time directory.
 struct SessionFiles {
   std::string lock;     // lock file; contains the process id
   std::string nbd;      // socket for NBD clients
   std::string control;  // socket for "urtrs client"
 
   SessionFiles(const std::string& folder, const std::string& session);
-  // Removes the files of an ended process. No effect while any process holds the lock.
+  // Removes the files if the process has ended. Does nothing while any process holds the lock.
   void remove() const;
 };
-// Sessions that have a lock file in `folder`.
+// Returns the sessions that have a lock file in `folder`.
 std::vector<std::string> sessions_with_locks(const std::string& folder);
 
 class Process {
  public:
-  // Called once from the event loop when the process has ended. May destroy the Process.
+  // Called once, from the event loop, when the process has ended. The callback may destroy the Process.
   using Gone = std::function<void()>;
 
-  // Starts `command`; the error is a sentence. The process runs in a new session (setsid), so that it
-  // receives no signals of a terminal, and continues when this program ends.
+  // Starts `command`. The error is a human-readable message. The process runs in a new session (setsid), so
+  // that it receives no signals from a terminal and continues when this program ends.
   static tl::expected<std::unique_ptr<Process>, std::string> start(boost::asio::io_context&,
                                                                    const SessionFiles&,
                                                                    const std::vector<std::string>& command,
                                                                    Gone);
-  // Returns the process that holds the lock; nullptr if there is none. The error is a sentence: the lock is
-  // held, but the file does not name the process.
+  // Returns the process that holds the lock; nullptr if no process does. If the lock is held but the file
+  // does not contain the process id, the error is a human-readable message.
   static tl::expected<std::unique_ptr<Process>, std::string> adopt(boost::asio::io_context&,
                                                                    const SessionFiles&, Gone);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // Last error line, or else last line, that the process printed during its start; may be empty.
+  // Returns the last error line that the process printed during its start, or the last line if none is an
+  // error; may be empty.
   std::string last_error();
   void signal(int number) const;
-  // Command line of the process, read from /proc; empty if the process has ended.
+  // Returns the command line of the process from /proc; empty if the process has ended.
   std::vector<std::string> command() const;
   pid_t pid() const noexcept { return pid_; }
 
  private:
   Process(boost::asio::io_context&, pid_t pid, int pidfd, Gone);
   void watch(Gone gone);
-  // Reads the standard error of the process during its start.
+  // Reads what the process prints on standard error during its start.
   void listen(int said);
   struct Said;
   pid_t pid_;

@@ -1,4 +1,4 @@
-// Tests of Process: one process per session, also across restarts of urtrs-mapd.
+// Tests that a session has only one process, even if urtrs-mapd restarts.
 #include "tools/urtrs-mapd/process.hpp"
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ class ProcessTest : public testing::Test {
   bool gone() {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!gone_ && std::chrono::steady_clock::now() < until) {
-      context_.restart();  // the context stops when it has no work
+      context_.restart();  // needed because the context stops when it has no work
       context_.run_one_for(std::chrono::seconds(1));
     }
     return std::exchange(gone_, false);
@@ -83,8 +83,8 @@ TEST_F(ProcessTest, LastErrorIsTheErrorLineOfTheProcess) {
   EXPECT_EQ((*without)->last_error(), "b") << "no line has an error";
 }
 
-// The last output and the end of the process may be processed in one iteration of the loop, and the callback
-// for the end destroys the Process.
+// The last output of the process and its end may be handled in the same iteration of the event loop, and the
+// callback for the end destroys the Process. The handler for the output must tolerate that.
 TEST_F(ProcessTest, MayBeDestroyedInTheEndCallback) {
   const std::string go = (folder_.path() / "go").string();
   ASSERT_EQ(::mkfifo(go.c_str(), 0600), 0);
@@ -96,11 +96,11 @@ TEST_F(ProcessTest, MayBeDestroyedInTheEndCallback) {
     });
     ASSERT_TRUE(started) << started.error();
     process = std::move(*started);
-    // The process ends only after the write to `go`, because pidfd_open() needs a running process.
+    // The process only ends after the write to `go`, because pidfd_open() needs a running process.
     const int watched = static_cast<int>(::syscall(SYS_pidfd_open, process->pid(), 0));
     ASSERT_GE(watched, 0);
     std::ofstream(go) << "go\n";
-    // Wait until the process has ended, so that both events are pending.
+    // Waits until the process has ended, so that both events are pending.
     pollfd ended{watched, POLLIN, 0};
     EXPECT_EQ(::poll(&ended, 1, 60'000), 1);
     ::close(watched);
@@ -123,7 +123,7 @@ TEST_F(ProcessTest, FilesOfARunningProcessAreNotRemoved) {
   EXPECT_FALSE(std::filesystem::exists(files_.lock));
 }
 
-// The script switches to the log descriptor as the plugin does.
+// The script redirects its output to the log descriptor, as the plugin does.
 TEST_F(ProcessTest, StartedProcessWritesToTheLogDirectly) {
   const std::string script =
       "eval \"exec 2>&$URTRS_MAPD_LOG_FD 1>&2\"; echo ours; echo 'error: ours too' >&2; exec sleep 0.2";
@@ -136,7 +136,7 @@ TEST_F(ProcessTest, StartedProcessWritesToTheLogDirectly) {
   EXPECT_EQ((*started)->last_error(), "");
 }
 
-// nbdkit -f ends when its parent ends.
+// nbdkit -f ends when its parent ends, so the process must not be a child of the process that started it.
 TEST_F(ProcessTest, ProcessOutlivesItsStarter) {
   const std::string out = folder_ / "out";
   auto started = start({"/bin/sh", "-c", "ps -o ppid= -p $$ > \"$0\"; exec sleep 60", out});
@@ -169,7 +169,7 @@ TEST_F(ProcessTest, SecondProcessIsNotStartedAndTheFirstIsAdopted) {
   ASSERT_NE(*adopted, nullptr);
   EXPECT_EQ((*adopted)->pid(), (*started)->pid());
   EXPECT_EQ(sessions_with_locks(folder_.path().string()), std::vector<std::string>{"web1@10_0_0_2"});
-  started->reset();  // as if urtrs-mapd had been killed
+  started->reset();  // has the same effect as killing urtrs-mapd
   (*adopted)->signal(SIGTERM);
   EXPECT_TRUE(gone());
   EXPECT_EQ(adopt().value(), nullptr);
@@ -179,7 +179,7 @@ TEST_F(ProcessTest, SecondProcessIsNotStartedAndTheFirstIsAdopted) {
 
 TEST_F(ProcessTest, OnlyTheLockIsInherited) {
   const std::string out = folder_ / "out";
-  const int ours = ::open("/dev/null", O_RDONLY);  // without O_CLOEXEC, like sockets of Asio
+  const int ours = ::open("/dev/null", O_RDONLY);  // opened without O_CLOEXEC, as Asio opens sockets
   ASSERT_GE(ours, 3);
   auto started =
       start({"/bin/sh", "-c", "for fd in /proc/$$/fd/*; do readlink $fd; done > \"$0\"; sleep 1", out});

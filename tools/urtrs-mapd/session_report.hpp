@@ -1,4 +1,4 @@
-// State of the devices of a session, as reported by its process.
+// State of the devices of a session, as the process of the session reports it.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,7 +13,7 @@ namespace rtrs::mapd {
 struct SeenDevice {
   std::uint64_t size_bytes = 0;
   std::uint64_t users = 0;
-  int refused = 0;  // errno with which the server rejects reopening the device; 0: none
+  int refused = 0;  // errno with which the server refuses to reopen the device; 0: none
 };
 
 struct Shown {
@@ -23,7 +23,7 @@ struct Shown {
   std::vector<std::string> paths;  // "[SRC@]DST"
 };
 
-// Parses a reply of "client.show". Throws nlohmann::json::exception if it is invalid.
+// Parses a reply to client.show. Throws nlohmann::json::exception if the reply is invalid.
 Shown devices_in(const nlohmann::json& shown);
 
 }  // namespace rtrs::mapd

@@ -129,7 +129,8 @@ def test_default_names_match_the_documented_access_rule(urtrsd, tmp_path, mapd, 
                              "control=", "--run", "nbdinfo --size $uri"], capture_output=True, text=True, timeout=BOUND, check=False)
     assert nbdkit.stdout.strip() == str(1 << 20), nbdkit.stderr
     subprocess.run([program("urtrs-perf"), "127.0.0.1", "-p", str(server.port), "-n", "1", f"--tls-keys={keys}", "--connect-timeout=5s"],
-                   capture_output=True, timeout=BOUND, check=False)  # fails after connecting, as intended
+                   # The program is expected to fail after it has connected.
+                   capture_output=True, timeout=BOUND, check=False)
     whose = identity.replace(".", "_")
     names = set(re.findall(rf'name="{whose}-([A-Za-z0-9_]+)-[0-9a-f]{{8}}"', server.text()))
     assert names == {"127_0_0_1", "nbdkit", "perf"}, server.text()

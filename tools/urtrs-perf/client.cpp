@@ -94,7 +94,8 @@ class PerfClient {
   bool loss_reported_ = false;
 };
 
-// Prints lost and reconnected paths on standard error, but not the first connection.
+// Prints on standard error when a path is lost or has reconnected, but not when it connects for the first
+// time.
 void PerfClient::tell_news() {
   PathEvent news;
   while (client_.take_news(news)) {
@@ -118,7 +119,7 @@ std::string PerfClient::path_states() const {
   std::string text;
   for (unsigned i = 0; i < client_.paths().size(); ++i) {
     const PathStatus& path = client_.paths()[i];
-    // A path without a reason may still wait for its first reply.
+    // A path without a reason may still be waiting for its first reply.
     const Reason reason = path.reason == Reason::none ? Reason::connect_timeout : path.reason;
     const bool up = path.state == PathState::connected;
     text += fmt::format("{}{}{}{}", i == 0 ? "" : ", ", asio::to_text(paths_[i]), up ? " is " : ": ",
@@ -134,7 +135,8 @@ bool PerfClient::connect() {
     fail(kFailed, fmt::format("cannot open a session: {}", to_string(opened)));
     return false;
   }
-  // Waits for all paths, because a measurement over fewer paths than intended is useless.
+  // Waits until all paths are connected, because a measurement with fewer paths than intended would be
+  // useless.
   const auto all_up = [this] {
     const auto paths = client_.paths();
     return std::all_of(paths.begin(), paths.end(),
@@ -214,7 +216,7 @@ bool PerfClient::measure_size(const Region& data, std::uint32_t bytes) {
   }
   if (!load.failed()) return true;
   const bool interrupted = load.exit_code() > kSignalBase;
-  // EINVAL: a server of block devices rejects requests without a device.
+  // EINVAL means that this may be a server of block devices, which rejects requests without a device.
   const bool no_perf = load.failure().find("(errno 22)") != std::string::npos;
   fail(load.exit_code(), interrupted ? load.failure()
                                      : load.failure() + "; " + path_states() +

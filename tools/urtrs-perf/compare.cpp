@@ -26,9 +26,8 @@ struct Metric {
   std::vector<Round> rounds;
 };
 
-// Order: bare, urtrs, bare, urtrs ... bare, so that each urtrs run is between two bare runs. Returns an error
-// text or
-// "".
+// Runs bare, urtrs, bare, urtrs ... bare, so that each urtrs run is between two bare runs. Returns "" or an
+// error text.
 std::string measure(const Options& options, Metric& metric) {
   const auto bare = [&] { return run_pair(options, true, metric.iodepth); };
   auto before = bare();
@@ -77,7 +76,7 @@ nlohmann::ordered_json json_of(const Metric& metric) {
   return json;
 }
 
-// Reports metrics without a valid round on stderr. Returns the exit code.
+// Reports on standard error the metrics that have no valid round. Returns the exit code.
 int code_of(const std::vector<Metric>& metrics) {
   std::vector<Verdict> verdicts;
   for (const Metric& metric : metrics) {

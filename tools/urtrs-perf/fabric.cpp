@@ -13,7 +13,7 @@ std::unique_ptr<Fabric> open_fabric(const Options& options) {
   tools::FabricChoice choice;
   static_cast<options::FabricOptions&>(choice) = options;
   choice.client = !options.addresses.empty();
-  // Prints a repeated warning only once, because each attempt fails in the same way.
+  // A warning that is repeated is printed only once, because each attempt to connect fails in the same way.
   choice.log = [last = std::string()](tools::LogLevel level, const std::string& text) mutable {
     const bool tells = level == tools::LogLevel::warning || level == tools::LogLevel::unmet;
     if (tells && text != last) fmt::print(stderr, "urtrs-perf: {}\n", text);

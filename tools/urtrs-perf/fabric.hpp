@@ -1,4 +1,4 @@
-// Start-up of client and server.
+// Steps at the start of both client and server.
 #pragma once
 #include <memory>
 
@@ -7,9 +7,9 @@
 
 namespace rtrs::perf {
 
-// Returns null after printing an error if the fabric cannot be opened.
+// Opens the fabric. If that fails, prints an error and returns null.
 std::unique_ptr<Fabric> open_fabric(const Options&);
-// Pins this process to options.cpu. Returns false after printing an error if that fails.
+// Pins this process to options.cpu. If that fails, prints an error and returns false.
 bool pin(const Options&);
 
 }  // namespace rtrs::perf

@@ -21,7 +21,7 @@ from programs import BOUND, PLUGIN, Urtrsd, program, until
 
 PERF, REPLAY, URTRS = program("urtrs-perf"), program("urtrs-replay"), program("urtrs")
 COUNT, DEPTH, BLOCK = 2000, 4, 4096
-ROUNDING = 1.03  # histogram rounding: 1/64 in fio, 1/128 in urtrs-perf
+ROUNDING = 1.03  # histogram buckets are rounded by 1/64 in fio and by 1/128 in urtrs-perf
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None or shutil.which("nbdkit") is None or not PLUGIN.exists(),
                                 reason="needs fio, nbdkit and the plugin")
@@ -106,7 +106,7 @@ def test_urtrs_perf_agrees_with_the_trace(tmp_path, workload):
         server.terminate()
     said, = json.loads(done.stdout)["results"]
     seen = requests(tmp_path / "client")
-    # Leaves out the requests of the warm-up.
+    # The requests of the warm-up come first and are not part of the measurement.
     measured = seen[len(seen) - COUNT:]
     assert said["iterations"] == COUNT and len(seen) == COUNT + COUNT // 10
     assert {(one.direction, one.length) for one in seen} == {(workload.removeprefix("rand"), BLOCK)}

@@ -8,7 +8,7 @@ namespace {
 volatile std::sig_atomic_t g_signal = 0;
 
 void remember(int number) {
-  // The second signal ends the program, in case it hangs.
+  // A second signal has its default effect, so that it ends a program that hangs.
   if (g_signal != 0) std::signal(number, SIG_DFL);
   g_signal = number;
 }

@@ -4,7 +4,7 @@
 namespace rtrs::perf {
 
 void catch_signals() noexcept;
-// First signal received; 0: none.
+// Returns the first signal that was received; 0: none.
 int caught_signal() noexcept;
 
 }  // namespace rtrs::perf

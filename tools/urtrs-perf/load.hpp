@@ -1,4 +1,4 @@
-// Keeps a session busy: `iodepth` requests in flight, each followed by the next as soon as it completes.
+// Keeps `iodepth` requests of a session in flight. As soon as a request completes, the next request is sent.
 #pragma once
 #include <array>
 #include <string>
@@ -12,17 +12,17 @@ namespace rtrs::perf {
 
 class Load {
  public:
-  // `data`: region of at least iodepth * bytes. The client must have a path.
+  // `data` must have at least iodepth * bytes bytes. The client must have a path.
   Load(const Options&, Client&, Fabric&, const Region& data, std::uint32_t bytes, Meter::Progress);
 
   void start(Nanos now);
-  // Returns true if something completed; call it again at once.
+  // Returns true if a request completed; then call it again immediately.
   bool step(Nanos now);
   Nanos next_deadline() const noexcept;
-  // True after a failure, or when the measurement is over and no request is in flight.
+  // True after a failure, or when the measurement is over and all requests have completed.
   bool done() const noexcept { return failed() || (meter_.over() && inflight_ == 0); }
   bool failed() const noexcept { return exit_code_ != kOk; }
-  // Ends the measurement early, without waiting for requests in flight.
+  // Ends the measurement early. Does not wait for requests in flight.
   void stop(Nanos now, int exit_code, std::string why);
 
   const std::string& failure() const noexcept { return failure_; }
@@ -57,7 +57,7 @@ class Load {
   std::uint64_t submitted_ = 0;
   std::uint64_t random_ = 0x853c49e6748fea9bu;
   unsigned inflight_ = 0;
-  // The measurement fails if no request completes for this time.
+  // If no request completes for this time, the measurement fails.
   Nanos patience_;
   Nanos last_completion_ = 0;
   int exit_code_ = kOk;

@@ -1,5 +1,5 @@
-// Counts completed IOs of one measurement: warm-up, windows, progress lines, end. Used for urtrs and for the
-// bare fabric, so that both are measured by the same code.
+// Counts the completed IOs of a measurement, with its warm-up, its windows, its progress lines and its end.
+// The measurements of urtrs and of the bare fabric both use it, so that the code for both is the same.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -9,13 +9,13 @@
 
 namespace rtrs::perf {
 
-// The warm-up is the first 1/kWarmUpShare of the measurement, at most one second, and is not counted.
+// The first 1/kWarmUpShare of the measurement, but at most one second, is a warm-up, which is not counted.
 inline constexpr unsigned kWarmUpShare = 10;
 
 class Meter {
  public:
-  // `progress` is called every `interval` with the seconds since the start, and the rate and mean latency
-  // (microseconds) since its last call; may be empty.
+  // Called once per `interval`. Receives the seconds since the start, and the rate and the mean latency (in
+  // microseconds) since the previous call. May be empty.
   using Progress = std::function<void(double at, double iops, double latency)>;
   Meter(const Options& options, std::uint32_t bytes, Progress progress)
       : progress_(std::move(progress)),
@@ -32,7 +32,7 @@ class Meter {
     started_ = last_progress_ = now;
     if (warm_up_ios_ == 0 && warm_up_time_ == 0) begin(now);
   }
-  // Total number of IOs to submit, including the warm-up.
+  // Number of IOs to submit, including those of the warm-up.
   std::uint64_t to_submit() const noexcept {
     return end_ios_ == ~std::uint64_t{0} ? end_ios_ : end_ios_ + warm_up_ios_;
   }
@@ -49,7 +49,7 @@ class Meter {
     ++window_ios_;
     if (result_.iterations >= end_ios_) finish(now);
   }
-  // Call it often, at the latest at next_tick().
+  // Call it often, not later than next_tick().
   void tick(Nanos now) {
     if (measuring_ && !over_) {
       while (now >= window_end_) {

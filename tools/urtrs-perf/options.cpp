@@ -57,7 +57,7 @@ std::vector<std::string> names_of(const Map& map) {
   return names;
 }
 
-// Options that CLI11 stores as text and this program parses, for better error messages.
+// Values that CLI11 stores as text. This program parses them itself, for better error messages.
 struct Texts {
   std::string rw = "write";
   std::string block_size = "4k";
@@ -208,7 +208,7 @@ class Judge {
   std::string& errors_;
 };
 
-// Rejects duplicate paths, because the server accepts only one path per pair of addresses.
+// Rejects a path that is given twice, because the server accepts only one path between a pair of addresses.
 void judge_paths(const Options& options, Judge& judge) {
   for (std::size_t i = 0; i < options.addresses.size(); ++i) {
     const auto path = asio::parse_path(options.addresses[i], options.port);
@@ -221,7 +221,7 @@ void judge_paths(const Options& options, Judge& judge) {
   }
 }
 
-// Rejects options of the other role, because they would have no effect.
+// Rejects options that only the other role (client or server) has, because they would have no effect.
 void judge_role(const CLI::App& app, const Options& options, std::string& errors) {
   const bool client = !options.addresses.empty();
   const auto refuse = [&](std::initializer_list<const char*> names, const char* why) {

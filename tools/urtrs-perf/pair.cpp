@@ -19,7 +19,8 @@
 namespace rtrs::perf {
 namespace {
 
-// Child process that runs this program with standard output in a pipe. The destructor kills and reaps it.
+// A child process that runs this program and writes its standard output to a pipe. The destructor kills the
+// child and waits for it.
 class Child {
  public:
   explicit Child(const std::vector<std::string>& arguments) {
@@ -46,7 +47,7 @@ class Child {
     if (output_ >= 0) ::close(output_);
   }
 
-  // Returns its output up to the end of the first line, or all output; empty after a timeout.
+  // Returns the first line, or everything, that the child prints; empty after a timeout.
   std::string read(bool one_line, Nanos patience) {
     std::string text;
     const Nanos end = asio::steady_now() + patience;

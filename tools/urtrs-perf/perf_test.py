@@ -84,7 +84,7 @@ def test_a_killed_server_fails_the_measurement(start):
     server, port = start()
     running = subprocess.Popen([PERF, "127.0.0.1", "-p", port, "-D", "60", "--queue-timeout", "0.5", "--interval",
                                 "0.1", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert "IOPS" in running.stderr.readline()  # it is running
+    assert "IOPS" in running.stderr.readline()  # the measurement has started
     server.kill()
     server.wait()
     output, errors = running.communicate(timeout=30)
@@ -101,7 +101,7 @@ def test_an_interrupted_run_prints_its_results(start):
     assert "IOPS" in running.stderr.readline()
     assert "IOPS" in running.stderr.readline()
     assert running.poll() is None
-    # The warm-up takes one second: read progress lines until it is over.
+    # The warm-up takes one second. These progress lines are read so that it is over.
     for _ in range(6):
         running.stderr.readline()
     running.send_signal(signal.SIGINT)
@@ -144,12 +144,13 @@ def test_an_io_takes_two_messages(start, tmp_path):
         for line in printed.stdout.splitlines():
             record = json.loads(line)
             fields = record.get("fields", {})
-            # Ignores heartbeats (immediate types 8 and 9), which do not depend on IO.
+            # Heartbeats (immediate types 8 and 9) are ignored, because their number does not depend on IO.
             if record.get("event") in ("WireSent", "WireReceived") and not (fields["has_imm"] and fields["imm"] >> 28 in (8, 9)):
                 said[record["event"], fields["op"], fields["imm"] >> 28 if fields["has_imm"] else None, fields["length"] >= 4096] += 1
         ios = said["WireReceived", "write_imm", 0, workload == "write"]
         assert ios >= 100
-        assert said == {("WireReceived", "send", None, False): 1, ("WireSent", "send", None, False): 1,  # INFO_REQ and its answer
+        # INFO_REQ and the reply to it.
+        assert said == {("WireReceived", "send", None, False): 1, ("WireSent", "send", None, False): 1,
                         ("WireReceived", "write_imm", 0, workload == "write"): ios,
                         ("WireSent", "write_imm", 1, workload == "read"): ios}, said
 
@@ -184,7 +185,7 @@ def test_an_io_takes_two_messages_in_a_capture(start, tmp_path, workload):
         opcode, _, immediate = line.partition("\t")
         if not immediate or int(immediate.split(",")[0], 16) >> 28 not in (8, 9):
             said.update(name for name, codes in ends.items() if int(opcode.split(",")[0]) in codes)
-    assert said["write"] == 0 and said["send"] == 2, said  # INFO_REQ and its answer
+    assert said["write"] == 0 and said["send"] == 2, said  # INFO_REQ and the reply to it
     assert said["write_imm"] == 2 * kinds["IO_REQ"] == 2 * kinds["IO_RSP"], (said, kinds)
 
 
@@ -219,6 +220,7 @@ def test_an_io_takes_two_messages_on_the_wire(start, tmp_path, workload):
     assert "0 packets dropped by kernel" in dropped, dropped
     kinds = counted(capture)
     assert kinds["IO_REQ"] >= 100, dict(kinds)
-    # A separate segment with the data of a read is correct: in iWARP the write and its immediate are one segment each.
+    # In iWARP, a write and its immediate are one segment each, so a separate segment with the data of a read
+    # is correct.
     assert kinds["IO_RSP"] == kinds["IO_REQ"] and "RKEY_RSP" not in kinds, kinds
     assert set(kinds) <= {"CON_REQ", "CON_RSP", "INFO_REQ", "INFO_RSP", "IO_REQ", "IO_RSP", "DATA"}, kinds

@@ -23,7 +23,7 @@ int complain(const std::string& what, int exit_code) {
   return exit_code;
 }
 
-// Returns an exit code and an error text.
+// Exchanges messages until the measurement is over. Returns an exit code and an error text.
 std::pair<int, std::string> ping_pong(const Options& options, RawLink& link, Meter& meter) {
   const std::uint32_t request = reads(options) ? kRawRequestBytes : options.block_size;
   std::vector<Nanos> submitted(options.iodepth);

@@ -8,7 +8,8 @@
 
 namespace rtrs::perf {
 
-// The server serves one client, or runs until a signal. Both return an exit code.
+// run_raw_server() serves one client, or waits for one until a signal arrives. Both functions return an exit
+// code.
 int run_raw_server(const Options&);
 int run_raw_client(const Options&);
 

@@ -17,10 +17,11 @@ namespace rtrs::perf {
 namespace {
 
 constexpr unsigned kSignalEvery = 32;
-// Number of idle polls between reads of the event queue, which reports that the peer disconnected.
+// The event queue, which reports that the peer has disconnected, is read once per this many polls without a
+// completion.
 constexpr unsigned kIdlePolls = 4096;
 
-// Event with space for its private data.
+// An event of libfabric with space for the private data of the peer.
 union Event {
   fi_eq_cm_entry entry;
   std::byte bytes[sizeof(fi_eq_cm_entry) + 256];

@@ -1,4 +1,4 @@
-// One libfabric connection with the memory of both ends, without a protocol.
+// A libfabric connection with the memory of both sides, but without a protocol.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace rtrs::perf {
 
-// Private data of connect (client) and accept (server).
+// Private data that the client sends with connect and the server with accept.
 struct RawGreeting {
   std::uint64_t key = 0;
   std::uint64_t address = 0;
-  std::uint32_t bytes = 0;  // size of an IO, at most kMaxRawBytes
+  std::uint32_t bytes = 0;  // size of each IO, at most kMaxRawBytes
   std::uint16_t iodepth = 0;
   std::uint16_t reads = 0;
 };
@@ -22,16 +22,16 @@ inline constexpr std::uint32_t kRawRequestBytes = 64;  // size of a read request
 
 class RawLink {
  public:
-  // Each returns false and sets error() on failure.
+  // If it fails, each of these functions sets error() and returns false.
   bool listen(const Options&, std::uint16_t& port);
   bool accept();  // waits for a client or a signal
   bool connect(const Options&, const RawGreeting& own);
   const std::string& error() const noexcept { return error_; }
   const RawGreeting& peer() const noexcept { return peer_; }
 
-  // Writes the first `bytes` bytes of the slot to the same slot of the peer.
+  // Writes the first `bytes` bytes of a slot to the same slot of the peer.
   bool write(std::uint32_t slot, std::uint32_t bytes) noexcept;
-  // Adds received immediates to `arrived`. Returns false if the connection is lost.
+  // Appends the received immediates to `arrived`. Returns false if the connection was lost.
   bool poll(std::vector<std::uint32_t>& arrived) noexcept;
 
  private:
@@ -51,7 +51,7 @@ class RawLink {
   ofi::CompletionQueue queue_;
   std::vector<std::byte> memory_;
   ofi::MemoryHandle region_;
-  ofi::Endpoint endpoint_;  // last member, so that it is closed before its queue and memory
+  ofi::Endpoint endpoint_;  // declared after the queue and the memory that it uses, so closed before them
   RawGreeting own_;
   RawGreeting peer_;
   std::uint32_t slot_bytes_ = 0;

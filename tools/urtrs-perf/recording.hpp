@@ -1,4 +1,4 @@
-// --record: a trace of the whole run.
+// --record: writes a trace of the whole run.
 #pragma once
 #include <string>
 
@@ -7,10 +7,10 @@
 
 namespace rtrs::perf {
 
-// Opens the trace file if --record is given. Call it before the first step. Returns false after printing an
-// error if the file cannot be written.
+// If --record is given, opens the trace file. Call it before the first step. If the file cannot be written,
+// prints an error and returns false.
 bool open_record(Recorder&, const Options&, const std::string& role, const std::string& backend);
-// Completes the trace. Returns false after printing an error if it is incomplete.
+// Completes the trace. If the trace is incomplete, prints an error and returns false.
 bool close_record(Recorder&, const Options&);
 
 }  // namespace rtrs::perf

@@ -131,7 +131,8 @@ std::string to_json(const Options& options, const Report& report) {
 
 namespace {
 
-// True for paths that must not be replaced by a file: devices, pipes, and open descriptors in /proc or /dev.
+// True for a path that must not be replaced by a file: a device, a pipe, or an open descriptor in /proc or
+// /dev.
 bool is_special(const std::string& path) {
   struct stat is {};
   const auto below = [&](const char* folder) { return path.rfind(folder, 0) == 0; };
@@ -139,9 +140,9 @@ bool is_special(const std::string& path) {
   return by_number || (::stat(path.c_str(), &is) == 0 && !S_ISREG(is.st_mode));
 }
 
-// Target of a symbolic link, which need not exist.
+// Returns the target of a symbolic link, even if it does not exist.
 std::string target_of(const std::string& path) {
-  constexpr int kMaxLinks = 40;  // same limit as in the kernel
+  constexpr int kMaxLinks = 40;  // the kernel has the same limit
   std::filesystem::path target = path;
   for (int i = 0; i < kMaxLinks; ++i) {
     std::error_code no_link;
@@ -166,7 +167,8 @@ int write_to(int fd, const std::string& text) {
   return error;
 }
 
-// Fails at once if no process has the pipe open for reading; otherwise blocks until the data is written.
+// Writes to an existing device or pipe. If no process reads the pipe, fails immediately; otherwise blocks
+// until the data is written.
 int write_into(const std::string& path, const std::string& text) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC);
   if (fd >= 0) ::fcntl(fd, F_SETFL, O_APPEND);

@@ -231,8 +231,8 @@ TEST(Report, FileInDevShmIsReplaced) {
   ::unlink(path.c_str());
 }
 
-// A descriptor such as /dev/stdout that refers to a file, which other processes may write too: appends to the
-// file.
+// If a descriptor such as /dev/stdout refers to a file, other processes may write to that file too. Therefore
+// the text must be appended.
 TEST(Report, OpenDescriptorIsAppendedTo) {
   const std::string path = testing::TempDir() + "urtrs_perf_open_" + std::to_string(::getpid());
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);

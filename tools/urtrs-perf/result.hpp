@@ -11,20 +11,21 @@
 
 namespace rtrs::perf {
 
-// Rates are measured in windows of this length, because their median is robust against short interruptions.
+// Length of the windows in which rates are measured. The median over many windows is robust against short
+// interruptions.
 inline constexpr Nanos kWindow = milliseconds(50);
 
 struct Result {
   std::uint32_t bytes = 0;  // size of each IO
   unsigned iodepth = 1;
-  std::uint64_t iterations = 0;        // IOs completed after the warm-up
+  std::uint64_t iterations = 0;        // number of IOs completed after the warm-up
   Nanos elapsed = 0;                   // time since the end of the warm-up
-  tools::Histogram latency;            // nanoseconds from submission to completion
-  std::vector<std::uint64_t> windows;  // IOs completed in each complete window
+  tools::Histogram latency;            // from submission to completion, in nanoseconds
+  std::vector<std::uint64_t> windows;  // IOs completed in each window; an incomplete last window is left out
 
   double iops() const noexcept;
-  double peak_iops() const noexcept;    // IOPS of the best window; iops() if there is none
-  double median_iops() const noexcept;  // median IOPS of the windows; iops() if there is none
+  double peak_iops() const noexcept;    // IOPS of the best window; iops() if there are no windows
+  double median_iops() const noexcept;  // median IOPS of all windows; iops() if there are no windows
 };
 
 struct PathLine {

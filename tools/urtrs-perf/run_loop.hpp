@@ -1,4 +1,4 @@
-// Runs a driver until it is done, in any wait mode.
+// Event loop of client and server: calls a driver until it is done, in the chosen wait mode.
 #pragma once
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -8,13 +8,13 @@
 
 namespace rtrs::perf {
 
-// Time for a session to close.
+// Maximum time that closing a session may take.
 constexpr Nanos kCloseTime = seconds(2);
-// Maximum delay for noticing a signal while idle.
+// Maximum time after which an idle program notices a signal.
 constexpr Nanos kNap = milliseconds(100);
 
-// step(now) polls and returns true to be called again at once. deadline() returns the latest time of the next
-// step. Returns when done() is true.
+// Calls the functions until done() returns true. step(now) polls, and returns true if it should be called
+// again immediately. deadline() returns the time at which step() must be called next.
 template <class Step, class Deadline, class Done>
 void run_until(Fabric& fabric, Wait wait, Step step, Deadline deadline, Done done) {
   if (wait == Wait::busy) {

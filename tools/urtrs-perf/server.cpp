@@ -69,7 +69,7 @@ class PerfServer {
   }
 
  private:
-  // Listens on all addresses of a host name.
+  // Listens on all addresses; a host name stands for all its addresses.
   Errc listen() {
     std::string why;
     std::vector<std::string> addresses{options_.listen};
@@ -96,7 +96,7 @@ class PerfServer {
         fabric_, options_.wait,
         [this](Nanos now) {
           const bool again = step(now);
-          // Without a session, even a busy-polling server sleeps, to save CPU time.
+          // While there is no session, even a busy-polling server sleeps, to save CPU time.
           if (options_.wait == Wait::busy && server_.session_count() == 0) nap(now);
           return again;
         },

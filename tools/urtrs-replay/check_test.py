@@ -226,13 +226,13 @@ def test_late_one_way_and_ackless_captures(tmp_path):
                 servers.setdefault(frame.source, len(servers))
             return [frame.block for frame in frames]
         rewritten(capture, tmp_path, sources)
-        client = min(servers, key=servers.get)  # the client sends the first connect request
+        client = min(servers, key=servers.get)  # the client sends the first frame
         for side in (True, False):
             def one_direction(frames, _):
                 return [frame.block for frame in frames if (frame.source == client) == side]
             trace, _ = rewritten(capture, tmp_path, one_direction)
             check(f"{name}, {'client' if side else 'server'} only", [trace], 3, None, *heartbeat)
-    # Only the reconnect of a path is complete in this part.
+    # The remaining frames contain only one complete connection setup, the reconnect of a path.
     trace, counts = rewritten(CAPTURES / "path_loss.pcapng", tmp_path, lambda frames, _: [one.block for one in frames[60:]])
     verdict = check("begun late", [trace], 3, None, *heartbeat)
     assert counts["connections"] > 0, "no connection is set up in the rest"

@@ -24,7 +24,8 @@ struct CatOptions {
   std::optional<std::uint16_t> instance;
 };
 
-// Maximum line length: on a terminal its width, or 120 if unknown; 0: unlimited.
+// Returns the maximum line length: on a terminal its width, or 120 if the width is unknown; otherwise 0,
+// which means no limit.
 std::size_t columns_for(const CatOptions& options) {
   if (options.json || options.wide || ::isatty(STDOUT_FILENO) == 0) return 0;
   const std::size_t columns = tools::columns_of(stdout);

@@ -41,8 +41,8 @@ void print_finding(Output& out, const spec::Finding& finding) {
   out.line("    source:  " + std::string(rule.source));
 }
 
-// Returns the number of machines, including those whose beginning is not in the trace: they are judged as far
-// as their state is known.
+// Returns the number of judged machines. Machines whose beginning is not in the trace are included, because
+// they are judged as far as their state is known.
 std::uint64_t machines_of(const trace::TraceCheck& result) {
   return result.coverage.machines + result.coverage.without_beginning;
 }
@@ -62,7 +62,8 @@ void print_file(Output& out, const Checked& checked, std::size_t show) {
   for (const std::string& doubt : result.doubts) out.line("  not judged: " + doubt);
 }
 
-// Verdict from comparing both ends of connections, and reasons why it is incomplete.
+// Result of comparing both ends of the connections: the verdict, and the reasons why the comparison is
+// incomplete.
 struct BothSides {
   trace::LawCheck laws;
   std::vector<std::string> doubts;
@@ -140,7 +141,7 @@ nlohmann::json json_of(const BothSides& both) {
           {"findings", findings}};
 }
 
-// Worst verdict: violating, then inconclusive, then conforming.
+// Returns the worst verdict. The order is violating, inconclusive, conforming.
 trace::CheckVerdict overall(const std::vector<Checked>& all, const BothSides& both) {
   using Verdict = trace::CheckVerdict;
   Verdict verdict = both.doubts.empty() ? Verdict::conforming : Verdict::inconclusive;

@@ -21,7 +21,7 @@ const std::map<std::string, CompareMode>& modes() {
   return all;
 }
 
-// Returns an error text for an unknown mode, or "".
+// Returns an error message if the mode is unknown, otherwise "".
 std::string known_mode(const std::string& word) {
   const std::string small = CLI::detail::to_lower(word);
   return modes().count(small) != 0 ? "" : "expected canonical, exact or state, got \"" + word + "\"";
@@ -48,7 +48,8 @@ int diff(const DiffOptions& options) {
   }
   const Difference difference = compare(a, b);
   const bool damaged = a.code != exit_ok || b.code != exit_ok;
-  // A damaged trace that merely ends earlier is no difference, because the missing part may be equal.
+  // If a damaged trace ends earlier than the other one, this does not count as a difference, because the
+  // missing part may be equal.
   const bool unlike = difference.found && !(a.code != exit_ok && difference.a.empty()) &&
                       !(b.code != exit_ok && difference.b.empty());
   Output out;

@@ -25,7 +25,7 @@ class Printer {
  public:
   Printer(const GrepOptions& options, const trace::Schema& schema) : options_(options), schema_(schema) {}
 
-  // Returns false if output is no longer possible.
+  // Processes a record. Returns false if no more output can be written.
   bool take(const trace::Record& record, bool matches) {
     if (matches) ++found_;
     if (options_.count) return true;

@@ -67,7 +67,7 @@ class FileBytes final : public roce::ByteSource {
   std::size_t end_ = 0;
 };
 
-// Frame counts of the capture.
+// How many frames of the capture are of which kind.
 struct Frames {
   std::uint64_t all = 0;
   std::uint64_t other = 0;       // number of frames that are not RoCEv2
@@ -168,7 +168,7 @@ class Import {
   }
 
  private:
-  // First pass over the capture, to estimate clock differences. Not possible for a pipe.
+  // Reads the capture once before the conversion, to estimate clock offsets. Not possible for a pipe.
   void look_at_clocks() {
     FileBytes source(file_.fd());
     roce::CaptureReader reader(source);
@@ -184,7 +184,8 @@ class Import {
     ::lseek(file_.fd(), 0, SEEK_SET);
   }
 
-  // Receives packets in the order of corrected time stamps. No time is before the first frame of the capture.
+  // Receives packets in the order of their corrected times. A corrected time can be before the first frame of
+  // the capture; it is replaced by the time of that frame.
   void in_order(std::uint64_t time, roce::Packet&& packet) {
     analyzer_->packet(std::max(time, frames_.first), std::move(packet));
   }
@@ -308,7 +309,7 @@ class Import {
   InputFile file_;
   Frames frames_;
   roce::ClockOffsets clocks_;
-  bool iwarp_ = false;  // the capture contains a connection setup of the fabric tcp
+  bool iwarp_ = false;  // the capture contains a connection setup of the tcp fabric (iWARP)
   roce::FrameOrder order_{0};
   std::unique_ptr<trace::Writer> writer_;
   std::unique_ptr<roce::TraceImport> trace_;

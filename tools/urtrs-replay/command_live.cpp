@@ -28,7 +28,7 @@ struct LiveCommandOptions {
   bool json = false;
 };
 
-// True for plugin parameters that do not apply here.
+// Returns true for parameters of the plugin that have no effect here.
 bool belongs_to_plugin(const std::string& key) {
   static const std::vector<std::string> keys{"trace",   "trace_detail",  "trace_size", "trace_dump", "status",
                                              "control", "control_group", "exports",    "access_mode"};
@@ -62,7 +62,7 @@ struct Found {
 
 struct Counts {
   std::uint64_t asked = 0, left_out = 0, without_device = 0;
-  std::uint64_t unanswered = 0;       // unanswered in the trace, so not comparable
+  std::uint64_t unanswered = 0;       // requests without a response in the trace, so not comparable
   std::vector<Nanos> recorded, live;  // latencies of IO that both servers answered
 };
 

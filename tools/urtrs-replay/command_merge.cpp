@@ -1,4 +1,4 @@
-// Merges traces, ordered so that no message is received before it was sent.
+// Merges traces so that each message is received after it was sent.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -23,14 +23,15 @@ struct MergeOptions {
   bool json = false;
 };
 
-// With n files, instance i of file f becomes i * n + f, so that instances are unique.
+// Maximum number of files. With n files, instance i of file f becomes i * n + f, so that instances stay
+// unique.
 constexpr std::size_t kMaxFiles = 16;
 
 class MergedFile {
  public:
   explicit MergedFile(const std::string& path) : input_(path), source_(input_.fd()), reader_(source_) {}
   bool open() {
-    // Read errors were already printed when the story was built.
+    // Does not print read errors, because build_story() has already printed them.
     return input_.is_open() && reader_.open() == trace::Reader::Status::ok && next();
   }
   bool next() { return more_ = reader_.next(record_) == trace::Reader::Status::ok; }
@@ -46,13 +47,13 @@ class MergedFile {
   bool more_ = false;
 };
 
-// Writes the merged records, with instances that are unique among all files.
+// Writes the merged records, and renumbers their instances so that they are unique in the merged trace.
 class Destination {
  public:
   Destination(const MergeOptions& options, const std::vector<std::unique_ptr<MergedFile>>& files)
       : options_(options), files_(files) {}
 
-  // Returns an exit code.
+  // Opens the output file. Returns an exit code.
   int open() {
     if (options_.output.empty()) return exit_ok;
     for (const auto& file : files_) {
@@ -133,7 +134,7 @@ int merge(const MergeOptions& options) {
                     ", its clock " + (file.clock < 0 ? "" : "+") + std::to_string(file.clock) + " ns");
     }
   }
-  // A step is one record of its file. Records without a step follow the preceding step.
+  // Records that have no step in the story are written after the record of the preceding step.
   int wrong = exit_ok;
   const auto take_until = [&](std::size_t from, std::uint64_t end) {
     MergedFile& file = *files[from];

@@ -32,7 +32,7 @@ struct MinOptions {
   bool json = false;
 };
 
-// Reads the whole file; prints errors on stderr. Returns the exit code.
+// Reads the whole file. Prints errors on stderr. Returns the exit code.
 int read_all(const MinOptions& options, const InputFile& file, std::string& bytes) {
   tools::BoundedSource source(file.fd(), options.max_size);
   char part[1 << 16];
@@ -46,8 +46,8 @@ int read_all(const MinOptions& options, const InputFile& file, std::string& byte
   return got == 0 ? exit_ok : exit_usage;
 }
 
-// Returns the only session machine of the trace; without a session, the only machine, as in a minimised trace
-// of block devices. Returns null if there are several.
+// Returns the session machine of the trace if there is only one. Without any session, returns the only
+// machine, as in a minimised trace of block devices. Returns null if the choice is ambiguous.
 const tools::MachineTrace* only_machine(const tools::LoadedTrace& trace) {
   const auto is_session = [](const tools::MachineTrace& machine) {
     return std::holds_alternative<tools::ClientInputs>(machine.machine) ||
@@ -81,8 +81,8 @@ int rerun(const MinOptions& options, std::string_view bytes) {
   return exit_usage;
 }
 
-// Replaces the actions in the minimised trace by those of the reference, so that a replay with this core
-// diverges.
+// Replaces the actions in the minimised trace by those of the reference build, so that a replay with this
+// core diverges.
 bool told_by_reference(const MinOptions& options, const std::string& from, const std::string& to) {
   const std::string command = options.reference + " min --rerun " + (options.hashes ? "--hashes " : "") +
                               tools::quoted(from) + " --out " + tools::quoted(to);
@@ -141,7 +141,7 @@ void print(const MinOptions& options, const tools::Minimized& result) {
   out.finish(exit_ok);
 }
 
-// Checks that at most one of the options that define the failure is given.
+// Checks that at most one of the options that define what a failure is was given.
 bool is_clear(const MinOptions& options) {
   const int given = (options.reference.empty() ? 0 : 1) + (options.predicate.empty() ? 0 : 1) +
                     (options.shows.empty() ? 0 : 1) + (options.looks == "all" ? 0 : 1);

@@ -29,8 +29,9 @@ struct PcapOptions {
 
 struct TooLong {};
 
-// Output file; "-" is standard output. Prints an error if it cannot be opened. Throws if a write fails or the
-// file would exceed `max_size` bytes, because a small trace can describe messages of any length.
+// Output file; "-" is standard output. Prints an error if it cannot be opened. Throws if a write fails. Also
+// throws if the file would exceed `max_size` bytes, because a small trace can describe messages of any
+// length.
 class OutputBytes {
  public:
   OutputBytes(const std::string& path, std::uint64_t max_size)
@@ -66,7 +67,7 @@ class OutputBytes {
   std::vector<std::byte> buffer_;
 };
 
-// Reads one trace. Returns an exit code; exit_damaged if only a part could be read.
+// Reads one trace. Returns an exit code, which is exit_damaged if only a part could be read.
 int load(const std::string& path, roce::Recordings& recordings) {
   InputFile file(path);
   if (!file.is_open()) return exit_usage;

@@ -29,7 +29,7 @@ struct ReplayCommandOptions {
   bool state = false;
 };
 
-// States of all machines before a record.
+// The states of all machines before one record.
 struct Visit {
   std::uint64_t record = 0;
   std::vector<trace::StateAt> states;
@@ -37,7 +37,7 @@ struct Visit {
 
 volatile std::uint64_t position = 0;
 
-// A failed assertion in the core aborts the program; this handler prints the record at which it happened.
+// Handles the abort after a failed assertion in the core: prints the record at which it happened.
 void on_abort(int) {
   char text[96] = "urtrs-replay: the core stopped in record ";
   std::size_t end = 41;
@@ -129,7 +129,8 @@ const trace::StateText* state_of(const Visit& visit, InstanceId instance) {
   return nullptr;
 }
 
-// State changes between two visits, by instance. All state of a new or removed machine counts as changed.
+// Returns what changed in the states between two visits, by instance. For a new or removed machine, its whole
+// state counts as changed.
 std::map<InstanceId, std::vector<std::string>> changes(const Visit& from, const Visit& to) {
   std::map<InstanceId, std::vector<std::string>> all;
   const trace::StateText none;

@@ -1,4 +1,4 @@
-// Draws traces as a sequence diagram.
+// Prints or writes a sequence diagram of one or more traces.
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,7 +41,8 @@ struct SeqOptions {
 
 constexpr std::size_t kPageLimit = 20'000;
 
-// Parses a mark such as "17:text" or "B17:text": letter of the file, record number, description.
+// Parses a mark such as "17:text" or "B17:text": letter of the file (A is the first), record number,
+// description.
 std::optional<WantedMark> parse_mark(const std::string& text, std::size_t files) {
   WantedMark mark;
   const char* at = text.data();
@@ -54,7 +55,7 @@ std::optional<WantedMark> parse_mark(const std::string& text, std::size_t files)
   return mark;
 }
 
-// Adds the findings of `check` as marks.
+// Adds the violations that `urtrs-replay check` finds as marks.
 bool add_findings(const std::vector<std::string>& files, std::vector<WantedMark>& marks) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (files[i] == "-") {
@@ -90,7 +91,8 @@ std::optional<unsigned> group_bits(const std::vector<std::string>& names) {
   return bits;
 }
 
-// Default groups: without local details and wire messages, unless there are no other steps.
+// Returns the groups that are shown by default: all except local details and wire messages, or all if there
+// are no other steps.
 unsigned usual_groups(const Story& story) {
   constexpr unsigned kQuiet = 1U << static_cast<unsigned>(sequence::Group::local) |
                               1U << static_cast<unsigned>(sequence::Group::wire);
@@ -100,9 +102,8 @@ unsigned usual_groups(const Story& story) {
   return other ? ~kQuiet : ~0U;
 }
 
-// Selects the steps to show. If there are more than `limit`: those around the first mark, else the first ones
-// after
-// --from, else the last ones, because failures are mostly near the end.
+// Selects the steps to show. If there are more than `limit`, shows those around the first mark; without a
+// mark, the first ones after --from; otherwise the last ones, because most failures are near the end.
 Window choose_window(const Story& story, const SeqOptions& options, std::size_t limit) {
   Window window;
   const auto before = [](double time) {

@@ -4,7 +4,7 @@
 
 namespace rtrs::replay_tool {
 
-// Defined in command_NAME.cpp.
+// Each of these functions is defined in its command_NAME.cpp.
 void add_cat(CLI::App&, Runner&);
 void add_check(CLI::App&, Runner&);
 void add_diff(CLI::App&, Runner&);

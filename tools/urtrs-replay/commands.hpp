@@ -1,5 +1,5 @@
-// Subcommands of urtrs-replay. Each is a file command_NAME.cpp with its options, help and implementation, and
-// one line in commands.cpp; main.cpp has no code for individual commands.
+// Subcommands of urtrs-replay. Each subcommand has a file command_NAME.cpp with its options, help and
+// implementation, and one line in commands.cpp. main.cpp contains no code for individual commands.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <cstdint>
@@ -47,19 +47,19 @@ CLI::App* add_command(CLI::App& app, Runner& runner, const char* name, const cha
   return command;
 }
 
-// For the footer of a subcommand that gives a verdict.
+// Table of exit codes, shown at the end of the help of each subcommand that gives a verdict.
 inline constexpr const char* kExitCodes =
     "Exit codes: 0 fine, 1 the judgement is bad (divergence, violation), 2 wrong usage or a file that cannot "
     "be opened or written, 3 no judgement (no trace, another version, or what is needed is missing), 4 the "
     "trace has a failure, but no simulated world shows it (simulate), 5 the trace is damaged, and the result "
     "covers the records before the damage.";
 
-// True if the trace is of a simulated run. Only the simulator uses the seed 0.
+// Returns true if a simulated run wrote the trace. Only the simulator uses the seed 0.
 inline bool has_seed(const trace::Origin& origin) {
   return origin.seed != 0 || origin.tool == "urtrs-sim";
 }
 
-// Adds an option for a duration. `into`: seconds, initialised with the default.
+// Adds an option for a duration. `into`: the duration in seconds, initialised with the default.
 inline void add_duration(CLI::App& command, const char* name, double& into, const char* description) {
   std::ostringstream preset;
   preset << into << 's';
@@ -76,7 +76,8 @@ inline void add_duration(CLI::App& command, const char* name, double& into, cons
       ->default_str(preset.str());
 }
 
-// Default size limit, in bytes, for traces that a command holds in memory, and for captures that are written.
+// Default size limit, in bytes, of a trace that a command holds in memory, and of a capture that a command
+// writes.
 inline constexpr std::uint64_t kMaxTraceBytes = 1ULL << 30;
 inline void add_max_size(
     CLI::App& command, std::uint64_t& into,
@@ -93,10 +94,10 @@ inline void add_max_size(
       ->type_name("SIZE")
       ->default_str("1G");
 }
-// Prints an error: the trace is larger than `max_size` bytes.
+// Prints the error that the trace is larger than `max_size` bytes.
 void report_too_long(const std::string& path, std::uint64_t max_size);
 
-// In commands.cpp: adds all subcommands.
+// Adds all subcommands (commands.cpp).
 void add_commands(CLI::App& app, Runner& runner);
 
 }  // namespace rtrs::replay_tool

@@ -18,20 +18,20 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> li
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-// True for handles, whose values are arbitrary: they are replaced by numbers in the order of first use by a
-// machine.
+// Returns true for fields that contain a handle. Its value is arbitrary, so each machine's handles are
+// replaced by numbers in the order of first use.
 bool is_handle(std::string_view field) {
   return field.ends_with("epoch") || field.ends_with("uuid") ||
          is_one_of(field, {"request", "address_pair", "rkey", "remote_addr", "digest_low", "digest_high",
                            "device_id", "handle", "instance"});
 }
 
-// True for fields that are not compared: random durations, and the seed of the run.
+// Returns true for fields that are not compared: random durations, and the seed of the run.
 bool is_left_out(std::string_view field) {
   return is_one_of(field, {"delay", "config.seed", "options.first_generation"});
 }
 
-// True for events in which the field "header" or "response" is an RNBD message.
+// Returns true for events whose field "header" or "response" is an RNBD message.
 bool has_message(std::string_view event) {
   return is_one_of(event, {"SendMessage", "MessageDone", "DeviceRequest", "LongDeviceRequest", "WriteBack"});
 }
@@ -39,7 +39,7 @@ bool has_message(std::string_view event) {
 class Names {
  public:
   std::string of(std::string_view field, const std::string& value) {
-    // Zero has a fixed meaning and is not replaced.
+    // Zero has a special meaning, so it is not replaced.
     if (value == "0") return value;
     const std::string_view kind = field.substr(field.rfind('.') + 1);
     const auto [at, added] = numbers_.try_emplace({std::string(kind), value}, 0);
@@ -78,7 +78,7 @@ class Collector {
            record.event->category == trace::EventClass::action;
   }
 
-  // A new begin record of an instance starts a new machine.
+  // A begin record always starts a new machine, even if its instance was used before.
   void begin(const trace::Record& record) {
     const std::string kind = record.event->name.substr(5);
     current_[record.instance] = threads_.size();
@@ -86,7 +86,8 @@ class Collector {
     names_.emplace_back();
   }
   Thread& thread_of(InstanceId instance) {
-    // An exact comparison has one thread. Otherwise, records before a begin record get a separate thread.
+    // In an exact comparison all records form one thread. Otherwise, records of an instance before its begin
+    // record get a separate thread.
     const InstanceId at = mode_ == CompareMode::exact ? InstanceId{0} : instance;
     const auto found = current_.find(at);
     if (found != current_.end()) return threads_[found->second];
@@ -115,7 +116,8 @@ class Collector {
     return key;
   }
 
-  // Returns a message as text, because unused bytes may have any value, and ids are handles.
+  // Returns a message as text. Its bytes cannot be compared, because unused bytes may have any value, and ids
+  // are handles.
   static std::string message(std::string_view field, std::string_view bytes, Names& names) {
     const trace::RnbdNames called{
         [&names](std::uint32_t id) { return names.of("device_id", std::to_string(id)); },
@@ -140,7 +142,8 @@ const Thread* find(const ComparedTrace& trace, const std::string& name) {
   return nullptr;
 }
 
-// Index of the first step in which two threads differ; the length of the shorter thread if one ends early.
+// Returns the index of the first step in which two threads differ. If one thread ends early, returns its
+// length.
 std::size_t first_unlike(const std::vector<Step>& a, const std::vector<Step>& b) {
   std::size_t at = 0;
   while (at < a.size() && at < b.size() && a[at].key == b[at].key) ++at;

@@ -12,7 +12,7 @@ namespace rtrs::replay_tool {
 
 enum class CompareMode : std::uint8_t {
   exact,      // all records, with time and machine
-  canonical,  // inputs and actions of each machine, without times; handles numbered by first use
+  canonical,  // inputs and actions of each machine, without times; handles are numbered by first use
   state,      // states of paths, links and sessions of each machine
 };
 
@@ -23,7 +23,7 @@ struct Step {
   std::string text;  // text that is printed
 };
 
-// Steps of one machine, from its begin record to its end.
+// The steps of one machine, from its begin record to its end. Compared with a thread of the other trace.
 struct Thread {
   std::string name;  // kind and number, such as "client_session 0"
   std::vector<Step> steps;
@@ -35,20 +35,20 @@ struct ComparedTrace {
   int code = 0;  // exit code of reading the trace
 };
 
-// Prints read errors on stderr.
+// Reads a trace to compare it. Prints read errors on stderr.
 ComparedTrace read_for_compare(const std::string& path, CompareMode mode);
 
 struct Difference {
   bool found = false;
   std::string thread;
-  // The first different step; its text is empty if the trace has no more steps.
+  // The first steps that differ; the text is empty if a trace has no more steps.
   std::string a, b;
   std::uint64_t seq_a = 0, seq_b = 0;
-  std::vector<std::string> before;  // up to ten equal steps before it
+  std::vector<std::string> before;  // up to ten equal steps before the difference
 };
 
-// Returns the earliest difference: of the first differences of all machines, the one that is first in the
-// traces.
+// Compares the traces machine by machine. Of the first differences of all machines, returns the one that
+// comes first in the traces.
 Difference compare(const ComparedTrace& a, const ComparedTrace& b);
 
 }  // namespace rtrs::replay_tool

@@ -8,8 +8,8 @@ import pytest
 from programs import program
 
 REPLAY = program("urtrs-replay")
-DEVICES = 1  # instance of the devices of a client
-SERVER_DEVICES = 1024  # server devices: this + 1 + session number
+DEVICES = 1  # instance of a client's device machine
+SERVER_DEVICES = 1024  # instance of a server's device machine: this + 1 + session number
 
 
 def run(*arguments, code=0, stdin=None):
@@ -70,7 +70,7 @@ def with_u32(text, at, value):
     return raw.hex()
 
 
-# Offset of the device id in OPEN_RSP, IO and CLOSE.
+# Offset of the device id, by kind of message: OPEN_RSP, IO and CLOSE.
 ID_AT = {3: 4, 4: 4, 5: 4}
 
 
@@ -93,7 +93,8 @@ def test_diff_compares_device_ids_as_handles(runs, tmp_path):
         other = change(trace, tmp_path / f"other-{trace.name}", lambda one: renamed(one, lambda number: number + 4096))
         assert everything(other, code=5) != everything(trace)
         assert lines("diff", trace, other, code=5)[0]["equal"]
-        # Replaces one device id by the id of another device, so the two are mixed up.
+        # Replaces one device id by the id of another device, so that the records of the two devices get mixed
+        # up.
         first = []
 
         def swap(number):
@@ -146,12 +147,12 @@ def test_grep_session_includes_its_devices(runs):
 
 def test_grep_device_matches_handles_and_ids(runs):
     client, server = runs
-    # Filter by the handle of the client.
+    # Filters by the handle of the client.
     found = lines("grep", client, "--device", 0, "--event", "DeviceChanged,IoBegun,IoDone")
     wanted = [one for one in everything(client) if one["event"] in ("DeviceChanged", "IoBegun", "IoDone") and
               one["fields"]["device"] == 0]
     assert wanted and found == wanted
-    # Filter by the device id of the server: OPEN_RSP, every IO, and CLOSE, on both sides.
+    # Filters by the device id of the server, which occurs on both sides in OPEN_RSP, every IO, and CLOSE.
     opened = next(one for one in everything(server) if one["event"] == "WriteBack" and len(one["fields"]["response"]) == 112)
     device = int.from_bytes(bytes.fromhex(opened["fields"]["response"])[4:8], "little")
     for trace, events in ((server, {"WriteBack", "DeviceRequest"}), (client, {"MessageDone", "IoStarted"})):

@@ -57,7 +57,7 @@ def test_example_runs(folder, command):
     for line in lines:
         if command == "live":  # needs a server; tested by live_test.py
             continue
-        if command == "import":  # does not replace an existing output file
+        if command == "import":  # `import` does not replace an existing output file
             (folder / "capture.rtrc").unlink()
         run(line, folder)
 

@@ -99,7 +99,7 @@ class TestExitCodes:
         lines, trace = self.folder / "lines.json", self.folder / "again.rtrc"
         with open(lines, "w", encoding="utf-8") as file:
             subprocess.run([PROGRAM, "cat", "--json", CLIENT], stdout=file, timeout=120, check=True)
-        # The process inherits the ignored SIGXFSZ of Python, so the write fails with EFBIG.
+        # Python ignores SIGXFSZ and the process inherits this, so the write fails with EFBIG.
         ran = subprocess.run([PROGRAM, "from-json", lines, trace], capture_output=True, text=True, timeout=120, check=False,
                              restore_signals=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
         assert (ran.returncode, ran.stderr) == (2, f"urtrs-replay: cannot write {trace}: File too large\n")

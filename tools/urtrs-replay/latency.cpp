@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kGaps = 5;
 constexpr Nanos kMinGap = milliseconds(1);
-// Limit of permits and chunks, because the numbers in a trace are not trusted.
+// Maximum number of permits and chunks that is accepted, because the numbers in a trace are not trusted.
 constexpr std::uint64_t kMostSlots = 65536;
 
 int field(const trace::EventInfo& event, std::string_view name) {
@@ -116,8 +116,8 @@ void LatencyMeter::add(const trace::Record& record) {
       open.path = key.path;
       break;
     case Role::arrived:
-      // Direction of the next request in this chunk. The direction of a request that is still in service is
-      // kept, because the new request may wait at the gate.
+      // Remembers the direction of the next request in this chunk, unless a request in the chunk is still in
+      // service: then the next request may have to wait for that one.
       if (!open.used) open.write = value(record, known.direction) != 0;
       break;
     case Role::completed:

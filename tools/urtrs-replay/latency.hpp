@@ -1,4 +1,5 @@
-// Latencies of requests by machine and path, and gaps in which requests waited without any record.
+// Measures latencies of requests by machine and path, and finds gaps in which requests waited without any
+// record.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -10,19 +11,20 @@
 
 namespace rtrs::replay_tool {
 
-// Latencies of one path of one machine. Client: from submission to completion, counted for the path that
-// answered. Server: from delivery to the application to its response.
+// Latencies of one path of one machine. On a client: from submission to completion, counted for the path that
+// delivered the response. On a server: from the delivery of the request to the application until the
+// application's response.
 struct PathLatency {
   std::uint64_t reads = 0, writes = 0;
   std::uint64_t bytes = 0;   // data bytes; client only
   std::uint64_t failed = 0;  // number of failed requests
-  // All latencies, sorted by finish(). Not a histogram, because a malicious trace may use a new path in every
-  // record, and a histogram per path would need far more memory than the trace.
+  // All latencies, sorted by finish(). A histogram per path could need far more memory than the trace,
+  // because a malicious trace may use a new path in every record.
   std::vector<Nanos> took;
-  Nanos percentile(double part) const;  // 0 without requests
+  Nanos percentile(double part) const;  // Returns 0 if there are no requests.
 };
 
-// Time without records of a machine with pending requests.
+// A time in which a machine has pending requests, but no record.
 struct Gap {
   Nanos length = 0;
   Nanos from = 0;
@@ -55,7 +57,7 @@ class LatencyMeter {
     Nanos last = 0;
     bool seen = false;
   };
-  // Meaning of an event for the measurement.
+  // What an event means for the measurement.
   enum class Role : std::uint8_t {
     other,
     submitted,

@@ -23,10 +23,10 @@ namespace {
 
 namespace wire_rnbd = wire::rnbd;
 
-// Limit for times in a trace, which are not trusted.
+// Maximum time stamp that is taken from a trace, because times in a trace are not trusted.
 constexpr Nanos kMaxTraceLength = seconds(30 * 86400);
 
-// Memory of one request; the session uses it until the response.
+// Memory of one request. The session uses it until the response has arrived.
 struct Slot {
   std::array<std::byte, wire_rnbd::kOpenBytes> header{};
   std::size_t header_bytes = 0;
@@ -45,7 +45,7 @@ class Player {
     ids_.resize(work.devices.size());
   }
 
-  // Opens the session. Returns an error text or "".
+  // Opens the session. Returns an error message or "".
   std::string open(Nanos bound) {
     session_.async_open([this](const boost::system::error_code& error) {
       opening_.error = error;
@@ -130,7 +130,7 @@ class Player {
     });
   }
 
-  // Builds the message of a request. Returns an error text or "".
+  // Builds the message of a request. Returns an error message or "".
   std::string prepare(const workload::Asked& asked, Slot& slot, wire_rnbd::Framing& framing) {
     const std::optional<std::uint32_t> id = ids_[asked.device];
     switch (asked.kind) {
@@ -177,7 +177,7 @@ class Player {
       run_until(began + std::min(asked.at > first ? asked.at - first : 0, kMaxTraceLength),
                 [] { return false; });
     }
-    // Keeps at most queue_depth requests in flight, although the recorded server may have allowed more.
+    // Keeps at most queue_depth requests in flight; the recorded server may have allowed more.
     while (!given_up_ && in_flight_.size() >= run_.queue_depth) finish(in_flight_.front());
     if (given_up_) return;
     if (slots_.size() <= number) slots_.resize(number + 1);
@@ -198,12 +198,12 @@ class Player {
     if (options_.progress) options_.progress(number + 1);
   }
 
-  // Waits for the response if the request was sent.
+  // Waits for the response to request `number`, unless the request was not sent.
   void finish(std::size_t number) {
     if (number >= slots_.size() || !slots_[number] || number == given_up_) return;
     Slot& slot = *slots_[number];
     LiveAnswer& answer = run_.answers[number];
-    if (given_up_ && !slot.done) {  // the time limit was reached, so the result is unknown
+    if (given_up_ && !slot.done) {  // the run has ended at a time limit, so the result is unknown
       answer.asked = false;
       return;
     }
@@ -242,13 +242,13 @@ class Player {
   const workload::Workload& work_;
   const LiveOptions& options_;
   LiveRun run_;
-  std::vector<std::optional<std::uint32_t>> ids_;  // device ids of the live server, by device
-  std::vector<std::unique_ptr<Slot>> slots_;       // by request; null: not in flight
+  std::vector<std::optional<std::uint32_t>> ids_;  // device ids that the live server assigned, by device
+  std::vector<std::unique_ptr<Slot>> slots_;       // index: request; null: not in flight
   std::vector<std::size_t> in_flight_;
   Slot opening_;                         // memory of the request that opens the session
   std::optional<std::size_t> given_up_;  // request without a response; no more requests are sent
   boost::asio::io_context context_{1};
-  asio::Session session_;  // destroyed before the slots
+  asio::Session session_;  // declared last, so that it is destroyed before the slots
 };
 
 }  // namespace

@@ -64,7 +64,7 @@ int run(int argc, char** argv) {
 int answer(int argc, char** argv) {
   try {
     return run(argc, argv);
-  } catch (const std::system_error& failure) {  // an error of reading or writing a file
+  } catch (const std::system_error& failure) {  // reading or writing a file failed
     error(failure.what());
     return exit_usage;
   } catch (const std::exception& failure) {

@@ -94,7 +94,7 @@ def on_a_terminal(columns, *arguments):
         try:
             while part := os.read(mine, 65536):
                 text += part
-        except OSError:  # EIO: the other end of the terminal is closed
+        except OSError:  # EIO: the other end of the pseudo-terminal was closed
             pass
     os.close(mine)
     assert process.returncode == 0

@@ -39,7 +39,7 @@ bool is_number(std::string_view text, std::uint16_t& number) {
   return wrong == std::errc{} && end == text.data() + text.size();
 }
 
-// True if `pattern` matches. "Path*" matches all names that start with "Path".
+// Returns true if the name matches the pattern. "Path*" matches all names that start with "Path".
 bool names(std::string_view pattern, std::string_view name) {
   if (pattern.ends_with('*')) return name.starts_with(pattern.substr(0, pattern.size() - 1));
   return pattern == name;
@@ -150,7 +150,7 @@ bool RecordFilter::matches_event(const trace::Record& record) const {
 
 bool RecordFilter::matches_place(const trace::Record& record) const {
   if (!options_.instances.empty() && !contains(options_.instances, record.instance)) return false;
-  // Instance 0 is the registry of a server, not a session.
+  // Instance 0 is the registry of a server, so it never matches a session.
   if (!options_.sessions.empty() &&
       (record.instance == 0 || !contains(options_.sessions, session_of_instance(record.instance))))
     return false;

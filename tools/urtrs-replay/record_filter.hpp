@@ -1,5 +1,5 @@
-// Selects records of a trace. A record must match all criteria; several values of one criterion are
-// alternatives.
+// Selects records of a trace. A record must match all criteria. If a criterion has several values, the record
+// must match one of them.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,10 +15,10 @@
 namespace rtrs::replay_tool {
 
 struct FilterOptions {
-  std::vector<std::string> events;   // names; "Path*" matches all names that start with "Path"
-  std::vector<std::string> classes;  // control, input, action, note
+  std::vector<std::string> events;   // event names; "Path*" matches all names that start with "Path"
+  std::vector<std::string> classes;  // event classes: control, input, action, note
   std::vector<std::uint16_t> instances;
-  std::vector<std::uint16_t> sessions;   // sessions of a server
+  std::vector<std::uint16_t> sessions;   // session numbers of a server
   std::vector<std::uint16_t> paths;      // path index in the session
   std::vector<std::string> connections;  // connections as CON or PATH:CON
   std::vector<std::uint32_t> permits;    // permits or chunks
@@ -33,10 +33,10 @@ void add_filter_options(CLI::App& command, FilterOptions& options);
 
 class RecordFilter {
  public:
-  // Sets `why` to an error text if an option is wrong; otherwise to "".
+  // Sets `why` to an error message if an option is wrong, otherwise to "".
   RecordFilter(const FilterOptions& options, const trace::Schema& schema, std::string& why);
-  // Must be called for every record in order, because it tracks the queue depth of each session, which is
-  // needed to find the permit of a response.
+  // Must be called for every record in order. The filter tracks the queue depth of each session, which it
+  // needs to find the permit of a response.
   bool matches(const trace::Record& record);
 
  private:

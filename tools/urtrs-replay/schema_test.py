@@ -10,7 +10,7 @@ from schemas import fits, is_schema, schema
 
 REPLAY = program("urtrs-replay")
 CLIENT, SERVER, OTHER = (TRACES / f"seed-{name}.rtrc" for name in ("420-client1", "420-server", "0-client1"))
-# Schema parts of commands whose part has a different name.
+# Parts of the schema that have another name than the command.
 PARTS = {"cat": {"header", "record", "end"}, "grep": {"record"}, "merge": {"merged"}}
 
 

@@ -46,8 +46,8 @@ class ToolTest : public ::testing::Test {
   std::string path(const char* name) const { return folder_ / name; }
 
  private:
-  // Writes two traces. good.rtrc: a path fails to connect several times. ring.rtrc: only the last records of
-  // the run.
+  // Writes two traces. good.rtrc: a path fails to connect several times. ring.rtrc: contains only the last
+  // records of this run.
   void record() {
     ClientConfig config;
     config.seed = 5;
@@ -176,7 +176,7 @@ TEST_F(ToolTest, HelpOfEachCommandHasExamples) {
 }
 
 TEST_F(ToolTest, ReaderThatExitsIsNoError) {
-  // Enough output to fill the pipe of a reader that exits after one line.
+  // The output is large enough to fill the pipe when the reader exits after one line.
   const Outcome outcome = shell("for i in 1 2 3 4 5 6 7 8 9; do " + std::string(URTRS_REPLAY) +
                                 " cat good.rtrc --json || echo failed; done | head -n 1 | cut -c 1-9");
   EXPECT_EQ(outcome.text, "{\"trace\":\n");

@@ -201,7 +201,7 @@ class TestDiff:
             run("from-json", "-", shifted, stdin=text)
             result = run("diff", "--mode", "exact", CLIENT, shifted, "--json", code=1)
             assert not json.loads(result)["equal"]
-            # The trace has no trailer, which is reported; the content is equal.
+            # The content is equal. The missing trailer of one trace must be reported.
             result = run("diff", CLIENT, shifted, "--json", code=5)
             assert json.loads(result)["equal"]
 
@@ -279,7 +279,7 @@ class TestArguments:
             with open(pids, encoding="utf-8") as file:
                 numbers = file.read().split()
             assert len(numbers) == 2
-            # A killed process that is not a child of `min` may exist for a moment.
+            # A killed process that is not a child of `min` can exist for a short time after `min` has ended.
             end = time.monotonic() + 30
             while any(self.runs(number) for number in numbers):
                 assert time.monotonic() < end, numbers

@@ -10,7 +10,7 @@ from programs import program
 
 TOOL, SIM = program("urtrs-replay"), program("urtrs-sim")
 FIRST, LAST = map(int, os.environ.get("SEEDS", "0..24").split(".."))
-LATE_COPY = 13451  # without a fence, an older copy of a request overwrites newer data
+LATE_COPY = 13451  # seed of a run without a fence, in which an older copy of a request overwrites newer data
 verdicts = collections.Counter()
 
 
@@ -23,7 +23,8 @@ def check(*traces):
 
 
 def traces_of(seed, folder):
-    # Without rare faults, because a client that restarts with its former uuids violates the protocol.
+    # Excludes rare faults. With them, a client can restart with its former uuids, which violates the
+    # protocol.
     run(SIM, "run", "--seed", seed, "--without", "rare_swarm", "--trace", folder / f"world{seed}")
     return sorted(folder.glob(f"world{seed}.*.rtrc"))
 
@@ -47,7 +48,8 @@ def changed(lines, random):
     at = random.choice(found)
     record = json.loads(lines[at])
     fields = record["fields"]
-    # The RTRS header is at the end and has its own rules. The data before it is known only to the sender.
+    # The RTRS header at the end of the message has its own rules. Only the sender knows what the data before
+    # it must be.
     if fields["digest"]:
         fields["digest"] ^= 1 << random.randrange(64)
     else:

@@ -54,7 +54,7 @@ int run_and_answer(bool json, const std::function<int()>& command) {
   if (!json) return command();
   HeldOutput held;
   const int code = command();
-  if (code == kOk && answer().empty()) return code;  // help and version remain text
+  if (code == kOk && answer().empty()) return code;  // the texts of --help and --version
   held.take();
   if (code == kUsage || answer().empty()) {
     std::fputs(tools::json_error(code, complaint()).c_str(), stdout);

@@ -1,4 +1,4 @@
-// With --json a command prints one JSON object instead of text; docs/schema/urtrs-sim.json defines it.
+// Implements --json: a command prints one JSON object (docs/schema/urtrs-sim.json) instead of text.
 #pragma once
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -6,13 +6,15 @@
 
 namespace rtrs::sim_tool {
 
-// Result of the command in this process so far. Empty: the command has no JSON result, or has not started.
+// Result that the command of this process has produced so far. Empty if the command has no JSON result, or
+// has not started.
 nlohmann::ordered_json& answer();
 
-// Prints "urtrs-sim: TEXT" on stderr. With --json, the first text is the error message if answer() is empty.
+// Prints "urtrs-sim: TEXT" on stderr. With --json, the first TEXT becomes the error message, unless answer()
+// has a result.
 void complain(const std::string& text);
 
-// Runs the command, which fills answer() and prints text. With `json`, prints answer() instead of the text.
+// Runs the command, which fills answer() and prints text. With `json`, prints answer() in place of the text.
 // Returns the exit code of the command.
 int run_and_answer(bool json, const std::function<int()>& command);
 

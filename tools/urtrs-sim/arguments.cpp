@@ -13,7 +13,8 @@ namespace rtrs::sim_tool {
 
 namespace {
 
-// Hint such as " (did you mean 'crash'?)" for the word quoted in `why`; empty if no fault name is similar.
+// Returns a hint such as " (did you mean 'crash'?)" about the word that is quoted in `why`; an empty string
+// if no fault has a similar name.
 std::string suggest_fault(const std::string& why) {
   const std::size_t begin = why.find('\'') + 1;
   std::vector<std::string> names{"operator", "storage_slow", "storage_error", "block_device", "keys"};

@@ -37,22 +37,24 @@ struct Arguments {
   unsigned determinism = 5;
 };
 
-// Each prints an error on stderr, with a reference to --help if the text contains no advice. Returns kUsage.
+// The next three functions print an error on stderr, with a reference to --help if the text contains no
+// advice. They return kUsage.
 int usage(const std::string& text);
 int wrong_seed(const std::string& text);
 int wrong_seeds(const std::string& text);
 
 bool over_tcp(const Arguments& given);
-// Network for --fabric verbs-mock; null for other fabrics.
+// Returns the network for --fabric verbs-mock; null for other fabrics.
 sim::MakeNet make_net(const Arguments& given);
 // Returns false and sets `why` if a name is unknown. `filter` stays empty if all faults are enabled.
 bool parse_filter(const Arguments& given, std::optional<sim::FaultFilter>& filter, std::string& why);
-// The options as given, for the command line that repeats a run. Example: " --fabric tcp --without crash".
+// Returns the fabric and fault options as given, for a command line that repeats a run. Example: " --fabric
+// tcp --without crash".
 std::string filter_text(const Arguments& given);
-// Other options that change what a sweep runs, for example " --replay-check".
+// Returns the other options that change what a sweep runs, for example " --replay-check".
 std::string sweep_text(const Arguments& given);
 
-// Each adds one command.
+// The next functions each add one command.
 CLI::App* run_options(CLI::App& app, Arguments& given);
 CLI::App* shrink_options(CLI::App& app, Arguments& given);
 CLI::App* sweep_options(CLI::App& app, Arguments& given);

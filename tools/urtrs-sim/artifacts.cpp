@@ -26,10 +26,10 @@ namespace rtrs::sim_tool {
 namespace {
 
 // Maximum number of steps on the page, because larger pages are slow in a browser. The last steps are kept,
-// because failures are mostly near the end.
+// because most failures are near the end.
 constexpr std::size_t kMostSteps = 20'000;
 
-// Trace file, closed on destruction.
+// Owns an open trace file; the destructor closes it.
 class OpenTrace {
  public:
   explicit OpenTrace(const std::string& file)
@@ -72,7 +72,7 @@ void write_capture(const std::vector<std::string>& traces, const std::string& fi
   });
 }
 
-// Verdict of the specification as text. Adds the findings to `marks` for the diagram.
+// Returns the verdict of the specification as text. Adds the findings to `marks`, which the diagram shows.
 std::string judgement(const std::vector<std::string>& traces, std::vector<sequence::WantedMark>& marks) {
   std::string text;
   for (std::size_t at = 0; at < traces.size(); ++at) {

@@ -7,13 +7,13 @@
 
 namespace rtrs::sim_tool {
 
-// Runs with traces at FOLDER/NAME.*. After a failure, writes the other files and prints their names. Returns
-// the exit code.
+// Runs with traces at FOLDER/NAME.*. After a failure, writes the other files, too, and prints their names.
+// Returns the exit code of the run.
 int run_with_artifacts(const ReportOptions& options, const std::string& folder, const std::string& name);
 
 // Creates PREFIX.pcapng, PREFIX.html and PREFIX.txt from PREFIX.*.rtrc. The text file contains `said` and the
-// verdict of the specification on each trace. Prints the file names; reports files that cannot be created on
-// stderr.
+// verdict of the specification on each trace. Prints the names of the files. Reports on stderr which files
+// cannot be created.
 void write_artifacts(const std::string& prefix, const std::string& said);
 
 }  // namespace rtrs::sim_tool

@@ -41,7 +41,7 @@ def check(folder, name, files):
 
 @pytest.fixture(name="folder")
 def _folder(tmp_path):
-    return tmp_path / "of/runs"  # created by urtrs-sim
+    return tmp_path / "of/runs"  # folder that urtrs-sim must create
 
 
 def test_failing_run_writes_all_files(folder):

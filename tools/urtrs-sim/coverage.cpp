@@ -14,7 +14,7 @@ namespace rtrs::sim_tool {
 
 namespace {
 
-using Rare = std::map<std::string, std::string>;  // mark -> scenario
+using Rare = std::map<std::string, std::string>;  // mark -> scenario that must reach it
 
 bool read_rare(const std::string& path, Rare& rare) {
   if (path.empty()) return true;
@@ -39,7 +39,7 @@ bool read_rare(const std::string& path, Rare& rare) {
   return true;
 }
 
-// True if at least one seed of the scenario reaches the mark.
+// Returns true if at least one seed of the scenario reaches the mark.
 bool reached_by(const std::string& id, unsigned mark) {
   constexpr std::uint64_t kSeeds = 20;
   for (const std::string& one : scenarios_of(id))
@@ -80,7 +80,8 @@ unsigned print_marks(const SweepTotals& totals, const Rare& rare) {
   return missing;
 }
 
-// Prints only faults that strike at drawn times; faults that strike messages by chance are counted as marks.
+// Prints only the faults that strike at drawn times. Faults that strike single messages are not printed here,
+// because they are counted as marks.
 unsigned print_faults(const SweepTotals& totals) {
   unsigned missing = 0;
   auto& faults = answer()["faults"] = nlohmann::ordered_json::object();
@@ -98,7 +99,7 @@ unsigned print_faults(const SweepTotals& totals) {
 }
 
 void print_pairs(const SweepTotals& totals) {
-  // States of a server path; a server path is never waiting.
+  // States that a server path can have; a server path is never `waiting`.
   constexpr PathState kServer[] = {PathState::absent, PathState::connecting, PathState::connected,
                                    PathState::closing};
   std::printf("simultaneous states of the two ends of a path (seeds; client down, server across):\n  %-11s",

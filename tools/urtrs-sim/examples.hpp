@@ -1,10 +1,10 @@
-// Last part of --help: examples and exit codes of the program and of each command.
+// Sets the last part of --help, for the program and for each command: examples and exit codes.
 #pragma once
 #include <CLI/CLI.hpp>
 
 namespace rtrs::sim_tool {
 
-// Call it after all commands were added.
+// Call after all commands have been added.
 void set_footers(CLI::App&);
 
 }  // namespace rtrs::sim_tool

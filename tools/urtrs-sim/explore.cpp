@@ -28,8 +28,9 @@ using explore::Configuration;
 using explore::Finding;
 using explore::SearchResult;
 
-// kLostUpdate and this rule find an older write that undid a newer one: kLostUpdate if the newer one was
-// acknowledged before that, this rule if it is acknowledged afterwards.
+// Name of a rule. This rule and kLostUpdate both find an older write that has overwritten a newer one.
+// kLostUpdate applies if the newer write had already been acknowledged, this rule if it is acknowledged
+// afterwards.
 constexpr const char* kUndone = "an acknowledged write is on the disk";
 
 struct Row {
@@ -54,8 +55,8 @@ bool is_failover_rule(const std::string& rule) {
   return rule == sim::kLostUpdate || rule == sim::kChunkRace || rule == kUndone;
 }
 
-// Returns null if the search has the expected result, otherwise the error. A search stopped by a signal need
-// not have found anything.
+// Returns null if the search has the expected result, otherwise an error message. A search that a signal
+// stopped need not have found anything.
 const char* complaint(const Row& row) {
   const SearchResult& result = row.result;
   const bool whole = stopped_by == 0;
@@ -74,7 +75,8 @@ const char* complaint(const Row& row) {
   return result.findings.empty() ? nullptr : "a rule is broken";
 }
 
-// Name of the breach in docs/exhaustive.md; empty: use the name of the rule.
+// Returns the name that docs/exhaustive.md uses for a breach of the rule; empty: the name of the rule is
+// used.
 std::string breach_name(const std::string& rule) {
   if (rule == sim::kChunkRace) return "chunk race";
   if (rule == sim::kLostUpdate || rule == kUndone) return "lost update";
@@ -200,7 +202,8 @@ int replay_file(const std::string& path) {
   return played.broken.empty() ? kOk : kViolated;
 }
 
-// Prints diagrams only for a single configuration, because those of all have hundreds of lines.
+// Prints diagrams only if a single configuration was searched. The diagrams of all configurations would be
+// hundreds of lines.
 void show_sequences(const Row& row) {
   for (const Finding& finding : row.result.findings) {
     std::printf("\n%s: a shortest way, fence %s\n%s", broken_rule(finding.rule).c_str(),

@@ -10,16 +10,16 @@ struct ExploreCommand {
   std::string configuration = "all";  // name of a configuration, or "all"
   std::string fence = "both";         // "on", "off" or "both"
   unsigned threads = 1;
-  std::size_t most_bytes = std::size_t{2} << 30;  // memory limit of one search
-  bool drop_late = false;                         // sim::MachineConfig::drop_late; not with `out`
-  bool markdown = false;                          // print only the results, as a Markdown table
-  std::string out;                                // file for the counter-example of the first broken rule
-  std::string replay;                             // counter-example file to run instead of a search
+  std::size_t most_bytes = std::size_t{2} << 30;  // memory limit of each search, in bytes
+  bool drop_late = false;  // sets sim::MachineConfig::drop_late; cannot be combined with `out`
+  bool markdown = false;   // print only the results, as a Markdown table
+  std::string out;         // output file for the counter-example of the first rule that is broken
+  std::string replay;      // counter-example file to run instead of a search
 };
 // Adds the command; parsing fills `command`.
 CLI::App* explore_options(CLI::App&, ExploreCommand& command);
-// Returns the exit code: kOk if every configuration has the expected result. Configurations with a planted
-// bug must break their rule.
+// Returns the exit code: kOk if every configuration has the expected result. In a configuration of a faulty
+// protocol (mutant), the expected result is that its rule is broken.
 int explore(const ExploreCommand&);
 
 }  // namespace rtrs::sim_tool

@@ -28,7 +28,7 @@ def test_sweep_runs_each_seed_twice_identically():
     ran = run("sweep", "--fabric", "tcp", "--seeds", "0..60", "--check-determinism", "100", "--replay-check",
               "--jobs", "2")
     assert ran.returncode == 0, ran.stdout
-    # Three worlds per seed: its own, block devices, and streams.
+    # Each seed has three worlds: its own, one with block devices, one with streams.
     assert " 180 run twice" in ran.stdout, ran.stdout
 
 

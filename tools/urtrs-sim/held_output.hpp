@@ -4,10 +4,10 @@
 
 namespace rtrs::sim_tool {
 
-// A file in memory, shared with child processes that are forked during its lifetime.
+// A file in memory. Child processes that are forked during its lifetime share it.
 class MemoryFile {
  public:
-  MemoryFile();  // fd() returns -1 if there is no memory
+  MemoryFile();  // if memory is short, fd() returns -1
   ~MemoryFile();
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
@@ -18,7 +18,8 @@ class MemoryFile {
   int fd_;
 };
 
-// Captures text that this process and its child processes print. If there is no memory, the text is printed.
+// Captures the text that this process and its child processes print. If memory is short, the text is printed
+// instead.
 class HeldOutput {
  public:
   HeldOutput();
@@ -26,7 +27,7 @@ class HeldOutput {
   ~HeldOutput();
   HeldOutput(const HeldOutput&) = delete;
   HeldOutput& operator=(const HeldOutput&) = delete;
-  // Returns the text and restores standard output. The text is then not printed.
+  // Returns the captured text, which is then not printed, and restores standard output.
   std::string take();
 
  private:

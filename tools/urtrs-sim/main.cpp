@@ -41,8 +41,8 @@ int report_wrong_usage(const CLI::App& app, const CLI::ParseError& error) {
   return kUsage;
 }
 
-// Loads the scenarios of --file. With a file, its scenarios are the default, except with a choice log.
-// Returns false after printing an error if that fails or the choice is ambiguous.
+// Loads the scenarios of --file. They become the default scenarios, unless a choice log is given. Returns
+// false after printing an error if the file cannot be loaded or the choice is ambiguous.
 bool use_file(Arguments& given, const CLI::App& command) {
   if (given.file.empty()) return true;
   const auto ids = load_scenarios(given.file);
@@ -59,7 +59,7 @@ bool use_file(Arguments& given, const CLI::App& command) {
   return true;
 }
 
-// Checks that the run is specified in only one way. Returns 0, or an exit code after printing an error.
+// Checks that exactly one run is specified. Returns 0, or an exit code after printing an error.
 int check_which(const Arguments& given) {
   if (given.seed.empty() && given.choice_log.empty())
     return usage(given.scenario.empty() ? "give --seed N or --choices FILE"
@@ -71,7 +71,7 @@ int check_which(const Arguments& given) {
   return kOk;
 }
 
-// `name`: name of the files of --artifacts.
+// `name`: base name of the files that --artifacts writes.
 int run_one(const Arguments& given, const ReportOptions& options, const std::string& name) {
   return given.artifacts.empty() ? run_and_report(options)
                                  : run_with_artifacts(options, given.artifacts, name);
@@ -147,7 +147,7 @@ int scenarios(const Arguments& given) {
   return play_scenarios({*range, given.only, given.no_fence, given.file});
 }
 
-// Continues at the position of the state file, and prints the command to continue later.
+// Runs the sweep from the position in the state file, and prints the command that continues it later.
 int sweep_from_state(const Arguments& given, SweepOptions options) {
   const std::string command = "urtrs-sim sweep" + sweep_text(given) +
                               (given.time.empty() ? "" : " --time " + given.time) +
@@ -162,7 +162,7 @@ int sweep_from_state(const Arguments& given, SweepOptions options) {
   }
   auto state = SweepState::open(given.state, {options.seeds, sweep_text(given)});
   if (!state) return usage("--state: " + state.error());
-  // Checked at the start and not after hours of work.
+  // Writes the state at the start, so that an unwritable file is not reported only after hours of work.
   if (!state->save(state->next()))
     return usage("--state: cannot write " + given.state + ": " + std::strerror(errno) + " (errno " +
                  std::to_string(errno) + ")");
@@ -207,7 +207,7 @@ int many_seeds(const Arguments& given, Many what) {
   return what == Many::hash ? sweep(options) : sweep_from_state(given, options);
 }
 
-// Reports an unknown command, which CLI11 would report as missing.
+// Reports an unknown command. CLI11 would say that a command is missing.
 int check_subcommand(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return kOk;
   if (std::string_view(argv[1]) == "help") return kOk;  // handled by words_to_parse()

@@ -45,7 +45,7 @@ int report_unwritten_trace(const sim::World& world, const sim::WorldResult& resu
   return kViolated;
 }
 
-// Checks whether the traces conform to the protocol, which the oracles do not check during the run.
+// Judges the traces by the specification. The oracles do not check all of its rules during the run.
 int judge_and_report(const std::string& trace, std::uint64_t seed) {
   const auto violation = tools::judge_traces(trace);
   if (!violation) return kOk;
@@ -58,13 +58,13 @@ int judge_and_report(const std::string& trace, std::uint64_t seed) {
   return kViolated;
 }
 
-// Oracle that must fail in the scenario; empty: none.
+// Returns the oracle that must fail in the scenario; an empty string if none must fail.
 std::string expected_of(const std::string& scenario) {
   const sim::Directed* directed = sim::find_directed(scenario);
   return directed != nullptr && directed->text != nullptr ? directed->text->expect : "";
 }
 
-// Output line for a run without failures.
+// Returns the output line for a run without failures.
 std::string line_of(const sim::WorldResult& result, std::uint64_t seed) {
   char text[192];
   std::snprintf(text, sizeof text, "ok seed=%llu hash=%016llx events=%llu requests=%llu virtual=%s\n",
@@ -104,7 +104,7 @@ void fill_answer(const sim::WorldResult& result, std::uint64_t seed, const std::
   if (!scenario.empty()) answer()["scenario"] = scenario;
 }
 
-// `ok`: output line for a run without failures.
+// Runs the world. Sets `ok` to the output line for a run without failures.
 int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string& ok, bool& honest) {
   sim::WorldOptions options;
   options.seed = given.seed;
@@ -178,7 +178,7 @@ int run_and_report(const ReportOptions& given) {
   if (!given.trace.empty() && given.name_traces && code != kUsage)
     std::printf("traces: %s.{server,client*}.rtrc\n", given.trace.c_str());
   if (!given.trace.empty() && code != kUsage) answer()["traces"] = tools::traces_of(given.trace);
-  // `honest` is false if a simulated peer violates the protocol on purpose; then the traces are not judged.
+  // If a simulated peer violates the protocol on purpose, `honest` is false and the traces are not judged.
   if (code == kOk && honest) code = judge_and_report(options.trace, seed);
   if (code == kOk) std::fputs(ok.c_str(), stdout);
   return code;
@@ -186,7 +186,7 @@ int run_and_report(const ReportOptions& given) {
 
 namespace {
 
-// Same content as print_catalogue(), as JSON.
+// Returns the same content as print_catalogue(), as JSON.
 nlohmann::ordered_json catalogue() {
   using nlohmann::ordered_json;
   ordered_json all{{"command", "list"}};

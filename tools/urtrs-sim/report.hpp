@@ -17,7 +17,7 @@ struct ReportOptions {
   std::string trace;                         // prefix of trace files; empty: none
   bool verbose = false;                      // print each event
   bool no_fence = false;                     // see sim::disable_fence
-  const sim::FaultFilter* filter = nullptr;  // enabled faults; not owned; null: all
+  const sim::FaultFilter* filter = nullptr;  // enabled faults; null: all; not owned
   bool over_tcp = false;                     // see sim::Scenario
   sim::MakeNet make_net = nullptr;           // see sim::WorldOptions
   bool name_traces = true;                   // print the names of the trace files

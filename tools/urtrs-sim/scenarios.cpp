@@ -22,7 +22,7 @@ struct Failed {
   tools::IsolatedResult result;
 };
 
-// True if every rule holds, or if exactly the expected oracle fails.
+// Returns true if the result is the expected one: every rule holds, or exactly the expected oracle fails.
 bool as_expected(const sim::Directed& one, const tools::IsolatedResult& result) {
   const std::string expect = one.text != nullptr ? one.text->expect : std::string();
   if (expect.empty()) return !result.failed;
@@ -55,7 +55,7 @@ void no_such(const std::string& id) {
            (near.empty() ? "" : "did you mean '" + near + "'? ") + "`urtrs-sim list` prints them");
 }
 
-// Selects scenarios by id. Returns false after printing an error if an id is unknown.
+// Selects the scenarios with the given ids. Returns false after printing an error if an id is unknown.
 bool chosen(const std::string& only, std::vector<const sim::Directed*>& out) {
   if (only.empty()) {
     for (const sim::Directed& one : sim::directed_scenarios()) out.push_back(&one);
@@ -112,7 +112,7 @@ std::optional<sim::Scenario> directed_world(const std::string& id, std::uint64_t
     no_such(id);
     return std::nullopt;
   }
-  sim::SeededChoice choice(~seed);  // another seed than that of the run's choices
+  sim::SeededChoice choice(~seed);  // seed of the shape, which differs from the seed of the run's choices
   return sim::make_directed(*directed, choice);
 }
 

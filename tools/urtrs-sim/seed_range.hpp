@@ -1,5 +1,5 @@
-// "A..B": seeds from A up to but excluding B; "A": only seed A. Decimal or 0x... The largest 64-bit number is
-// not a seed, so it is only valid as B.
+// Parses ranges of seeds. "A..B": seeds from A up to, but not including B; "A": only seed A. Numbers are
+// decimal or 0x... The largest 64-bit number is not a seed, so it is valid only as B.
 #pragma once
 #include <cstdint>
 #include <optional>

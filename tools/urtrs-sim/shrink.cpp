@@ -47,7 +47,7 @@ void print_numbers(const tools::ShrunkRun& run) {
                    {"complete", run.shrunk.complete}});
 }
 
-// Writes the choice log and prints the events of the reduced run. Returns false if the log cannot be written.
+// Writes the choice log of the reduced run and prints its events. Returns false if the log cannot be written.
 bool keep(tools::IsolatedRunner& runner, sim::WorldOptions world, const ShrinkCommand& given,
           const tools::ShrunkRun& run, const std::optional<sim::Scenario>& scenario) {
   const std::string out =
@@ -122,7 +122,7 @@ int shrink_and_report(const ShrinkCommand& given) {
   tools::ProgressLine line;
   const tools::ShrinkRunOptions options = options_of(given, line);
   tools::ShrunkRun run = tools::shrink_run(runner, world, choice, options);
-  // No oracle failed, but the run may still violate the specification.
+  // No oracle failed, so checks whether the run violates the specification.
   if (!run.first.failed && stopped_by == 0) {
     runner.ask_specification();
     run = tools::shrink_run(runner, world, choice, options);

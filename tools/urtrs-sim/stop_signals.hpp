@@ -9,8 +9,8 @@
 
 namespace rtrs::sim_tool {
 
-// Signal that requested the end of the program; 0: none. A second signal of the same number ends the program
-// at once.
+// The signal that has requested the end of the program; 0: none. If the same signal arrives again, it ends
+// the program immediately.
 inline volatile std::sig_atomic_t stopped_by = 0;
 
 inline void on_stop(int number) {
@@ -18,20 +18,21 @@ inline void on_stop(int number) {
   std::signal(number, SIG_DFL);
 }
 
-// True if a worker ended because the program is being stopped. `status`: from waitpid().
+// Returns true if a worker ended because the program is being stopped. `status`: result of waitpid().
 inline bool was_stopped(int status) {
   const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   return stopped_by != 0 && (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGKILL);
 }
 
-// Prints a message on stderr. `done`: for example "after 3 of 7 seeds". Returns the exit code.
+// Prints on stderr that the program was stopped. `done`: the progress, for example "after 3 of 7 seeds".
+// Returns the exit code.
 inline int report_stopped(const std::string& done) {
   std::fprintf(stderr, "urtrs-sim: stopped by a signal (%s) %s\n", strsignal(stopped_by), done.c_str());
   return 128 + stopped_by;
 }
 
-// During its lifetime, the first SIGINT or SIGTERM only sets stopped_by, so that a command can end in order.
-// Child processes forked meanwhile inherit this.
+// During its lifetime, the first SIGINT or SIGTERM only sets stopped_by, so that a command can end in an
+// orderly way. Child processes that are forked meanwhile inherit this.
 class StopSignals {
  public:
   StopSignals() : interrupt_(std::signal(SIGINT, on_stop)), terminate_(std::signal(SIGTERM, on_stop)) {
@@ -49,7 +50,8 @@ class StopSignals {
   void (*terminate_)(int);
 };
 
-// Blocks both signals in this process and in child processes, until end() or destruction.
+// Blocks both signals in this process and in its child processes, until end() is called or the object is
+// destroyed.
 class BlockedStops {
  public:
   BlockedStops() {

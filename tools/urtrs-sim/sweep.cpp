@@ -37,9 +37,9 @@ namespace rtrs::sim_tool {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// Time for a worker to finish its seed after a signal.
+// How long a worker may take to finish its seed after a signal.
 constexpr std::chrono::seconds kPatience{10};
-// Interval for writing the state file.
+// Time between two writes of the state file.
 constexpr std::chrono::seconds kSaved{2};
 
 Shared* make_shared() {
@@ -103,12 +103,12 @@ class Sweep {
   void start() {
     std::fflush(stdout);
     const pid_t parent = getpid();
-    const BlockedStops blocked;  // signals are blocked until each worker has set its handlers
+    const BlockedStops blocked;  // blocks the signals until each worker has set its handlers
     for (unsigned job = 0; job < options_.jobs; ++job) {
       const pid_t pid = fork();
       if (pid == 0) {
-        // A worker is killed when this program ends. The getppid() test covers an end before prctl(). Workers
-        // ignore signals to the process group; only this program handles them.
+        // Makes the kernel kill the worker when this program ends. The getppid() test covers an end before
+        // prctl(). Workers ignore signals to the process group; only this program handles them.
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
         std::signal(SIGINT, SIG_IGN);
@@ -130,14 +130,14 @@ class Sweep {
       --alive_;
       if ((WIFEXITED(status) && WEXITSTATUS(status) == 0) || was_stopped(status)) continue;
       Worker& worker = shared_.workers[job];
-      // The worker may have ended before it got a seed.
+      // The worker may have ended before it got its first seed.
       const std::uint64_t at = worker.current;
       failed_of(worker) = at == kNoSeed ? options_.seeds.first : at;
       shared_.stop = true;
     }
   }
 
-  // Kills workers that still run a seed.
+  // Kills the workers that are still running a seed.
   void kill_workers() {
     for (std::size_t job = 0; job < pids_.size(); ++job) {
       if (pids_[job] <= 0) continue;
@@ -150,7 +150,7 @@ class Sweep {
     }
   }
 
-  // First seed that is not done; all seeds below are done.
+  // Returns the first seed that is not done; all seeds below it are done.
   std::uint64_t done_below() const {
     std::uint64_t least = options_.seeds.end;
     for (unsigned job = 0; job < options_.jobs; ++job)
@@ -158,7 +158,7 @@ class Sweep {
     return std::max(least, options_.seeds.first);
   }
 
-  // An error is reported only at the end, because the sweep can continue.
+  // Saves the state. An error is reported only at the end, because the sweep can continue without the file.
   void save() {
     saved_ = Clock::now();
     if (options_.state == nullptr) return;
@@ -189,7 +189,7 @@ class Sweep {
     const std::uint64_t streams = first(&Worker::streams_failed);
     if (streams != kNoSeed) return report(streams, std::string(sim::kRandomStreams));
     const std::uint64_t differing = first(&Worker::nondeterministic);
-    if (options_.hash_only && stopped_by != 0) return kOk;  // a hash of only some seeds is useless
+    if (options_.hash_only && stopped_by != 0) return kOk;  // a hash of only some of the seeds is useless
     if (options_.hash_only) {
       char hash[24];
       std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(total(&Worker::hash)));
@@ -216,8 +216,8 @@ class Sweep {
     return kNondeterministic;
   }
 
-  // Runs a failing seed again with a report, in a separate process because it may crash. `scenario`: id of
-  // the directed scenario; empty: none.
+  // Runs a failing seed again and reports the failure. This is done in a separate process, because the run
+  // may crash. `scenario`: id of the directed scenario; empty: none.
   int report(std::uint64_t seed, const std::string& scenario) {
     if (!options_.hash_only) summary();
     std::fflush(stdout);
@@ -226,7 +226,7 @@ class Sweep {
         (artifacts ? options_.artifacts : options_.traces) + "/urtrs-sim-" + std::to_string(seed);
     std::optional<HeldOutput> held;
     if (artifacts) held.emplace();
-    const MemoryFile found;  // answer() of the child process
+    const MemoryFile found;  // receives answer() from the child process
     const pid_t pid = fork();
     if (pid == 0) {
       std::setvbuf(stdout, nullptr, _IOLBF, 0);
@@ -272,7 +272,7 @@ class Sweep {
     return code;
   }
 
-  // Fills answer() with the content of summary().
+  // Fills answer() with the same content as summary() prints.
   void fill_answer() const {
     auto& all = answer();
     all = {{"command", "sweep"},

@@ -15,33 +15,34 @@ namespace rtrs::sim_tool {
 struct SweepOptions {
   SeedRange seeds;
   unsigned jobs = 1;
-  double time_limit = 0;                     // seconds; 0: none
+  double time_limit = 0;                     // time limit in seconds; 0: none
   unsigned determinism_percent = 1;          // percentage of seeds that are run twice
-  bool specification = false;                // check the specification in every run
-  bool block_devices = false;                // run a world with block devices for one seed in eight too
+  bool specification = false;                // check every run against the specification
+  bool block_devices = false;                // also run a world with block devices for one seed in eight
   bool over_tcp = false;                     // see sim::Scenario
   sim::MakeNet make_net = nullptr;           // see sim::WorldOptions
   bool replay = false;                       // also replay the traces of seeds that are run twice
   bool quiet = false;                        // print only the verdict
   bool summary = true;                       // print a summary
   bool hash_only = false;                    // print only one hash over all seeds
-  const sim::FaultFilter* filter = nullptr;  // not owned; null: none
-  std::string filter_text;      // for the command line that repeats a run, such as " --without ghosts"
+  const sim::FaultFilter* filter = nullptr;  // enabled faults; null: all; not owned
+  std::string filter_text;      // fault options for the command line that repeats a run: " --without ghosts"
   std::string traces = ".";     // folder for the traces of a failing seed
-  std::string artifacts;        // folder for the other files of artifacts.hpp; empty: only traces
+  std::string artifacts;        // folder for the files of artifacts.hpp; empty: write only traces
   SweepState* state = nullptr;  // updated during the sweep; not owned; null: none
-  // Returns the command that continues with these seeds, such as "urtrs-sim sweep --seeds 7..9"; empty: none.
+  // Returns the command that continues with the given seeds, such as "urtrs-sim sweep --seeds 7..9". May be
+  // empty.
   std::function<std::string(SeedRange)> go_on;
 };
-// Coverage of a sweep.
+// What the seeds of a sweep have reached (coverage).
 struct SweepTotals {
   std::uint64_t seeds = 0;
   std::array<std::uint64_t, sim::kMarks> marks{};          // number of seeds that reached each mark
-  std::array<std::uint64_t, sim::kFaultClasses> faults{};  // number of strikes of timed faults
+  std::array<std::uint64_t, sim::kFaultClasses> faults{};  // how often each timed fault struck
   // Number of seeds by path states: [client state][server state].
   std::array<std::array<std::uint64_t, sim::kPathStates>, sim::kPathStates> pairs{};
 };
-// Returns the exit code. `totals` may be null.
+// Runs the sweep and returns the exit code. `totals` may be null.
 int sweep(const SweepOptions&, SweepTotals* totals = nullptr);
 
 }  // namespace rtrs::sim_tool

@@ -24,7 +24,7 @@ std::string text_of(const SeedRange& seeds) {
   return std::to_string(seeds.first) + ".." + std::to_string(seeds.end);
 }
 
-// Includes the commit, because a seed gives the same run only with the same commit.
+// Returns the version with the commit, because a seed gives the same run only with the same commit.
 std::string this_version() {
   const std::string text = tools::version_text("urtrs-sim");
   return text.substr(0, text.find('\n'));

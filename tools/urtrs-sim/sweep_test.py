@@ -42,9 +42,9 @@ def sweep():
 
 
 @pytest.mark.parametrize("number, send", [
-    (signal.SIGINT, os.killpg),  # as sent by a terminal
+    (signal.SIGINT, os.killpg),  # sent in the same way as by a terminal
     (signal.SIGTERM, os.kill),
-    (signal.SIGTERM, os.killpg),  # as sent by timeout and systemd
+    (signal.SIGTERM, os.killpg),  # sent in the same way as by timeout and systemd
 ])
 def test_signal_ends_the_sweep_with_a_summary(sweep, number, send):
     process, _ = sweep
@@ -119,7 +119,7 @@ def test_stopped_sweep_continues_from_its_state(tmp_path):
     command = ["--seeds", f"0..{whole}", "--no-block-devices", "--check-determinism", "0", "--state", str(state)]
     with subprocess.Popen([program("urtrs-sim"), "sweep", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           start_new_session=True) as process:
-        # The file is written every 2 s.
+        # The sweep writes the state file every 2 s.
         until("seeds are done", lambda: state.exists() and json.loads(state.read_text())["next"] > 0)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=BOUND)

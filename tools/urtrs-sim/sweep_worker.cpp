@@ -63,7 +63,7 @@ bool second_run(Shared& shared, Worker& worker, sim::WorldOptions world, std::ui
   return false;
 }
 
-// Runs one seed; runs some seeds a second time to compare. Returns false after a failure, which ends the
+// Runs one seed, and some seeds again to compare the two runs. Returns false after a failure, which ends the
 // sweep.
 bool play(Shared& shared, Worker& worker, tools::LiveJudge& specification, sim::WorldOptions world,
           const SweepOptions& options) {
@@ -79,13 +79,14 @@ bool play(Shared& shared, Worker& worker, tools::LiveJudge& specification, sim::
     shared.stop = true;
     return false;
   }
-  // The first seed is always run twice, because the percentage may select none of a few seeds.
+  // The first seed is always run twice. Otherwise the percentage could select none if there are only a few
+  // seeds.
   const bool first = world.seed == options.seeds.first && options.determinism_percent != 0;
   const bool twice = first || sim::mix(world.seed) % 100 < options.determinism_percent;
   return !twice || second_run(shared, worker, world, result.hash, result.honest, options);
 }
 
-// Runs the additional world with the current seed.
+// Runs the additional world for the worker's current seed.
 bool play_extra_world(ExtraWorld which, Shared& shared, Worker& worker, tools::LiveJudge& specification,
                       const SweepOptions& options) {
   sim::SeededChoice shape(~worker.current.load());  // another seed than that of the run's choices

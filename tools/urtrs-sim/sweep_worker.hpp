@@ -1,4 +1,4 @@
-// Worker process of a sweep, and the memory that it shares with its parent.
+// Worker process of a sweep, and the memory that the workers share with their parent.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -15,12 +15,12 @@ inline constexpr unsigned kMaxJobs = 256;
 // A seed that is a multiple of this also plays a world of block devices, which costs half as much as its own.
 inline constexpr std::uint64_t kBlockWorldEvery = 8;
 
-// Additional world of a seed.
+// An additional world that a sweep runs for a seed.
 enum class ExtraWorld : std::uint8_t { nothing, blocks, streams };
 
 struct Worker {
   Counter current{kNoSeed};  // current seed
-  Counter done_below{0};     // all seeds of this worker below this are done, and it gets no more of them
+  Counter done_below{0};     // the worker has done its seeds below this one, and gets no more of them
   Counter failed{kNoSeed};
   Counter nondeterministic{kNoSeed};
   Counter blocks_failed{kNoSeed};
@@ -34,17 +34,17 @@ struct Worker {
   Counter marks[sim::kMarks]{};
   Counter pairs[sim::kPathStates][sim::kPathStates]{};
 };
-// Shared by the parent and its workers.
+// Memory that is shared by the parent and its workers.
 struct Shared {
   Counter next{0};  // next seed, relative to the first one
   std::atomic<bool> stop{false};
   Worker workers[kMaxJobs];
 };
 
-// Failure counter for the world that the worker currently runs.
+// Returns the counter for the failed seed of the world that the worker currently runs.
 Counter& failed_of(Worker& worker);
 
-// Runs seeds until none is left, one fails, or the parent sets `stop`.
+// Runs seeds until no seed is left, one fails, or the parent sets `stop`.
 void work(Shared& shared, Worker& worker, const SweepOptions& options);
 
 }  // namespace rtrs::sim_tool

@@ -5,7 +5,7 @@
 namespace rtrs::sim_tool {
 
 inline constexpr const char* kVerbsMock = "verbs-mock";
-// Null if this build does not support it.
+// Returns null if this build does not support the network.
 sim::MakeNet verbs_mock() noexcept;
 
 }  // namespace rtrs::sim_tool

@@ -29,7 +29,7 @@ def test_seed_is_deterministic_and_differs_from_other_fabrics():
 def test_sweep_runs_each_seed_twice_identically():
     ran = run("sweep", *OVER, "--seeds", "0..60", "--check-determinism", "100", "--replay-check", "--jobs", "2")
     assert ran.returncode == 0, ran.stdout
-    # Two worlds per seed: its own, and block devices.
+    # Each seed has two worlds: its own, and one with block devices.
     assert " 120 run twice" in ran.stdout, ran.stdout
 
 

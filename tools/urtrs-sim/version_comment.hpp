@@ -1,5 +1,5 @@
-// Shell comment with version and commit, for the end of a command line that repeats a failure. A seed gives
-// the same run only with the same commit.
+// Makes a shell comment with version and commit, which ends each command line that repeats a failure. A seed
+// gives the same run only with the same commit.
 #pragma once
 #include <string>
 

@@ -41,7 +41,7 @@ def _server(urtrsd, tmp_path, monkeypatch):
 
 @pytest.fixture(name="start")
 def _start(server, tmp_path, ends):
-    def start(name, at=server, nbd=None, options=()):  # returns the process
+    def start(name, at=server, nbd=None, options=()):  # starts nbdkit; returns the process
         before = len(sessions())
         process = subprocess.Popen(["nbdkit", "-f", "-U", tmp_path / (nbd or name), PLUGIN, f"path=127.0.0.1:{at.port}", f"session={name}",
                                     f"port={at.port}", "reconnect_max=1s", *options], stdin=subprocess.DEVNULL)

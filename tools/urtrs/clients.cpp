@@ -29,8 +29,8 @@ using nlohmann::json;
 
 namespace {
 
-// kPatience is the time limit for all clients together, so that clients that do not answer delay the others
-// only for a short time. After it has passed, each remaining client gets kMinPatience.
+// kPatience limits the time for all clients together, so that a client that does not answer delays the others
+// only briefly. Clients that are asked after it has passed get kMinPatience each.
 constexpr std::chrono::milliseconds kPatience{3000};
 constexpr std::chrono::milliseconds kMinPatience{300};
 
@@ -42,8 +42,8 @@ struct One {
 };
 using All = std::vector<One>;
 
-// Returns the clients that answer; an error if none does. With `tells`, reports the other clients on standard
-// error.
+// Asks all clients. Returns those that answer, or an error if none does. With `tells`, reports the others on
+// standard error.
 tl::expected<All, rpc::Error> clients(const Options& options, bool tells = false) {
   const std::vector<std::string> sockets =
       options.socket.empty() ? rpc::live_sockets("client") : std::vector<std::string>{options.socket};
@@ -101,7 +101,7 @@ rpc::Error no_session(const All& all, const std::string& session) {
       ENOENT};
 }
 
-// Client of this session; an error if two clients use the same session name at different servers.
+// Returns the client with this session, or an error if two clients use the session name at different servers.
 tl::expected<One*, rpc::Error> of_session(All& all, const std::string& session) {
   One* found = nullptr;
   for (One& one : all) {
@@ -194,17 +194,18 @@ int call(One& one, const std::string& method, const json& parameters, const Opti
   auto answer = one.client.call(method, parameters);
   if (!answer) return fail(answer.error(), options.format == Format::json);
   expected_answer(*answer);
-  answer->erase("address");  // only for urtrs-mapd
+  answer->erase("address");  // the address is only for urtrs-mapd
   if (options.format == Format::json) print(*answer);
   return done;
 }
 
-// Calls a method. `names`: parameter names for the arguments of the command; the first one is the session.
+// Calls a method with the arguments of the command. `names` are the parameter names of the arguments; the
+// first argument is the session.
 int change(const Command& command, All& all, const char* method, const std::vector<const char*>& names) {
   const bool as_json = command.options.format == Format::json;
   json parameters = json::object();
   for (std::size_t i = 0; i < command.arguments.size(); ++i) parameters[names[i]] = command.arguments[i];
-  // The last argument may be the literal word "force".
+  // The last argument may be the word "force".
   if (const auto force = parameters.find("force"); force != parameters.end()) {
     if (*force != "force")
       return fail(Mistake{fmt::format("unknown argument \"{}\" of {}; only \"force\" may follow",
@@ -221,7 +222,7 @@ int change(const Command& command, All& all, const char* method, const std::vect
   return fail(Mistake{fmt::format("there are {} client sessions; name one", all.size()), "", false}, as_json);
 }
 
-// Parses a size such as "64M" and sets "sectors" of `parameters`. Returns the error, or nullopt.
+// Parses a size such as "64M" and sets "sectors" in `parameters`. Returns nullopt, or the error.
 std::optional<Mistake> take_size(const std::string& text, json& parameters) {
   constexpr std::uint64_t kSector = 512;
   const auto size = options::parse_size(text);
@@ -295,7 +296,7 @@ int top(const Options& given) {
     auto now = clients(options);
     const auto then = std::exchange(at, std::chrono::steady_clock::now());
     if (!now) return interrupted() != 0 ? done : fail(now.error(), options.format == Format::json);
-    // Move the cursor to the top left and clear the screen.
+    // These sequences move the cursor to the top left and clear the screen.
     if (screen) std::fputs("\x1b[H\x1b[J", stdout);
     const double seconds = std::chrono::duration<double>(at - then).count();
     if (const int code = print(client_rates(merged(*before), merged(*now), seconds), options)) return code;
@@ -315,8 +316,8 @@ bool has_path(const json& paths, const json& path) {
                      [&path](const json& one) { return one.at("path") == path.at("path"); });
 }
 
-// Name on this host of the urtrs-mapd session whose nbdkit has this control socket; the session may have
-// another name at the server. Empty if the socket does not belong to urtrs-mapd.
+// Returns the name that urtrs-mapd uses for the session whose nbdkit has this control socket; at the server
+// the session may have a different name. Empty if the socket does not belong to urtrs-mapd.
 std::string mapping_of(const std::string& socket) {
   constexpr std::string_view kBegin = "client-map-", kEnd = ".sock";
   const std::string name = std::filesystem::path(socket).filename().string();
@@ -324,8 +325,8 @@ std::string mapping_of(const std::string& socket) {
   return name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size());
 }
 
-// Adds or removes a path of an urtrs-mapd session through urtrs-mapd, which saves the change. Returns nullopt
-// if the session does not belong to urtrs-mapd.
+// If the session belongs to urtrs-mapd, lets urtrs-mapd add or remove the path, because it saves the change.
+// Returns nullopt for other sessions.
 std::optional<int> change_kept_path(const Command& command, All& all) {
   constexpr std::chrono::milliseconds kKeepPatience{150'000};
   const std::string method = command.verb == "add" ? "path.add" : "path.remove";
@@ -344,7 +345,7 @@ std::optional<int> change_kept_path(const Command& command, All& all) {
   const std::string last = command.arguments.size() == 3 ? command.arguments[2] : "";
   if (command.verb == "add" && !last.empty()) parameters["port"] = last;
   if (command.verb != "add" && !last.empty() && last != "force")
-    return std::nullopt;  // sent to the client instead, which reports the wrong argument
+    return std::nullopt;  // the client reports the wrong argument
   if (command.verb != "add" && !last.empty()) parameters["force"] = "true";
   auto answer = mapd->call(method, parameters, kKeepPatience);
   if (!answer) return fail(answer.error(), command.options.format == Format::json);
@@ -367,8 +368,8 @@ int run_client(const Command& given) {
   auto all = clients(command.options, true);
   if (!all) return say_no_daemon(all.error(), as_json);
   auto& words = command.arguments;
-  // Accepts the name of urtrs-mapd for a session too. The session is the first argument, except for "client
-  // device", whose first argument is a device unless the verb is "list".
+  // A session may also be given by its name in urtrs-mapd. The session is the first argument, except for
+  // "client device", where the first argument is a device unless the verb is "list".
   const std::size_t at = command.noun == "client device" && command.verb != "list" ? 1 : 0;
   if (at < words.size() && !words[at].empty())
     for (const One& one : *all)

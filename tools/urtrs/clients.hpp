@@ -1,10 +1,10 @@
-// `urtrs client`: commands for the clients of this host, through their control sockets.
+// Commands `urtrs client ...`, which use the control sockets of the clients of this host.
 #pragma once
 #include "tools/urtrs/command/arguments.hpp"
 
 namespace rtrs::admin {
 
-// Runs a command whose noun is_client(). Returns the exit code.
+// Executes a command for whose noun is_client() is true. Returns the exit code.
 int run_client(const Command& command);
 
 }  // namespace rtrs::admin

@@ -14,7 +14,7 @@ URTRS = program("urtrs")
 
 @pytest.fixture(name="run_folder")
 def _run_folder(tmp_path, monkeypatch):
-    # Short, because the path of a Unix socket has at most 107 bytes.
+    # The folder name is short, because the path of a Unix socket has at most 107 bytes.
     folder = tmp_path / "run"
     monkeypatch.setenv("URTRS_RUNTIME_DIR", str(folder))
     return folder
@@ -72,7 +72,7 @@ def test_sessions_paths_devices_and_exports_are_listed(server, client):
     read_all(client)
     session, = shown("session")
     assert (session["sessname"], session["state"], session["path_uu"]) == ("web1", "connected", "U")
-    # 1 MiB was read; each request has a header of at most 32 bytes.
+    # The client has read 1 MiB. Each request has a header of at most 32 bytes.
     assert 1 << 20 <= session["tx_bytes"] < (1 << 20) + 65536
     path, = shown("path")
     assert path["pathname"] == "ip:127.0.0.1@ip:127.0.0.1"
@@ -120,7 +120,7 @@ def test_counters_start_at_zero_after_a_reconnect(server, client):
     urtrs("path", "disconnect", "web1", "0")
     server.logged("reason=requested")
     path, = until("the path is back", lambda: [one for one in shown("path") if one["state"] == "connected"])
-    # The counters start at zero: after the reconnect, the client only reopens its device.
+    # The counters must restart at zero, because after the reconnect the client only reopens its device.
     assert path["reads"] < before["reads"]
 
 
@@ -184,7 +184,7 @@ def test_exports_are_added_and_removed(server, tmp_path, monkeypatch):
     assert "already exists" in urtrs("export", "add", f"more={more}", code=1)
     assert "No such file" in urtrs("export", "add", "gone=/nonexistent", code=1)
     assert "expected NAME=SOURCE" in urtrs("export", "add", "gone", code=2)
-    monkeypatch.chdir(tmp_path)  # relative to the directory of the user, not of urtrsd
+    monkeypatch.chdir(tmp_path)  # file names are relative to the directory of the user, not of urtrsd
     urtrs("export", "add", f"near={more.name}")
     assert str(more) in [one["source"] for one in shown("export")]
     urtrs("export", "remove", "near")
@@ -199,7 +199,7 @@ def test_removing_an_export_in_use_requires_force(server, client):
     urtrs("export", "remove", "disk0", "force")
     until("the device is closed", lambda: not shown("device"))
     urtrs("export", "add", f"disk0={server.image}")
-    # The next request of the client fails, and the client reopens the device automatically.
+    # The next request of the client fails; after that the client must reopen the device without help.
     read_all(client)
     assert shown("device")
 
@@ -301,8 +301,8 @@ def test_a_dump_shows_what_requests_wait_for(urtrsd, run_folder, tmp_path):
         assert "session web1" in text and "in storage since" in text and "device slow open" in text
         assert "expected dump" in urtrs("debug", "me", code=2)
     finally:
-        os.killpg(client.pid, signal.SIGKILL)  # including the nbdkit process that serves
-        server.process.kill()  # killed, because it would wait for the read
+        os.killpg(client.pid, signal.SIGKILL)  # also kills the nbdkit process that serves
+        server.process.kill()  # SIGTERM would wait for the read
         for process in (client, server.process):
             process.wait(BOUND)
 
@@ -371,7 +371,7 @@ def test_other_users_may_query_but_not_change(server, run_folder):
     for folder in (run_folder, *run_folder.parents[:3]):
         folder.chmod(0o755)
     sock.chmod(0o666)
-    # Has a supplementary group, but not the group of the socket.
+    # This user has a supplementary group, but is not in the group of the socket.
     nobody = {"user": 65534, "group": 65534, "extra_groups": [12345]}
     changes = ["session.disconnect", "path.disconnect", "device.close", "export.add", "export.remove", "config.reload",
                "stats.reset", "trace.start", "trace.stop", "trace.dump", "log.level", "attribute.write"]

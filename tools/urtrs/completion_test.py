@@ -9,7 +9,8 @@ from programs import BOUND, ROOT, program
 FOLDER = ROOT / "tools/urtrs/completion"
 URTRS = program("urtrs")
 
-# Simulates the Tab key: sets the variables of bash, calls the function, and prints the suggestions.
+# Simulates the Tab key: sets the completion variables of bash, calls the completion function, and prints the
+# suggestions.
 OFFERED = r"""
 COMP_WORDBREAKS=$' \t\n"\'@><=;|&(:'
 . "$1"

@@ -20,7 +20,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Additional help and examples of a command.
+// Further help text for a command, and examples.
 struct Detail {
   const char* noun;
   const char* verb;
@@ -225,7 +225,7 @@ const Detail* detail_of(const Form& form) {
   return found == details().end() ? nullptr : &*found;
 }
 
-// Fields of the table that a command prints.
+// Returns the fields of the table that the command prints.
 std::vector<Field> fields_of(const std::string& noun, const std::string& verb) {
   const nlohmann::json nothing{{"sessions", nlohmann::json::array()},
                                {"devices", nlohmann::json::array()},
@@ -292,7 +292,8 @@ std::string meanings(const Form& form) {
   return text;
 }
 
-// Table of the fields. Columns are as narrow as possible, so that most descriptions fit on one line.
+// Formats the fields as a table with columns as narrow as possible, so that most descriptions fit on one
+// line.
 std::string table_of(const std::vector<Field>& fields) {
   std::size_t name = 0;
   std::size_t header = 0;

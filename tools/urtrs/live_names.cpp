@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPatience{1000};
 
-// Values of a column without spaces and control characters, because a peer can choose any name.
+// Returns the values in a column, except those with spaces or control characters: a peer can choose any name.
 std::vector<std::string> column(const Table& table, const char* field) {
   std::vector<std::string> names;
   for (const Row& row : table.rows) {
@@ -61,7 +61,7 @@ const json& LiveNames::shown() {
   return *shown_;
 }
 
-// Sessions and devices of all clients, or of the client at --socket.
+// Returns the sessions and devices of all clients, or of the client that --socket selects.
 json LiveNames::of_clients() const {
   json all{{"sessions", json::array()}, {"devices", json::array()}, {"exports", json::array()}};
   for (const std::string& socket : socket_.empty() ? rpc::live_sockets("client") : std::vector{socket_}) {

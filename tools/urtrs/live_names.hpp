@@ -1,5 +1,5 @@
-// Names of existing objects for complete.hpp. Calls each daemon once with a short time limit, because the
-// user waits after pressing Tab.
+// Supplies names of existing objects for complete.hpp. Calls each daemon only once and with a short time
+// limit, because the user waits after pressing Tab.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,7 +12,7 @@ namespace rtrs::admin {
 
 class LiveNames : public Names {
  public:
-  // `words`: words of the command line; --socket selects the daemon.
+  // `words` is the command line, in which --socket selects the daemon.
   explicit LiveNames(const std::vector<std::string>& words);
   std::vector<std::string> sessions() override;
   std::vector<std::string> paths(const std::string& session) override;
@@ -28,7 +28,7 @@ class LiveNames : public Names {
   nlohmann::json of_clients() const;
   nlohmann::json of_mapd() const;
   std::string socket_;
-  bool client_ = false;  // use names of clients instead of a server
+  bool client_ = false;  // ask clients, not a server
   std::optional<nlohmann::json> shown_;
 };
 

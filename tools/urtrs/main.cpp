@@ -1,4 +1,4 @@
-// urtrs: shows and changes a running urtrsd through its control socket.
+// The program urtrs shows and changes a running urtrsd through its control socket.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -50,7 +50,8 @@ int print_one(const Table& table, const char* field, const std::string& value, c
   return done;
 }
 
-// Methods that change something, by noun and verb, with the names of their parameters in order.
+// A method that changes something, for a noun and a verb. `parameters` are the names for the arguments, in
+// order.
 struct Change {
   const char* noun;
   const char* verb;
@@ -80,17 +81,17 @@ int call(rpc::Client& client, const std::string& method, const json& parameters,
     print(*answer);
     return done;
   }
-  // "export add" may return a warning.
+  // The reply to "export add" may contain a warning.
   if (const std::string warning = answer->value("warning", ""); !warning.empty())
     std::fprintf(stderr, "urtrs: warning: %s\n", printable(warning).c_str());
-  // "reload" returns lists of changes.
+  // The reply to "reload" contains lists of changes.
   for (const char* key : {"changed", "kept"})
     for (const json& one : answer->value(key, json::array()))
       std::puts(printable(one.is_string() ? one.get<std::string>() : one.dump()).c_str());
   return done;
 }
 
-// Working directory, to make file names absolute for urtrsd; empty if it was removed.
+// Returns the working directory, with which file names are made absolute for urtrsd; empty if it was removed.
 std::string this_folder() {
   char* here = ::get_current_dir_name();
   std::string folder = here != nullptr ? here : "";
@@ -156,7 +157,8 @@ int trace(rpc::Client& client, const Command& command) {
   return call(client, "trace." + what, parameters, command.options);
 }
 
-// Limit of pages that are merged into one dump, because a busy server changes between two pages.
+// Maximum number of pages that are merged into one dump. There is a limit, because on a busy server new
+// requests keep arriving between two pages.
 constexpr unsigned kMaxPages = 200;
 
 int debug(rpc::Client& client, const Command& command) {
@@ -183,7 +185,7 @@ int debug(rpc::Client& client, const Command& command) {
   return print(in_flight(all), options);
 }
 
-// Accepts the same names as `path disconnect`: SRC@DST, SRC, a device, or the index.
+// Prints a path. Like `path disconnect`, accepts SRC@DST, SRC, a device, or the index.
 int show_path(const Table& table, const std::string& which, const Options& options) {
   for (const Row& row : table.rows) {
     const json& path = row.values;
@@ -194,7 +196,7 @@ int show_path(const Table& table, const std::string& which, const Options& optio
   return print_one(table, "pathname", which, options, "path");
 }
 
-// Prints the rows of one session. An unknown session is an error, a session without rows is not.
+// Prints the rows of one session. If the session exists but has no rows, that is not an error.
 int print_of(const Table& table, const json& shown, const std::string& session, const Options& options) {
   if (session.empty() || !show(sessions(shown), "sessname", session, options).empty())
     return print(table, options);
@@ -234,7 +236,8 @@ int doctor(const Command& command) {
   return code == done && any_failed(all) ? failed : code;
 }
 
-// For shell completion: prints one word per line, and ":files" if file names are also possible.
+// Prints the suggestions for shell completion, one word per line, and ":files" if a file name is also
+// possible.
 int complete_words(std::vector<std::string> words) {
   const std::string current = words.empty() ? "" : words.back();
   if (!words.empty()) words.pop_back();

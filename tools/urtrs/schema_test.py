@@ -11,7 +11,7 @@ jsonschema = pytest.importorskip("jsonschema")
 
 URTRS = program("urtrs")
 SCHEMA = json.loads((ROOT / "docs/schema/urtrs.json").read_text())
-# Schema part by command; "trace" has more than one.
+# Part of the schema for each command; "trace" has several parts.
 PARTS = {"session list": "sessions", "session show": "session_show", "session disconnect": "done", "path list": "paths",
          "path show": "path_show", "path disconnect": "done", "device list": "devices", "device show": "device_show",
          "device close": "closed", "export list": "exports", "export add": "export_added", "export remove": "done", "reload": "reload",

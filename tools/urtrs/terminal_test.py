@@ -77,7 +77,8 @@ def test_monitor_prints_events_as_they_happen(client, screen):
     shown = screen(URTRS, "monitor", columns=200)
 
     def cut(lines):
-        # Repeated, because the monitor may not watch yet, and a disconnected path cannot be disconnected.
+        # Repeats the disconnect, because the monitor may not watch yet. It fails while the path is
+        # disconnected.
         subprocess.run([URTRS, "path", "disconnect", "web1", "0"], capture_output=True, check=False, timeout=BOUND)
         return any(" path " in line and "reason=requested" in line for line in lines)
     shown.until(cut)

@@ -213,9 +213,9 @@ def test_the_rkey_of_empty_writes_gives_no_access_to_memory(start, offset):
             pass
     sock.close()
     time.sleep(0.3)
-    # One copy of the mark is allowed: the provider's receive buffer holds the bytes before the rkey is
-    # checked. A second copy would mean that the write reached memory. A crash is accepted: a provider that
-    # copies in user space crashes at these offsets.
+    # One copy of the mark is allowed, because the provider's receive buffer holds the bytes before the
+    # provider checks the rkey. A second copy would mean that the write reached memory. The server may also
+    # crash: a provider that copies in user space crashes at these offsets.
     assert not lives(server) or copies_in(server.process.pid, mark) <= 1
 
 

@@ -51,7 +51,7 @@ def test_a_client_with_the_right_key_is_accepted(server, keys):
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
     accepted(plugin(server, f"auth_keys={keys / 'server'}", "auth_identity=bob"))
     refused(plugin(server, f"auth_keys={keys / 'server'}"), "choose one with auth_identity")
-    # The challenge is part of each connect and must not be logged as a rejection.
+    # The server sends a challenge for each connect. It must not log the challenge as a rejection.
     assert "key_refused" not in server.text()
 
 
@@ -75,7 +75,7 @@ def test_io_works_over_two_paths_with_several_connections(keys, tmp_path):
 def test_a_wrong_key_is_rejected(server, keys, wrong):
     refused(plugin(server, f"auth_keys={wrong}"), "key_refused", "see the server's log for the key that it refused")
     server.logged(r"peer=127\.0\.0\.1:\d+ reason=key_refused errno=13: .*: its key of alice differs from the one here; give both ends")
-    assert "log of the server" not in server.text(), "the text is the log of the server itself"
+    assert "server's log" not in server.text(), "the text is the log of the server itself"
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
 
 
@@ -127,7 +127,7 @@ def test_a_reload_reads_keys_again(server, keys):
     server.logged("shared keys were reloaded")
     refused(plugin(server, f"auth_keys={keys / 'bob'}"), "key_refused")
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
-    # After an invalid file, the previous keys stay in use.
+    # If a reload finds an invalid key file, the previous keys stay in use.
     (keys / "server").write_text("alice:12\n")
     server.process.send_signal(signal.SIGHUP)
     server.logged("shared keys are unchanged: .*line 1: a key is 64 hexadecimal digits")
@@ -150,7 +150,8 @@ def test_reloads_change_keys_and_auth_mode_or_nothing(urtrsd, keys, wrong, tmp_p
     server.logged("reload: nothing was changed")
     assert '"e"' not in run(program("urtrs"), control, "export", "list", "--json").stdout
     (keys / "server").write_text(text)
-    # With auth = "allow", clients without a key (as kernel clients) are accepted, clients with a wrong key are not.
+    # With auth = "allow", the server accepts clients without a key, such as kernel clients, but rejects
+    # clients with a wrong key.
     refused(plugin(server), "rejected")
     config.write_text(head + by_key + 'auth = "allow"\n' + exported)
     assert run(program("urtrs"), control, "reload").returncode == 0

@@ -38,7 +38,7 @@ void BlockingJobs::start(Lane lane, Job job) {
   };
   try {
     threads_[number] = std::thread(body);
-  } catch (const std::system_error&) {  // no thread can be started: run the job in this one
+  } catch (const std::system_error&) {  // no thread can be started: run the job in the calling thread
     threads_.erase(number);
     body();
   }

@@ -1,4 +1,4 @@
-// Threads for calls that may block as long as a disk does: opening and closing devices.
+// Runs calls in threads that may block as long as a disk does: opening and closing devices.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -17,7 +17,8 @@ class BlockingJobs {
  public:
   static constexpr unsigned kThreads = 4;
   using Lane = std::uint64_t;
-  // Runs in its own thread. The function it returns then runs in the thread of the io_context.
+  // A job runs in a separate thread. The function that the job returns then runs in the thread of the
+  // io_context.
   using Job = std::function<std::function<void()>()>;
 
   explicit BlockingJobs(boost::asio::io_context& context) : context_(context) {}

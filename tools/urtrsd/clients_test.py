@@ -37,7 +37,8 @@ def test_open_files_leave_half_of_the_descriptors_to_connections(urtrsd, client,
     greedy = client(server, "greedy")
     errors = [greedy.open(f"f{number}")[0] for number in range(LIMIT)]
     assert set(errors) == {0, errno.EMFILE}
-    assert errors.count(0) == LIMIT // 4 * 7 // 8  # two descriptors per file; one address gets seven eighths
+    # A file takes two descriptors; clients of one address get at most seven eighths of the files.
+    assert errors.count(0) == LIMIT // 4 * 7 // 8
     assert server.descriptors() < LIMIT * 3 // 4
     server.logged(rf'name="greedy" peer=\S+ open "f\d+" refused: \d+ files are open, \d+ of them by clients of this host')
     newcomer = client(server, "newcomer")

@@ -26,7 +26,7 @@
 namespace rtrs::daemon {
 namespace {
 
-// Lane of memory trimming in BlockingJobs. Lanes of sessions are their serials, which start at 1.
+// Lane in BlockingJobs for trimming the heap. The lane of a session is its serial, which starts at 1.
 constexpr BlockingJobs::Lane kMemory = ~BlockingJobs::Lane{1};
 
 ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fabric) {
@@ -42,23 +42,24 @@ ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fab
   return protocol;
 }
 
-// Part of a log line; empty for a client without identity.
+// Returns the identity as a part of a log line; empty for a client without identity.
 std::string identity_field(const std::string& identity) {
   return identity.empty() ? identity : " identity=" + identity;
 }
 
-// Returns the address CLIENT of "CLIENT > SERVER".
+// Returns CLIENT from an address pair "CLIENT > SERVER".
 std::string_view client_of(std::string_view ends) {
   return ends.substr(0, ends.find(' '));
 }
 
-// Host to which the open files of a client count. All clients with an unknown address count as one host.
+// Returns the host that is charged for the open files of a client. All clients with an unknown address count
+// as one host.
 DescriptorBudget::Host host_of(std::string_view client) {
   const Result<net::SocketAddress> address = net::parse_address(client, 0);
   return address ? net::host_digest(*address) : 0;
 }
 
-// Returns "SRC@DST".
+// Converts an address pair "CLIENT > SERVER" to "SRC@DST".
 std::string path_of(std::string_view ends) {
   const attributes::PathEnds path = attributes::path_ends(ends);
   return path.source + "@" + path.destination;
@@ -101,11 +102,12 @@ Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std
 Daemon::~Daemon() {
   set_assert_hook(nullptr, nullptr);
   pump_.stop();
-  if (engine_events_.is_open()) engine_events_.release();  // the engine owns it
+  if (engine_events_.is_open()) engine_events_.release();  // the engine owns the descriptor
 }
 
 int Daemon::start() {
-  wait_for_signals();  // before listening, so that clients and scripts can send signals as soon as it listens
+  // Before listening, because clients and scripts may send signals as soon as urtrsd listens.
+  wait_for_signals();
   if (const auto why = missing_invalidation(config_, fabric_->capabilities())) {
     spdlog::error("{}", *why);
     return 3;
@@ -142,7 +144,7 @@ bool Daemon::always_invalidates() const {
 bool Daemon::step(Nanos now) {
   const std::size_t count = server_.poll(*fabric_, now, actions_);
   for (const block::Action& action : std::span(actions_).first(count)) {
-    // Tests the most frequent action first, because every IO has one.
+    // StartStorage is tested first, because every IO causes one.
     if (const auto* storage = std::get_if<block::StartStorage>(&action))
       perform(*storage);
     else
@@ -158,7 +160,7 @@ bool Daemon::step(Nanos now) {
   return more || count != 0;
 }
 
-// Returns true if an operation completed or more work can be done at once.
+// Returns true if an operation completed, or if there is more work that can be done immediately.
 bool Daemon::run_storage() {
   if (std::exchange(submitted_, false)) engine_->start_submitted();
   if (!engine_->has_news()) return false;
@@ -222,7 +224,7 @@ void Daemon::begin_shutdown(const char* why) {
   });
 }
 
-// A hanging device may never complete an operation, and an operation cannot be cancelled.
+// Does not wait: a hanging device may never complete its operations, and operations cannot be cancelled.
 void Daemon::exit_immediately(const std::string& why) {
   spdlog::warn("{}: exiting with {} operations in flight and {} devices being opened or closed{}", why,
                engine_->in_flight(), jobs_.unfinished(), hung_operations());
@@ -292,8 +294,8 @@ void Daemon::report_news() {
   }
 }
 
-// After many paths have closed, malloc keeps their freed memory until malloc_trim(). The call is delayed
-// instead of made for each closed path, because it scans the whole heap.
+// malloc does not return the memory of closed paths to the system until malloc_trim() is called. The call is
+// delayed, so that one call serves many closed paths, because it scans the whole heap.
 void Daemon::schedule_malloc_trim() {
   constexpr std::chrono::seconds kPause{5};
   if (std::exchange(memory_timer_set_, true)) return;
@@ -301,7 +303,7 @@ void Daemon::schedule_malloc_trim() {
   memory_timer_.async_wait([this](const boost::system::error_code& error) {
     memory_timer_set_ = false;
     if (error) return;
-    // In a thread, because it takes about 50 ms for 150 MiB.
+    // Runs in a thread, because trimming 150 MiB takes about 50 ms.
     jobs_.run(kMemory, [] {
       ::malloc_trim(0);
       return [] {};
@@ -373,7 +375,7 @@ LogFields Daemon::fields_of(std::uint16_t session, int error) const {
 
 void Daemon::perform(const block::StartStorage& action) {
   submitted_ = true;
-  // Cannot fail: reserve() made room for all requests that the sessions can have in flight.
+  // submit() cannot fail, because reserve() made room for all requests that the sessions can have in flight.
   const bool accepted = engine_->submit(action, *devices_.at(action.handle).opened.device);
   RTRS_ASSERT(accepted);
 }

@@ -1,5 +1,5 @@
 // Runs a BlockServer on one fabric and carries out its actions: opens exports from the catalog, submits IO to
-// the storage engine, writes the log. Uses one thread and one io_context.
+// the storage engine, and writes the log. Uses one thread and one io_context.
 #pragma once
 #include <array>
 #include <boost/asio/io_context.hpp>
@@ -31,16 +31,16 @@ namespace rtrs::daemon {
 
 class Daemon : private Controlled {
  public:
-  // `fabric` and `catalog` must be ready to use; the caller reports errors of creating them.
+  // `fabric` and `catalog` must be ready to use.
   Daemon(boost::asio::io_context&, const DaemonConfig&, std::unique_ptr<Fabric> fabric,
          std::unique_ptr<Catalog> catalog, std::unique_ptr<StorageEngine> engine, const ServiceEnvironment&);
   ~Daemon() override;
 
-  // Sets the function that reads the configuration again, with the command line of the start. The function is
-  // called from another thread.
+  // Sets the function that reads the configuration again, with the same command line as at the start. The
+  // function is called in another thread.
   void reread_with(std::function<CommandLine()> reread) { reread_ = std::move(reread); }
 
-  // Schedules retries of the problems that the check of the catalog found.
+  // Schedules retries for the items that Catalog::check() found missing.
   void expect(const std::vector<Catalog::Problem>& missing);
   // Returns 0, or an exit code after logging an error.
   int start();
@@ -52,8 +52,8 @@ class Daemon : private Controlled {
   struct Session {
     std::string name;
     std::string peer;          // client address of the path that opened the session
-    std::string path;          // SRC@DST of that path
-    std::uint64_t serial = 0;  // never reused, unlike the index
+    std::string path;          // SRC@DST of the path that opened the session
+    std::uint64_t serial = 0;  // unlike the session index, never reused
     DescriptorBudget::Host host = 0;
   };
   struct Device {
@@ -73,7 +73,7 @@ class Daemon : private Controlled {
   void no_memory_for(std::uint16_t session, std::string_view name);
   std::string who(std::uint16_t session) const;  // name of the session for log lines
   LogFields fields_of(std::uint16_t session, int error = 0) const;
-  // daemon_devices.cpp
+  // Defined in daemon_devices.cpp.
   tl::expected<void, OpenError> may_open(std::uint16_t session, const std::string& name) const;
   void opened(const block::OpenExport& asked, const std::string& name, AccessMode mode,
               tl::expected<OpenedDevice, OpenError> found);
@@ -100,19 +100,20 @@ class Daemon : private Controlled {
   std::string service_status() const;
   void schedule_malloc_trim();
   void watch_expiry();
-  // daemon_trace.cpp
+  // Defined in daemon_trace.cpp.
   trace::Origin origin() const;
-  std::string open_trace(const std::string& path);  // returns "" if it is open, otherwise the logged error
+  // Returns "" if the file is open, otherwise the error, which was logged.
+  std::string open_trace(const std::string& path);
   void toggle_trace();
   void report_trace(const PathEvent&);
   void report_news();
   void log_refused(const PathEvent&);
   void log_path(const PathEvent&);
 
-  // daemon_missing.cpp
+  // Defined in daemon_missing.cpp.
   void miss(const MissingList::Key& key, OpenError why);
-  bool appeared(const MissingList::Key& key);  // false if it was not missing
-  // Lane of retries in BlockingJobs; daemon_reload.cpp and daemon.cpp define the other lanes.
+  bool appeared(const MissingList::Key& key);  // returns false if the item was not missing
+  // Lane in BlockingJobs for retries. daemon_reload.cpp and daemon.cpp define the other lanes.
   static constexpr BlockingJobs::Lane kRetries = ~BlockingJobs::Lane{2};
   // `until_done` is released when the attempt has ended; may be null.
   void try_again(const MissingList::Key& key, const std::shared_ptr<void>& until_done);
@@ -122,19 +123,19 @@ class Daemon : private Controlled {
   void note_open(const std::string& name, AccessMode mode,
                  const tl::expected<OpenedDevice, OpenError>& found);
   bool is_missing(const std::string& export_name) const;
-  // daemon_control.cpp
+  // Defined in daemon_control.cpp.
   void open_control();
   bool open_or_miss_metrics();  // false after logging an error
-  OpenError open_metrics();     // error 0: open, or not configured
+  OpenError open_metrics();     // error 0: metrics are served, or not configured
   attributes::ServerModel model() const override;
-  // All sessions, with their names as printed for users and accepted from them.
+  // Returns all sessions, with the names that users see and can enter.
   std::vector<ServerSessionStatus> sessions() const;
   std::vector<ExportSpec> exports() const override { return catalog_->specs(); }
   std::vector<std::string> lost_nbd() const override { return catalog_->lost_nbd(); }
   const MissingList& missing() const override { return missing_; }
   ServerStats transport_stats() const override { return server_.transport().stats(); }
   BlockServerStats block_stats() const override { return server_.stats(); }
-  std::vector<LimitInUse> limits() const override;  // daemon_limits.cpp
+  std::vector<LimitInUse> limits() const override;  // defined in daemon_limits.cpp
   Nanos now() const override { return asio::steady_now(); }
   Nanos started() const override { return started_; }
   std::string fabric_name() const override { return fabric_->capabilities().name; }
@@ -147,16 +148,16 @@ class Daemon : private Controlled {
   std::string stop_trace() override;
   std::string dump_trace(const std::string& path) override;
   bool set_log_level(const std::string& level) override;
-  // daemon_debug.cpp
+  // Defined in daemon_debug.cpp.
   nlohmann::json debug_dump(const std::string& from) const override;
-  std::string hung_operations() const;  // blocked storage operations, with the device names of clients
-  // daemon_reload.cpp
+  std::string hung_operations() const;  // lists blocked storage operations, with the device names of clients
+  // Defined in daemon_reload.cpp.
   static std::vector<std::string> log_export(const ExportSpec& spec);
   void add_export(const ExportSpec& spec, std::function<void(const Added&)> tell) override;
   std::string remove_export(const std::string& name, bool force) override;
   void reload(std::function<void(const Reloaded&)> tell) override;
   void reread();
-  // Result of a reload: the configuration and, for the fabric tcp, the TLS files.
+  // What a reload has read: the configuration and, for the fabric tcp, the TLS files.
   struct Reread;
   bool uses_tls_of(const DaemonConfig& wanted) const;
   void change_settings(Reread&, std::function<void(const Reloaded&)> tell);
@@ -177,14 +178,14 @@ class Daemon : private Controlled {
   Recorder recorder_;
   std::unique_ptr<Catalog> catalog_;
   std::map<std::uint64_t, Device> devices_;  // keyed by export handle
-  std::unique_ptr<StorageEngine> engine_;    // destroyed before the devices that it uses
+  std::unique_ptr<StorageEngine> engine_;    // declared after the devices that it uses, so destroyed first
   std::unique_ptr<Fabric> fabric_;           // owns the memory that the engine reads and writes
   BlockServer server_;
   std::vector<std::unique_ptr<Session>> sessions_;
   LimitedLog log_;
   DescriptorBudget descriptors_;  // counts files that are open, being opened or being closed
-  // Buffers of one step. They are members because initialising them in each step costs more than an empty
-  // step.
+  // Buffers of one step. They are members, because initialising them in each step would cost more than the
+  // rest of an idle step.
   std::array<block::Action, 64> actions_;
   std::array<StorageResult, 64> done_;
   PathEvent path_event_;
@@ -194,9 +195,9 @@ class Daemon : private Controlled {
   bool submitted_ = false;
   bool stopping_ = false;
   bool forced_ = false;
-  unsigned recordings_ = 0;  // recordings started by a signal
+  unsigned recordings_ = 0;  // number of recordings that signals have started
   std::string tracing_;      // file of the current recording; empty: none
-  Nanos next_dump_ = 0;      // earliest time of the next dump after an error
+  Nanos next_dump_ = 0;      // earliest time at which the next error may cause a dump
   boost::asio::posix::stream_descriptor engine_events_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer shutdown_;

@@ -1,4 +1,4 @@
-// Daemon as the target of its control socket (Controlled).
+// Functions of the daemon that its control socket calls (interface Controlled).
 #include <spdlog/spdlog.h>
 
 #include <unistd.h>
@@ -17,7 +17,8 @@ namespace rtrs::daemon {
 
 namespace {
 
-// Exported file without symbolic links, "memory:NAME", or the URI of the NBD server.
+// Returns what is behind an export: the path of the file without symbolic links, "memory:NAME", or the URI of
+// the NBD server.
 std::string backing_of(const Export& exported, const std::string& name) {
   if (exported.kind() == ExportKind::memory) return "memory:" + name;
   if (exported.kind() == ExportKind::nbd) return exported.nbd()->uri();
@@ -35,7 +36,7 @@ attributes::OpenDevice& of_backing(std::vector<attributes::OpenDevice>& devices,
 
 }  // namespace
 
-// If this fails, urtrsd runs without a control socket and retries later.
+// If the socket cannot be opened, urtrsd runs without it and retries later.
 void Daemon::open_control() {
   if (config_.control.empty())
     return spdlog::info("no control socket, because control is empty: urtrs cannot find this urtrsd");

@@ -8,10 +8,10 @@ namespace rtrs::daemon {
 
 namespace {
 
-constexpr std::size_t kPage = 500;  // requests
+constexpr std::size_t kPage = 500;  // maximum number of requests
 
-// Name under which the client mapped the device of an IO; empty if `request` is no IO or the device is
-// unknown.
+// Returns the name under which the client mapped the device of an IO; empty if `request` is no IO or the
+// device is unknown.
 std::string device_of(const RequestInFlight& request, const rnbd::ServerDevices* devices) {
   const auto io = wire::rnbd::parse_io(request.user_header);
   if (!io || devices == nullptr) return {};

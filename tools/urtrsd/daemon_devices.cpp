@@ -1,5 +1,5 @@
-// Opens and closes devices for sessions, in separate threads, because these calls block as long as the disk
-// does and must not block the network thread.
+// Opens and closes devices for sessions. The calls run in separate threads, because they block as long as the
+// disk does and must not block the network thread.
 #include <algorithm>
 #include <cerrno>
 #include <functional>
@@ -11,7 +11,7 @@
 namespace rtrs::daemon {
 namespace {}  // namespace
 
-// The session cannot end before the response, because its request is in flight.
+// The session cannot end before the response is sent, because the request is in flight.
 void Daemon::perform(const block::OpenExport& action) {
   const AccessMode mode = action.mode;
   const std::string name(action.name);
@@ -37,8 +37,8 @@ void Daemon::perform(const block::OpenExport& action) {
   jobs_.run(asker.serial, [this, action, mode, asker = asker.name, host = asker.host, name, counted] {
     auto found = std::make_shared<tl::expected<OpenedDevice, OpenError>>(catalog_->find(asker, name, mode));
     return [this, action, mode, name, host, found, counted] {
-      // Uses `counted`, the state when the open started: meanwhile, the export may have been replaced by
-      // another one of the same name.
+      // Uses the value that `counted` had when the open started, because the export may since have been
+      // replaced by a different one with the same name.
       const bool takes = *found && (*found)->device->kind() != ExportKind::memory;
       if (counted && !takes) descriptors_.give_back(host);
       opened(action, name, mode, std::move(*found));
@@ -47,8 +47,8 @@ void Daemon::perform(const block::OpenExport& action) {
   });
 }
 
-// Applies the access rules of the export. For a file under dev_search_path with %SESSNAME%, the session name
-// must be the identity of the client.
+// Applies the access rules of the export. A name that is no export is a file under dev_search_path; if that
+// path contains %SESSNAME% and clients authenticate, the session name must be the identity of the client.
 tl::expected<void, OpenError> Daemon::may_open(std::uint16_t session, const std::string& name) const {
   const std::string& asker = sessions_[session]->name;
   const std::string identity = server_.transport().identity(session);
@@ -85,14 +85,14 @@ void Daemon::opened(const block::OpenExport& asked, const std::string& name, Acc
     log_.write(LogKind::refused_open, spdlog::level::warn, fields_of(asked.session, admitted.error().error),
                "{} open {} refused: {}", who(asked.session), in_quotes(name), admitted.error().sentence);
     answer.error =
-        admitted.error().error;  // not mapped with peer_errno(): clients interpret ENOENT and EPERM
+        admitted.error().error;  // not mapped with peer_errno(), because clients interpret ENOENT and EPERM
     if (found) close(asker, std::move(*found));
   } else {
     answer = keep(asked, mode, std::move(*found));
   }
   const bool kept = server_.export_opened(*fabric_, asio::steady_now(), asked.id, answer);
   if (kept || answer.error != 0) return;
-  // The server had no memory for the device: close it.
+  // The server had no memory for the device, so the device is closed again.
   const auto lost = devices_.find(answer.handle);
   close(asker, std::move(lost->second.opened));
   devices_.erase(lost);
@@ -140,7 +140,7 @@ void Daemon::perform(const block::CacheDamaged& action) {
   catalog_->on_failed_sync(damaged.device->id());
 }
 
-// Logs a failed operation, except a discard that the device does not support.
+// Logs a failed operation. A discard that the device does not support is not logged.
 void Daemon::log_failure(const StorageResult& done) {
   if (done.error == EOPNOTSUPP) return;
   const auto of = std::find_if(devices_.begin(), devices_.end(), [&done](const auto& one) {
@@ -155,7 +155,7 @@ void Daemon::log_failure(const StorageResult& done) {
              errno_text(error));
 }
 
-// The device cannot be closed before the result arrives, because the request is in flight.
+// The device stays open until the result arrives, because the request is in flight.
 void Daemon::perform(const block::MeasureExport& action) {
   const OpenedDevice& opened = devices_.at(action.handle).opened;
   Export* const device = opened.device.get();
@@ -174,7 +174,7 @@ void Daemon::perform(const block::MeasureExport& action) {
   });
 }
 
-// Releases the lease at once, so that another session can open the device without waiting for the close.
+// Releases the lease immediately, so that another session can open the device before the close has finished.
 void Daemon::close(const Session& of, OpenedDevice device) {
   device.lease.release();
   device.device->leave_share();

@@ -33,7 +33,8 @@ bool is_any(const std::string& address) {
 
 }  // namespace
 
-// Error text for `address`; compares it with the addresses that urtrsd already listens on.
+// Explains why urtrsd cannot listen on `address`, by comparing it with the addresses on which urtrsd already
+// listens.
 std::string Daemon::listen_error_text(const std::string& address, Errc result) const {
   if (result == Errc::bad_address)
     return "this host does not have this address; 'ip address' lists its addresses";
@@ -58,9 +59,9 @@ std::string Daemon::cannot_listen(const std::string& address, Errc result, const
                      listen_error_text(address, result));
 }
 
-// Returns bad_address, without calling the fabric, for an address that the host does not have or whose scope
-// is not an interface, because the fabric would log an error at each attempt. An address that is configured
-// twice, for example through two host names, is listened on once.
+// Returns bad_address if the host does not have the address, or if the scope is not an interface. The fabric
+// is not called for such an address, because it would log an error at each attempt. An address that is
+// configured twice, for example through two host names, is opened only once.
 Errc Daemon::listen_on(const std::string& address) {
   const auto parsed = net::parse_address(address, 0);
   const bool is_gid = address.rfind("gid:", 0) == 0;
@@ -91,7 +92,7 @@ bool Daemon::listen_or_miss(const std::string& address, const std::string& name)
   return false;
 }
 
-// Listens on all addresses of a host name.
+// Listens on all configured addresses; a host name stands for all its addresses.
 bool Daemon::listen() {
   for (const std::string& address : config_.listen) {
     std::string why;
@@ -103,7 +104,7 @@ bool Daemon::listen() {
   return true;
 }
 
-// Returns false after logging an error if `strict` is set; otherwise schedules a retry.
+// If `strict` is set, logs an error and returns false; otherwise schedules a retry.
 bool Daemon::miss_name(const std::string& name, const std::string& why) {
   std::string sentence = fmt::format("cannot listen on {} port {}: {}", name, config_.port, why);
   if (!config_.strict) {
@@ -114,7 +115,7 @@ bool Daemon::miss_name(const std::string& name, const std::string& why) {
   return false;
 }
 
-// `key`: an address, or a host name that is resolved in a thread.
+// `key` names an address, or a host name, which is resolved in a thread.
 void Daemon::listen_again(const MissingList::Key& key, const std::shared_ptr<void>& until_done) {
   const std::string& name = key.second;
   const auto listen_or_wait = [this](const MissingList::Key& one, const std::string& of) {

@@ -1,4 +1,4 @@
-// Retries the missing parts of the configuration until they appear.
+// Retries missing parts of the configuration, such as exports and listen addresses, until they appear.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -17,7 +17,8 @@ double seconds_of(Nanos time) {
   return static_cast<double>(time) / 1e9;
 }
 
-// True if the error means that the device is not available, not that this client must not open it.
+// True if the error means that the device is not available. False if the error only concerns the client that
+// opened the device.
 bool is_missing_error(int error) {
   switch (error) {
     case ENOENT:
@@ -88,7 +89,7 @@ void Daemon::forget_export(const std::string& name) {
   for (const MissingList::Key& key : gone) missing_.remove(key);
 }
 
-// Updates the list of missing exports with the result of an open by a client, before the next retry is due.
+// Updates the list of missing exports when a client opens an export, without waiting for the next retry.
 void Daemon::note_open(const std::string& name, AccessMode mode,
                        const tl::expected<OpenedDevice, OpenError>& found) {
   const std::vector<ExportSpec> specs = catalog_->specs();
@@ -102,7 +103,9 @@ void Daemon::note_open(const std::string& name, AccessMode mode,
     missing_.hurry(asio::steady_now(), key);
   else if (!found && !was_missing && as_exported && is_missing_error(found.error().error))
     missing_.failed(asio::steady_now(), key,
-                    found.error());  // the result is ignored, because the open of the client is logged
+                    // The return value only says whether to log the failure. It is ignored, because the open
+                    // by the client is logged.
+                    found.error());
   else
     return;
   set_retry_timer();

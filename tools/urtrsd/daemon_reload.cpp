@@ -11,9 +11,9 @@
 namespace rtrs::daemon {
 
 namespace {
-// Lane in BlockingJobs for added exports. Lanes of sessions are their serials, which start at 1.
+// Lane in BlockingJobs for adding exports. The lane of a session is its serial, which starts at 1.
 constexpr BlockingJobs::Lane kAdministration = 0;
-// Separate lane for reading the configuration, so that exports on hanging disks do not delay it.
+// Separate lane for reading the configuration, so that exports on hanging disks do not delay a reload.
 constexpr BlockingJobs::Lane kConfiguration = ~BlockingJobs::Lane{0};
 }  // namespace
 
@@ -23,12 +23,12 @@ struct Daemon::Reread {
   tl::expected<tools::OpenedAuth, std::string> auth;
 };
 
-// Logs the export. Returns the warnings that it logged.
+// Logs the export and warnings about it. Returns the warnings.
 std::vector<std::string> Daemon::log_export(const ExportSpec& spec) {
   spdlog::info("exporting {} from {}{}", in_quotes(spec.name),
                spec.path.empty() ? "memory" : in_quotes(spec.path), spec.read_only ? ", read-only" : "");
-  // Warns only about memory exports. For a file, this warning is logged when the file is checked and when it
-  // is opened, because its size may change.
+  // Warns here only about memory exports. The size of a file may change, so the warning about a file is
+  // logged when the file is checked and when it is opened.
   const std::uint64_t excess = spec.is_memory() ? spec.memory_bytes % wire::rnbd::kSectorBytes : 0;
   if (excess == 0) return {};
   std::string warning =
@@ -99,8 +99,8 @@ std::string Daemon::remove_export(const std::string& name, bool force) {
   return {};
 }
 
-// Reads the configuration in a thread, because the disk may hang. Callers that arrive meanwhile share a
-// second reading, which starts when the first has ended.
+// Reads the configuration in a thread, because the disk may hang. Calls that arrive while a reading is in
+// progress share one further reading, which starts when the first has ended.
 void Daemon::reload(std::function<void(const Reloaded&)> tell) {
   reloads_.push_back(std::move(tell));
   if (!rereading_) reread();
@@ -142,13 +142,14 @@ void report_mistakes(const Controlled::Reloaded& done,
 
 }  // namespace
 
-// A change of the fabric takes effect only after a restart; until then the current TLS settings stay in use.
+// True if a reload replaces the TLS credentials. If the fabric changes, it does not, because that change
+// takes effect only after a restart.
 bool Daemon::uses_tls_of(const DaemonConfig& wanted) const {
   return config_.fabric == "tcp" && wanted.fabric == "tcp" &&
          !(wanted.tls == tools::TlsChoice{} && config_.tls == wanted.tls);
 }
 
-// Like uses_tls_of(), for shared keys.
+// Like uses_tls_of(), but for shared keys.
 bool Daemon::uses_auth_of(const DaemonConfig& wanted) const {
   return config_.fabric != "tcp" && wanted.fabric != "tcp" &&
          !(wanted.auth == tools::AuthChoice{} && config_.auth == wanted.auth);
@@ -200,7 +201,7 @@ void Daemon::change_settings(Reread& read, std::function<void(const Reloaded&)> 
   change_exports(line.run->exports, done, std::move(tell));
 }
 
-// Replaces the credentials even if no setting changed, because the files may have new contents.
+// Replaces the TLS credentials even if no setting changed, because the files may have new contents.
 void Daemon::reload_tls(const Reread& read, Reloaded& done) {
   const DaemonConfig& wanted = *read.line.run;
   if (!uses_tls_of(wanted)) return;
@@ -216,7 +217,7 @@ void Daemon::reload_tls(const Reread& read, Reloaded& done) {
   warn_of_plain_listeners();
 }
 
-// Like reload_tls(), for shared keys.
+// Like reload_tls(), but for shared keys.
 void Daemon::reload_auth(Reread& read, Reloaded& done) {
   const DaemonConfig& wanted = *read.line.run;
   if (!uses_auth_of(wanted)) return;
@@ -224,7 +225,7 @@ void Daemon::reload_auth(Reread& read, Reloaded& done) {
     done.kept.emplace_back("shared keys take effect only after a restart of urtrsd");
     return;
   }
-  // Frees the former table in a thread, because that takes milliseconds for 10,000 keys.
+  // Frees the former key table in a thread, because that takes milliseconds for 10,000 keys.
   const auto former = std::make_shared<std::shared_ptr<const keyed::KeyTable>>(std::move(read.auth->keys));
   jobs_.run(kConfiguration, [former] {
     former->reset();
@@ -236,7 +237,7 @@ void Daemon::reload_auth(Reread& read, Reloaded& done) {
                                 : "shared keys were reloaded; they apply to new connections");
 }
 
-// As at the start, an export whose file is missing is added, and served when the file appears.
+// Adds the export even if its file is missing, as at the start. It is served when the file appears.
 void Daemon::add_new_export(const ExportSpec& spec, std::shared_ptr<Reloaded> done,
                             std::shared_ptr<void> until_done) {
   if (const auto added = catalog_->add(spec, nullptr); !added) {
@@ -262,11 +263,11 @@ void Daemon::add_new_export(const ExportSpec& spec, std::shared_ptr<Reloaded> do
   });
 }
 
-// Removes exports that are no longer configured, then adds new ones; a changed export is removed and added.
-// Calls `tell` when the last export has been examined.
+// Removes exports that are no longer configured, then adds new exports. A changed export is removed and added
+// again. Calls `tell` when all added exports have been examined.
 void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_ptr<Reloaded> done,
                             std::function<void(const Reloaded&)> tell) {
-  for (const ExportSpec& old : catalog_->specs()) {
+  for (const ExportSpec& old : catalog_->specs())
     for (const ExportSpec& one : wanted) {
       ExportSpec as_wanted = old;
       as_wanted.allow = one.allow;
@@ -275,7 +276,6 @@ void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_p
         done->changed.push_back("the access rules of export " + in_quotes(one.name) + " changed");
       }
     }
-  }
   const std::vector<ExportSpec> there = catalog_->specs();
   const auto has = [](const std::vector<ExportSpec>& all, const ExportSpec& one) {
     return std::find(all.begin(), all.end(), one) != all.end();
@@ -295,7 +295,7 @@ void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_p
     return std::any_of(staying.begin(), staying.end(),
                        [&name](const std::string& one) { return same_export(one, name); });
   };
-  const auto later = std::make_shared<Reloaded>();  // of added exports; its `kept` lines are logged already
+  const auto later = std::make_shared<Reloaded>();  // results of added exports; `kept` is logged already
   const auto finished = [this, done, later, tell = std::move(tell)] {
     done->changed.insert(done->changed.end(), later->changed.begin(), later->changed.end());
     for (const std::string& one : done->changed) spdlog::info("reload: {}", one);
@@ -305,7 +305,7 @@ void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_p
     for (const auto& [key, item] : missing_.items()) done->kept.push_back(item.why.sentence);
     tell(*done);
   };
-  // The destructor of the last copy calls finished().
+  // Each pending check holds a copy of this pointer. When the last copy is destroyed, finished() is called.
   const std::shared_ptr<void> last(nullptr, [finished](void*) { finished(); });
   missing_.hurry_all(asio::steady_now());
   for (const MissingList::Key& key : missing_.take_due(asio::steady_now())) try_again(key, last);

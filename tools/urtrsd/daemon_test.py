@@ -75,7 +75,8 @@ class TestDaemon(Case):
         assert any(line.startswith("<4>") and "0.0.0.0" in line for line in lines)
 
     def test_always_invalidate_is_off_by_default_where_it_does_not_protect(self):
-        # On libfabric, a write in progress can still change memory after its rkey was invalidated.
+        # On the fabric tcp, a write with an invalidated rkey cannot change memory. On libfabric, a write that
+        # is in progress when its rkey is invalidated still can.
         self.start("--export=a=mem:1M").ready().logged("always_invalidate is on")
         self.start("--fabric=libfabric", "--export=a=mem:1M").ready().logged("always_invalidate is off")
         asked = self.start("--fabric=libfabric", "--export=a=mem:1M", "--always-invalidate=yes")
@@ -91,7 +92,8 @@ class TestDaemon(Case):
         image = self.file("disk.img", 1 << 20)
         first = self.start(f"--export=a={image}")
         first.ready()
-        # A server locks an image while a session has it open. Here this process holds the lock instead.
+        # A server locks an image while a session has it open. In this test, the test process holds the lock
+        # instead.
         with open(image, "r+b") as held:
             fcntl.lockf(held, fcntl.LOCK_EX)
             second = self.start(f"--export=b={image}", "--strict")
@@ -154,7 +156,7 @@ class TestDaemon(Case):
         def told():
             return [int(lines) for lines in re.findall(r"(\d+) lines of this log were dropped", text)]
 
-        def log_a_line(connection):  # the line is queued before the response
+        def log_a_line(connection):  # the line is in the log queue before the response is sent
             connection.write('{"jsonrpc":"2.0","id":1,"method":"stats.reset"}\n')
             connection.flush()
             assert '"result"' in connection.readline()
@@ -274,8 +276,10 @@ class TestHungDisk(Case):
 
     def end_fuse(self):
         self.fuse.send_signal(signal.SIGCONT)
-        self.slow.read_bytes()  # completes after all waiting requests: a signal during a request can be lost
-        self.fuse.terminate()  # unmounts
+        # A read ends only after all waiting requests; without it, a signal that arrives during a request
+        # could be lost.
+        self.slow.read_bytes()
+        self.fuse.terminate()  # also unmounts the file system
         self.fuse.wait(BOUND)
 
     def dump(self):
@@ -319,7 +323,8 @@ class TestHungDisk(Case):
         good = self.file("good.img", 1 << 20)
         slow = [f"slow{number}" for number in range(8)]
         server = self.start(f"--export=good={good}", *(f"--export={name}={self.slow},ro" for name in slow))
-        self.ends.callback(self.fuse.send_signal, signal.SIGCONT)  # at exit the server waits for its files
+        # At exit the server waits for the files, so the file system must run again.
+        self.ends.callback(self.fuse.send_signal, signal.SIGCONT)
         server.ready()
         first, second = iwarp_client.IwarpClient(server.port, "first"), iwarp_client.IwarpClient(server.port, "second")
         self.ends.callback(first.close)
@@ -334,7 +339,8 @@ class TestHungDisk(Case):
         assert second.open("good")[0] == errno.EPERM
         until("the files of the rejected open are closed", lambda: opened() == held, BOUND)
         stand_still(self.fuse)
-        # All job threads of the session wait for the slow file, so the close of the good file is delayed.
+        # Occupies all job threads of the session with opens that wait for the slow file system, so that the
+        # close of the good file is delayed.
         for chunk, name in enumerate(slow, 1):
             first.send_open(name, False, chunk)
         assert first.close_device(device) == 0

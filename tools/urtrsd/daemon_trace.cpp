@@ -1,4 +1,4 @@
-// Trace recording: always into the ring in memory, into files on request.
+// Records traces: always to memory, and to files on request.
 #include <unistd.h>
 
 #include <spdlog/spdlog.h>
@@ -65,7 +65,7 @@ std::string Daemon::dump_trace(const std::string& path) {
   return refused;
 }
 
-// Starts recording to a file, or completes the current recording.
+// Starts a recording to a file, or completes the recording in progress.
 void Daemon::toggle_trace() {
   if (recorder_.recording()) {
     const int error = recorder_.close_file();

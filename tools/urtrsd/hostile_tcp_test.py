@@ -19,7 +19,8 @@ from programs import program, until
 from wire_client import Refused, connect_request
 
 GOOD_TIME = 4  # seconds: maximum time of an IO of the good session; shorter than the deadlines of the hostile clients
-HANDSHAKE, DEADLINE = 5, 8  # seconds: time limit of the fabric for a silent client; wait of the tests
+# Seconds: time after which the fabric closes a silent client; time that the tests wait for the close.
+HANDSHAKE, DEADLINE = 5, 8
 
 
 class Beside:

@@ -8,7 +8,7 @@ from wire_client import Client, Refused, connect_request, exact
 
 WRITE, SEND, SEND_INVALIDATE, SEND_IMMEDIATE, TERMINATE, IMMEDIATE = 0, 3, 4, 5, 7, 8
 S_FLAG, REJECT = 0x10, 0x20
-OWN_FIELD = b"uRTR" + bytes((1, 1, 0, 0))  # version 1; flag: SENDs carry immediate data
+OWN_FIELD = b"uRTR" + bytes((1, 1, 0, 0))  # magic; version 1; flag: SENDs carry immediate data
 
 
 def fpdu(ulpdu):

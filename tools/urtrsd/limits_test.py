@@ -13,7 +13,8 @@ import pytest
 from iwarp_client import IwarpClient
 from programs import BOUND, program
 
-# KiB in the server. Memory must depend on what a session uses, not on what it could have in flight.
+# Maximum memory of the server, in KiB. It must depend on what a session uses, not on what the session could
+# have in flight.
 MOST_OF_A_PATH = 512
 MOST_OF_A_CONNECTION = 24
 
@@ -58,7 +59,7 @@ def close(clients):
 
 @pytest.mark.parametrize(("paths", "connections"), [(1, 513), (16, 5)])
 def test_session_memory_is_proportional_to_its_connections(server, paths, connections):
-    close(session(server, 1, 2))  # causes the allocations that happen only for the first session
+    close(session(server, 1, 2))  # the first session causes one-time allocations, which are not measured
     before, begun = resident_kib(server), time.monotonic()
     clients = session(server, paths, connections)
     taken, spent = resident_kib(server) - before, time.monotonic() - begun

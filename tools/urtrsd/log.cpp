@@ -28,7 +28,7 @@ void write_all(std::string_view text) {
     const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
     if (written > 0) {
       text.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {  // another process that shares the descriptor may have set O_NONBLOCK
+    } else if (errno == EAGAIN) {  // a process that shares the descriptor has set O_NONBLOCK
       pollfd room{STDERR_FILENO, POLLOUT, 0};
       ::poll(&room, 1, -1);
     } else if (errno != EINTR) {
@@ -37,10 +37,10 @@ void write_all(std::string_view text) {
   }
 }
 
-// Called only by the log thread.
+// Writes lines to standard error. Called only by the log thread.
 class StderrSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
-  // `pool`: owner of the log thread; it outlives each call of the sink.
+  // `pool` owns the log thread and outlives all calls of the sink.
   StderrSink(spdlog::details::thread_pool* pool, LogFormat format, bool journal)
       : pool_(pool), format_(format), journal_(journal) {}
 

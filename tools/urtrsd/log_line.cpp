@@ -13,7 +13,7 @@ namespace rtrs::daemon {
 using nlohmann::ordered_json;
 
 std::string with_fields(std::string text, const LogFields& fields) {
-  // NUL separates the text from the fields.
+  // A NUL separates the text from the fields, so the text must not contain one.
   std::replace(text.begin(), text.end(), '\0', '?');
   ordered_json members = ordered_json::object();
   if (!fields.session.empty()) members["session"] = fields.session;

@@ -9,7 +9,8 @@ namespace rtrs::daemon {
 
 enum class LogFormat : std::uint8_t { as_text, as_json };
 
-// Subject of a log line as separate fields, for the JSON format. The text format has them in its text.
+// What a log line is about, as separate fields for the JSON format. Text lines contain the same facts in
+// their text.
 struct LogFields {
   std::string session{};  // session name
   std::string path{};     // SRC@DST
@@ -17,7 +18,8 @@ struct LogFields {
   int error = 0;          // errno; 0: none
 };
 
-// Joins text and fields into one string for the queue of the log thread; parts_of() splits it again.
+// Joins the text and the fields to one string, which passes through the queue of the log thread. parts_of()
+// splits it again.
 std::string with_fields(std::string text, const LogFields& fields);
 struct LogParts {
   std::string_view text;
@@ -25,11 +27,11 @@ struct LogParts {
 };
 LogParts parts_of(std::string_view payload) noexcept;
 
-// One JSON object without a newline: time (UTC), level, message, and the fields that are set.
+// Returns a JSON object without a newline: time (UTC), level, message, and the fields that are set.
 std::string json_line(std::chrono::system_clock::time_point time, std::string_view level,
                       std::string_view payload);
 
-// Priority prefix of sd-daemon(3) for a level name, such as "<4>"; systemd removes it.
+// Returns the priority prefix of sd-daemon(3) for a level name, such as "<4>". systemd removes the prefix.
 std::string_view priority_of(std::string_view level) noexcept;
 
 }  // namespace rtrs::daemon

@@ -57,7 +57,7 @@ TEST(LogLine, PrioritiesAreThoseOfSyslog) {
   EXPECT_EQ(priority_of("trace"), "<7>");
 }
 
-// Makes every later std::thread fail, because its default stack size is too large.
+// Sets a default stack size that is too large, so that every later std::thread fails to start.
 void allow_no_more_threads() {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);

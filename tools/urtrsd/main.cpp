@@ -85,11 +85,11 @@ int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
 int main(int argc, char** argv) {
   tools::hold_standard_streams();
   const ServiceEnvironment service =
-      take_service_environment();  // changes the environment, so before any thread is started
+      take_service_environment();  // before any thread is started, because it changes the environment
   tools::raise_descriptor_limit();
   tools::expect_removed_devices();
-  // A closed connection, or a trace file that reaches RLIMIT_FSIZE, must fail the system call and not end the
-  // process.
+  // Without these, a closed connection, or a trace file that reaches RLIMIT_FSIZE, would end the process. The
+  // system call must fail instead.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);  // ignored until the daemon installs its handler

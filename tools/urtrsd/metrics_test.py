@@ -20,7 +20,7 @@ def test_a_scrape_returns_valid_samples(urtrsd):
     lines = page(address).splitlines()
     assert 'urtrs_sessions 0' in lines
     values = [line for line in lines if not line.startswith("#")]
-    # The format of a sample: name, labels, a number.
+    # Each sample line is a name with labels, a space, and a number.
     assert all(len(line.rsplit(" ", 1)) == 2 and float(line.rsplit(" ", 1)[1]) >= 0 for line in values)
     described = {line.split()[2] for line in lines if line.startswith("# TYPE")}
     assert {line.split("{")[0].split()[0] for line in values} == described

@@ -136,7 +136,8 @@ def test_listens_on_an_address_once_the_host_has_it(server, urtrs, tmp_path):
     libc = ctypes.CDLL(None, use_errno=True)
 
     def alone():
-        # While no interface is up, Linux allows binding to any address.
+        # Linux allows binding to any address while no interface is up, so the loopback interface is brought
+        # up.
         if libc.unshare(CLONE_NEWNET) != 0 or os.system("ip link set lo up") != 0:
             os._exit(99)
 

@@ -150,7 +150,7 @@ def test_io_fails_while_the_server_is_lost_and_resumes(nbdkit, client, urtrsd, t
     held.start()
     until("IO resumes", lambda: error_of(device.pread, 512, 0) is None)
     server.logged("its NBD server is back")
-    # Unflushed writes may be lost with the server, so one flush fails.
+    # The lost server may have lost unflushed writes, so one flush must fail.
     assert error_of(device.flush) == "EIO"
     assert error_of(device.flush) is None, "only one flush fails per loss"
     held.kill()

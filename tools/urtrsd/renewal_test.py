@@ -99,7 +99,7 @@ def reloaded(server, said):
     until("the server has read its files again", lambda: server.text().count(said) > before)
 
 
-# By fabric: prefix of the parameters, and the log text of a reload.
+# For each fabric: the prefix of the options, and the log text of a successful reload.
 FABRICS = {"tcp": ("tls", "keys and certificates were reloaded"), "libfabric": ("auth", "shared keys were reloaded")}
 
 
@@ -112,7 +112,8 @@ def test_a_key_rotated_on_both_sides_is_used_without_a_restart(start, client, ke
     line = new_key(keys, "alice")
     (keys / "server").write_text(line)
     reloaded(server, said)
-    # The client still has the old file: it is rejected until the new file is in place, without a restart.
+    # The client still has the old key, so the server rejects it. After the key file is replaced, it must
+    # connect without a restart.
     mine.reconnect()
     until(lambda: "the old key is refused\n" + mine.text(), lambda: mine.path().get("reason") in ("tls_failed", "key_refused"))
     replaced(keys / "alice", line)
@@ -151,7 +152,7 @@ def test_a_certificate_renewed_by_another_ca_is_used_without_a_restart(start, cl
     for name, source in zip(("cert", "key", "ca"), (*pki.issue("carl"), pki.ca)):
         replaced(folder / name, source.read_text())
     mine = client(server, f"tls_cert={folder / 'cert'}", f"tls_key={folder / 'key'}", f"tls_ca={folder / 'ca'}")
-    # A certificate without its private key is not used.
+    # The new certificate does not match the old private key, so the client must keep using the old pair.
     renewed = pki.issue("dora")
     replaced(folder / "cert", renewed[0].read_text())
     mine.works_again()
@@ -183,7 +184,7 @@ def test_warnings_precede_the_expiry_of_a_certificate(start, client, pki):
     when, = (float(line.split()[-1]) for line in metrics.splitlines()
              if line.startswith("urtrs_tls_expiry_timestamp_seconds{") and 'what="certificate"' in line)
     assert 8 * 86400 < when - time.time() <= 9 * 86400
-    # No warnings after the renewal.
+    # After the renewal, no view may print a warning.
     for old, new in zip((certificate, key), pki.issue("late", 99)):
         replaced(old, new.read_text())
     reloaded(server, "keys and certificates were reloaded")

@@ -35,7 +35,7 @@ int connect_to(int fd, const std::string& socket) {
   if (socket.front() == '@')
     address.sun_path[0] = '\0';
   else
-    ++length;  // a path ends with a NUL
+    ++length;  // a path includes its NUL
   const auto* plain = reinterpret_cast<const sockaddr*>(&address);
   return ::connect(fd, plain, static_cast<socklen_t>(length)) == 0 ? 0 : errno;
 }
@@ -87,8 +87,8 @@ void ServiceNotifier::answer_watchdog() {
 
 void ServiceNotifier::send(const std::string& message) {
   if (fd_.get() < 0) return;
-  // Never blocks: a service manager that does not read its socket must not stop IO. If READY=1 is lost, the
-  // manager stops urtrsd after its start timeout.
+  // Does not block, because a service manager that does not read its socket must not stop IO. If READY=1 is
+  // lost in this way, the manager stops urtrsd after the start timeout.
   const bool sent = ::send(fd_.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
   if (std::exchange(refused_, !sent) || sent) return;
   spdlog::warn("cannot notify the service manager at NOTIFY_SOCKET={} {}: {}", in_quotes(socket_),

@@ -1,5 +1,5 @@
-// Reports the state of urtrsd to the service manager that started it, with the protocol of sd_notify(3): one
-// datagram per message. Does nothing if NOTIFY_SOCKET is not set.
+// Reports the state of urtrsd to the service manager that started it. The protocol is that of sd_notify(3):
+// one datagram per message. Does nothing if NOTIFY_SOCKET is not set.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -13,7 +13,7 @@ namespace rtrs::daemon {
 
 struct ServiceEnvironment {
   std::string socket;                     // path, or "@name" in the abstract namespace; empty: none
-  std::chrono::microseconds watchdog{0};  // WATCHDOG_USEC; 0: no watchdog
+  std::chrono::microseconds watchdog{0};  // period from WATCHDOG_USEC; 0: no watchdog
 };
 
 // Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, and removes them from the environment. A watchdog for
@@ -25,8 +25,8 @@ class ServiceNotifier {
   // Logs a warning if the socket cannot be used; all messages are then dropped.
   ServiceNotifier(boost::asio::io_context&, const ServiceEnvironment&);
 
-  // Reports that the start is complete. `status`: one line, shown by `systemctl status`. Also starts the
-  // watchdog messages: a timer of the event loop sends two per period, so they stop if the loop hangs.
+  // Reports that the start is complete. `status` is one line, which `systemctl status` shows. Also starts the
+  // watchdog messages: a timer of the event loop sends two per period, so they stop if the event loop hangs.
   void ready(std::string_view status);
   void status(std::string_view status);
   void stopping(std::string_view status);

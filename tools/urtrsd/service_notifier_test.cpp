@@ -1,4 +1,4 @@
-// Tests of the messages to a service manager, over real sockets.
+// Tests the messages to a service manager over real sockets.
 #include "tools/urtrsd/service_notifier.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class Manager {
     EXPECT_EQ(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
   }
 
-  // Returns the next message; empty if there is none.
+  // Returns the next message; empty if none is waiting.
   std::string next() {
     std::array<char, 256> text{};
     const auto size = ::recv(fd_.get(), text.data(), text.size(), MSG_DONTWAIT);
@@ -40,7 +40,7 @@ class Manager {
 
 class ServiceNotifierTest : public testing::TestWithParam<bool> {
  protected:
-  // Socket name: a path or a name in the abstract namespace.
+  // Name of the socket: a path, or a name in the abstract namespace.
   std::string name() const {
     return GetParam() ? folder_ / "notify" : "@urtrs-notify-test-" + std::to_string(::getpid());
   }
@@ -75,7 +75,7 @@ TEST_P(ServiceNotifierTest, WatchdogMessagesAreSentByTheEventLoop) {
   notifier.ready("");
   EXPECT_EQ(manager.next(), "READY=1\nSTATUS=\n");
   EXPECT_EQ(manager.next(), "WATCHDOG=1\n");
-  EXPECT_EQ(manager.next(), "");  // no message while the event loop does not run
+  EXPECT_EQ(manager.next(), "");  // the event loop does not run, so no message is sent
   for (int turn = 0; turn < 3; ++turn) {
     EXPECT_EQ(context_.run_one(), 1U);
     EXPECT_EQ(manager.next(), "WATCHDOG=1\n");

@@ -47,7 +47,7 @@ def test_watchdog_messages_are_sent_repeatedly(urtrsd, manager):
     server = start(urtrsd, manager, WATCHDOG_USEC="20000")
     assert manager.recv(4096).startswith(b"READY=1\n")
     assert [manager.recv(4096) for _ in range(3)] == [b"WATCHDOG=1\n"] * 3
-    # A stopped daemon sends no watchdog message.
+    # A daemon stopped by SIGSTOP must not send a watchdog message.
     server.process.send_signal(signal.SIGSTOP)
     until("stopped", lambda: open(f"/proc/{server.process.pid}/stat", encoding="utf-8").read().split()[2] == "T")
     manager.setblocking(False)

@@ -26,7 +26,8 @@ void try_engine(StartTrial& trial) {
   if (!(*engine)->warning().empty()) trial.warnings.push_back((*engine)->warning());
 }
 
-// The keys are checked elsewhere. The fabric tcp needs nothing from the host that could be missing.
+// Tries to open the fabric. Shared keys are checked elsewhere. The fabric tcp needs nothing that a host could
+// lack.
 void try_fabric(const DaemonConfig& config, StartTrial& trial) {
   if (config.fabric == "tcp") return;
   tools::FabricChoice choice = fabric_choice(config);
@@ -48,7 +49,7 @@ void try_metrics(const DaemonConfig& config, StartTrial& trial) {
   options.address = config.metrics;
   const auto server = http::TextServer::listen(context, options, [] { return std::string(); });
   if (server) return;
-  // Only a warning: the urtrsd that will be restarted may use the address.
+  // An address in use is only a warning, because the urtrsd that is to be restarted may use it.
   const bool in_use = server.error().sentence.find("in use") != std::string::npos ||
                       server.error().sentence.find("another process listens") != std::string::npos;
   (in_use ? trial.warnings : trial.errors).push_back(server.error().sentence);

@@ -1,4 +1,4 @@
-// For --check-config: tries everything that urtrsd needs from its host to start.
+// Tests for --check-config whether the host has everything that urtrsd needs to start.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 
 namespace rtrs::daemon {
 
-// Each returns the reason why urtrsd must not start, or nullopt.
+// Both functions return the reason why urtrsd must not start, or nullopt.
 std::optional<std::string> too_few_descriptors();
 std::optional<std::string> missing_invalidation(const DaemonConfig&, const Capabilities& fabric);
 
-// Opens the storage engine, the fabric and the metrics address, and closes them again.
+// Opens the storage engine, the fabric and the metrics address, then closes them again.
 StartTrial try_start(const DaemonConfig&);
 
 }  // namespace rtrs::daemon

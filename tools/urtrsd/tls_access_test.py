@@ -203,7 +203,8 @@ class TestAccess:
         perf = [program("urtrs-perf"), "127.0.0.1", "--port", server.port, "--connect-timeout", "1s", "--runtime", "1s"]
         perf += [f"--{name.replace('_', '-')}={value}" for name, value in common.items()]
         for command, crl, end in (plugin, "tls_crl", ["--run", "nbdinfo --size $uri"]), (perf, "--tls-crl", []):
-            # urtrs-perf fails after it has connected, because urtrsd does not run its protocol.
+            # The connection must succeed, but urtrs-perf fails after it, because urtrsd does not speak its
+            # protocol.
             done = run(*command, *end)
             assert done.returncode == 0 or "127.0.0.1 is connected" in done.stderr, done.stderr
             done = run(*command, f"{crl}={revoked}", *end)

@@ -208,7 +208,8 @@ def test_a_session_belongs_to_the_identity_that_created_it(server, pki):
         IwarpClient(server.port, "mine", GOOD_TIME, wrap=bob, paths=mine.paths)
     assert stranger.value.errno == 1, stranger.value
     server.logged("reason=other_identity")
-    # Alice passes the identity check and fails at the next one: a path between these addresses already exists.
+    # Alice has the right identity, so the server rejects her for a different reason: a path between these
+    # addresses already exists.
     with pytest.raises(Refused) as twin:
         IwarpClient(server.port, "mine", GOOD_TIME, wrap=alice, paths=mine.paths)
     assert twin.value.errno == 17, twin.value
@@ -242,7 +243,7 @@ def test_a_reload_reads_keys_again(start, keys):
     refused(plugin(server, f"tls_keys={keys / 'bob'}"), "it sent the alert")
     server.logged("no key of bob")
     accepted(plugin(server, f"tls_keys={keys / 'alice'}"))
-    # After an invalid file, the previous keys stay in use.
+    # If a reload finds an invalid key file, the previous keys stay in use.
     (keys / "server").write_text("alice:12\n")
     server.process.send_signal(signal.SIGHUP)
     server.logged("TLS is unchanged: .*line 1: a key is 64 hexadecimal digits")

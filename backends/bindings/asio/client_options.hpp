@@ -1,4 +1,4 @@
-// Options of a client session, with random identities.
+// Creates the options of a client session, with random identities.
 #pragma once
 #include <string>
 #include <vector>

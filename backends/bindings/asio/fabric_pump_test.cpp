@@ -1,5 +1,5 @@
-// When a driver runs its steps. The fabric is a fake that has only a descriptor. No time is measured: the
-// absence of an event is checked up to a bound that even a busy machine does not reach.
+// Tests when a pump runs the steps of its driver. The fabric is a fake that has only a descriptor. No time is
+// measured: the absence of an event is checked up to a bound that even a busy machine does not reach.
 #include "backends/bindings/asio/fabric_pump.hpp"
 
 #include <gtest/gtest.h>
@@ -97,9 +97,9 @@ class FabricPumpTest : public ::testing::Test {
   boost::asio::io_context context{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{context.get_executor()};
   std::unique_ptr<FabricPump> pump;
-  std::deque<bool> again;  // results of the next steps; false once it is empty
+  std::deque<bool> again;  // return values of the next steps; false once empty
   Nanos deadline = kNever;
-  int serves_at = 1;  // the deadline is cleared after it was due this many times
+  int serves_at = 1;  // the driver clears its deadline after it was due this many times
   int steps = 0;
   int stops_at = 0;
   int due = 0;

@@ -36,8 +36,8 @@ auto initiate(Object& object, Token&& token, Start start, Arguments&&... argumen
       Initiation<Object, Start>(object, std::move(start)), token, std::forward<Arguments>(arguments)...);
 }
 
-// True if an operation whose effects persist may be cancelled. The type `total` alone asks for a cancellation
-// without effects, so it is ignored.
+// Returns true if an operation that already had effects may be cancelled. The cancellation type `total` alone
+// permits only a cancellation without effects, so it is ignored.
 inline bool allows_effects(boost::asio::cancellation_type_t type) noexcept {
   using boost::asio::cancellation_type;
   return (type & (cancellation_type::terminal | cancellation_type::partial)) != cancellation_type::none;

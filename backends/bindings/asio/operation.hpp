@@ -115,7 +115,8 @@ class Operation {
     IoGuard io_work;
     Guard work;
   };
-  // The handler and its argument. The executor is bound elsewhere.
+  // Calls the handler with its error. Has no associated executor, because the caller passes one to
+  // dispatch().
   template <class Handler>
   struct Call {
     using allocator_type = boost::asio::associated_allocator_t<Handler>;

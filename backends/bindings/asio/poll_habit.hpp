@@ -10,7 +10,7 @@ namespace rtrs::asio {
 
 class PollHabit {
  public:
-  static constexpr unsigned kMost = 8;    // maximum attempts in a row without success
+  static constexpr unsigned kMost = 8;    // maximum attempts in a row that find nothing
   static constexpr unsigned kTrial = 64;  // sleeps between two trials
 
   // Call before each sleep. After a result of true, call found() or found_nothing().

@@ -5,7 +5,7 @@
 namespace rtrs::asio::poll_habit_test {
 namespace {
 
-// Number of times that polling was chosen before `sleeps` sleeps.
+// Returns before how many of `sleeps` sleeps polling was chosen.
 template <class News>
 unsigned asked(PollHabit& habit, unsigned sleeps, News news_at) {
   unsigned count = 0;

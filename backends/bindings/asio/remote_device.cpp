@@ -17,7 +17,8 @@ BlockClientOptions make_options(const RemoteDeviceOptions& given, const Capabili
   return options;
 }
 
-// A server accepts one path per address pair and rejects a second one on every attempt.
+// Returns true if two paths are equal. A server accepts one path per address pair and rejects the second one
+// on every attempt.
 bool same_twice(const std::vector<PathAddress>& paths) {
   for (auto one = paths.begin(); one != paths.end(); ++one)
     if (std::any_of(paths.begin(), one, [&](const PathAddress& other) { return same_path(*one, other); }))
@@ -68,7 +69,7 @@ int RemoteDevice::dump_trace(const std::string& file, const trace::Origin& origi
 void RemoteDevice::begin_map() {
   if (close_begun_ || (map_begun_ && !map_pending_))
     return mapping_.complete_later(to_error_code(close_begun_ ? Errc::session_closed : Errc::invalid));
-  if (map_begun_) return settle_later();  // its handler was cancelled; this call takes over the pending map
+  if (map_begun_) return settle_later();  // an earlier call was cancelled; its map continues
   map_begun_ = map_pending_ = true;
   const Nanos now = steady_now();
   const Errc opened = same_twice(options_.paths) ? Errc::invalid : client_.open(*fabric_, now);
@@ -101,7 +102,7 @@ void RemoteDevice::finish(std::uint32_t slot, const boost::system::error_code& e
 }
 
 void RemoteDevice::begin_close() {
-  if (std::exchange(close_begun_, true)) return settle_later();  // the previous handler was cancelled
+  if (std::exchange(close_begun_, true)) return settle_later();  // an earlier call was cancelled
   client_.close(*fabric_, steady_now());
   if (map_begun_) pump_.step_soon();
   settle_later();
@@ -137,7 +138,7 @@ bool RemoteDevice::hopeless() const {
 
 void RemoteDevice::on_device_changed(const rnbd::DeviceChanged& change) {
   const bool refused = change.state == rnbd::DeviceState::closed && change.peer_errno != 0;
-  // A repeated identical refusal is not reported.
+  // A refusal with the same errno as the previous one is not reported.
   if (!refused || change.peer_errno != refused_errno_)
     news_.push_back(DeviceNews{change.state, change.peer_errno, change.geometry, false, 0});
   if (refused) refused_errno_ = change.peer_errno;

@@ -50,12 +50,12 @@
 
 namespace rtrs::asio {
 
-// `error` is 0, or the errno that closed the device. The size of an open device may have changed.
+// A change of the device's state or size. `error` is 0, or the errno that closed the device.
 struct DeviceNews {
   rnbd::DeviceState state = rnbd::DeviceState::init;
   int error = 0;
   rnbd::Geometry geometry{};
-  // The server's cache is a different one than before, so `unflushed` acknowledged changes may be lost.
+  // True if the server's cache was replaced, so that `unflushed` acknowledged changes may be lost.
   bool cache_replaced = false;
   std::uint64_t unflushed = 0;
 };
@@ -84,7 +84,8 @@ class RemoteDevice {
 
   executor_type get_executor() const noexcept { return context_.get_executor(); }
 
-  // Starts recording the session; complete if called before async_map(). Returns 0 or a positive errno.
+  // Starts recording the session to a trace file. The trace is complete only if recording starts before
+  // async_map(). Returns 0 or a positive errno.
   int open_trace(const std::string& file, const trace::Origin&, const trace::FileOptions& options = {});
   // Returns 0, or the errno that ended the trace early; IO continues without the trace.
   int trace_errno() const noexcept { return recorder_.file_errno(); }
@@ -170,8 +171,8 @@ class RemoteDevice {
   std::span<const PathStatus> paths() const noexcept { return session().paths(); }
   // The session: link state, limits, statistics.
   const Client& session() const noexcept { return client_.session(); }
-  // Errors are those of the functions of Client. path_exists is also returned for other spellings of the same
-  // addresses.
+  // These functions return the errors of the Client functions with the same names. path_exists is also
+  // returned if the new path has the same addresses in another spelling.
   Errc add_path(const PathAddress&);
   Errc reconnect_path(unsigned path);
   Errc disconnect_path(unsigned path);
@@ -197,8 +198,8 @@ class RemoteDevice {
 
   boost::asio::io_context& context_;
   PendingOperations& pending_;
-  // Destroyed after the fabric (declared before it), so that handlers get their abort only when the fabric no
-  // longer uses their memory.
+  // Declared before the fabric, so that it is destroyed after the fabric: handlers receive operation_aborted
+  // only when the fabric no longer uses their memory.
   Operation mapping_;
   Operation closing_;
   OperationTable requests_;  // indexed by user_data
@@ -210,12 +211,12 @@ class RemoteDevice {
   rnbd::Geometry geometry_;
   std::optional<boost::system::error_code> map_result_;
   bool map_begun_ = false;
-  bool map_pending_ = false;  // started, and its result was not delivered to a handler yet
+  bool map_pending_ = false;  // async_map() was called; its result has not reached a handler yet
   bool close_begun_ = false;
   bool closed_ = false;
-  std::uint16_t refused_errno_ = 0;  // errno reported last since the device was open
+  std::uint16_t refused_errno_ = 0;  // errno of the last reported refusal; 0 after an open
   bool settle_posted_ = false;
-  // Buffers of one step. Members, because initialising them costs more than an empty step.
+  // Buffers of one step; members, because initialising them costs more than an empty step.
   std::array<BlockCompletion, 64> completions_;
   BlockEvent event_;
   std::deque<std::variant<PathEvent, DeviceNews>> news_;

@@ -22,7 +22,7 @@ Session::~Session() {
 
 void Session::start() {
   if (std::exchange(started_, true)) {
-    // The handler of a previous open was cancelled; this call reports the result of that open.
+    // The handler of a previous open was cancelled, so this call reports the result of that open.
     if (ended_) return finish_later(&Session::opening_, to_error_code(Errc::session_closed));
     if (client_.link_up()) return finish_later(&Session::opening_, {});
     if (hopeless()) finish_later(&Session::opening_, to_error_code(Errc::no_path));
@@ -58,7 +58,8 @@ bool Session::step(Nanos now) {
     tell(news);
     if (!*alive) return false;
   }
-  // Waits until nothing is in flight: the batch that reports the end may have no room for the last results.
+  // Waits until nothing is in flight, because the batch that reports the end may have no room for the last
+  // results.
   if (ended_ && client_.inflight() == 0 && !closing_.empty()) {
     closing_.complete({});
     if (!*alive) return false;

@@ -37,7 +37,8 @@ namespace rtrs::asio {
 
 struct SessionSettings {
   // Settings that depend on the fabric (credits, keys) are adapted to its capabilities. A default
-  // protocol.seed is replaced by one derived from session_uuid, so that sessions do not reconnect in step.
+  // protocol.seed is replaced by one derived from session_uuid, so that different sessions reconnect at
+  // different times.
   ClientOptions client;
   WaitMode wait = WaitMode::events;
   // Called for path state and link changes as they happen; may be empty. Runs in the event loop, never inside
@@ -82,7 +83,7 @@ class Session {
     IoRequest request;
     request.direction = Direction::write;
     request.user_header = header;
-    // The client only reads the data of a write.
+    // Only read: a write does not modify its data.
     request.data = {const_cast<std::byte*>(data.data()), data.size()};
     return async_request(request, std::forward<Token>(token));
   }
@@ -95,7 +96,7 @@ class Session {
     request.data = data;
     return async_request(request, std::forward<Token>(token));
   }
-  // The general form: service messages, affinity, registered memory. Ignores `request.user_data`.
+  // Starts any request: service messages, affinity, registered memory. Ignores `request.user_data`.
   template <class Token>
   auto async_request(const IoRequest& request, Token&& token) {
     return initiate(
@@ -111,7 +112,7 @@ class Session {
 
   Client& client() noexcept { return client_; }
   Fabric& fabric() noexcept { return *fabric_; }
-  // Errors are those of the Client functions with the same names.
+  // These functions return the errors of the Client functions with the same names.
   Errc add_path(const PathAddress&);
   Errc reconnect_path(unsigned path);
   Errc disconnect_path(unsigned path);
@@ -149,8 +150,8 @@ class Session {
 
   boost::asio::io_context& context_;
   PendingOperations& pending_;
-  // Destroyed after the fabric (declared before it), so that handlers get their abort only when the fabric no
-  // longer uses their memory.
+  // Declared before the fabric, so that it is destroyed after the fabric: handlers receive operation_aborted
+  // only when the fabric no longer uses their memory.
   Operation opening_;
   Operation closing_;
   OperationTable requests_;  // indexed by user_data

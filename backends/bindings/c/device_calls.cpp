@@ -21,7 +21,7 @@ BlockRequest request_of(Opcode opcode, const void* data, std::uint64_t length, s
   request.opcode = opcode;
   request.offset = offset;
   request.length = length;
-  // A write only reads the data.
+  // Only read: a write does not modify its data.
   request.data = static_cast<std::byte*>(const_cast<void*>(data));
   request.fua = (flags & URTRS_FUA) != 0;
   request.nounmap = (flags & URTRS_NO_UNMAP) != 0;
@@ -51,8 +51,8 @@ bool carries(Opcode opcode) {
   return opcode == Opcode::read || opcode == Opcode::write;
 }
 
-// Checks a request before anything is allocated. Returns the reason if no device, or not this open device,
-// could execute it; else an empty string.
+// Checks a request before memory is allocated for it. Returns the reason if the request could not succeed on
+// any device, or not on this open device; else an empty string.
 std::string why_impossible(const urtrs_device& device, const BlockRequest& request, unsigned flags) {
   const bool whole = request.opcode == Opcode::read || request.opcode == Opcode::flush;
   unsigned known = whole ? 0 : URTRS_FUA;
@@ -141,8 +141,8 @@ int urtrs_device_open(urtrs_session* session, const char* name, unsigned flags, 
   if (session == nullptr) return -EINVAL;
   return c::answered(*session, [&] {
     if (const int refused = session->refuse_wait(); refused != 0) return refused;
-    // Checked before anything starts, because a started open would later access the waiter of this finished
-    // call.
+    // Checked first: an open that has started would access the waiter of this call after the call has
+    // returned.
     if (device == nullptr) return session->fail(-EINVAL, "no place for the device is given");
     urtrs_session::Waiter waiter;
     urtrs_device* opened = nullptr;

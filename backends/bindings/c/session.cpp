@@ -36,8 +36,8 @@ wire::rnbd::AccessMode mode_of(unsigned flags) {
                                         : wire::rnbd::AccessMode::read_write;
 }
 
-// Maximum time to open a device: the time that a request waits for a path. If requests never wait, the time
-// that connecting may take.
+// Maximum time to open a device: the time that a request waits for a path, or the connect timeout if requests
+// never wait.
 Nanos longest_open(const ClientConfig& protocol) {
   return protocol.queue_timeout == 0 ? protocol.connect_timeout : protocol.queue_timeout;
 }
@@ -141,7 +141,7 @@ int urtrs_session::add_path(const std::string& source, const std::string& destin
   if (client && settings.fabric.fabric != "verbs" &&
       (is_gid(address->source) || is_gid(address->destination)))
     return fail(-EINVAL, net::to_text(*address) + ": gid: is an address of the fabric verbs");
-  // The server accepts one path per address pair and rejects a second one on every attempt.
+  // The server accepts one path per address pair and rejects the second one on every attempt.
   const auto& given = options.session.paths;
   if (std::any_of(given.begin(), given.end(),
                   [&](const PathAddress& one) { return net::same_path(one, *address); }))
@@ -345,7 +345,7 @@ int urtrs_session::wait(int timeout_ms, const std::function<bool()>& done) {
 int urtrs_session::close(int timeout_ms) {
   if (!client) return 0;
   if (!std::exchange(close_begun, true)) client->close(*fabric, platform::steady_now());
-  // closed() also counts completions that were not polled; poll() delivers all of them.
+  // Waits for under_way() == 0 too, because closed() is true before the last completions are polled.
   const int waited = wait(timeout_ms, [this] { return is_over(); });
   if (waited != 0) return fail(waited, "the session has not ended yet");
   return 0;

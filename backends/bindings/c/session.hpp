@@ -24,8 +24,8 @@ struct urtrs_device {
   rtrs::rnbd::DeviceHandle handle = 0;
   std::string name;
   rtrs::rnbd::Geometry geometry{};  // from the last successful open
-  int refused = 0;                  // errno of the last rejected OPEN since the device was open
-  bool opening = true;              // the result of the open was not reported yet
+  int refused = 0;                  // errno of the last rejected OPEN; 0 while the device is open
+  bool opening = true;              // the result of the open has not been reported yet
   rtrs::Nanos give_up_at = 0;       // time at which a pending open fails
   urtrs_callback opened = nullptr;
   void* user = nullptr;
@@ -99,7 +99,7 @@ struct urtrs_session {
   std::uint32_t under_way = 0;
   bool in_callback = false;
   bool close_begun = false;
-  unsigned forks = 0;  // value of the process's counter at creation
+  unsigned forks = 0;  // forks_of_process at creation
   std::string message;
   urtrs_path_callback on_path = nullptr;
   void* on_path_user = nullptr;
@@ -120,7 +120,7 @@ struct urtrs_session {
 
   std::array<rtrs::BlockCompletion, 64> completions_;
   rtrs::BlockEvent event_;
-  // Both have capacity for all requests and devices, so that a turn never allocates.
+  // Reserved for all requests and devices, so that a turn never allocates.
   std::vector<Due> due_;
   std::vector<Due> running_;
   std::array<bool, rtrs::kMaxPaths> changed_paths_{};
@@ -140,7 +140,8 @@ int guarded(Call&& call) noexcept {
   }
 }
 
-// A program built with a later header has a larger structure; members unknown here are set to 0.
+// Copies `filled` to a structure of `size` bytes. A program built with a later header has a larger structure;
+// members that this library does not know are set to 0.
 template <class Struct>
 int fill(Struct* into, const Struct& filled, std::size_t size) noexcept {
   if (into == nullptr || size == 0) return -EINVAL;
@@ -149,8 +150,8 @@ int fill(Struct* into, const Struct& filled, std::size_t size) noexcept {
   return 0;
 }
 
-// Runs a function of the C interface on a session. The session's message is cleared first, so afterwards it
-// is that of this function, and empty on success.
+// Runs a function of the C interface on a session. Clears the session's message first, so that afterwards the
+// message belongs to this call and is empty on success.
 template <class Call>
 int answered(urtrs_session& session, Call&& call) noexcept {
   const int answer = guarded([&] {

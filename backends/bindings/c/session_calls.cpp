@@ -23,7 +23,7 @@ const char* urtrs_version(void) {
 
 const char* urtrs_strerror(int error) {
   if (error == 0) return "success";
-  // Unlike the result of strerror(), the texts of strerrordesc_np() (GNU) are constant.
+  // strerrordesc_np() (GNU) returns constant texts, unlike strerror().
   const char* text = ::strerrordesc_np(error < 0 ? -error : error);
   return text != nullptr ? text : "unknown error";
 }
@@ -76,7 +76,7 @@ int urtrs_session_close(urtrs_session* session, int timeout_ms) {
 
 int urtrs_session_free(urtrs_session* session) {
   if (session == nullptr) return 0;
-  // In a forked child, freeing would end the connections that it shares with its parent.
+  // In a forked child, freeing the session would end the connections that the child shares with its parent.
   if (!session->is_of_this_process()) return 0;
   if (session->in_callback) return -EDEADLK;
   delete session;
@@ -93,7 +93,7 @@ int urtrs_session_fd(const urtrs_session* session) {
 
 int urtrs_session_prepare(urtrs_session* session) {
   if (session == nullptr) return -EINVAL;
-  if (!session->is_of_this_process()) return 0;  // urtrs_session_poll() returns the error
+  if (!session->is_of_this_process()) return 0;  // a later urtrs_session_poll() returns the error
   const Nanos due = session->sleep_until();
   if (due == kNever) return -1;
   const Nanos now = platform::steady_now();

@@ -22,8 +22,8 @@ using options::Connection;
 using options::Kind;
 using Option = options::Option<Connection>;
 
-// Connection options that this library does not have: the provider of libfabric, the TLS mode, and the proof
-// of a shared key.
+// Connection options that this library does not support: the provider of libfabric, the TLS mode, and the
+// proof of a shared key.
 constexpr std::array<std::string_view, 4> kAbsent{"provider", "tls", "auth_keys", "auth_identity"};
 constexpr options::Rule kFabric = options::words("tcp|verbs");
 
@@ -32,7 +32,7 @@ const Option* find_option(std::string_view name) {
   return absent ? nullptr : options::find(options::connection_options(), name);
 }
 
-// Option names of earlier releases: times in milliseconds, -1 for never.
+// Sets an option by a name of earlier releases, whose times are in milliseconds (-1: never).
 std::string set_milliseconds(Settings& settings, const Option& option, std::string_view name,
                              std::string_view value) {
   const bool or_never = option.rule.or_never;
@@ -69,7 +69,8 @@ tl::expected<std::shared_ptr<const tls::Context>, OpenFailed> open_tls(const tls
   return *context;
 }
 
-// Keeps the last error that a fabric logs while it is opened, because it says more than an error code.
+// Keeps the last error that a fabric logs while it is opened, because the log text says more than an error
+// code.
 template <class Level>
 std::function<void(Level, const std::string&)> keep_error(const std::shared_ptr<std::string>& into) {
   return [into](Level level, const std::string& text) {
@@ -77,7 +78,7 @@ std::function<void(Level, const std::string&)> keep_error(const std::shared_ptr<
   };
 }
 
-// Fabrics use one code for lack of memory and of descriptors; errno distinguishes them.
+// Fabrics return the same code for a lack of memory and a lack of descriptors; errno distinguishes them.
 OpenFailed failed(Errc error, const std::string& logged, int number) {
   const bool descriptors = error == Errc::no_memory && (number == EMFILE || number == ENFILE);
   return {descriptors ? number : to_linux_errno(error), logged.empty() ? to_string(error) : logged};

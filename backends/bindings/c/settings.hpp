@@ -1,4 +1,4 @@
-// Settings of a session by name, and the fabric that they select.
+// Sets the settings of a session by name, and opens the fabric that they select.
 #pragma once
 #include <memory>
 #include <string>
@@ -17,8 +17,8 @@ struct Settings {
   ClientConfig protocol;
 };
 
-// Returns an error sentence; empty if the value was stored. `name` is one of options::connection_options(),
-// or a name of an earlier release.
+// Returns an error message; empty if the value was stored. `name` is a name from
+// options::connection_options() or from an earlier release.
 [[nodiscard]] std::string set(Settings&, std::string_view name, const std::string& value);
 
 struct OpenFailed {

@@ -126,7 +126,7 @@ class Session(_Closing):
     queue_timeout="5s". Connects in the background; open() of a device waits for the connection."""
 
     def __init__(self, name, paths, port=1234, **settings):
-        self._lock = threading.Lock()  # around each call of the library
+        self._lock = threading.Lock()  # held during each call of the library
         self._turn = threading.Condition(self._lock)
         self._requests, self._last, self._sleeping = {}, 0, False
         self._closing, self._wake, self._abandoned = False, None, collections.deque()  # devices dropped without close()
@@ -257,7 +257,7 @@ class Session(_Closing):
             self._sleeping = False
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._wake)
-            # When this thread has returned, the next waiting thread sleeps in the library.
+            # After this thread has returned, the next waiting thread sleeps in the library in its place.
             self._turn.notify_all()
         _c.poll(self._handle)
 

@@ -73,7 +73,7 @@ class TestDevice:
             half = bytearray(2 * BLOCK)
             device.read_into(memoryview(half)[BLOCK:], 0)
             assert half == bytes(BLOCK) + b"b" * BLOCK
-            # Only a bytearray whose buffer the module has released can be resized.
+            # A bytearray can be resized only after the module has released its buffer.
             half.clear()
 
     def test_unsuitable_buffers_are_rejected(self, session):
@@ -169,7 +169,7 @@ class TestSession:
         for settings in ({"no_such": 1}, {"heartbeat_missed": 0}, {"queue_timeout_ms": "soon"}, {"fabric": "pigeon"},
                          {"io_connections": 10 ** 6}, {"reconnect_min_ms": -1}):
             assert next(iter(settings)) in refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", **settings)
-        # Without keys, these settings would silently disable TLS.
+        # Without keys, these settings would silently disable TLS, so they must be rejected.
         for setting in "tls_identity", "tls_server_name":
             assert setting in refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", **{setting: "web1"})
         refused(errno.EINVAL, urtrs.Session, "not/a/name", "127.0.0.1")
@@ -253,7 +253,7 @@ class TestSession:
         session.open("disk0").close()
         dropped = urtrs.Session("dropped", "127.0.0.1", server.port)
         dropped.open("small").close()
-        gc.disable()  # garbage collection is not needed
+        gc.disable()  # must work without garbage collection
         with pytest.warns(ResourceWarning, match="unclosed session 'dropped'"):
             del dropped
         gc.enable()

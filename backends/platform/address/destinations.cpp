@@ -59,8 +59,8 @@ tl::expected<Destinations::Route, Destinations::Failure> Destinations::find(cons
     const auto same_family = [](const SocketAddress& one) {
       return [family = one.family()](const SocketAddress& other) { return other.family() == family; };
     };
-    // A source address has one family. If the source is a host name, a destination uses its address of the
-    // same family.
+    // A destination needs a source address of its own family: drops destinations for which the source has
+    // none.
     std::erase_if(to, [&](const SocketAddress& one) {
       return std::none_of(from.begin(), from.end(), same_family(one));
     });

@@ -1,7 +1,7 @@
-// Chooses the address that each connection of a path connects to, for all fabrics. The destination of a path
-// is an address or a host name. If a name has several addresses, the caller chooses one by index for the
-// first connection (con 0) of an attempt. The other connections of the attempt (same path and epoch) use the
-// same address, even if the name service has changed its answer.
+// Chooses the address to which each connection of a path connects. Shared by all fabrics. The destination of
+// a path is an address or a host name. If a name has several addresses, the caller chooses one by index for
+// the first connection (con 0) of an attempt. The other connections of the attempt (same path and epoch) use
+// the same address, even if the name service has changed its answer.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -25,18 +25,18 @@ class Destinations {
 
   struct Route {
     SocketAddress to;
-    SocketAddress from;       // length 0: any
+    SocketAddress from;       // length 0: any source address
     std::uint16_t count = 1;  // addresses to choose from
     // True if the fabric must report event::AddressesFound.
     bool is_choice(const ConKey& key) const noexcept { return key.con == 0 && count > 1; }
   };
   struct Failure {
-    Reason reason = Reason::name_unresolved;  // or source_unavailable
+    Reason reason = Reason::name_unresolved;  // name_unresolved or source_unavailable
     bool silent = false;                      // the name service did not answer or failed
     std::string text;
   };
 
-  // See HostNames.
+  // Disables host names, see HostNames::disable_lookups().
   void disable_lookups() noexcept { names_.disable_lookups(); }
   bool asks() const noexcept { return names_.asks(); }
   int wait_fd() const noexcept { return names_.wait_fd(); }

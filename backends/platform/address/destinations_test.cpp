@@ -25,7 +25,7 @@ struct Names {
   tl::expected<Destinations::Route, Destinations::Failure> route(ConKey key, const PathAddress& path,
                                                                  unsigned address) {
     if (destinations.ask(key, path, address)) {
-      // Each answered name makes wait_fd() readable; the lookup is done after the last name.
+      // wait_fd() becomes readable after each answered name; the lookup is complete after the last one.
       std::vector<Destinations::Ready> ready;
       do {
         pollfd wait{destinations.wait_fd(), POLLIN, 0};

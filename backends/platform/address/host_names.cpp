@@ -136,8 +136,7 @@ void HostNames::start_thread() {
     std::thread([shared = shared_] { work(shared); }).detach();
     ++shared_->threads;
   } catch (const std::system_error&) {
-    // The name stays in the queue for the running threads. If there are none, the attempt fails at its time
-    // limit.
+    // The name stays in the queue for the running threads. If there are none, the attempt times out.
   }
 }
 

@@ -35,7 +35,8 @@ class HostNames {
   HostNames(const HostNames&) = delete;
   HostNames& operator=(const HostNames&) = delete;
 
-  // Call before ask(). No name is looked up and no thread is started; host names have no addresses.
+  // Call before ask(). Afterwards no name is looked up, no thread is started, and addresses() finds none for
+  // a host name.
   void disable_lookups() noexcept;
   bool asks() const noexcept;
 
@@ -44,13 +45,13 @@ class HostNames {
   // returned the ticket. The ticket must not be reused before that or forget().
   bool ask(std::uint64_t ticket, std::initializer_list<std::string_view> texts);
   void forget(std::uint64_t ticket) noexcept;
-  // Tickets whose names are all answered, and tickets whose time in NameBounds has passed.
+  // Returns the tickets whose names are all answered or whose time in NameBounds has passed.
   std::vector<std::uint64_t> take();
   // Becomes readable when take() would return a ticket; -1 if no descriptor could be opened.
   int wait_fd() const noexcept;
 
-  // The address itself, or all addresses of the last answer for a host name; may be empty. An address that
-  // was in the previous answer keeps its place.
+  // Returns the address in `text`, or all addresses from the last answer for its host name; may be empty. An
+  // address that was already in the previous answer keeps its place.
   std::vector<SocketAddress> addresses(std::string_view text, std::uint16_t port) const;
   // Reason why addresses() is empty: an error in the text, or the answer of the name service.
   std::string unresolved_reason(std::string_view text) const;

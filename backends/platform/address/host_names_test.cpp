@@ -16,7 +16,7 @@ namespace {
 
 constexpr Nanos kLong = seconds(3600);
 
-// A name service whose answers the test controls.
+// A fake name service whose answers the test controls.
 class Service {
  public:
   struct Answer {
@@ -158,7 +158,7 @@ TEST(HostNames, a_forgotten_ticket_is_not_reported) {
   EXPECT_EQ(wait_and_take(names), Tickets{2});
 }
 
-// Sets a stack size larger than the address space, so that no thread can be started.
+// While it exists, no thread can be started: sets a stack size larger than the address space.
 class NoThreads {
  public:
   NoThreads() {

@@ -96,7 +96,7 @@ Endpoint endpoint_of(const PathAddress& path) {
   return {std::string(brackets ? text.substr(1, end - 1) : text.substr(0, end)), port};
 }
 
-// One spelling of an address: IP addresses in binary, else the lower-case text.
+// Returns one spelling for all equal addresses: IP addresses in binary, other texts in lower case.
 std::string canonical(std::string_view text) {
   std::string kind;
   if (text.substr(0, 4) == "gid:") {
@@ -147,7 +147,7 @@ tl::expected<PathAddress, std::string> parse_path(std::string_view text, std::ui
   auto destination = checked_address(text.substr(begin), "destination");
   if (!destination) return refuse(text, destination.error());
   path.destination = std::move(*destination);
-  // The interface of the source address also applies to the destination.
+  // The interface of the source address also determines that of the destination.
   const bool has_scope = path.source.find('%') != std::string::npos;
   if (lacks_interface(path.source) || (!has_scope && lacks_interface(endpoint_of(path).host)))
     return refuse(text, "a link-local address needs its interface, as in fe80::1%eth0");

@@ -12,7 +12,7 @@
 namespace rtrs::net {
 
 // Checks only the syntax, not whether the addresses exist. Removes the prefix `ip:`; keeps `gid:`, which only
-// the verbs fabric supports. A link-local address needs an interface. The error is a sentence that quotes the
+// the verbs fabric supports. A link-local address needs an interface. The error is a message that quotes the
 // text.
 tl::expected<PathAddress, std::string> parse_path(std::string_view text, std::uint16_t port);
 

@@ -1,4 +1,4 @@
-// Starts threads that receive no signals.
+// Blocks signals while threads are started, so that the threads receive none.
 #pragma once
 
 #include <pthread.h>

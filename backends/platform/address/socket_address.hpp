@@ -20,7 +20,7 @@ struct SocketAddress {
   int family() const { return storage.ss_family; }
   std::uint16_t port() const;
   void set_port(std::uint16_t);
-  // Address, scope and port; IPv4-mapped IPv6 addresses equal the IPv4 address.
+  // Compares address, scope and port; an IPv4-mapped IPv6 address equals the IPv4 address.
   bool operator==(const SocketAddress&) const;
 };
 
@@ -34,10 +34,10 @@ std::vector<SocketAddress> resolve(std::string_view text, std::uint16_t port, st
 std::vector<std::string> listen_addresses(const std::string& text, std::string& why);
 // Parses a numeric address; never blocks. Error: bad_address.
 Result<SocketAddress> parse_address(std::string_view text, std::uint16_t port);
-// Returns the host name in such a text; empty if there is none to resolve. Stores a port in the text in
-// `port`.
+// Returns the host name in a text that resolve() accepts; empty if there is none to resolve. Stores a port in
+// the text in `port`.
 std::string host_name_in(std::string_view text, std::uint16_t* port = nullptr);
-// Returns only the host of such a text, without brackets; empty if it is not an address.
+// Returns only the host of a text that resolve() accepts, without brackets; empty if the text is invalid.
 std::string host_of(std::string_view text);
 SocketAddress any_address(std::uint16_t port);
 SocketAddress from_raw(const void* address, std::size_t length);
@@ -47,8 +47,8 @@ std::string to_text(const SocketAddress&);
 
 // Digest of both addresses without their ports.
 std::uint32_t address_pair_digest(const SocketAddress& client, const SocketAddress& server);
-// Digest of the host that a client is counted under: its address without the port. For IPv6, the first 64
-// bits and the scope, because one host may use any address in its /64 network.
+// Digest that identifies a client's host, for limits per host: the address without the port. For IPv6, the
+// first 64 bits and the scope, because one host may use any address in its /64 network.
 std::uint32_t host_digest(const SocketAddress& client);
 
 }  // namespace rtrs::net

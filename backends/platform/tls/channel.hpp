@@ -18,15 +18,15 @@ namespace rtrs::tls {
 inline constexpr std::size_t kRecordBytes = std::size_t{16} << 10;
 // Maximum overhead of a record in bytes (RFC 8446 section 5.2).
 inline constexpr std::size_t kRecordOverhead = 5 + 256;
-// Maximum encrypted bytes per connection that wait to be sent.
+// Maximum number of encrypted bytes per connection that wait to be sent.
 inline constexpr std::size_t kSealedBytes = 10 * (kRecordBytes + kRecordOverhead);
 // Memory in bytes that OpenSSL uses per connection: measured, with its buffers for one record in each
 // direction.
 inline constexpr std::size_t kChannelBytes = std::size_t{64} << 10;
-// Maximum bytes that the peer may send in a handshake.
+// Maximum number of bytes that the peer may send in a handshake.
 inline constexpr std::size_t kMaxHandshakeBytes = std::size_t{64} << 10;
 
-// Pool of output buffers shared by channels; a channel with nothing to send holds none. Must outlive its
+// Pool of output buffers shared by channels; a channel with nothing to send holds no buffer. Must outlive its
 // channels.
 class SealedBuffers {
  public:
@@ -61,9 +61,9 @@ class Channel {
   // no data of the peer before established(). Afterwards output() may have new bytes, both during and after
   // the handshake.
   virtual Opened open(std::span<const std::byte> sealed, std::span<std::byte> plain) = 0;
-  // Encrypts bytes of `parts` after the first `skip`, as many as there is room for, and returns their number.
-  // Requires established(), and not in_kernel(). `skip` is less than the length of the first part, or there
-  // are no parts.
+  // Encrypts as many bytes of `parts` after the first `skip` bytes as there is room for, and returns their
+  // number. Requires established(), and not in_kernel(). `skip` is less than the length of the first part, or
+  // there are no parts.
   virtual std::size_t seal(std::span<const std::span<const std::byte>> parts, std::size_t skip) noexcept = 0;
   // Announces that nothing more will be sent. Call once.
   virtual void close() noexcept = 0;
@@ -72,9 +72,9 @@ class Channel {
   [[nodiscard]] virtual std::span<const std::byte> output() const noexcept = 0;
   virtual void sent(std::size_t bytes) noexcept = 0;
 
-  // The handshake is complete and the peer is authenticated.
+  // True if the handshake is complete and the peer is authenticated.
   [[nodiscard]] virtual bool established() const noexcept = 0;
-  // The kernel encrypts: write plain data to the socket.
+  // True if the kernel encrypts. Write plain data to the socket then.
   [[nodiscard]] virtual bool in_kernel() const noexcept = 0;
   [[nodiscard]] virtual bool resumed() const noexcept = 0;
   // Identity of the peer. Of a client, as seen by its server: the common name of its certificate, or the
@@ -98,22 +98,23 @@ class Context {
                                                 SealedBuffers&) const = 0;
   // False if a client would have to choose between several keys (Credentials::identity).
   [[nodiscard]] virtual bool can_connect() const noexcept = 0;
-  // Identities of the keys: "alice, bob"; if there are many, only the first ones.
+  // Returns the identities of the keys: "alice, bob"; if there are many, only the first ones.
   [[nodiscard]] virtual std::string identities() const = 0;
   // "certificates signed by FILE and 3 keys of FILE"
   [[nodiscard]] virtual std::string description() const = 0;
-  // Credentials of this context, and marks of their files taken before reading, in the order of files_of().
+  // Credentials of this context, and the marks of their files, taken before the files were read, in the order
+  // of files_of().
   [[nodiscard]] virtual const Credentials& credentials() const noexcept = 0;
   [[nodiscard]] virtual const FileMarks& marks() const noexcept = 0;
   [[nodiscard]] virtual const std::vector<Expiry>& expiries() const noexcept = 0;
-  // Start of validity of the own certificate, seconds since 1970; 0: already valid.
+  // Time from which this side's certificate is valid, in seconds since 1970; 0: already valid.
   [[nodiscard]] virtual std::int64_t valid_from() const noexcept = 0;
 };
 
-// Returns the files that are set.
+// Returns the paths of the files in the credentials; empty ones are left out.
 std::vector<std::string> files_of(const Credentials&);
-// Returns an object that reads the files of a client's context again when they change; its look() returns a
-// Context. `threads`: see Renewal.
+// Returns an object that reads the credential files of a client's context again when they change. Its look()
+// returns a Context. `threads`: see Renewal.
 std::unique_ptr<Renewal> renewal_of(const Context&, Renewal::Tell, bool threads);
 
 }  // namespace rtrs::tls

@@ -1,4 +1,4 @@
-// Channel end: after a rejected handshake, and when the peer has disconnected.
+// Tests how a channel ends: after a rejected handshake, and when the peer has disconnected.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,7 +23,8 @@ TEST(TlsEnd, data_after_a_rejection_is_ignored) {
     SSL_do_handshake(client.ssl());
   }
   ByteVector sealed = client.take();
-  // Not a valid record: the receiver answers with an alert.
+  // An invalid record, which OpenSSL would answer with an alert if it processed the input after the
+  // rejection.
   sealed.resize(sealed.size() + 37);
   const ByteVector head = {std::byte{23}, std::byte{3}, std::byte{3}, std::byte{0}, std::byte{32}};
   std::copy(head.begin(), head.end(), sealed.end() - 37);

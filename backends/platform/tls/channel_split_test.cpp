@@ -1,4 +1,5 @@
-// The transform: bytes in pieces of any size, records, and every way in which a channel ends.
+// Tests encryption and decryption by a Channel: input in pieces of any size, key updates, and each way in
+// which a channel ends.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -193,7 +194,7 @@ TEST_F(Transform, data_that_is_not_tls_ends_the_stream) {
 TEST_F(Transform, data_survives_key_updates) {
   Credentials hasty = files_.keys({"alice"});
   hasty.records_per_key =
-      1200;  // x 16 KiB: more data between two key updates than the peer's required minimum
+      1200;  // x 16 KiB between two key updates: more than the minimum that the peer requires
   const auto context = context_of(hasty);
   Talk talk(context, context);
   talk.run();

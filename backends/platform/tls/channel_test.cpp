@@ -1,4 +1,4 @@
-// Accepted and rejected peers, and the error texts of both sides.
+// Tests accepted and rejected peers, and the error texts of both sides.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -287,7 +287,7 @@ TEST_F(Tls, resumed_sessions_keep_the_identity_of_the_certificate) {
     EXPECT_EQ(talk.client.channel->resumed(), again);
     EXPECT_EQ(talk.server.channel->identity(), "carl");
   }
-  // After the credentials are reloaded, older tickets are invalid.
+  // Tickets that were issued before the credentials were reloaded are invalid.
   Talk talk(client, context_of(files));
   talk.run();
   ASSERT_TRUE(talk.established());

@@ -1,4 +1,4 @@
-// Tickets and their lifetime. The tests advance OpenSSL's clock and do not wait.
+// Tests tickets and their lifetime. The tests advance OpenSSL's clock and do not wait.
 #include <gtest/gtest.h>
 #include <sys/time.h>
 
@@ -113,7 +113,7 @@ TEST_F(Ticket, more_than_eight_end_the_connection) {
   }
 }
 
-// Early data sent with a hello could be replayed by anybody who recorded it.
+// Early data could be replayed by anyone who recorded the hello.
 TEST_F(Ticket, offers_no_early_data) {
   RawPeer client(Side::client, files_.issue({}));
   SealedBuffers buffers;

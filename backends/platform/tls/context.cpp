@@ -23,7 +23,8 @@ std::string in_days(std::int64_t seconds) {
   return days == 0 ? "in less than a day" : days == 1 ? "in 1 day" : "in " + std::to_string(days) + " days";
 }
 
-// Peers check the certificate with their own clocks when they connect.
+// Returns a warning if the file has expired or expires soon by this host's clock. Peers check it with their
+// own clocks when they connect.
 std::string warning_of(const Expiry& one, std::int64_t now) {
   if (one.time > now && one.time - now > kExpiryWarningSeconds) return {};
   const bool expired = one.time <= now;

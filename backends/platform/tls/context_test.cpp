@@ -1,4 +1,4 @@
-// Expiry of certificates as a Context reports it.
+// Tests how a Context reports the expiry of certificates.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -28,9 +28,9 @@ constexpr const char* kIdentityRule = "an identity is 1 to 128 of A-Z a-z 0-9 . 
 
 using Text = tl::expected<std::string, std::string>;
 
-// Checks of the owner and the mode of a file.
+// Which checks of its owner and mode a file must pass.
 struct Secret {
-  bool is = true;  // false: no check
+  bool is = true;  // false: the file is not secret
   bool any_owner_for_root = false;
   OtherOwner other_owner{};
 };
@@ -95,7 +95,8 @@ std::string secrecy_problem(const std::string& path, const struct stat& about, c
          "this group too, or, if no other member of the group needs the file, chmod 600 " + path;
 }
 
-// The file may have its group on purpose, so the suggested command keeps access for other readers.
+// Returns advice for a file that this process has no permission to open. The suggested command keeps access
+// for other readers, because the file may have its group on purpose.
 std::string open_failure_advice(const std::string& path) {
   struct stat about {};
   const std::string who = user(::geteuid());

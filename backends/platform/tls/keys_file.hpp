@@ -1,4 +1,4 @@
-// Files of credentials: checks who can read them, and parses pre-shared keys.
+// Credential files: checks who can read them, and parses pre-shared keys.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -20,7 +20,7 @@ inline constexpr std::size_t kMaxPemBytes = std::size_t{1} << 20;
 using Key = std::array<unsigned char, kKeyBytes>;
 using Keys = std::map<std::string, Key, std::less<>>;  // keyed by identity
 
-// The error is a sentence for the user that names the file.
+// Errors of the functions below are messages for the user that name the file.
 //
 // Reads a regular file of at most `most` bytes. Never blocks: pipes and devices are rejected.
 tl::expected<std::string, std::string> read_file(const std::string& path, std::size_t most);
@@ -42,7 +42,7 @@ tl::expected<Keys, std::string> read_keys(const std::string& path, OtherOwner ch
 // Like read_keys(), for managing the file: root may read the file of any user, for example that of a service.
 tl::expected<Keys, std::string> list_keys(const std::string& path);
 
-// Returns a line of such a file, including the newline.
+// Returns the line of a keys file for one key, including the newline.
 std::string key_line(std::string_view identity, const Key&);
 // Appends a key to the file and creates the file if needed. Locks the file, so concurrent calls wait. Rejects
 // everything that read_secret_file() or parse_keys() rejects, and an identity that already has a key. Root

@@ -242,7 +242,7 @@ TEST_F(KeysFile, a_key_is_added_only_to_a_valid_keys_file) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/keys"));
   EXPECT_FALSE(add_key(write("something else", 0600), "alice", key));
   EXPECT_FALSE(add_key(write("", 0644), "alice", key));
-  // Appends after a last line without a newline.
+  // The last line of the file has no newline.
   const std::string path = write("bob:" + kHex, 0600);
   ASSERT_TRUE(add_key(path, "alice", key));
   EXPECT_EQ(read_keys(path)->size(), 2U);

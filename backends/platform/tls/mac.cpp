@@ -15,7 +15,7 @@ std::array<std::byte, 32> mac_of(std::span<const std::byte> key,
   const unsigned char* const made = HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
                                          reinterpret_cast<const unsigned char*>(message.data()),
                                          message.size(), reinterpret_cast<unsigned char*>(mac.data()), &size);
-  // Out of memory: aborts, because without a MAC of its own every key would have the same one.
+  // Out of memory: aborts, because a MAC of zeros would be the same for every key.
   if (made == nullptr || size != mac.size()) std::abort();
   return mac;
 }

@@ -18,7 +18,7 @@ std::string mac_of(std::string_view key, std::string_view message) {
   return hex;
 }
 
-// RFC 4231, cases 1 and 2.
+// Test cases 1 and 2 of RFC 4231.
 TEST(Mac, IsHmacSha256) {
   EXPECT_EQ(mac_of(std::string(20, '\x0b'), "Hi There"),
             "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");

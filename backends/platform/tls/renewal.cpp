@@ -44,16 +44,16 @@ FileMarks mark_files(const std::vector<std::string>& files) {
 }
 
 struct Renewal::Shared {
-  // Accessed only by the thread while it runs.
+  // Accessed only by the second thread while it runs.
   std::vector<std::string> files;
   Read read;
-  FileMarks used;           // marks of the files from which the set in use was read
+  FileMarks used;           // marks of the files that the set in use was read from
   bool read_again = false;  // the last read failed
 
   std::mutex mutex;
   std::condition_variable done;
   bool busy = false;
-  // Result of a read: a new set or an error, never both.
+  // Result of a read: new credentials or an error, never both.
   Set renewed;
   std::string refused;
 };
@@ -79,7 +79,8 @@ void Renewal::work(const std::shared_ptr<Shared>& shared) {
     marks = mark_files(shared->files);
     if (marks != shared->used || shared->read_again) {
       auto read = shared->read();
-      // If a file changed during the read, the files may belong to two sets: the next attempt reads again.
+      // If a file changed during the read, the files may not match each other, so the next attempt reads them
+      // again.
       settled = mark_files(shared->files) == marks;
       if (settled && read) renewed = std::move(*read);
       if (settled && !read) refused = std::move(read.error());
@@ -98,7 +99,8 @@ void Renewal::work(const std::shared_ptr<Shared>& shared) {
   shared->done.notify_all();
 }
 
-// The caller holds the lock. False: the system has no thread or no memory, and the set in use stays.
+// Precondition: the caller holds the lock. Returns false if the system has no thread or memory left; the
+// credentials in use stay.
 bool Renewal::start_thread() {
   const net::SignalsBlocked blocked;
   try {
@@ -115,7 +117,8 @@ Renewal::Set Renewal::look() {
     work(shared_);
   } else {
     std::unique_lock lock(shared_->mutex);
-    // Does not wait for a thread that an earlier call started: that call has already waited `kPatience`.
+    // Does not wait for a thread that an earlier call started, because that call has already waited
+    // `kPatience`.
     if (!shared_->busy && start_thread())
       shared_->done.wait_for(lock, kPatience, [this] { return !shared_->busy; });
   }

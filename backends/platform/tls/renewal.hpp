@@ -1,5 +1,5 @@
-// Reads files of certificates and keys again when they have changed, so that a client uses renewed ones from
-// its next connection attempt on. docs/security.md describes the behaviour for administrators.
+// Reads certificates and keys again when their files have changed, so that a client uses the new ones at its
+// next connection attempt. docs/security.md describes the behaviour for administrators.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -27,15 +27,15 @@ FileMarks mark_files(const std::vector<std::string>& files);
 // device that the caller serves.
 class Renewal {
  public:
-  // Keys and certificates in the form in which they are used.
+  // The set of keys and certificates read from all files, in the form in which they are used.
   using Set = std::shared_ptr<const void>;
-  // Reads all files; the error is a sentence that names the bad file. Called by the second thread.
+  // Reads all files; the error is a message that names the unusable file. Called by the second thread.
   using Read = std::function<tl::expected<Set, std::string>()>;
   // Receives a line for the log; called from look().
   using Tell = std::function<void(bool warning, const std::string& sentence)>;
 
-  // `seen`: result of mark_files(files) from before the set in use was read. `threads`: false if the process
-  // must not start threads; look() then reads the files itself, without a bound.
+  // `seen`: result of mark_files(files), taken before the set in use was read. `threads`: false if the
+  // process must not start threads; look() then reads the files itself, without a time limit.
   Renewal(std::vector<std::string> files, FileMarks seen, Read, Tell, bool threads = true);
   // Waits at most 1 s for the second thread; a thread that hangs longer outlives the object.
   ~Renewal();
@@ -43,9 +43,9 @@ class Renewal {
   Renewal& operator=(const Renewal&) = delete;
 
   // Call before each connection attempt. Returns the new set, or null if the set in use stays. If changed
-  // files cannot be used, logs one warning and reads them again in each call until they can. Waits
-  // `kPatienceMs` for the files at most; a set that is read later is returned by a later call. While an
-  // earlier read hangs, does not wait.
+  // files cannot be used, logs one warning, and every call reads them again until they can. Waits at most
+  // `kPatienceMs` for the files; a later call returns a set that was read later. Does not wait while an
+  // earlier read hangs.
   Set look();
   static constexpr std::uint64_t kPatienceMs = 50;
 

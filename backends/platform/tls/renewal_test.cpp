@@ -21,7 +21,8 @@ std::string text_of(const std::string& file) {
   return text.str();
 }
 
-// Two files. Their set is their concatenated text; it cannot be used if it contains "broken".
+// Fixture with two files. Reading them returns their concatenated text as the credentials, and fails if the
+// text contains "broken".
 class RenewalTest : public ::testing::Test {
  protected:
   RenewalTest() {
@@ -35,7 +36,7 @@ class RenewalTest : public ::testing::Test {
   ~RenewalTest() override { std::filesystem::remove_all(folder_); }
 
   std::vector<std::string> files() const { return {folder_ + "/cert", folder_ + "/key"}; }
-  // Replaces the file by rename(2), as an administrator should.
+  // Replaces the file by rename(2), as administrators are advised to.
   void write(const std::string& name, const std::string& text) const {
     const std::string path = folder_ + "/" + name;
     std::ofstream(path + ".new") << text;
@@ -56,12 +57,12 @@ class RenewalTest : public ::testing::Test {
     if (all.find("broken") != std::string::npos) return tl::unexpected("the files are " + all);
     return std::make_shared<const std::string>(all);
   }
-  // Content of the new set; empty if the set in use stays.
+  // Returns the text of the new credentials; empty if the credentials in use stay.
   std::string look(Renewal& renewal) {
     const auto set = std::static_pointer_cast<const std::string>(renewal.look());
     return set == nullptr ? "" : *set;
   }
-  // Calls look() again until a set is found, because the read may take longer than kPatienceMs.
+  // Calls look() until it returns new credentials, because reading may take longer than kPatienceMs.
   std::string look_until_found(Renewal& renewal) {
     std::string found;
     for (unsigned i = 0; i < 10'000'000 && found.empty(); ++i, std::this_thread::yield())
@@ -120,7 +121,7 @@ TEST_F(RenewalTest, AChangedFileIsReadOnce) {
   EXPECT_TRUE(warnings_.empty());
 }
 
-// The new text has the same length and is written into the same file.
+// Writes a text of the same length into the existing file, without rename(2).
 TEST_F(RenewalTest, FilesWrittenInPlaceAreRead) {
   const auto renewal = make();
   const FileMarks before = mark_files(files());
@@ -146,8 +147,8 @@ TEST_F(RenewalTest, InvalidFilesCauseOneWarning) {
   EXPECT_EQ(news_.size(), 1U);
 }
 
-// A read can fail for a reason outside the files, such as a lack of descriptors, so an unchanged file is read
-// again.
+// Reading can fail for a reason outside the files, such as a lack of descriptors, so files that could not be
+// used are read again although they have not changed.
 TEST_F(RenewalTest, RejectedSetIsReadAtEachAttempt) {
   const auto renewal = make();
   bool refused = true;
@@ -161,7 +162,7 @@ TEST_F(RenewalTest, RejectedSetIsReadAtEachAttempt) {
   EXPECT_EQ(look_until_found(*renewal), "14");
 }
 
-// A new certificate with an old key would be an inconsistent set.
+// Replaces the key while the files are read: the new certificate must not be used with the old key.
 TEST_F(RenewalTest, FilesThatChangeDuringTheReadAreReadAgain) {
   const auto renewal = make();
   bool changed = false;

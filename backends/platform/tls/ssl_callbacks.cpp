@@ -14,8 +14,8 @@ SslChannel& channel_of(const SSL* ssl) {
   return *static_cast<SslChannel*>(SSL_get_app_data(ssl));
 }
 
-// The server gets each identity that a client offers: identities of keys, and tickets, which are not
-// identities.
+// OpenSSL calls this for each identity that a client offers: identities of keys, and session tickets, for
+// which no key is found.
 int find_key(SSL* ssl, const unsigned char* identity, std::size_t size, SSL_SESSION** found) {
   *found = nullptr;
   SslChannel& channel = channel_of(ssl);
@@ -54,8 +54,8 @@ int keep_session(SSL* ssl, SSL_SESSION* session) {
   return 1;
 }
 
-// A client whose certificate has no usable name gets an alert. An expired or not yet valid certificate is
-// noted; its signature has already been verified.
+// A client whose certificate has no usable name gets an alert. The name in an expired or not yet valid
+// certificate is recorded; the signature of such a certificate has already been verified.
 int judge_certificate(int ok, X509_STORE_CTX* store) {
   if (X509_STORE_CTX_get_error_depth(store) != 0) return ok;
   const auto* const ssl =

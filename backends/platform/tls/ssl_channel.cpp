@@ -60,7 +60,7 @@ int socket_write(BIO* bio, const char* from, int bytes) {
   return taken;
 }
 
-// OpenSSL's own BIO below passes the keys to the kernel.
+// The BIO of OpenSSL below this one passes the keys to the kernel.
 long socket_control(BIO* bio, int command, long number, void* pointer) {
   SslChannel& channel = *static_cast<SslChannel*>(BIO_get_data(bio));
   switch (command) {
@@ -302,7 +302,7 @@ bool SslChannel::seal_record(const std::byte* from, std::size_t bytes) noexcept 
 }
 
 std::size_t SslChannel::seal(std::span<const std::span<const std::byte>> parts, std::size_t skip) noexcept {
-  constexpr std::size_t kRoom = 2 * kRecordOverhead;  // for a key update before the data
+  constexpr std::size_t kRoom = 2 * kRecordOverhead;  // room for a key update before the data
   std::array<std::byte, kRecordBytes> gathered;
   std::size_t total = 0;
   ERR_clear_error();

@@ -34,12 +34,12 @@ class SslChannel final : public Channel {
   const SslContext& context() const noexcept { return *context_; }
   const std::string& server() const noexcept { return server_; }
   Keys::value_type const* own_key() const noexcept { return context_->own_key(); }
-  // Records the identity that the peer offers: one without a key here, or (set_requested_identity) one with a
-  // key.
+  // note_unknown() records an identity that the peer offers and that has no key here;
+  // set_requested_identity() records an identity that has a key.
   void note_unknown(std::string identity) { unknown_ = std::move(identity); }
   void set_requested_identity(std::string identity) { asked_ = std::move(identity); }
   void note_refusal(std::string why) { refusal_ = std::move(why); }
-  // Records the name in a certificate of the peer that is expired or not yet valid.
+  // Records the name in a peer's certificate that is expired or not yet valid.
   void record_expired_name(std::string name) { expired_name_ = std::move(name); }
   // Handles a message of the peer's handshake protocol.
   void note_message(std::span<const unsigned char>);
@@ -48,13 +48,14 @@ class SslChannel final : public Channel {
   int give(char* to, int most) noexcept;
   // Returns -1 if there is no room.
   int take(const char* from, int bytes) noexcept;
-  // Writes to the socket like send(2), without SIGPIPE. With kernel encryption, the record has the type that
-  // was set; 0: data.
+  // Writes to the socket like send(2), without SIGPIPE. With kernel encryption, sends a record of type
+  // `record_type_`.
   int write(const char* from, int bytes) noexcept;
   void set_record_type(unsigned char type) noexcept { record_type_ = type; }
 
  private:
-  // Completes the handshake. Returns false if the peer is rejected.
+  // Stores the identity of the peer after the handshake. Returns false if the peer is rejected or if there is
+  // no memory.
   bool establish();
   Opened fail(int ssl_error);
   Opened fail(std::string why);
@@ -74,8 +75,8 @@ class SslChannel final : public Channel {
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::uint64_t handshake_bytes_ = 0;
-  std::uint64_t received_ = 0;         // encrypted bytes
-  std::uint64_t records_ = 0;          // sent with the current key
+  std::uint64_t received_ = 0;         // encrypted bytes received
+  std::uint64_t records_ = 0;          // records sent with the current key
   std::uint64_t next_key_update_ = 0;  // value of received_ from which the peer may update its key
   unsigned tickets_ = 0;
 

@@ -64,7 +64,8 @@ class SslContext final : public Context, public std::enable_shared_from_this<Ssl
   std::string load_keys();
   std::string load(SSL_CTX*, const std::string& cert, const std::string& key, const std::string& ca,
                    const std::string& crl);
-  // Records when the file expires: at its earliest expiry, or at its latest if `last`.
+  // Records the time at which an item of the file expires. If the file has several items, keeps the earliest
+  // time, or the latest if `last`.
   void note_end(const std::string& file, const char* what, const ASN1_TIME*, bool last = false);
   std::string load_certificates();
 
@@ -86,7 +87,7 @@ Owned<SSL_SESSION> session_of_key(SSL*, const std::string& identity, const Key&)
 // Returns OpenSSL's error text and clears its error queue.
 std::string openssl_text();
 
-// --- ssl_callbacks.cpp: callbacks during a handshake ---
+// Sets the callbacks of ssl_callbacks.cpp, which OpenSSL calls during a handshake.
 void set_callbacks(SSL_CTX*, Side);
 // Returns the common name; empty if there is none, several, or one that is_identity() rejects.
 std::string common_name(X509*);

@@ -1,4 +1,4 @@
-// Descriptions of a channel and of its errors.
+// Describes a channel and its errors.
 #include <openssl/err.h>
 #include <openssl/evp.h>
 

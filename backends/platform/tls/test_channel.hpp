@@ -20,7 +20,7 @@ inline ByteVector octets(const std::string& text) {
 
 struct End {
   std::unique_ptr<Channel> channel;
-  std::string got;  // plain
+  std::string got;  // decrypted bytes
   Channel::State state = Channel::State::open;
 
   // Decrypts input in pieces; `piece` returns the length of each.

@@ -15,12 +15,12 @@ namespace rtrs::tls {
 inline constexpr long kGoodSeconds = 30L * 24 * 3600;
 
 struct Wanted {
-  std::vector<std::string> names{"one"};  // common names
+  std::vector<std::string> names{"one"};  // common names in the certificate
   std::string alternative = "IP:127.0.0.1,IP:::1,DNS:localhost";
-  long from_seconds = -3600;  // relative to now
+  long from_seconds = -3600;  // start of validity, relative to now
   long until_seconds = kGoodSeconds;
   bool by_intermediate = false;  // signed by an intermediate CA, which is appended to the file
-  unsigned rsa_bits = 0;         // 0: an elliptic curve
+  unsigned rsa_bits = 0;         // 0: a key on an elliptic curve
 };
 
 class TestCredentials {

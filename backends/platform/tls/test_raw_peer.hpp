@@ -1,4 +1,4 @@
-// A peer that uses OpenSSL directly, for behaviour that a channel never shows.
+// A peer that uses OpenSSL directly, for tests of behaviour that a channel never shows.
 #pragma once
 #include <openssl/err.h>
 

@@ -43,8 +43,8 @@ class Context;
 // False in a build without OpenSSL.
 bool available() noexcept;
 
-// Reads the files; may block. The error is a sentence for the user. The result may be shared by threads. A
-// new context has new ticket keys, so TLS sessions of the old context cannot be resumed. A client of the TCP
+// Reads the files; may block. The error is a message for the user. The result may be shared by threads. A new
+// context has new ticket keys, so TLS sessions of the old context cannot be resumed. A client of the TCP
 // fabric reads changed files before each connection attempt; a server gets a new context by tcp::set_tls().
 tl::expected<std::shared_ptr<const Context>, std::string> open_context(const Credentials&);
 
@@ -55,8 +55,8 @@ std::string identities(const Context&);
 
 // Describes the accepted peers for a log: "certificates signed by FILE and 3 keys of FILE".
 std::string description(const Context&);
-// Expiry of a file: the first certificate of `cert` to expire, the last of `ca`, and the first list of `crl`.
-// Keys do not expire.
+// Time at which a credential file expires: when the first certificate of `cert`, the last CA of `ca`, or the
+// first list of `crl` expires. Keys do not expire.
 struct Expiry {
   std::string file;
   std::string what;       // "certificate", "CA" or "revocation list"
@@ -65,8 +65,8 @@ struct Expiry {
 std::vector<Expiry> expiries(const Context&);
 // Time before expiry from which warning() reports it, in seconds.
 inline constexpr std::int64_t kExpiryWarningSeconds = std::int64_t{14} * 24 * 3600;
-// Returns sentences about certificates that have expired, or expire within kExpiryWarningSeconds by the
-// current clock, after which peers reject them. Empty if there are none.
+// Returns warnings about files that have expired, or expire within kExpiryWarningSeconds by this host's
+// clock. Peers are rejected after the expiry. Empty if there are none.
 std::string warning(const Context&);
 
 }  // namespace rtrs::tls

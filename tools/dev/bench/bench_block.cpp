@@ -1,8 +1,8 @@
-// bench_block COUNT read|write BYTES DEPTH: COUNT requests of BYTES through RemoteDevice and the Daemon of
-// urtrsd, DEPTH in flight, in one thread, without a network, on a memory export. To count instructions, run
-// it under `valgrind --tool=callgrind` with --toggle-collect='*client_turn*' for the client or
-// '*server_turn*' for the server. Connecting and opening are not counted, because a second thread opens the
-// export and the number of turns until then differs from run to run.
+// bench_block COUNT read|write BYTES DEPTH: runs COUNT requests of BYTES through RemoteDevice and the Daemon
+// of urtrsd, with DEPTH in flight, in one thread, without a network, on an export in memory. To count
+// instructions, run it under `valgrind --tool=callgrind` with --toggle-collect='*client_turn*' for the client
+// or '*server_turn*' for the server. Connecting and opening are not counted: a second thread opens the
+// export, so the number of turns until then differs from run to run.
 #include <boost/asio/io_context.hpp>
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // Measures the state machines alone: one request passes through a client session and a server session,
-// without a fabric and without buffers. The results are the protocol's share of an IO, the additional cost of
-// recording a trace, and the speed at which such a trace is replayed.
+// without a fabric and without buffers. The results are the protocol's share of the cost of an IO, the
+// additional cost of recording a trace, and the speed at which such a trace is replayed.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
@@ -38,7 +38,8 @@ ClientConfig client_config() {
   return config;
 }
 
-// Client and server machine back to back: each message that one posts is passed directly to the other.
+// Connects a client machine directly to a server machine: each message that one of them posts is passed to
+// the other.
 class Machines {
  public:
   Machines(unsigned paths, int recording) : client_(client_config()), server_(ServerConfig{}, 0) {
@@ -109,8 +110,8 @@ class Machines {
     }
   }
 
-  // Client and server use the same connection keys: the client numbers the first attempt of a path as epoch
-  // 1, so the server uses epoch 1 too.
+  // Client and server must use the same connection keys. The client numbers the first attempt of a path as
+  // epoch 1, so the server uses epoch 1, too.
   void connect(std::uint16_t path) {
     const std::uint32_t flags = wire::kConnRspFence | wire::kConnRspGeneration;
     wire::Uuid uuid;
@@ -155,7 +156,7 @@ void one_request(benchmark::State& state, Direction direction) {
   state.SetItemsProcessed(state.iterations());
 }
 
-// Measures records per second, not requests per second.
+// Unlike the other benchmarks, this one measures records per second, not requests per second.
 void replay_requests(benchmark::State& state) {
   {
     Machines machines(1, file);

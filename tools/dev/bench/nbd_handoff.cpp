@@ -1,6 +1,7 @@
-// nbdkit plugin that passes each request to one server thread, which serves it from memory immediately, and
-// waits for the result. nbdkit calls a plugin in one thread per request, so this is the minimum cost of any
-// plugin that waits for another thread or process. Used by `tools/dev/nbd-bench --floor`.
+// nbdkit plugin that passes each request to a single server thread and waits for the result. The server
+// thread immediately executes the request in memory. nbdkit calls a plugin in one thread per request, so this
+// measures the minimum cost of any plugin that waits for another thread or process. Used by
+// `tools/dev/nbd-bench --floor`.
 #define NBDKIT_API_VERSION 2
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 
@@ -28,7 +29,7 @@ struct Request {
   std::atomic<int> done{0};
 };
 std::atomic<Request*> asked{nullptr};
-std::atomic<int> calls{0};  // wake-ups of the server thread, which sleeps on this counter
+std::atomic<int> calls{0};  // number of wake-ups of the server thread, which sleeps on this counter (futex)
 
 void sleep_while(std::atomic<int>& word, int value) {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
@@ -49,7 +50,8 @@ void serve() {
       Request* const next = one->next;
       std::memcpy(one->to, one->from, one->count);
       one->done = 1;
-      // The waiter may already have freed the request. Waking an address without waiters has no effect.
+      // The waiting thread may already have freed the request. This is safe, because waking an address on
+      // which no thread waits has no effect.
       wake(one->done);
       one = next;
     }

@@ -26,8 +26,7 @@ constexpr std::size_t kSmall = 64;  // bytes of the message that carries no data
   std::exit(1);
 }
 
-// One end of the connection. Receives messages of one size, and sends one message of another size for each of
-// them.
+// One end of the connection. For each received message of one size, it sends a message of another size.
 class End {
  public:
   End(int fd, std::size_t in, std::size_t out) : fd_(fd), in_(in), out_(out) {
@@ -35,7 +34,7 @@ class End {
     if (::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) fail("TCP_NODELAY");
     if (::fcntl(fd_, F_SETFL, O_NONBLOCK) != 0) fail("O_NONBLOCK");
   }
-  // Busy-polls, as `urtrs-perf --raw` does. Returns false if the connection failed or was closed.
+  // Polls without sleeping, as `urtrs-perf --raw` does. Returns false if the connection failed or was closed.
   bool turn() {
     while (owed_ > 0) {
       const ssize_t sent = ::send(fd_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);

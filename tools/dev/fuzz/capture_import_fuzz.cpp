@@ -1,5 +1,5 @@
-// Reads arbitrary bytes as a capture, without crashing. The imported trace must be complete, and it must be
-// possible to judge it and to convert it back to packets.
+// Fuzz test: reading arbitrary bytes as a capture must not crash. The imported trace must be complete, and it
+// must be possible to judge it and to convert it back to packets.
 #include <algorithm>
 #include <cstring>
 #include <memory>

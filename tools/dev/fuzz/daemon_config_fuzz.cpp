@@ -1,5 +1,5 @@
-// Parses arbitrary text as a configuration of urtrsd. It is either accepted, or rejected with a position and
-// a reason. An accepted configuration must be equal after printing and parsing it again.
+// Fuzz test: parses arbitrary text as a configuration of urtrsd. The text must be accepted, or rejected with
+// a position and a reason. An accepted configuration must be equal after it is printed and parsed again.
 #include <string>
 
 #include "conformance/fuzz/fuzz.hpp"

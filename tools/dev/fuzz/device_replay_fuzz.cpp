@@ -1,7 +1,7 @@
-// Replays arbitrary recorded inputs of RNBD devices, without crashing: the trace may come from another
-// version, or may be forged. The fuzzer input is the number of records (2 bytes) and the records of one
-// block. This program adds the header and the checksums, because a mutation of a complete trace would never
-// pass the checksum.
+// Fuzz test: replaying arbitrary recorded inputs of RNBD device machines must not crash, because a trace may
+// come from another version or be forged. The fuzzer input is the number of records (2 bytes) and the records
+// of one block. This program adds the header and the checksums, because a mutation of a complete trace would
+// never pass the checksum.
 #include <map>
 #include <memory>
 #include <string>
@@ -58,8 +58,8 @@ void judge(const std::string& trace) {
                   (!result.divergence.recorded.empty() && !result.divergence.rerun.empty()));
 }
 
-// Feeds only the inputs, without comparing the actions. Replay would stop at the first input whose recorded
-// actions differ from those of this core.
+// Passes only the inputs to the machines, without comparing the actions. replay() would stop at the first
+// input whose recorded actions differ from those of this core.
 void feed(const std::string& trace) {
   MemorySource source(trace);
   Reader reader(source);
@@ -83,7 +83,8 @@ void feed(const std::string& trace) {
     Effects effects;
     (void)at->second->feed(record, map, effects);
     (void)at->second->fingerprint();
-    // Inputs that no real caller makes may break an invariant of the state. Replay of the machine ends there.
+    // Inputs that no real caller makes may break an invariant of the state. The machine gets no further
+    // inputs after that.
     if (at->second->broken_invariant() != nullptr) machines.erase(at);
   }
 }

@@ -1,5 +1,6 @@
-// Parses arbitrary lines as JSON-RPC requests and as responses. A line that is not a request gets an error
-// response with a reason. A parsed message must be equal after writing it as one line and parsing it again.
+// Fuzz test: parses arbitrary lines as JSON-RPC requests and as responses. A line that is not a request must
+// get an error response with a reason. A parsed message must be equal after it is written as one line and
+// parsed again.
 #include <string>
 #include <string_view>
 
@@ -32,7 +33,7 @@ void check_request(const Request& request) {
   RTRS_FUZZ_CHECK(again.request && again.request->id == request.id);
   RTRS_FUZZ_CHECK(again.request->notification == request.notification);
   RTRS_FUZZ_CHECK(again.request->method == request.method && again.request->params == request.params);
-  // The response of a server that returns the parameters unchanged.
+  // The response of a server that returns the parameters of the request unchanged.
   const auto echo = parse_answer(result_line(request.id, request.params));
   RTRS_FUZZ_CHECK(echo && echo->id == request.id && echo->result && *echo->result == request.params);
 }

@@ -1,5 +1,5 @@
-// Parses arbitrary bytes as a state file of urtrs-mapd. They are rejected with a reason and a valid line
-// number, or they are valid mappings that are equal after writing and parsing them again.
+// Fuzz test: parses arbitrary bytes as a state file of urtrs-mapd. They must be rejected with a reason and a
+// valid line number, or be valid mappings, which must be equal after they are written and parsed again.
 #include <algorithm>
 #include <string>
 #include <string_view>

@@ -1,6 +1,7 @@
-// Feeds arbitrary bytes as the output of an NBD server. The handshake fails with a reason, waits for more
-// bytes, or yields an export whose block size the kernel accepts; the result must not depend on how the bytes
-// are split. An identity line of the kernel must be equal after formatting and parsing it again.
+// Fuzz test: takes arbitrary bytes as the output of an NBD server. The handshake must fail with a reason,
+// wait for more bytes, or yield an export whose block size the kernel accepts. The result must not depend on
+// how the bytes are split. An identity line of the kernel must be equal after it is formatted and parsed
+// again.
 #include <string>
 #include <string_view>
 

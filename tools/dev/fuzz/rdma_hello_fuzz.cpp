@@ -1,5 +1,5 @@
-// Decodes arbitrary bytes as the hello message of an RDMA probe. An accepted hello must encode to the same
-// bytes.
+// Fuzz test: decodes arbitrary bytes as the hello message of an RDMA probe. If the hello is accepted,
+// encoding it must give the same bytes.
 #include <cstring>
 #include <span>
 

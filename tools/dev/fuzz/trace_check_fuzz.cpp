@@ -1,5 +1,6 @@
-// Judges arbitrary records, without crashing; a verdict other than `conforming` must have a reason. The
-// fuzzer input is lines of JSON, because a mutation of a binary trace would never pass the checksums.
+// Fuzz test: judging arbitrary records must not crash, and a verdict other than `conforming` must have a
+// reason. The fuzzer input is lines of JSON, because a mutation of a binary trace would never pass the
+// checksums.
 #include <memory>
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
-// Imports arbitrary lines of JSON, without crashing. A trace that the importer accepts must be readable to
-// its end.
+// Fuzz test: importing arbitrary lines of JSON must not crash. A trace that the importer accepts must be
+// readable to its end.
 #include <string>
 #include <string_view>
 

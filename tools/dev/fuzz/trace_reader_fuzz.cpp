@@ -1,5 +1,5 @@
-// Reads arbitrary bytes as a trace, without crashing. Each record that was read can be printed, and can be
-// written again without change.
+// Fuzz test: reading arbitrary bytes as a trace must not crash. Each record that was read can be printed, and
+// can be written again without change.
 #include <string>
 
 #include "conformance/fuzz/fuzz.hpp"

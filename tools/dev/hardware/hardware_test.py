@@ -17,10 +17,10 @@ PAGE = ROOT / "docs/hardware.md"
 SOURCES = ROOT / "tools/lib/control/rdma_probe"
 CELL = ROOT / "build/softroce-vm/cells/doctor.urtrs-urtrs.on.1"
 GRADES = ("ok", "failed", "not there")
-# Checks that the block "doctor" of the page shows; the program prints more.
+# Checks that the block "doctor" of the page contains. The program prints further checks.
 SHOWN = {"PCIe and NUMA", "window of type 1", "data before immediates", "invalidation", "registering", "binding", "empty write", "4 KiB writes",
          "128 KiB writes"}
-# Printed only by the other end or if no peer answers.
+# Checks that only the other end prints, or that are printed only if no peer answers.
 NOT_THERE = {"listening", "peer"}
 
 

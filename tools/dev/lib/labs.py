@@ -29,11 +29,11 @@ class Unavailable(Exception):
 @dataclasses.dataclass
 class Outcome:
     name: str
-    verdict: str  # pass, known (a failure that is listed as known), fail, skip
+    verdict: str  # pass, fail, skip, or known (a failure that is listed as known)
     seconds: float = 0.0
     reason: str = ""
     folder: str = ""  # folder with the kept results
-    repeat: str = ""  # command that repeats the item
+    repeat: str = ""  # command line that repeats the item
     more: dict = dataclasses.field(default_factory=dict)  # measurements of this lab: column -> value
 
 
@@ -94,14 +94,14 @@ def which(options, lab):
 def main(command_line, act):
     """Parses the command line, calls act(options) and returns the exit code."""
     options = command_line.top.parse_args()
-    # SIGTERM raises KeyboardInterrupt directly. Forwarding it as SIGINT would fail: a background job of a shell script
-    # starts with SIGINT ignored.
+    # SIGTERM also raises KeyboardInterrupt. It cannot be forwarded as SIGINT, because a shell script starts
+    # its background jobs with SIGINT ignored.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code = act(options)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:  # the reader closed the pipe
+    except BrokenPipeError:  # the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except ValueError as error:
@@ -152,7 +152,7 @@ def play_all(items, play, jobs, ended):
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             waiting = {pool.submit(one, item, number) for number, item in enumerate(items)}
             while waiting:
-                # The timeout lets this thread handle signals.
+                # Waits with a timeout, so that this thread can handle signals.
                 done, waiting = concurrent.futures.wait(waiting, 0.2, concurrent.futures.FIRST_COMPLETED)
                 for future in done:
                     if (result := future.result()) is not None:

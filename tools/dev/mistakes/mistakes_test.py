@@ -28,7 +28,7 @@ sys.path.insert(0, str(HERE.parents[1] / "lib/testing"))
 from programs import BUILD, CAPTURES, ROOT, TRACES, Urtrsd, free_port  # noqa: E402
 
 FILES = sorted(HERE.glob("*.mistakes"))
-BOUND = 40  # seconds for one mistake; the longest waits 30 s for a daemon that does not answer
+BOUND = 40  # seconds for one mistake; the longest one waits 30 s for a daemon that does not answer
 CODES = {0, 1, 2, 3, 4, 5, 77, 130, 141, 143}
 INTERNALS = re.compile(r"terminate called|what\(\)|std::|basic_string|[Aa]ssert|Aborted|Sanitizer|CLI::|core dumped|"
                        r"Traceback|boost|nlohmann|json\.exception|toml::|libfabric:\d+")

@@ -45,7 +45,7 @@ class Host:
 
     def __init__(self, folder, ends):
         self.folder, self.ends, self.ports, self.nbdkit = folder, ends, {}, None  # server address -> port
-        self.root = folder / "root"  # stands in for / in the paths of README
+        self.root = folder / "root"  # replaces / in the paths of README
         self.root.mkdir()
         ends.callback(self.end_nbdkit)
 
@@ -119,5 +119,5 @@ def test_commands_work(host):
             ran.append(line)
     assert len(ran) > 20
     assert ran[0].startswith("urtrsd ") and ran[1].startswith("nbdkit-urtrs "), "the first two commands must allow IO"
-    for copy in ("copy.img", "disk0.img"):  # copied without a device name, and with the name of one of several devices
+    for copy in ("copy.img", "disk0.img"):  # without a device name, and named after a device
         assert filecmp.cmp(host.folder / copy, host.root / "disk0.img", shallow=False), copy

@@ -18,7 +18,8 @@ from soak.state import State  # noqa: E402
 
 SOAK = HERE.parent / "soak"
 SIM, PLANTED = pathlib.Path(program("urtrs-sim")), BUILD / "conformance/mutants/planted-urtrs-sim"
-# The wrapper records every run that finished, so that the test can compare the report with the runs that took place.
+# The wrapper records every run that finishes, so that the test can compare the report with the runs that
+# actually took place.
 WRAPPER = """#!/bin/sh
 {program} "$@"
 code=$?
@@ -120,7 +121,8 @@ class TestSoaks:
         seen = [line.split("--seeds ")[1].split()[0] + line.split()[0] for line in self.log.read_text().splitlines()]
         expected = [f"{at * size}..{at * size + size}{verb}" for verb, size in (("sweep", 3), ("scenarios", 1))
                     for at in range(4)]
-        # The interrupted chunk started twice. It finishes twice only if the signal arrives just after its end.
+        # The interrupted chunk is started twice. It finishes twice only if the signal arrives just after its
+        # end, so duplicates are ignored.
         assert sorted(set(seen)) == sorted(expected)
         assert len(seen) <= len(expected) + 1
         again = self.soak()
@@ -144,7 +146,7 @@ class TestSoaks:
         assert "urtrs-sim" in (kept / "output").read_text()
         again = subprocess.run(failed["repeat"], shell=True, env=environment, capture_output=True, text=True, timeout=240)
         assert again.returncode == 1, "the repeat command must fail again"
-        healed = self.soak("--again")  # without the planted bug
+        healed = self.soak("--again")  # runs again without the planted bug
         assert healed.returncode == 0, healed.stdout + healed.stderr
 
     def test_different_plan_needs_fresh(self):

@@ -83,7 +83,7 @@ class TestCells:
                 assert "verify" in {cell.case for cell in met}
                 without = (name, pair) == ("6.1", ("urtrs", "kernel"))
                 assert {cell.invalidate for cell in met} == ({"off"} if without else {"on", "off"})
-            # Every fast case runs against the kernel's modules, of any version, in both directions.
+            # Every fast case must run against the kernel's modules, of any version, in both directions.
             assert {cell.case for cell in fast if cell.kernel == "7.3" and cell.pair == pair} == {"verify", "nounmap"}
             met = {cell.case for cell in fast if cell.pair == pair}
             assert "nounmap" in {cell.case for cell in fast if cell.kernel == "6.12-rnbd2.2" and cell.pair == pair}
@@ -93,7 +93,7 @@ class TestCells:
         roles = (("kernel",), ("urtrs",), ("on",), (1,), ("on",), ("6.12", "6.1"))
         names = ["verify.kernel-urtrs.on.1", "verify.kernel-urtrs.on.1@6.1"]
         assert [cell.name for cell in cells.select(CASES, ["verify"], roles)] == names
-        # A cell pattern without a kernel selects the requested kernels.
+        # A cell pattern without a kernel must select the requested kernels.
         assert [cell.name for cell in cells.select(CASES, [names[0]], roles)] == names
         assert [cell.name for cell in cells.select(CASES, [names[0]], roles[:5])] == names[:1]
         assert [cell.name for cell in cells.select(CASES, [names[1]], roles[:5])] == names[1:]
@@ -141,8 +141,8 @@ class FakeBoot:
     def dead(self, place):
         if not self.dies.get(place):
             return False
-        # The first line goes to the console, the rest to the kernel log after the marker of this cell, because a real
-        # console may be incomplete.
+        # The first line goes to the console. The other lines go to the kernel log, after the marker of this
+        # cell, because a real console may be incomplete.
         text = self.dies[place].pop(0)
         half = text.find("\n") + 1
         earlier = f"{PANIC}softroce-vm: {place} begins\n" if place != "boot" else ""

@@ -5,10 +5,11 @@ import re
 
 from source import Finding, is_code
 
-# The six top folders, lowest first: core < backends, sim < conformance < tools. docs contains examples.
+# The six top folders and their layers: core < backends, sim < conformance < tools. docs contains examples.
 TOPS = {"core": 0, "backends": 1, "sim": 1, "conformance": 2, "tools": 3, "docs": 3}
 
-# The longest matching prefix applies. A file may include its own folder and the listed ones; None allows every folder.
+# The longest prefix that matches a file applies. A file may include its own folder and the listed folders;
+# None allows every folder.
 LAYERS = {
     "core/base": [],
     "core/wire": ["core/base"],
@@ -70,20 +71,21 @@ LAYERS = {
     "cmake": None,
 }
 
-# Folders that tests below tools/ may include in addition.
+# Folders that tests below tools/ may include, too.
 TESTS_OF_TOOLS_SEE = ["backends", "sim", "conformance", "tools/lib"]
 
 PURE = ("core/wire", "core/iwarp", "core/proto", "core/rnbd")
 
-# Headers without allocation, clock, randomness, threads, exceptions of their own or IO. Add a header only if the purity
-# test (purity.py) still passes. <new> is listed for placement new only; the purity test rejects other uses.
+# Headers without allocation, clock, randomness, threads, IO, and exceptions that they throw themselves. Add a
+# header only if the purity test (purity.py) still passes. <new> is listed only for placement new; the purity
+# test rejects other uses.
 PURE_HEADERS = {
     "algorithm", "array", "bit", "bitset", "compare", "concepts", "cstddef", "cstdint", "cstring", "initializer_list",
     "iterator", "limits", "new", "numeric", "optional", "span", "string_view", "tuple", "type_traits", "utility",
     "variant", "version", "tl/expected.hpp",
 }
 
-# Headers of external libraries, and the only folders that may include them.
+# Headers of external libraries -> the only folders that may include them.
 OUTSIDE = {
     "boost/": ("backends/bindings/asio/", "conformance/", "tools/", "docs/examples/"),
     "rdma/": ("backends/libfabric/", "backends/verbs/", "sim/net/adapters/", "conformance/", "tools/"),
@@ -91,9 +93,10 @@ OUTSIDE = {
     "infiniband/": ("backends/verbs/", "sim/net/adapters/", "conformance/", "tools/"),
 }
 
-# In these folders time is an argument and random numbers come from a seed; threads belong to backends and tools.
+# In these folders, time is passed as an argument and random numbers come from a seed. Threads are allowed
+# only in backends and tools.
 CLOCKLESS = ("core/", "sim/")
-# Exceptions: the exhaustive search uses threads; the simulated adapters run in real time in the tests of
+# Exceptions: the exhaustive search uses threads, and the simulated adapters run in real time in the tests of
 # backends/verbs.
 WITH_CLOCKS = ("sim/explore/", "sim/net/adapters/")
 CLOCKS = {"chrono", "ctime", "time.h", "sys/time.h", "random", "thread", "mutex", "shared_mutex", "condition_variable",

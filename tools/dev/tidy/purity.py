@@ -46,7 +46,7 @@ def impure(nm, archives, allowed):
     needed, defined = {}, set()
     for archive in archives:
         for member, name, kind in symbols(nm, archive):
-            # Weak references (w, v) count too: they are called if the program defines the symbol.
+            # Includes weak references (w, v), because they are called if the program defines the symbol.
             if kind in "Uwv":
                 needed.setdefault(name, member)
             else:

@@ -7,7 +7,7 @@ from source import Finding, blanked, is_code
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
-# Each word is split so that this file passes its own check.
+# The words are split so that this file passes its own check.
 _LEFTOVERS = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 _NOT_A_FUNCTION = re.compile(r"(^|[\s;}])(namespace|class|struct|union|enum|extern)\b[^()]*$")
 _CONTROL = re.compile(r"\b(if|for|while|switch|catch)\s*(constexpr\s*)?$")

@@ -1,6 +1,6 @@
-// Every trace in this folder covers a former bug, recorded with the fixed core. Replay must not differ. A
-// difference is either the bug again or an intended change of behaviour; README.md says how to record a trace
-// again.
+// Replays every trace in this folder. Each covers a former bug and was recorded with the fixed core, so the
+// replay must not differ. A difference means that the bug is back, or that the behaviour was changed on
+// purpose. README.md says how to record a trace again.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -50,7 +50,7 @@ TEST(Corpus, EveryTraceIsInTheReadme) {
     EXPECT_NE(readme.str().find(path.filename().string()), std::string::npos) << path;
 }
 
-// A file seed-N-... is the run of seed N.
+// A file seed-N-... must exist for each seed N that once failed.
 TEST(Corpus, EveryFormerlyFailingSeedHasATrace) {
   std::set<std::string> seeds;
   for (const std::filesystem::path& path : corpus()) {

@@ -1,5 +1,5 @@
-// Records runs of the simulation to files, as a user does, and replays every file. Replay must not differ;
-// the state is compared after every input. `urtrs-sim sweep --replay-check` does the same for any number of
+// Records simulated runs to files, as a user does, and replays every file. The replay must not differ; it
+// compares the state after every input. `urtrs-sim sweep --replay-check` does the same for any number of
 // runs.
 #include <gtest/gtest.h>
 

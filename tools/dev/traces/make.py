@@ -43,7 +43,7 @@ def min_words(entry):
 def same_records(replay, new, old):
     def records(path):
         lines = run([replay, "cat", path], (0,)).splitlines()[1:]
-        # Hashes and configurations may differ.
+        # Hashes and configurations may differ between the two traces.
         return [re.sub(r"( \* \w+).*", r"\1", line) for line in lines]
 
     if records(new) != records(old):

@@ -20,7 +20,7 @@ inline trace::ReplayResult replayed(const std::filesystem::path& path) {
   return trace::replay(source, trace::core_machines(), options);
 }
 
-// Returns the failure message for a result other than `identical`.
+// Returns a failure message if the result is not `identical`.
 inline std::string story_of(const trace::ReplayResult& result) {
   std::string text = std::string(to_string(result.verdict)) + ' ' + result.why + ' ' + result.stop.reason;
   if (result.verdict != trace::Verdict::diverged) return text;

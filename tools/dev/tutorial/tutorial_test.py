@@ -23,7 +23,7 @@ PAGE = ROOT / "docs/tutorial.md"
 PORT = 1234  # port in the page; the test replaces it by a free one
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DONE = "-- tutorial: done"
-BOUND = 60  # seconds for a command; the longest one waits for the load
+BOUND = 60  # time limit for a command in seconds; the longest one waits for the load
 
 
 class Shell:
@@ -58,7 +58,7 @@ class Shell:
         return "".join(lines).replace(str(self.port), str(PORT)).replace(str(self.folder), "/tmp")
 
     def end(self):
-        # A stopped process does not handle SIGTERM until SIGCONT.
+        # A stopped process handles SIGTERM only after SIGCONT.
         for number in (signal.SIGCONT, signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(self.process.pid, number)
@@ -75,7 +75,7 @@ def commands(block):
 def stable(text):
     """Replaces text that differs between runs."""
     text = re.sub(r"127\.0\.0\.(\d)", lambda match: "host" + "_abc"[int(match[1])], text)
-    text = re.sub(r"rtt \S+", "", text)  # missing before the first heartbeat
+    text = re.sub(r"rtt \S+", "", text)  # rtt is missing before the first heartbeat
     text = re.sub(r"\b(connecting|waiting|draining|closing)\b", "down", text)
     text = re.sub(r"\(\d+ attempts?\)", "(N attempts)", text)
     text = re.sub(r"\d[\d.,:TZ-]*(us|ms|s|[BKMGTPE])?(?=\W|$)", "N", text)

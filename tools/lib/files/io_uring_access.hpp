@@ -48,8 +48,9 @@ inline IoUringRefusal explain_io_uring_refusal(const char* call, int error) {
   }
 }
 
-// Tries the system calls other than io_uring_setup, because a seccomp filter may allow one call and refuse
-// the others. Also checks the operations that urtrsd needs. Returns nullopt if all of them work.
+// Tries the io_uring calls other than io_uring_setup, because a seccomp filter can allow one call and refuse
+// the others. Also checks that the ring supports the operations that urtrsd needs. Returns nullopt if
+// everything works.
 inline std::optional<IoUringRefusal> try_ring(int ring) {
   if (::syscall(SYS_io_uring_enter, ring, 0, 0, 0, nullptr, std::size_t{0}) < 0)
     return explain_io_uring_refusal("io_uring_enter", errno);

@@ -1,5 +1,5 @@
-// Histogram of the measuring tools: finer buckets than the library's, and the standard deviation. An object
-// takes 58 KiB.
+// Histogram of the measuring tools. Has finer buckets than the library's histogram, and a standard deviation.
+// An object takes 58 KiB.
 #pragma once
 #include "core/base/histogram.hpp"
 
@@ -17,7 +17,7 @@ class Histogram : public rtrs::Histogram<7> {
   void clear() noexcept;
   // mean() and stdev() return 0 while nothing is recorded.
   double mean() const noexcept;
-  double stdev() const noexcept;  // of the population, not of a sample
+  double stdev() const noexcept;  // standard deviation of the population, not of a sample
 
  private:
   double real_sum_ = 0;  // sum of the values; cannot overflow, unlike sum()

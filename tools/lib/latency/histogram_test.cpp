@@ -42,7 +42,7 @@ TEST(Histogram, CopyOfTheBucketsHasTheSameCounts) {
     EXPECT_EQ(copy.count(bucket), histogram.count(bucket));
   EXPECT_LT(relative_error(copy.percentile(50), histogram.percentile(50)), 0.063);
   EXPECT_EQ(histogram.count_below(1), 0u);
-  EXPECT_EQ(histogram.count_below(1024), 7u);  // 1, 3, 9, 27, 81, 243, 729
+  EXPECT_EQ(histogram.count_below(1024), 7u);  // counts 1, 3, 9, 27, 81, 243, 729
   EXPECT_EQ(histogram.count_below(std::uint64_t{1} << 60), histogram.count());
 }
 

@@ -12,7 +12,7 @@ import signal
 import struct
 import sys
 
-FIRST_ID = 100000  # user 0 of the namespace, as the host numbers it
+FIRST_ID = 100000  # number that the host uses for user 0 of the namespace
 USER = 1000
 GROUP = 4242
 _LIBC = ctypes.CDLL(None, use_errno=True)

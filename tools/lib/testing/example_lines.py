@@ -5,7 +5,7 @@ import subprocess
 
 from programs import BUILD
 
-LIMIT = 120  # seconds that one command may take
+LIMIT = 120  # maximum duration of one command, in seconds
 TOOLS = ("urtrs", "urtrsd", "urtrs-mapd", "urtrs-sim", "urtrs-perf", "urtrs-conform", "urtrs-replay", "nbdkit")
 
 

@@ -14,7 +14,7 @@ BUILD = pathlib.Path(os.environ.get("URTRS_BUILD_DIR", ROOT / "build/release")).
 TRACES = ROOT / "tools/dev/traces/whole"
 CAPTURES = ROOT / "conformance/captures"
 PLUGIN = BUILD / "tools/nbdkit/nbdkit-urtrs-plugin.so"
-BOUND = 60  # seconds; generous time limit for anything that normally takes less than one second
+BOUND = 60  # seconds; generous time limit for operations that normally take less than one second
 
 
 def program(name):

@@ -1,5 +1,5 @@
-// A field with the function that reads its value from an object. The JSON of a control socket, the tables of
-// `urtrs` and their JSON Schema are made from lists of facts.
+// Combines a field with the function that reads its value from an object. Lists of facts define the JSON of a
+// control socket, the tables of `urtrs` and their JSON Schema.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <span>
@@ -13,12 +13,12 @@ namespace rtrs::tools {
 template <class Object>
 struct Fact {
   Field field;
-  // Returns JSON null if the object has no such value now. nullptr: the fact is not in the JSON, because the
-  // reader of the JSON computes it.
+  // Returns the value, or JSON null if the object has none at present. If `get` is nullptr, the JSON does not
+  // contain the fact, because the reader of the JSON computes it.
   nlohmann::json (*get)(const Object&);
 };
 
-// A fact whose value is an expression of the object `at`.
+// Makes a fact whose value is an expression of the object `at`.
 #define RTRS_FACT(field, expression)                                   \
   {                                                                    \
     field, [](const auto& at) -> nlohmann::json { return expression; } \

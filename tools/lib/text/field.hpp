@@ -1,24 +1,25 @@
-// Description of one fact about an object: its name in JSON and CSV, its column in tables, its entry in the
-// JSON Schema.
+// Describes one fact about an object: its name in JSON and CSV, its column in tables, its entry in the JSON
+// Schema.
 #pragma once
 
 namespace rtrs::tools {
 
 struct Field {
-  enum class Kind { text, number, bytes, seconds };  // seconds: JSON null means that the time never ends
+  enum class Kind { text, number, bytes, seconds };  // seconds: JSON null means that the time has no limit
   enum class Value { usual, real, flag, list };      // usual: an integer, or a string if kind is text
   const char* name;                                  // key of JSON, CSV and --fields
   const char* header;                                // title of the column
   const char* what;                                  // text of --help
   Kind kind = Kind::text;
   bool by_default = true;
-  bool summed = false;  // the line of totals has the sum
+  bool summed = false;  // the total line shows the sum
   Value value = Value::usual;
   bool optional = false;  // JSON lacks the key if the object has no such value
-  // Allowed values of a text, separated by '|'; or, if it begins with '^', a pattern. nullptr: any text.
+  // Allowed values of a text, separated by '|'; or a regular expression, if it begins with '^'. nullptr: any
+  // text.
   const char* words = nullptr;
-  // JSON pointer of the previous name on the control socket, also written for one more release. nullptr: no
-  // previous name.
+  // JSON pointer to the previous name on the control socket. The value is also written under this name for
+  // one more release. nullptr: there is no previous name.
   const char* old_name = nullptr;
   bool in_tables = true;  // false: only in the JSON of control sockets
 
@@ -37,7 +38,7 @@ struct Field {
   constexpr Field was(const char* pointer) const { return with(&Field::old_name, pointer); }
 };
 
-// Constructors of fields that tables show only on request; see Field::shown().
+// Functions that create fields which tables show only on request; see Field::shown().
 namespace field {
 
 constexpr Field text(const char* name, const char* header, const char* what) {
@@ -55,17 +56,17 @@ constexpr Field real(const char* name, const char* header, const char* what) {
 constexpr Field size(const char* name, const char* header, const char* what) {
   return {name, header, what, Field::Kind::bytes, false};
 }
-// A field that is only in the JSON of control sockets, not in tables.
+// Creates a field that is only in the JSON of control sockets, not in tables.
 constexpr Field unlisted(const char* name, const char* old_name = nullptr) {
   Field one = text(name, "", "").if_known().was(old_name);
   one.in_tables = false;
   return one;
 }
-// A number with a total in the last line of a table.
+// Creates a number whose total is in the last line of a table.
 constexpr Field count(const char* name, const char* header, const char* what) {
   return {name, header, what, Field::Kind::number, false, true};
 }
-// A number of bytes with a total in the last line of a table.
+// Creates a number of bytes whose total is in the last line of a table.
 constexpr Field bytes(const char* name, const char* header, const char* what) {
   return {name, header, what, Field::Kind::bytes, false, true};
 }

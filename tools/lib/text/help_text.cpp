@@ -28,7 +28,7 @@ std::string wrapped_line(std::string_view line, std::size_t indent) {
   return text;
 }
 
-// Returns true if `topic` is one of the option or parameter names in `line`, the first line of a help entry.
+// Returns true if `line`, the first line of a help entry, lists `topic` as an option or parameter name.
 bool names_option(std::string_view line, std::string_view topic) {
   line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
   line = line.substr(0, line.find("  "));

@@ -1,4 +1,4 @@
-// Help texts of at most 80 columns.
+// Formats help texts to at most 80 columns.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -19,8 +19,8 @@ std::string wrapped(std::string_view text, std::size_t indent = 0);
 // Returns "  --name TYPE        meaning\n". A name that is too long for its column gets a separate line.
 std::string help_entry(std::string_view name, std::string_view meaning, std::size_t column = kHelpColumn);
 
-// Returns the entries of a help text that describe an option ("--port" or "port") or a parameter ("port" of
-// "port=N"), unchanged. Empty if there is none.
+// Returns the unchanged entries of a help text that describe an option ("--port" or "port") or a parameter
+// ("port" of "port=N"). Returns an empty string if there is none.
 std::string help_entries_about(std::string_view help, std::string_view topic);
 
 }  // namespace rtrs::tools

@@ -1,5 +1,5 @@
-// Checks how deeply a JSON text is nested, before it is parsed. A parser callback could do this too, but with
-// a callback nlohmann::json walks the whole array again at the end of each element.
+// Checks how deeply a JSON text is nested, before it is parsed. A parser callback could check this too, but
+// would be slow: with a callback, nlohmann::json walks the whole array again at the end of each element.
 #pragma once
 #include <cstddef>
 #include <string_view>

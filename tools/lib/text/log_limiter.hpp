@@ -1,5 +1,5 @@
-// Rate limit of log lines, per kind of line: lines above the limit are counted instead of written. Reads no
-// clock.
+// Limits the rate of log lines, separately for each kind of line. Lines above the limit are counted instead
+// of written. Reads no clock.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,13 @@ class LogLimiter {
   explicit LogLimiter(std::size_t kinds) : kinds_(kinds) {}
 
   // Returns true if a line of this kind may be written at `now`; otherwise counts the line. The first line
-  // begins a window. Call due() first, so that the summary of a window is written before lines of the next.
+  // begins a window. Call due() before, so that the summary of a window is written before the lines of the
+  // next one.
   bool allow(std::size_t kind, Nanos now) noexcept;
-  // Returns the summary of a window that has ended with counted lines, once. Call it until it returns
-  // nullopt.
+  // Returns the summary of a window that has ended and in which lines were counted. Returns each summary
+  // once, then nullopt: call it until then.
   std::optional<Summary> due(Nanos now) noexcept;
-  // Like due(), but includes windows that have not ended. For the end of the program.
+  // Like due(), but also returns summaries of windows that have not ended. Called at the end of the program.
   std::optional<Summary> rest() noexcept { return due(kNever); }
   // Earliest time at which due() returns a summary; kNever if no line was counted.
   Nanos next_due() const noexcept { return next_due_; }
@@ -36,7 +37,7 @@ class LogLimiter {
  private:
   struct Kind {
     Nanos begun = 0;
-    std::uint32_t lines = 0;  // written in this window; 0: no window
+    std::uint32_t lines = 0;  // number of lines written in this window; 0: no window
     std::uint64_t more = 0;
   };
   std::vector<Kind> kinds_;

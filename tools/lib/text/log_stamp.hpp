@@ -1,4 +1,4 @@
-// The timestamp at the start of a log line, and whether a line needs one.
+// Formats the timestamp at the start of a log line, and finds out whether a line needs one.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -15,7 +15,8 @@ std::string log_stamp(std::chrono::system_clock::time_point);
 bool is_journal(std::string_view journal_stream, std::uint64_t device, std::uint64_t inode);
 // Returns true if the systemd journal reads standard error. The journal adds a timestamp to each line itself.
 bool journal_reads_stderr();
-// Returns true if standard error is /dev/null, as in a background nbdkit, which logs to syslog.
+// Returns true if standard error is /dev/null, as in an nbdkit that runs in the background and logs to
+// syslog.
 bool stderr_is_null();
 
 }  // namespace rtrs::tools

@@ -9,7 +9,7 @@ namespace rtrs::tools::log_stamp_test {
 namespace {
 
 TEST(LogStamp, HasLocalTimeWithMilliseconds) {
-  ::setenv("TZ", "XYZ-2", 1);  // two hours east
+  ::setenv("TZ", "XYZ-2", 1);  // two hours ahead of UTC
   ::tzset();
   const auto time = std::chrono::system_clock::from_time_t(1'772'368'496) + std::chrono::milliseconds(7);
   EXPECT_EQ(log_stamp(time), "2026-03-01T14:34:56.007 ");

@@ -30,8 +30,8 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 // Returns the candidate with the fewest edits; empty if every candidate needs more edits than a third of the
-// letters of `word` (at least 1). A candidate that contains `word`, or is contained in it, is always near
-// enough if the contained word has at least 4 letters.
+// letters of `word` (but one edit is always allowed). A candidate that contains `word`, or is contained in
+// it, also counts as near if the contained word has at least 4 letters.
 template <class Candidates>
 std::string nearest_word(std::string_view word, const Candidates& candidates) {
   constexpr std::size_t kMinPart = 4;

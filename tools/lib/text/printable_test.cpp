@@ -24,7 +24,7 @@ TEST(Printable, BytesThatAreNotUtf8AreEscaped) {
   EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // a surrogate
   EXPECT_EQ(printable("\xe0\x80\x80"), "\\xe0\\x80\\x80");           // an overlong form
   EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // above U+10FFFF
-  EXPECT_EQ(printable("\xe2\x82"), "\\xe2\\x82");                    // cut off
+  EXPECT_EQ(printable("\xe2\x82"), "\\xe2\\x82");                    // a truncated character
 }
 
 TEST(Printable, SafeTextIsUnchanged) {

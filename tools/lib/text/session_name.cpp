@@ -11,7 +11,7 @@ namespace rtrs::tools {
 
 namespace {
 
-constexpr std::size_t kMostWho = 128;  // limit of an identity
+constexpr std::size_t kMostWho = 128;  // maximum length of an identity in bytes
 constexpr std::size_t kMaxHost = 24;
 constexpr std::size_t kMostWhat = 28;
 

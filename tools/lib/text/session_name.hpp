@@ -1,4 +1,4 @@
-// Default name of a session.
+// Makes the default name of a session.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@ namespace rtrs::tools {
 // '.' and control characters.
 std::string default_session_name(std::string_view who, std::string_view what, std::uint32_t random);
 
-// Host name up to the first dot, at most 24 bytes; "host" if there is none.
+// Returns the host name up to the first dot, at most 24 bytes; "host" if the host has no name.
 std::string short_host_name();
 // Returns a random number from the kernel.
 std::uint32_t random_part();

@@ -1,5 +1,5 @@
-// Standard output of a program that prints its result. Handles closed streams, a full disk and a reader that
-// exits.
+// Helpers for a program that prints its result to standard output. Handles closed streams, a full disk and a
+// reader that exits.
 #pragma once
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,9 +10,9 @@
 
 namespace rtrs::tools {
 
-// Call first in main(). If the program was started with a standard stream closed (`>&-`), occupies its
-// descriptor, so that no file or socket gets that number and is written to by mistake. Using the stream then
-// fails with EBADF.
+// Call first in main(). If the program was started with a closed standard stream (`>&-`), opens /dev/null on
+// its descriptor. Otherwise a file or socket could get this number and be written to by mistake. Using the
+// stream then fails with EBADF.
 inline void hold_standard_streams() noexcept {
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(number, F_GETFD) == -1 && errno == EBADF)
@@ -21,7 +21,7 @@ inline void hold_standard_streams() noexcept {
 }
 
 // Call last in main(). Returns the exit code: `code` if all output was written. Otherwise prints an error on
-// stderr and returns `failed`, or `code` if that is not 0. A reader that exited (`| head`) is no error.
+// stderr and returns `failed`, or `code` if `code` is not 0. A reader that exited (`| head`) is not an error.
 inline int written(const char* program, int code, int failed) noexcept {
   errno = 0;
   if (std::ferror(stdout) == 0 && std::fflush(stdout) == 0) return code;

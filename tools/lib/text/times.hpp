@@ -1,4 +1,4 @@
-// Times as JSON shows them.
+// Converts times to the form that JSON output uses.
 #pragma once
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -10,15 +10,15 @@ namespace rtrs::tools {
 inline double seconds_of(Nanos time) {
   return static_cast<double>(time) / 1e9;
 }
-// Rounded to 0.1 us.
+// Returns microseconds, rounded to 0.1 us.
 inline double micros_of(std::uint64_t nanos) {
   return std::round(static_cast<double>(nanos) / 100) / 10;
 }
-// 0 if `to` is not later.
+// Returns 0 if `to` is not later than `from`.
 inline double seconds_between(Nanos from, Nanos to) {
   return seconds_of(to > from ? to - from : 0);
 }
-// `then`: kNever if it never happened; the result is null then.
+// Returns JSON null if `then` is kNever, which means that the event never happened.
 inline nlohmann::json seconds_since(Nanos then, Nanos now) {
   return then < now ? nlohmann::json(seconds_of(now - then)) : nlohmann::json();
 }

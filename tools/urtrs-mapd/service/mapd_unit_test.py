@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from programs import BOUND, BUILD
 
-# Maximum exposure level; 10 is a service without restrictions.
+# Maximum exposure level that `systemd-analyze security` may report; 10 is a service without restrictions.
 MOST_EXPOSURE = 4.0
 
 
@@ -20,7 +20,7 @@ def _prefix(tmp_path_factory):
     prefix = tmp_path_factory.mktemp("prefix")
     done = run("cmake", "--install", BUILD, "--prefix", prefix, "--component", "nbdkit")
     assert done.returncode == 0, done.stderr
-    # The template runs `urtrs`, which belongs to another component.
+    # The template unit runs `urtrs`, which is part of a different install component.
     (prefix / "bin/urtrs").symlink_to(BUILD / "tools/urtrs/urtrs")
     return prefix
 
@@ -67,7 +67,7 @@ def test_the_example_sets_the_variables_of_the_template(prefix, units):
     used = set(re.findall(r"\$\{?([A-Z]+)", text))
     given = settings(prefix / "share/urtrs/examples/map-example.conf")
     assert used == set(given)
-    # Variables without a default in the unit must be set in the example.
+    # Each variable without a default in the unit must be set in the example.
     defaults = dict(word.split("=", 1) for word in re.search(r"^Environment=(.*)$", text, re.MULTILINE)[1].split())
     needed = set(re.findall(r"^([A-Z]+)=", (prefix / "share/urtrs/examples/map-example.conf").read_text(), re.MULTILINE))
     assert needed == used - set(defaults)

@@ -18,7 +18,7 @@ constexpr unsigned kMaxNbdWait = 86400;  // seconds
 constexpr const char* kServer = "server";
 constexpr const char* kClient = "client";
 
-// Result of matching a word: the candidate, or all candidates of an ambiguous prefix.
+// Result of matching a word: the candidate that it stands for, or all candidates of an ambiguous prefix.
 struct Match {
   std::string word;
   Words could_be;
@@ -60,8 +60,8 @@ tl::unexpected<Mistake> unknown(const char* kind, const std::string& word, const
                               : fmt::format("did you mean \"{}\"?", near));
 }
 
-// Hint if the other side, server or client, has a command with exactly these words. It takes precedence over
-// a similarly spelled command of this side.
+// Returns a hint if exactly these words are a command for the other side (server or client). This hint takes
+// precedence over a similarly spelled command for this side.
 std::string at_other_side(const std::string& side, const std::string& noun, const std::string& word) {
   const std::string other = noun_of(side.empty() ? kClient : "", noun);
   const Words theirs =
@@ -82,8 +82,8 @@ tl::unexpected<Mistake> unknown_here(const std::string& side, const std::string&
                       : mistake(fmt::format("unknown {} \"{}\"", kind, word), hint);
 }
 
-// Handles an output switch, such as `json`: as a bare word, like `rnbd`, or as an option with dashes. Returns
-// false for other words.
+// Handles a word that selects the output, such as `json`. It may be a bare word, as in the command `rnbd`, or
+// an option with dashes. Returns false for other words.
 bool take_switch(std::string word, Options& options) {
   if (word.rfind("--", 0) == 0) word.erase(0, 2);
   if (word == "help-all") options.help_all = true;
@@ -109,7 +109,7 @@ bool take_switch(std::string word, Options& options) {
   return true;
 }
 
-// Parsed option "--name=value" or "--name value". split() advances `at` if the value is the next word.
+// An option "--name=value" or "--name value". If the value is the next word, split() advances `at`.
 struct Valued {
   std::string name;
   std::string value;
@@ -130,7 +130,7 @@ Valued split(const Words& words, std::size_t& at) {
   return one;
 }
 
-// Member for the text of a `map` option; nullptr if the option has no text.
+// Returns the member that stores the text of a `map` option; nullptr for an option without text.
 std::string* text_option(const std::string& name, MapOptions& map) {
   if (const Words& all = credential_options(); std::find(all.begin(), all.end(), name) != all.end()) {
     std::string key = name;
@@ -219,9 +219,9 @@ const Form* form_of(const std::string& noun, const std::string& verb) {
   return found == forms().end() ? nullptr : &*found;
 }
 
-// Separates options from the other words (`rest`).
+// Stores the options among the words in `options` and the other words in `rest`.
 std::optional<Mistake> take_options(const Words& words, Options& options, Words& rest) {
-  bool literal = false;  // after "--"
+  bool literal = false;  // the words after "--" are no options
   for (std::size_t at = 0; at < words.size(); ++at) {
     const std::string& word = words[at];
     const bool field =
@@ -247,7 +247,7 @@ std::optional<Mistake> take_options(const Words& words, Options& options, Words&
   return std::nullopt;
 }
 
-// Checks that the command supports the given options.
+// Checks that the command supports the options that were given.
 std::optional<Mistake> check_options(const Command& command) {
   if (command.options.formats > 1)
     return Mistake{"--json and --csv are both given", "leave one of them out", false};
@@ -287,7 +287,7 @@ tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
   }
   const Words nouns = admin::nouns(side);
   const Words plain = unique_of(&Form::verb, side);
-  // A verb without a noun has precedence over a noun, so that new nouns never change its meaning.
+  // A verb that needs no noun has precedence over nouns, so that a new noun never changes what it means.
   const Match verb = match(rest[at], plain);
   const Match noun = match(rest[at], nouns);
   if (verb.word == rest[at] || noun.word.empty()) {
@@ -379,7 +379,7 @@ const std::vector<std::string>& credential_options() {
 tl::expected<Command, Mistake> parse(const Words& words) {
   Options options;
   Words rest;
-  // Determined first, because errors are printed in this format too.
+  // The output format must be known before anything is parsed, because errors are printed in this format too.
   const auto end = std::find(words.begin(), words.end(), "--");
   const bool json =
       std::find(words.begin(), end, "--json") != end || std::find(words.begin(), end, "json") != end;

@@ -18,55 +18,59 @@
 
 namespace rtrs::admin {
 
-// Units of sizes; each is 1,024 times the previous one.
+// Units of sizes. Each unit is 1,024 times the previous unit.
 inline constexpr std::string_view kUnits = "BKMGTPE";
 
 enum class Format { table, json, csv };
 
 // Options of `map`.
 struct MapOptions {
-  std::string run;      // shell command; empty: none
-  std::string nbd;      // "auto", or the NBD device of the kernel to use; empty: none
+  std::string run;      // shell command to run; empty: none
+  std::string nbd;      // kernel NBD device to use, or "auto"; empty: none
   std::string port;     // port of the server
   std::string session;  // session name on this host and at the server; empty: a default
   std::string fabric;
   mapping::Credentials credentials;
-  bool idempotent = false;  // succeed if the device is already mapped
-  unsigned nbd_wait = 0;    // seconds that IO waits for an nbdkit that ended; 0: not given
+  // Session name on this host and at the server; empty: a default name.
+  bool idempotent = false;
+  unsigned nbd_wait = 0;  // seconds that IO waits after nbdkit has ended; 0: not given
   bool operator==(const MapOptions&) const = default;
 };
 
 // Options of `doctor --rdma`.
 struct RdmaOptions {
   bool wanted = false;   // --rdma
-  bool listens = false;  // wait for a peer
+  bool listens = false;  // this side waits for the peer
   std::string device;    // empty: all devices
   std::uint64_t rounds =
-      0;  // rounds of the test of data before an immediate; 0: as many as fit into a few seconds
+      // Number of rounds of the test that checks whether data arrives before its immediate; 0: as many as fit
+      // into a few seconds.
+      0;
   bool operator==(const RdmaOptions&) const = default;
 };
 
 struct Options {
   Format format = Format::table;
-  std::size_t width = 0;  // maximum table width in columns, if the user chose no fields; 0: unlimited
-  unsigned formats = 0;   // number of formats requested
-  std::string socket;     // empty: the only daemon of this host
-  std::vector<std::string> fields;  // "name", "+name", "-name", "all"; empty: default fields
-  char unit = '\0';                 // one of kUnits; 0: chosen for each value
+  std::size_t width = 0;  // maximum table width in columns, used if the user selected no fields; 0: unlimited
+  unsigned formats = 0;   // number of output formats that were requested
+  std::string socket;     // control socket; empty: that of the only daemon of this host
+  // Selected fields as "name", "+name", "-name" or "all"; empty: default fields.
+  std::vector<std::string> fields;
+  char unit = '\0';  // a character of kUnits; 0: a suitable unit for each value
   bool headers = true;
   bool tree = true;
   bool totals = true;
   bool help = false;
   bool help_all = false;  // print the help of all commands
-  double interval = 1;    // seconds; for `top`
-  unsigned count = 0;     // for `top` and `monitor`: updates or events to print; 0: until a signal
+  double interval = 1;    // seconds between two updates of `top`
+  unsigned count = 0;     // number of updates of `top`, or of events of `monitor`; 0: no limit
   MapOptions map;
   RdmaOptions rdma;
 };
 
 struct Command {
-  // "session", "path", "device", "export", "mapping", "reason" or "key"; empty if the verb needs none. For
-  // clients "client session" and so on, or "client".
+  // "session", "path", "device", "export", "mapping", "reason" or "key"; empty if the verb needs no noun. For
+  // client commands: "client", or "client session" and so on.
   std::string noun;
   std::string verb;
   std::vector<std::string> arguments;
@@ -79,10 +83,10 @@ struct Mistake {
   bool json = false;
 };
 
-// `words`: arguments without the program name.
+// Parses the command line. `words` lacks the program name.
 tl::expected<Command, Mistake> parse(const std::vector<std::string>& words);
 
-// Syntax of a command, for help and completion.
+// Syntax of a command, used for parsing, help and completion.
 struct Form {
   const char* noun;
   const char* verb;
@@ -92,27 +96,29 @@ struct Form {
   const char* what;
 };
 const std::vector<Form>& forms();
-// Nouns of `side`: "" for the server, "client" for clients.
+// Returns the nouns of `side`, which is "" for the server or "client".
 std::vector<std::string> nouns(const std::string& side = {});
-// Noun as in Command::noun: `word`, prefixed with `side` if that is not empty.
+// Returns the noun as in Command::noun: `word`, with the prefix `side` if that is not empty.
 std::string noun_of(const std::string& side, const std::string& word);
 bool is_client(const std::string& noun);
-std::vector<std::string> verbs(const std::string& noun);  // empty `noun`: verbs without a noun
-// Candidate that equals `word`, whose plural is `word`, or of which `word` is an unambiguous prefix; empty:
-// none.
+// Verbs of a noun; empty `noun`: verbs that need no noun.
+std::vector<std::string> verbs(const std::string& noun);
+// Returns the candidate that `word` stands for: the word itself, its singular, or the only candidate that
+// begins with it. Empty if there is none.
 std::string meant(const std::string& word, const std::vector<std::string>& candidates);
 const std::vector<std::string>& log_levels();
-// Credential options of `map`, such as "tls-keys".
+// Options of `map` that set credentials, such as "tls-keys".
 const std::vector<std::string>& credential_options();
 
-// In help_overview.cpp: overview on one screen, and the list of all commands with all options.
+// Defined in help_overview.cpp: the overview, which fits on one screen, and the list of all commands with all
+// options.
 std::string help();
 std::string help_all();
-// In help.cpp. help(command) describes the command; without a verb, the noun; without a noun too, it is the
-// overview.
+// Defined in help.cpp. help(command) describes the command. If the command has no verb, it describes the
+// noun; if there is no noun either, it returns the overview.
 std::string full_name(const Form& form);   // for example "client session list"
-std::string help_entry(const Form& form);  // form with its arguments and description
+std::string help_entry(const Form& form);  // the command with its arguments and its description
 std::string help(const Command& command);
-std::vector<std::string> examples_of(const Form& form);  // without the program name
+std::vector<std::string> examples_of(const Form& form);  // examples without the program name
 
 }  // namespace rtrs::admin

@@ -1,4 +1,4 @@
-// Tests of the command line: nouns, verbs, prefixes, plurals, options in both forms, and errors.
+// Tests the command line: nouns, verbs, prefixes, plurals, options with and without dashes, and errors.
 #include "tools/urtrs/command/arguments.hpp"
 
 #include <gtest/gtest.h>

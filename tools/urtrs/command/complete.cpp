@@ -11,15 +11,15 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Parsed words before the cursor.
+// What the words before the cursor mean.
 struct Position {
   std::string side;  // "client"; empty: the server
   std::string noun;
   std::string verb;
   Words arguments;
-  std::string option;    // option whose value is next, such as "--unit"
-  bool literal = false;  // after "--"
-  bool unknown = false;  // contains an unknown command
+  std::string option;    // option that expects its value next, such as "--unit"
+  bool literal = false;  // "--" was given, so the next words are no options
+  bool unknown = false;  // the words contain an unknown command
 };
 
 const Words kValued{"--socket", "--fields", "--unit",    "--interval",    "--count",  "--run",
@@ -74,7 +74,8 @@ Position position_of(const Words& words) {
   return at;
 }
 
-// Placeholder of the next argument in the syntax of the command, for example "SESSION" in "SESSION PATH".
+// Returns the placeholder for the next argument in the syntax of the command, for example "PATH" after the
+// first argument of "SESSION PATH".
 std::string expected(const Position& at) {
   for (const Form& form : forms()) {
     if (at.noun != form.noun || at.verb != form.verb) continue;
@@ -103,8 +104,8 @@ bool is_of_mapd(const Position& at) {
          (at.noun.empty() && (at.verb == "map" || at.verb == "unmap" || at.verb == "remap"));
 }
 
-// For "urtrs map DEVICE from SERVER [ADDRESS]... [MODE]". Devices and addresses of servers are not known
-// here.
+// Completes "urtrs map DEVICE from SERVER [ADDRESS]... [MODE]" and the other urtrs-mapd commands. The devices
+// and addresses of servers are not known here.
 void of_mapd(const Position& at, Names& names, Completion& found) {
   const std::string kind = expected(at);
   const bool maps = at.verb == "map";
@@ -145,7 +146,7 @@ void arguments_of(const Position& at, Names& names, Completion& found) {
     found.words = log_levels();
 }
 
-// Completes the value of an option. --fields is not completed, because only the help lists the field names.
+// Completes the value of an option, except --fields, because only the help lists the field names.
 void value_of(const std::string& option, const std::string& prefix, Names& names, Completion& found) {
   Words values;
   if (option == "--unit")

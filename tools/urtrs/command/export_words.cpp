@@ -6,7 +6,7 @@ namespace rtrs::admin {
 
 namespace {
 
-// True for any URI scheme; urtrsd checks which ones are valid.
+// Accepts any URI scheme. urtrsd checks which schemes are valid.
 bool is_uri(std::string_view source) {
   const std::size_t end = source.find("://");
   return end != std::string_view::npos && end != 0 &&
@@ -23,7 +23,7 @@ std::string with_absolute_source(const std::string& word, const std::string& fol
                     source.rfind("mem:", 0) != 0 && !is_uri(source);
   if (!file) return word;
   std::string whole = word.substr(0, equals + 1);
-  // Commas separate options, so a comma in the name is doubled.
+  // A comma separates options, so a comma in a name is doubled.
   for (const char c : folder) whole += c == ',' ? ",," : std::string(1, c);
   if (whole.back() != '/') whole += '/';
   return whole + source;

@@ -1,4 +1,4 @@
-// Tests of relative file names in `urtrs export add`.
+// Tests how relative file names in `urtrs export add` are made absolute.
 #include "tools/urtrs/command/export_words.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Help texts: overview of command groups on one screen, and all commands with all options.
+// Help texts: an overview of the commands by group, which fits on one screen, and a list of all commands with
+// all options.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ constexpr const char* kWords =
     "Commands may be plural or abbreviated, and options may be bare words: urtrs sess li json. After --, "
     "every word is an argument.\n";
 
-// Group of commands in the overview: nouns, and verbs without a noun.
+// A group of the overview: nouns, and verbs that need no noun.
 struct Group {
   const char* title;
   std::vector<const char*> nouns;

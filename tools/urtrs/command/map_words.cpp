@@ -12,7 +12,8 @@ namespace rtrs::admin {
 
 namespace {
 
-// True for an IPv4 or IPv6 address or a pair of addresses. Host names without dots are not paths here.
+// True if the word may be an address or a pair of addresses, that is, if it contains ".", ":" or "@". A host
+// name without dots is therefore not taken for a path.
 bool may_be_path(const std::string& word) {
   return word.find_first_of(".:@") != std::string::npos;
 }

@@ -1,4 +1,4 @@
-// Arguments of `urtrs map`, as in the command `rnbd` of the RNBD developers: DEVICE from SERVER
+// Arguments of `urtrs map`. They are as in the command `rnbd` of the RNBD developers: DEVICE from SERVER
 // [[SRC@]DST]... [MODE].
 #pragma once
 #include <optional>
@@ -12,15 +12,15 @@ namespace rtrs::admin {
 
 struct MapWords {
   std::string device;
-  std::string from;                // a mapped session, or a server
+  std::string from;                // name of a mapped session, or a server
   std::vector<std::string> paths;  // [SRC@]DST
   std::string mode;                // ro, rw or migration; empty: not given
 };
 
-// "from" may be omitted, and the mode may be anywhere after the server.
+// Parses the arguments. "from" may be omitted, and the mode may be at any position after the server.
 tl::expected<MapWords, Mistake> map_words(const std::vector<std::string>& arguments);
 
-// Finds errors in the options that can be detected without a server.
+// Returns an error in the options if it can be detected without a server.
 std::optional<Mistake> wrong_map_options(const MapOptions&);
 
 // Arguments of `unmap` and `remap`.

@@ -1,4 +1,4 @@
-// Tests of the arguments of map, unmap and remap, and of the options of map.
+// Tests the arguments of map, unmap and remap, and the options of map.
 #include "tools/urtrs/command/map_words.hpp"
 
 #include <gtest/gtest.h>

@@ -14,9 +14,9 @@ using Grade = Finding::Grade;
 using Findings = std::vector<Finding>;
 
 constexpr std::uint16_t kPort = 1234;
-constexpr std::uint64_t kMinDescriptors = 64;                    // minimum of urtrsd
+constexpr std::uint64_t kMinDescriptors = 64;                    // minimum with which urtrsd starts
 constexpr std::uint64_t kGoodDescriptors = 1024;                 // a connection uses about six
-constexpr std::uint64_t kGoodMemlock = std::uint64_t{64} << 20;  // buffers of one session
+constexpr std::uint64_t kGoodMemlock = std::uint64_t{64} << 20;  // size of the buffers of one session
 
 const char* name_of(Grade grade) {
   return grade == Grade::ok ? "ok" : grade == Grade::warn ? "warn" : "fail";
@@ -62,7 +62,7 @@ void look_at_port_of_device(const Host& host, const std::string& device, const s
   to.push_back(std::move(found));
 }
 
-// Returns true if there are RDMA devices.
+// Checks the RDMA devices. Returns true if there are any.
 bool look_at_rdma_devices(const Host& host, bool needed, Findings& to) {
   const std::vector<std::string> all = host.names_in("/sys/class/infiniband");
   if (all.empty()) {
@@ -109,7 +109,7 @@ void look_at_limits(const Host& host, bool has_rdma, Findings& to) {
   to.push_back(std::move(files));
 }
 
-// Checks which storage engine urtrsd would use, and how it would open exports.
+// Reports which storage engine urtrsd would use and how it would open exports.
 void look_at_storage(const Host& host, Findings& to) {
   Finding engine{"storage engine", Grade::ok, "urtrsd would use io_uring", ""};
   if (const auto refused = host.io_uring_refusal())
@@ -203,7 +203,7 @@ std::vector<Finding> examine(const Host& host) {
   const std::vector<DaemonFacts> running = host.daemons();
   const bool verbs = std::any_of(running.begin(), running.end(),
                                  [](const DaemonFacts& one) { return one.fabric.rfind("verbs", 0) == 0; });
-  // The RDMA modules are needed only if an urtrsd uses verbs or the host has RDMA devices.
+  // The RDMA modules are only needed if an urtrsd uses verbs or the host has RDMA devices.
   const bool devices = !host.names_in("/sys/class/infiniband").empty();
   look_at_module(host, "ib_core", "RDMA devices", verbs || devices, all);
   look_at_module(host, "rdma_rxe", "RDMA over Ethernet cards that have none", verbs && !devices, all);

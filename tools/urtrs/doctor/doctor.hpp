@@ -1,4 +1,4 @@
-// `urtrs doctor`: checks this host and suggests a fix for each problem. The checks are pure: they read facts
+// `urtrs doctor` checks this host and suggests a fix for each problem. The checks are pure: they get facts
 // from a `Host`, which tests replace.
 #pragma once
 #include <cstdint>
@@ -10,48 +10,48 @@
 
 namespace rtrs::admin {
 
-// A daemon with a control socket.
+// Facts about a daemon that has a control socket.
 struct DaemonFacts {
   std::string socket;
-  std::string problem;  // why it does not answer; empty: it answered
+  std::string problem;  // why the daemon does not answer; empty: it answered
   std::string version;
   std::string fabric;
-  std::vector<std::string> warnings;      // warnings about its certificates
-  std::vector<std::string> missing = {};  // one sentence for each missing part of its configuration
+  std::vector<std::string> warnings;      // warnings about certificates of the daemon
+  std::vector<std::string> missing = {};  // for each missing part of the configuration, a message
 };
 
-// A client with a control socket.
+// Facts about a client that has a control socket.
 struct ClientFacts {
   std::string session;
-  std::vector<std::string> warnings;  // warnings about its certificates
+  std::vector<std::string> warnings;  // warnings about certificates of the client
 };
 
-// An urtrs-mapd with a control socket.
+// Facts about an urtrs-mapd that has a control socket.
 struct MapdFacts {
   std::string socket;
-  std::string problem;  // why it does not answer; empty: it answered
+  std::string problem;  // why urtrs-mapd does not answer; empty: it answered
   std::size_t devices = 0;
-  std::vector<std::string> unmapped;  // names of the devices that are not available now
+  std::vector<std::string> unmapped;  // names of devices that are not available now
 };
 
-// Reason why this process cannot use io_uring, and a fix.
+// Why this process cannot use io_uring, and how to fix that.
 struct StorageFacts {
   std::string problem;
   std::string remedy;
 };
 
-// Facts about a host. Functions must not block for long.
+// Supplies facts about a host. The functions must not block for long.
 class Host {
  public:
   virtual ~Host() = default;
-  // Start of a file, without the last newline; nullopt if it cannot be read.
+  // Returns the beginning of a file without the last newline; nullopt if the file cannot be read.
   virtual std::optional<std::string> read(const std::string& file) const = 0;
   virtual std::vector<std::string> names_in(const std::string& folder) const = 0;
   virtual bool exists(const std::string& file) const = 0;
-  virtual bool may_use(const std::string& file) const = 0;  // read and write
-  // Path of the program; empty if it is not in PATH.
+  virtual bool may_use(const std::string& file) const = 0;  // true if this user may read and write the file
+  // Returns the path of a program; empty if the program is not in PATH.
   virtual std::string program(const std::string& name) const = 0;
-  // True if the kernel has the module, loaded or not.
+  // True if the kernel has the module, whether it is loaded or not.
   virtual bool has_module(const std::string& name) const = 0;
   virtual std::string nbdkit_plugin_folder() const = 0;  // empty: unknown
   // nullopt: no limit
@@ -61,12 +61,12 @@ class Host {
   virtual bool port_is_free(std::uint16_t port) const = 0;
   virtual std::vector<DaemonFacts> daemons() const = 0;
   virtual std::vector<MapdFacts> mapds() const = 0;
-  // Only clients that answer.
+  // Returns only the clients that answer.
   virtual std::vector<ClientFacts> clients() const = 0;
-  // True if urtrs was built with libnl, which is needed for the NBD client of the kernel.
+  // True if urtrs was built with libnl, without which it cannot use the NBD client of the kernel.
   virtual bool has_netlink() const = 0;
-  // True if an urtrs-mapd --kernel-devices keeps NBD devices of the kernel connected; nullopt: this user
-  // cannot find out.
+  // True if an urtrs-mapd --kernel-devices keeps the NBD devices of the kernel connected; nullopt if this
+  // user cannot find that out.
   virtual std::optional<bool> keeps_kernel_devices() const = 0;
   virtual std::string version() const = 0;  // version of urtrs
 };
@@ -76,12 +76,12 @@ struct Finding {
   std::string check;
   Grade grade = Grade::ok;
   std::string what;
-  std::string remedy;  // a command, or advice; may be empty
+  std::string remedy;  // a command or advice that fixes the problem; may be empty
 };
 
 std::vector<Finding> examine(const Host& host);
 bool any_failed(const std::vector<Finding>& all);
-// Table of the findings; each remedy is below its finding.
+// Converts the findings to a table, in which each remedy is a line below its finding.
 Table findings(const std::vector<Finding>& all);
 
 }  // namespace rtrs::admin

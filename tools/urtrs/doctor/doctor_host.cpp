@@ -49,7 +49,7 @@ class ThisHost : public Host {
   std::string program(const std::string& name) const override {
     const char* path = std::getenv("PATH");
     std::string folder;
-    // Also search the directories of administration programs, which are not in the PATH of normal users.
+    // Also searches the directories of administration programs, which are not in the PATH of ordinary users.
     for (const char c : (path == nullptr ? "" : std::string(path)) + ":/usr/local/sbin:/usr/sbin:/sbin:") {
       if (c != ':') {
         folder += c;
@@ -98,7 +98,7 @@ class ThisHost : public Host {
     rlimit limit{};
     return ::getrlimit(RLIMIT_NOFILE, &limit) == 0
                ? limit.rlim_max
-               : 0;  // the hard limit, because urtrsd raises its soft limit
+               : 0;  // uses the hard limit, because urtrsd raises the soft limit to it
   }
   std::optional<StorageFacts> io_uring_refusal() const override {
     const auto refused = tools::io_uring_refusal();

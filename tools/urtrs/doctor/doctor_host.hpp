@@ -1,4 +1,4 @@
-// Host implementation for the host of this process.
+// Implements Host for the host on which this process runs.
 #pragma once
 #include <memory>
 

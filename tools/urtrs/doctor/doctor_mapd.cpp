@@ -31,7 +31,7 @@ void look_at_mapd(const Host& host, std::vector<Finding>& to) {
 
 namespace {
 
-// Attached devices, for example "/dev/nbd0 (disk0)".
+// Lists the NBD devices that are attached, for example "/dev/nbd0 (disk0)".
 std::vector<std::string> kernel_devices(const Host& host) {
   std::vector<std::string> all;
   for (const std::string& name : host.names_in("/sys/block")) {
@@ -53,7 +53,7 @@ bool is_before_5_14(const std::string& release) {
 
 void look_at_kernel_devices(const Host& host, std::vector<Finding>& to) {
   constexpr const char* kCheck = "kernel devices";
-  if (!host.exists("/sys/module/nbd")) return;  // reported by another check
+  if (!host.exists("/sys/module/nbd")) return;  // a different check reports that the module is missing
   const std::string release = host.read("/proc/sys/kernel/osrelease").value_or("");
   if (!host.has_netlink() || is_before_5_14(release)) {
     to.push_back({kCheck, Finding::Grade::warn,

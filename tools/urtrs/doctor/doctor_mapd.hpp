@@ -5,7 +5,7 @@
 namespace rtrs::admin {
 
 void look_at_mapd(const Host& host, std::vector<Finding>& to);
-// Checks the requirements of `urtrs map --nbd`, and whether attached devices are kept connected.
+// Checks what `urtrs map --nbd` requires, and whether attached devices are kept connected.
 void look_at_kernel_devices(const Host& host, std::vector<Finding>& to);
 
 }  // namespace rtrs::admin

@@ -1,4 +1,4 @@
-// Tests with a fake host: each problem is found, graded, and has a remedy.
+// Tests with a fake host that `urtrs doctor` finds each problem, grades it, and suggests a remedy.
 #include "tools/urtrs/doctor/doctor.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using Grade = Finding::Grade;
 
-// Fake host without problems; tests change it.
+// A fake host, which initially has no problems.
 class PlayedHost : public Host {
  public:
   std::optional<std::string> read(const std::string& file) const override {

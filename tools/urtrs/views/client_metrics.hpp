@@ -5,8 +5,8 @@
 
 namespace rtrs::admin {
 
-// `shown`: list of replies to client.show. docs/management.md lists names and labels. Their meaning never
-// changes.
+// `shown` is the list of replies to client.show. docs/management.md lists the names and labels, whose meaning
+// never changes.
 std::string client_metrics_text(const nlohmann::json& shown);
 
 }  // namespace rtrs::admin

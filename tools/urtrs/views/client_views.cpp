@@ -27,7 +27,8 @@ std::string attempts_text(const json& path) {
   return text;
 }
 
-// Example: "path 0  ip:10.0.0.1@ip:10.0.0.2  rxe0  connected  rtt 41us  inflight 3".
+// Formats a path as a line, for example "path 0  ip:10.0.0.1@ip:10.0.0.2  rxe0  connected  rtt 41us  inflight
+// 3".
 std::string below(const json& path) {
   const std::string state = path.value("state", "");
   std::string line = path_line(path);
@@ -93,7 +94,7 @@ Table client_timers(const json& shown, const std::string& of) {
 Table client_rates(const json& before, const json& now, double seconds) {
   const Table paths = client_paths(now, {});
   Table table = rates(client_paths(before, {}), paths, seconds, {"rx_bytes", "tx_bytes"});
-  // A client reports the round-trip time of heartbeats, but no service times.
+  // Removes the fields for service times: a client only reports the round-trip time of heartbeats.
   std::erase_if(table.fields, [](const Field& one) { return std::string_view(one.name).ends_with("_us"); });
   table.fields.push_back({"rtt_us", "RTT/us", "microseconds from a heartbeat to its answer", Kind::number});
   for (std::size_t i = 0; i < table.rows.size(); ++i)

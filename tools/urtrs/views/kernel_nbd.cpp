@@ -21,17 +21,18 @@ using namespace kernel_nbd;
 namespace {
 
 constexpr std::chrono::seconds kOpenPatience{10};
-// With --idempotent the export may appear shortly, because urtrs-mapd is restoring it, as after a host start.
+// Time to wait for the export with --idempotent. urtrs-mapd may still be restoring it, for example after the
+// host has started.
 constexpr std::chrono::seconds kAgainPatience{60};
-// Milliseconds after which the kernel checks an unanswered request: it resends the request if the connection
-// was replaced, and otherwise continues to wait. The default of the kernel is 30 s.
+// Value for io_timeout, in milliseconds. When a request is unanswered for this time, the kernel resends it if
+// the connection was replaced, and otherwise continues to wait. The default of the kernel is 30 s.
 constexpr const char* kLookAtRequests = "10000";
 
 rpc::Error refusal(int error, std::string message, std::string hint) {
   return {rpc::Code::failed, std::move(message), std::move(hint), error};
 }
 
-// The file `pid` exists while the device is attached.
+// True if the device is attached: the kernel then shows the file `pid`.
 bool is_taken(const NbdHost& host, unsigned index) {
   return std::filesystem::exists(fmt::format("{}/nbd{}/pid", host.blocks, index));
 }
@@ -40,7 +41,7 @@ std::string path_of(const NbdHost& host, unsigned index) {
   return fmt::format("{}/nbd{}", host.devices, index);
 }
 
-// Index of "/dev/nbd3" or "nbd3"; nullopt if there is no such device.
+// Returns the index of a device given as "/dev/nbd3" or "nbd3"; nullopt if there is no such device.
 std::optional<unsigned> index_of_wish(const NbdHost& host, const std::string& wanted) {
   const std::string prefix = host.devices + "/";
   const auto index = index_of(wanted.starts_with(prefix) ? wanted.substr(prefix.size()) : wanted);
@@ -68,7 +69,7 @@ rpc::Error kernel_refuses(int error) {
                  fmt::format("cannot open netlink to the kernel's NBD client: {}", std::strerror(error)), "");
 }
 
-// Claims the device, so that it cannot be mounted meanwhile, and flushes its writes.
+// Claims the device, so that it cannot be mounted until the claim ends, and flushes its writes.
 tl::expected<Descriptor, int> claim(const std::string& path) {
   Descriptor device(::open(path.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC));
   if (device.get() < 0) return tl::unexpected(errno);
@@ -133,7 +134,7 @@ tl::expected<std::string, rpc::Error> attach_kernel_nbd(const NbdHost& host, con
     return tl::unexpected(refusal(EOPNOTSUPP, "the kernel does not report what a device is attached to",
                                   "Linux 5.14 or later does; use the URI without --nbd"));
   }
-  // If this write fails, the default of the kernel is used.
+  // If the write fails, the default of the kernel stays in use.
   std::ofstream(fmt::format("{}/nbd{}/queue/io_timeout", host.blocks, *index)) << kLookAtRequests << '\n';
   return path_of(host, *index);
 }

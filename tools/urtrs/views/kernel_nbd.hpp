@@ -1,5 +1,5 @@
-// `urtrs map --nbd`: devices of the NBD client of the kernel. urtrs-mapd --kernel-devices keeps them
-// connected.
+// `urtrs map --nbd` uses devices of the NBD client of the kernel. urtrs-mapd --kernel-devices keeps these
+// devices connected.
 #pragma once
 #include <functional>
 #include <optional>
@@ -22,22 +22,22 @@ struct NbdHost {
 };
 
 struct NbdWish {
-  std::string device;  // "auto", or a device of the kernel
+  std::string device;  // kernel NBD device to use, or "auto"
   unsigned wait = kernel_nbd::kWaitSeconds;
   std::string name;    // name of the export
-  bool again = false;  // succeed if it is already attached
+  bool again = false;  // succeed if the export is already attached
 };
 
 // Checks the requirements: root, the kernel module, a running urtrs-mapd --kernel-devices, and a free device.
-// Returns the error, or nullopt.
+// Returns nullopt, or the error.
 std::optional<rpc::Error> check_kernel_nbd(const NbdHost&, const NbdWish&);
 
 // Attaches the export at `socket`. Returns the path of the device.
 tl::expected<std::string, rpc::Error> attach_kernel_nbd(const NbdHost&, const NbdWish&,
                                                         const std::string& socket);
 
-// Detaches every device with this export. Returns true if there was one. Without `force`, fails for a device
-// in use, and flushes its writes first.
+// Detaches every device to which this export is attached. Returns true if there was such a device. Without
+// `force`, first flushes the writes of a device, and fails for a device in use.
 tl::expected<bool, rpc::Error> detach_kernel_nbd(const NbdHost&, const std::string& socket,
                                                  const std::string& name, bool force);
 

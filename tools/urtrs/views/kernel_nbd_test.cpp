@@ -1,4 +1,4 @@
-// Tests of `urtrs map --nbd` with a fake kernel and fake directories.
+// Tests `urtrs map --nbd` with a fake kernel and fake directories.
 #include "tools/urtrs/views/kernel_nbd.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::string_literals;
 
-// Fake kernel that creates the files of /sys in a directory.
+// A fake kernel, which creates the files of /sys in a directory.
 struct PlayedKernel final : kernel_nbd::Kernel {
   PlayedKernel(std::string folder, std::string& calls) : blocks(std::move(folder)), said(calls) {}
   tl::expected<unsigned, int> attach(const kernel_nbd::NewDevice& device) override {
@@ -82,7 +82,7 @@ class KernelNbd : public testing::Test {
     host.keeper_runs = [this] { return keeper; };
     host.needs_root = false;
     for (const char* name : {"nbd0", "nbd1", "nbd2"}) std::ofstream(path(std::string("dev/") + name)) << "";
-    // NBD server that accepts every export name.
+    // An NBD server that accepts every export name.
     server_ = std::thread([this] {
       const std::string answers =
           "NBDMAGICIHAVEOPT\0\3"s
@@ -253,7 +253,7 @@ TEST_F(KernelNbd, EveryDeviceOfTheExportIsDetached) {
 TEST_F(KernelNbd, FailedFlushPreventsDetach) {
   ASSERT_TRUE(attach("nbd0", "disk0"));
   std::filesystem::remove(dev("nbd0"));
-  std::filesystem::create_symlink("/dev/null", dev("nbd0"));  // fsync() fails on it
+  std::filesystem::create_symlink("/dev/null", dev("nbd0"));  // fsync() fails on /dev/null
   const auto refused_by_it = detach_kernel_nbd(host, socket_, "disk0", false);
   ASSERT_FALSE(refused_by_it);
   EXPECT_EQ(refused_by_it.error().error, EINVAL);

@@ -17,7 +17,8 @@ int refuse(const std::string& why, int error, const Options& options) {
   return fail(rpc::Error{rpc::Code::failed, why, "", error}, options.format == Format::json);
 }
 
-// Errno for a key file that cannot be used: EINVAL for wrong content, otherwise why it cannot be read.
+// Returns the errno for a key file that cannot be used: EINVAL if the content is wrong, otherwise the errno
+// of the failed read.
 int errno_of(const std::string& file) {
   return ::access(file.c_str(), R_OK) == 0 ? EINVAL : errno;
 }

@@ -1,4 +1,4 @@
-// `urtrs key`: files of pre-shared TLS keys.
+// `urtrs key` creates and lists files of pre-shared TLS keys.
 #pragma once
 #include <vector>
 
@@ -7,7 +7,7 @@
 
 namespace rtrs::admin {
 
-// Prints the result. Returns the exit code.
+// Executes the command and prints its result. Returns the exit code.
 int run_key(const Command&);
 std::vector<Field> key_fields();
 

@@ -17,7 +17,7 @@ using Kind = Field::Kind;
 
 using nlohmann::json;
 
-// Maps 0, which means "none", to null.
+// Converts 0, which stands for "none", to null.
 json known(std::uint64_t number) {
   return number == 0 ? json() : json(number);
 }
@@ -28,7 +28,7 @@ std::string plain(std::string text) {
   return text;
 }
 
-// Entry of the server for a limit; null if there is none.
+// Returns what the server reports about a limit; null if it reports nothing.
 json use_of(const json& shown, const char* name) {
   if (!shown.contains("limits")) return nullptr;
   for (const json& one : shown["limits"])

@@ -1,4 +1,5 @@
-// `urtrs limits`: the limits of tools/lib/control/limits, with values and current use of a running urtrsd.
+// `urtrs limits` shows the limits of tools/lib/control/limits, with the values and the current use of a
+// running urtrsd.
 #pragma once
 #include <nlohmann/json.hpp>
 
@@ -6,9 +7,9 @@
 
 namespace rtrs::admin {
 
-// `shown`: reply to server.show; null without a server.
+// `shown` is the reply to server.show; null if there is no server.
 Table limit_table(const nlohmann::json& shown);
-// Prints the table. Returns the exit code. Without a server, values and use are not shown.
+// Prints the table and returns the exit code. Without a server, values and current use are missing.
 int show_limits(const Options&);
 
 }  // namespace rtrs::admin

@@ -25,7 +25,7 @@ using nlohmann::json;
 
 namespace {
 
-// Longer than 75 s, after which a server releases the name of a previous session.
+// Must be longer than 75 s, the time after which a server releases the name of a previous session.
 constexpr std::chrono::seconds kMapPatience{150};
 constexpr std::chrono::seconds kDetachPatience{5};
 
@@ -47,7 +47,7 @@ tl::expected<rpc::Client, rpc::Error> connect(const Options& options) {
   return client;
 }
 
-// Reports that no urtrs-mapd can be reached.
+// Reports that urtrs-mapd cannot be reached.
 int say_absent(const rpc::Error& error, const Options& options) {
   return error.error == EINVAL ? fail(error, as_json(options)) : say_no_daemon(error, as_json(options));
 }
@@ -65,7 +65,7 @@ json parameters_of(const MapWords& words, const MapOptions& options) {
   if (!words.mode.empty()) parameters["access_mode"] = words.mode;
   if (!options.port.empty()) parameters["port"] = options.port;
   if (!options.fabric.empty()) parameters["fabric"] = options.fabric;
-  // Absolute, because nbdkit runs in another directory.
+  // Makes file names absolute, because nbdkit runs in a different directory.
   for (const auto& [key, value] : options.credentials)
     parameters[key] = mapping::is_credential_file(key) ? std::filesystem::absolute(value).string() : value;
   if (options.idempotent) parameters["again"] = "true";
@@ -83,8 +83,8 @@ std::optional<rpc::Error> unmap(rpc::Client& client, const std::string& device, 
   return std::nullopt;
 }
 
-// Called when a signal arrives before the reply: cancels the mapping, which urtrs-mapd would otherwise
-// continue.
+// Cancels the mapping after a signal that arrived before the reply. urtrs-mapd would otherwise continue the
+// mapping.
 int take_back(rpc::Client& client, const MapWords& words, const Options& options) {
   const auto left =
       unmap(client, words.device, options.map.session.empty() ? words.from : options.map.session, true);
@@ -95,13 +95,13 @@ int take_back(rpc::Client& client, const MapWords& words, const Options& options
   return fail(rpc::Error{rpc::Code::failed, "", "", EINTR}, as_json(options));
 }
 
-// Runs the command of --run, then unmaps the device if it was mapped for the command.
+// Runs the command of --run, then unmaps the device if this program mapped it for the command.
 int run_with(rpc::Client& client, const Command& command, const json& mapped) {
   const std::string device = mapped.value("device", "");
   const int code = run_command(command.options.map.run, {{"uri", mapped.value("uri", "")},
                                                          {"unixsocket", mapped.value("socket", "")}});
   if (!mapped.value("mapped", true)) return code;
-  // Unmaps with force: after the end of the command, only its child processes can still use the device.
+  // Uses force: after the command has ended, only its child processes can still use the device.
   if (const auto error = unmap(client, device, mapped.value("session", ""), true))
     return code != 0 ? (fail(*error, as_json(command.options)), code)
                      : fail(*error, as_json(command.options));
@@ -174,7 +174,7 @@ int change(const Command& command) {
     }
     const auto end = std::chrono::steady_clock::now() + kDetachPatience;
     auto error = unmap(*client, words->device, words->session, words->force);
-    // Retries, because nbdkit may not yet have noticed that the kernel disconnected.
+    // Retries, because nbdkit may not have noticed yet that the kernel has disconnected.
     while (detached && error && error->error == EBUSY && std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       error = unmap(*client, words->device, words->session, words->force);

@@ -1,4 +1,4 @@
-// `urtrs map`, `unmap`, `remap` and `mapping`: requests to urtrs-mapd.
+// `urtrs map`, `unmap`, `remap` and `mapping` send requests to urtrs-mapd.
 #pragma once
 #include <nlohmann/json.hpp>
 
@@ -8,10 +8,10 @@
 namespace rtrs::admin {
 
 bool is_mapping(const Command& command);
-// Returns the exit code; for `map --run`, the exit code of the command.
+// Executes the command. Returns the exit code; for `map --run`, the exit code of the command that was run.
 int run_mapping(const Command& command);
 
-// Table of the devices in a reply to device.list.
+// Converts a reply to device.list to a table of devices.
 Table mappings(const nlohmann::json& listed, const std::string& session);
 
 }  // namespace rtrs::admin

@@ -18,14 +18,14 @@ namespace rtrs::admin {
 
 namespace {
 
-// Waits until the command ends and forwards signals to `target`. Polls, so that a signal that arrives just
-// before the wait is not lost.
+// Waits until the command ends and forwards signals to `target`. Polls, because a blocking wait would miss a
+// signal that arrives just before it.
 int await_end(pid_t pid, pid_t target) {
   constexpr int kLookMilliseconds = 50;
   int status = 0;
   int passed_on = 0;
   while (::waitpid(pid, &status, WNOHANG) == 0) {
-    // The terminal sends Ctrl-C to the command directly.
+    // After Ctrl-C, the command receives SIGINT from the terminal.
     const bool by_terminal = interrupted() == SIGINT && ::isatty(STDIN_FILENO) == 1;
     if (interrupted() != 0 && std::exchange(passed_on, interrupted()) != interrupted() && !by_terminal)
       ::kill(target, passed_on);
@@ -45,12 +45,12 @@ int fail_to(const std::string& what, int error, const std::string& hint, const O
 int run_command(const std::string& command,
                 const std::vector<std::pair<std::string, std::string>>& variables) {
   std::fflush(stdout);
-  // Without a terminal, the command gets its own process group, so that forwarded signals also reach its
-  // child processes. With a terminal it must stay in the foreground group.
+  // If there is no terminal, the command gets a separate process group, so that forwarded signals also reach
+  // its child processes. If there is one, the command must stay in the foreground group.
   const bool own_group = ::isatty(STDIN_FILENO) != 1;
   const pid_t pid = ::fork();
   if (pid < 0) return fail_to("a shell", errno, "", {});
-  if (own_group) ::setpgid(pid, 0);  // called in parent and child, because either may run first
+  if (own_group) ::setpgid(pid, 0);  // parent and child both call setpgid(), because either may run first
   if (pid != 0) return await_end(pid, own_group ? -pid : pid);
   for (const int number : {SIGINT, SIGTERM, SIGPIPE}) ::signal(number, SIG_DFL);
   for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);

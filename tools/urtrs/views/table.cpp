@@ -27,7 +27,7 @@ std::string cell(const json& row, const Field& field, char unit) {
   return printable(tools::json_text(*found));
 }
 
-// Number of characters of a UTF-8 text.
+// Number of characters in a UTF-8 text.
 std::size_t width(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
@@ -180,7 +180,7 @@ tl::expected<std::vector<Field>, Mistake> choose(const std::vector<Field>& field
 }
 
 tl::expected<std::string, Mistake> render(const Table& table, const Options& options, int schema_version) {
-  // JSON is for programs, so it contains all fields unless the user selected some.
+  // JSON is for programs, so it contains all fields unless the user selected fields.
   const bool all = options.format == Format::json && options.fields.empty();
   const auto fields = choose(table.fields, all ? std::vector<std::string>{"all"} : options.fields);
   if (!fields) return tl::unexpected(fields.error());

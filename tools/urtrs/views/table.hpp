@@ -14,30 +14,31 @@ namespace rtrs::admin {
 
 using tools::Field;
 
-// `values` has a member for each field. `children`: lines below the row in the tree.
+// `values` has a member for each field. `children` are the lines that the tree shows below the row.
 struct Row {
   nlohmann::json values;
-  std::vector<std::string> children;  // lines
+  std::vector<std::string> children;  // lines of text
 };
 
 struct Table {
-  const char* name;  // name of the array in JSON, for example "sessions"
+  const char* name;  // key of the array in JSON, for example "sessions"
   std::vector<Field> fields;
   std::vector<Row> rows;
-  std::vector<const char*> spare{};  // fields omitted on a narrow terminal, in this order
+  std::vector<const char*> spare{};  // fields that are left out on a narrow terminal, in this order
 };
 
 using tools::printable;
 
-// Examples: "200.000K", "17", "1.500M". `unit`: unit to use; 0: chosen for the value.
+// Returns for example "200.000K", "17" or "1.500M". `unit` is the unit to use; 0: a suitable one.
 std::string bytes_text(std::uint64_t bytes, char unit);
 
-// Fields selected by `wanted`, in order: a name replaces the defaults, +name adds, -name removes, "all"
-// selects all.
+// Returns the fields that `wanted` selects, in order: a name replaces the default fields, +name adds a field,
+// -name removes a field, and "all" selects all fields.
 tl::expected<std::vector<Field>, Mistake> choose(const std::vector<Field>& fields,
                                                  const std::vector<std::string>& wanted);
 
-// Returns the text to print, including the last newline. An empty table is only the header; in JSON it is [].
+// Returns the text to print, including the last newline. An empty table consists of the header only; in JSON
+// it is [].
 tl::expected<std::string, Mistake> render(const Table& table, const Options& options, int schema_version);
 
 }  // namespace rtrs::admin

@@ -32,7 +32,8 @@ Schema schema_of(const Field& field) {
   return {{"type", field.value == Value::real ? "number" : "integer"}, {"minimum", 0}};
 }
 
-// `version`: the object is a complete reply. `open`: it may have members that are not fields.
+// `version`: the object is a complete reply, which has a version. `open`: the object may have members that
+// are not fields.
 Schema schema_of(const Table& table, bool version, bool open) {
   Schema properties = Schema::object();
   Schema required = Schema::array();

@@ -1,4 +1,4 @@
-// Tests of tables, CSV and JSON from replies of a daemon.
+// Tests tables, CSV and JSON that are made from replies of a daemon.
 #include "tools/urtrs/views/table.hpp"
 
 #include <gtest/gtest.h>
@@ -210,7 +210,7 @@ TEST(Rates, PercentilesCoverOnlyRequestsBetweenTwoReplies) {
   EXPECT_NEAR(values["read_p99_us"].get<double>(), 16.4, 1.1);
   EXPECT_NEAR(values["write_p50_us"].get<double>(), 65.5, 4.1);
   EXPECT_NEAR(values["p99_us"].get<double>(), 65.5, 4.1);
-  // A restarted daemon counts from 0.
+  // The daemon was restarted and counts from 0 again.
   EXPECT_NEAR(rates(later, before, 1).rows[0].values["read_p50_us"].get<double>(), 1048.6, 66);
 }
 
@@ -227,7 +227,7 @@ TEST(Rates, ResetCountersStartAtZero) {
   EXPECT_EQ(rates(shown(), later, 1).rows[0].values["read_iops"], 2);
 }
 
-// Typical widths: two IPv4 addresses and a session name of eleven letters.
+// The columns must fit for typical values: two IPv4 addresses and a session name of eleven letters.
 TEST(Rates, FitTheColumnsOfATerminal) {
   json before = shown();
   before["sessions"][0]["name"] = "storage-web";

@@ -15,14 +15,14 @@ using Kind = Field::Kind;
 
 namespace {
 
-// Identifies a path in both replies.
+// Returns the key by which the same path is found in both replies.
 std::pair<std::string, std::string> key_of(const json& row) {
   return {row.value("sessname", ""), row.value("peer", row.value("pathname", ""))};
 }
 
 using Times = ServiceTimes::Times;
 
-// Adds the histogram of service times of one direction.
+// Adds the histogram of the service times of reads or of writes.
 void add_times(Times& to, const json& row, const char* direction) {
   for (const json& bucket : row.value(std::string(direction) + "_buckets", json::array()))
     if (bucket.is_array() && bucket.size() == 2 && bucket[0].is_number_unsigned() &&
@@ -30,7 +30,8 @@ void add_times(Times& to, const json& row, const char* direction) {
       to.add(Times::bucket_of(bucket[0].get<std::uint64_t>()), bucket[1].get<std::uint64_t>());
 }
 
-// Requests in `now` but not in `before`; all of `now` if the counters were reset meanwhile.
+// Returns the requests that are in `now` but not in `before`; all in `now` if the counters were reset in
+// between.
 Times newer(const Times& now, const Times& before) {
   Times difference;
   for (std::size_t i = 0; i < Times::kBuckets; ++i) {
@@ -44,7 +45,8 @@ double micros(std::uint64_t nanos) {
   return std::round(static_cast<double>(nanos) / 100) / 10;
 }
 
-// Adds "p50_us" and "p99_us" of the requests between the two replies, for the given directions together.
+// Adds "p50_us" and "p99_us" of the requests between the two replies. The given directions are evaluated
+// together.
 void add_percentiles(json& values, const std::string& prefix, const json& before, const json& now,
                      const std::vector<const char*>& directions) {
   Times old;

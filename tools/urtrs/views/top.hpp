@@ -1,4 +1,4 @@
-// IO rates of each path between two replies of a server.
+// Computes the IO rates of each path from two replies of a server.
 #pragma once
 #include <nlohmann/json.hpp>
 
@@ -6,16 +6,16 @@
 
 namespace rtrs::admin {
 
-// Computes rates from two replies to server.show that are `seconds` apart. Counters of a new path, or a path
-// whose counters were reset, start at 0.
+// `before` and `now` are replies to server.show, `seconds` apart. For a path that is new or whose counters
+// were reset, the counters in `before` are taken as 0.
 Table rates(const nlohmann::json& before, const nlohmann::json& now, double seconds);
 
-// Fields of the bytes that were read and written.
+// Names of the fields that count the bytes read and written.
 struct ByteFields {
   const char* read;
   const char* written;
 };
-// `before`, `now`: tables of paths.
+// `before` and `now` are tables of paths.
 Table rates(const Table& before, const Table& now, double seconds, ByteFields);
 
 }  // namespace rtrs::admin

@@ -36,7 +36,7 @@ const json& expected_answer(const json& answer) {
 std::uint64_t number(const json& of, const char* key) {
   const auto found = of.find(key);
   if (found == of.end() || found->is_null()) return 0;
-  // Tests may use signed integers.
+  // Signed integers are accepted too, because tests use them.
   if (found->is_number_unsigned() || (found->is_number_integer() && found->get<std::int64_t>() >= 0))
     return found->get<std::uint64_t>();
   throw UnexpectedAnswer(fmt::format("\"{}\" is {}", key, tools::json_text(*found)));
@@ -150,7 +150,7 @@ Table statistics(const json& shown) {
   for (const auto& [name, value] : stats.items()) {
     if (value.is_number())
       table.rows.push_back({{{"name", name}, {"value", number(stats, name.c_str())}}, {}});
-    // Counters by reason become rows such as "lost_by.heartbeat_lost".
+    // Each counter of an object with counters by reason becomes a row, such as "lost_by.heartbeat_lost".
     if (!value.is_object()) continue;
     for (const auto& [reason, count] : value.items())
       table.rows.push_back({{{"name", name + "." + reason}, {"value", number(value, reason.c_str())}}, {}});

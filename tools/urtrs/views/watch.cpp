@@ -42,7 +42,7 @@ int top(rpc::Client& client, const Options& given) {
     auto now = look();
     const auto then = std::exchange(at, std::chrono::steady_clock::now());
     if (!now) return interrupted() != 0 ? done : fail(now.error(), options.format == Format::json);
-    // Move the cursor to the top left and clear the screen.
+    // These sequences move the cursor to the top left and clear the screen.
     if (screen) std::fputs("\x1b[H\x1b[J", stdout);
     const double seconds = std::chrono::duration<double>(at - then).count();
     if (const int code = print(rates(expected_answer(*before), expected_answer(*now), seconds), options))
@@ -74,10 +74,10 @@ std::vector<Field> event_fields() {
 
 namespace {
 
-// Members that are printed first, in this order: they identify the object and its new state.
+// Members that are printed first, in this order. They identify the object and show its new state.
 constexpr const char* kFirst[] = {"session", "device", "pathname", "path", "state", "reason", "errno"};
-// Not printed with the others: the line starts with the time and `what` and ends with `sentence`, and
-// "urtrs reason show" prints the hint.
+// Members that are not printed among the others. The line begins with the time and `what` and ends with
+// `sentence`; "urtrs reason show" prints the hint.
 constexpr const char* kLeftOut[] = {"unix_ms", "what", "serial", "schema_version", "hint", "sentence"};
 
 bool is_among(std::span<const char* const> words, const std::string& word) {
@@ -110,7 +110,7 @@ std::string words_of(const json& event) {
 
 namespace {
 
-// Prints one event. CSV has headers only before the first event.
+// Prints an event. In CSV, the header is printed only before the first event.
 int print_event(const json& event, const Options& options, bool first) {
   if (options.format == Format::json) {
     std::puts(tools::json_text(event).c_str());

@@ -1,4 +1,4 @@
-// Commands of urtrs that run until stopped (top, monitor), and the list of daemons.
+// Commands of urtrs that run until they are stopped (top, monitor), and the list of daemons.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace rtrs::admin {
 
-// Each returns the exit code.
+// All three functions return the exit code.
 int top(rpc::Client& client, const Options& options);
 int monitor(rpc::Client& client, const Options& options);
 int list_daemons(const Options& options);
-// Sleeps; returns early on a signal.
+// Sleeps; a signal ends the sleep early.
 void rest(double seconds);
 
-// Fields of events and of daemons.
+// Return the fields of events and of daemons.
 std::vector<Field> event_fields();
 std::vector<Field> daemon_fields();
 // Formats an event as one line.

@@ -19,27 +19,28 @@
 
 namespace rtrs::daemon {
 
-// config_values.cpp has the range and meaning of each setting, for checks, messages and --help.
+// Values of all settings. config_values.cpp has the range and meaning of each setting, for checks, messages
+// and --help.
 struct DaemonConfig : options::FabricOptions {
   std::vector<std::string> listen{"127.0.0.1"};  // numeric addresses and host names
   std::uint16_t port = 1234;
-  // Queue depth, chunk size, limits of sessions, extensions and heartbeat. max_host_sessions 0: all but an
-  // eighth of max_sessions. protocol_config() (daemon.cpp) adds the rest.
+  // Queue depth, chunk size, session limits, extensions and heartbeat. If max_host_sessions is 0, one host
+  // may use seven eighths of max_sessions. protocol_config() (daemon.cpp) sets the other members.
   ServerConfig protocol;
-  std::string allow_addresses;  // lists of AccessRules
+  std::string allow_addresses;  // lists in the format of AccessRules, like the next two
   std::string allow_identities;
   std::string allow_sessions;
   std::optional<bool> always_invalidate;  // unset: on only where it protects memory (docs/security.md)
-  // Ignores NEED_INVAL. Kernel clients before 6.12 then hang (protocol section 5.6).
+  // Ignores the flag NEED_INVAL of clients. Kernel clients before 6.12 then hang (protocol section 5.6).
   bool assume_kernel_6_12_clients = false;
   std::string dev_search_path;  // empty: only `exports` can be opened
-  bool strict = false;          // fail at start if anything is missing
+  bool strict = false;          // exit at start if a configured item is missing
   std::uint32_t connection_memory_mb = 1024;
-  std::string trace;                      // file; empty: the ring in memory only
+  std::string trace;                      // trace file; empty: records are kept only in memory
   std::string trace_detail = "machines";  // name of a trace::Detail
   std::uint64_t trace_size = 0;           // bytes at which a file is rotated; 0: one file of unlimited size
   std::uint32_t trace_files = 4;          // number of files kept by rotation
-  std::string trace_dump;                 // file for a dump of the ring after an error; empty: none
+  std::string trace_dump;  // file to which the records in memory are written after an error; empty: none
   std::string log_level = "info";
   std::string log_format = "text";       // name of a LogFormat
   std::string control = "auto";          // socket for urtrs; "auto": in the run-time directory; empty: none
@@ -67,18 +68,18 @@ class ConfigReader {
   // `text` is the content of the file `file_name`.
   void read_toml(std::string_view text, const std::string& file_name);
   void read_file(const std::string& path);
-  // Relations between settings (protocol section 1.3: log2up(queue depth) + log2up(chunk size) <= 28;
-  // something to export). Call it last.
+  // Checks relations between settings: log2up(queue depth) + log2up(chunk size) <= 28 (protocol section 1.3),
+  // and there must be something to export. Call it last.
   void check_relations();
 
   // Sets a scalar setting, or appends an element to a list, from the command line.
   // `key` may be one of older_keys().
   void set_from_flag(const std::string& flag, const std::string& key, const std::string& value);
-  // NAME=SOURCE[,ro][,force][,delay_ms=N]; ",," stands for a comma of SOURCE. A name may be given once as a
-  // flag, and then replaces an export of that name in the file.
+  // Adds an export from NAME=SOURCE[,ro][,force][,delay_ms=N]; ",," stands for a comma in SOURCE. A name may
+  // be given in only one flag; the flag replaces an export with that name in the file.
   void add_export_flag(const std::string& value);
-  // Reads environment variables: URTRS_PORT for port, URTRS_LISTEN with commas. `value_of` returns null for
-  // an unset variable.
+  // Reads environment variables: URTRS_PORT sets the port, and URTRS_LISTEN is a comma-separated list of
+  // addresses. `value_of` returns null for an unset variable.
   void read_environment(const std::function<const char*(const char*)>& value_of);
   void clear_listen() { config_.listen.clear(); }
   void add_listen(const std::string& origin, const std::string& address);
@@ -86,13 +87,15 @@ class ConfigReader {
 
   const DaemonConfig& config() const { return config_; }
   const std::vector<ConfigProblem>& problems() const { return problems_; }
-  // Source of each value, by key; "export NAME" for an export. Keys that are absent have their default.
+  // Source of each value, such as a flag or a line of the file, by key; "export NAME" is the key of an
+  // export. Keys that are absent have their default value.
   using Origins = std::map<std::string, std::string, std::less<>>;
   const Origins& origins() const { return origins_; }
 
  private:
   friend class TomlWalker;
-  // Returns an empty string after storing the value, or the expected values in words.
+  // Stores the value and returns an empty string. If the value is wrong, returns a description of the
+  // expected values.
   std::string store(const std::string& origin, std::string_view key, std::string value);
   void add_export(const std::string& origin, ExportSpec spec, bool replace);
   void check_identities(const std::vector<std::string>& listed);
@@ -104,12 +107,13 @@ class ConfigReader {
   std::set<std::string> flag_exports_;  // names given by --export
 };
 
-// TOML that reads back as the same configuration. With `origins`, each value has a comment with its source.
+// Returns the configuration as TOML, which can be read back. With `origins`, each value has a comment with
+// its source.
 std::string print_config(const DaemonConfig& config, const ConfigReader::Origins* origins = nullptr);
 
-// Fabric options of the configuration, without a log.
+// Returns the fabric options of the configuration. The log function is not set.
 tools::FabricChoice fabric_choice(const DaemonConfig&);
-// Error text about a setting that the chosen fabric does not support; empty if there is none.
+// Returns an error text if a setting is not supported by the chosen fabric, otherwise an empty string.
 std::string setting_of_another_fabric(const DaemonConfig&);
 // authenticates_clients(): clients may authenticate. requires_tls(): connections must use TLS.
 bool authenticates_clients(const DaemonConfig&);
@@ -117,7 +121,7 @@ bool requires_tls(const DaemonConfig&);
 // Access rules of a configuration without errors.
 AccessRules access_of(const DaemonConfig&);
 
-// Keys of the settings in which two configurations differ, except exports.
+// Returns the keys of the settings in which two configurations differ. Exports are not compared.
 std::vector<std::string> different_settings(const DaemonConfig& a, const DaemonConfig& b);
 
 // Parses an export in the form of the flag --export.
@@ -131,7 +135,7 @@ struct CommandLine {
   std::string errors;  // for stderr
 };
 
-// Result of trying a start on this host: problems as messages.
+// Result of testing whether urtrsd could start on this host now. The members are messages for the user.
 struct StartTrial {
   std::vector<std::string> errors;  // reasons why urtrsd would not start
   std::vector<std::string> warnings;
@@ -139,8 +143,8 @@ struct StartTrial {
 };
 using TryStart = std::function<StartTrial(const DaemonConfig&)>;
 
-// `arguments`: without the program name. `environment`: replaces std::getenv(). Reads files and changes
-// nothing. `try_start`: used by --check-config; null: the host is not checked.
+// Reads the configuration files but changes nothing. `arguments` lacks the program name. `environment`
+// replaces std::getenv(). `try_start` is used by --check-config; if it is null, the host is not checked.
 CommandLine parse_command_line(const std::vector<std::string>& arguments,
                                const std::function<const char*(const char*)>& environment = std::getenv,
                                const TryStart& try_start = nullptr);

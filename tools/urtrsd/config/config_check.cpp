@@ -22,8 +22,9 @@ namespace {
 constexpr int kWrongUsage = 2;
 constexpr int kCheckFailed = 3;
 
-// User of the systemd service. If root runs --check-config, the check tests whether this user can read the
-// key files. `number`: uid; unset if the check does not run as root or there is no such user.
+// The user under which the systemd service runs. If root runs --check-config, the check tests whether this
+// user can read the key files. `number` is the uid; it is unset if the check does not run as root or if the
+// user does not exist.
 struct ServiceUser {
   static constexpr const char* kName = "urtrs";
   std::optional<std::uint32_t> number;
@@ -35,7 +36,7 @@ ServiceUser service_user() {
   return {found == nullptr ? std::nullopt : std::optional<std::uint32_t>(found->pw_uid)};
 }
 
-// Warns about key files that belong to root and that the service user cannot read.
+// Warns about key files that root owns and that the service user cannot read.
 void check_readers(const ServiceUser& service, const std::vector<std::string>& files, CommandLine& result) {
   if (!service.number || *service.number == 0) return;
   for (const std::string& file : files) {

@@ -1,4 +1,4 @@
-// --check-config: tries the steps of a start and reports those that fail.
+// Implements --check-config: tests each step of a start and reports the steps that would fail.
 #pragma once
 #include <string>
 
@@ -6,9 +6,9 @@
 
 namespace rtrs::daemon {
 
-// Adds lines to `result`, and sets its exit code if the start would fail.
+// Appends problems and warnings to `result`, and sets `exit_code` if a start would fail.
 void check_devices(const DaemonConfig&, const TryStart&, CommandLine& result);
-// The result as JSON: "ok", "exit_code", and the lines as "problems" and "warnings".
+// Returns the result as JSON with the members "ok", "exit_code", "problems" and "warnings".
 std::string json_of(const CommandLine&);
 
 }  // namespace rtrs::daemon

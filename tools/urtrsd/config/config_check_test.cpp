@@ -31,7 +31,7 @@ TEST(ConfigCheck, CheckWarnsAboutAnUnknownGroup) {
 }
 
 TEST(ConfigCheck, CheckTriesTheListenAddresses) {
-  // No host has an address in 192.0.2.0/24, which is reserved for documentation.
+  // 192.0.2.0/24 is reserved for documentation, so no host has this address.
   const CommandLine absent = parse_command_line({"--check-config", "-e", "a=mem:1M", "--listen=192.0.2.1"});
   EXPECT_EQ(absent.exit_code, 3);
   EXPECT_EQ(absent.errors,

@@ -17,7 +17,7 @@ tools::FabricChoice fabric_choice(const DaemonConfig& config) {
 
 std::string setting_of_another_fabric(const DaemonConfig& config) {
   tools::FabricChoice choice = fabric_choice(config);
-  choice.tls = {};  // left out: TLS and keys have their own error texts
+  choice.tls = {};  // ignore TLS and shared keys, which have separate error texts
   choice.auth = {};
   return tools::foreign_option_error(choice);
 }

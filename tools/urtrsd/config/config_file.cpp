@@ -202,7 +202,7 @@ class TomlWalker {
 
 namespace {
 
-// Number of dots outside strings and comments.
+// Counts dots outside strings and comments.
 std::size_t dots_of(std::string_view line) {
   std::size_t dots = 0;
   char quote = 0;
@@ -247,14 +247,15 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// True if the value is an address without quotes: more than one dot or colon, so it cannot be a number.
+// True if the value looks like an address without quotes: it has more than one dot or colon, so it is not a
+// number.
 bool looks_like_address(std::string_view value) {
   const std::string_view word = value.substr(0, value.find_first_of(" ,]#"));
   return std::count(word.begin(), word.end(), '.') > 1 || std::count(word.begin(), word.end(), ':') > 1;
 }
 
-// Hint for a line that TOML cannot parse, such as a text without quotes after the equals sign; empty if there
-// is none.
+// Returns a hint for a line that is not valid TOML, for example because a text after "=" has no quotes. Empty
+// if there is no hint.
 std::string advice_for(std::string_view text, std::size_t number) {
   for (; number > 1 && text.find('\n') != std::string_view::npos; --number)
     text.remove_prefix(text.find('\n') + 1);

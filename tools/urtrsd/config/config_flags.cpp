@@ -52,7 +52,7 @@ constexpr const char* kNotes =
     "URTRS_PORT; URTRS_LISTEN with commas), else from the file, else it has its default. --print-config "
     "--origin shows the source.";
 
-// Flags listed by --help; --help-all lists all flags.
+// Flags that --help lists; --help-all lists all flags.
 const std::vector<std::string> kCommon{"--config",       "--listen",      "--export",    "--port",
                                        "--fabric",       "--tls-keys",    "--log-level", "--metrics",
                                        "--check-config", "--print-config"};
@@ -61,7 +61,7 @@ struct Flags {
   std::string config_file;
   std::vector<std::string> listen;
   std::vector<std::string> exports;
-  std::map<std::string, std::string> values;  // by key of the setting
+  std::map<std::string, std::string> values;  // values by key of the setting
   bool check = false;
   bool json = false;
   bool print = false;
@@ -207,7 +207,7 @@ void ConfigReader::add_export_flag(const std::string& value) {
   } else {
     spec.path = source;
   }
-  // A flag replaces an export of the configuration file, but not one of another flag.
+  // A flag may replace an export from the configuration file, but not an export from an earlier flag.
   const std::size_t start = spec.name.find_first_not_of('/');
   const bool first = flag_exports_.insert(start == std::string::npos ? "" : spec.name.substr(start)).second;
   add_export("--export", std::move(spec), first);
@@ -218,7 +218,8 @@ tl::expected<ExportSpec, std::string> parse_export(const std::string& text) {
   reader.add_export_flag(text);
   if (!reader.problems().empty()) {
     ConfigProblem problem = reader.problems().front();
-    constexpr std::string_view kFlag = "--export ";  // removed from the hint: `text` does not have it
+    // Removed from the hint, because `text` does not begin with the flag.
+    constexpr std::string_view kFlag = "--export ";
     if (const std::size_t at = problem.hint.find(kFlag); at != std::string::npos)
       problem.hint.erase(at, kFlag.size());
     return tl::unexpected(problem.message + (problem.hint.empty() ? "" : "; " + problem.hint));

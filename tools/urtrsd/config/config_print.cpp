@@ -35,7 +35,7 @@ bool is_unset(const DaemonConfig& config, const Setting& setting) {
   return setting.show(config).empty() && !setting->rule.or_empty;
 }
 
-// Escapes control characters: a file name may contain them, a TOML comment may not.
+// Escapes control characters, which a file name may contain but a TOML comment must not.
 std::string in_comment(const std::string& origin) {
   const std::string quoted = in_quotes(origin);
   return quoted == '"' + origin + '"' ? origin : quoted;

@@ -25,7 +25,7 @@ std::string cannot_be_read(int error) {
   return "cannot be read: " + errno_text(error);
 }
 
-// Error text if it is not a regular file; otherwise empty.
+// Returns an error text if the file is not a regular file, otherwise an empty string.
 std::string not_regular_file_error(const struct stat& found) {
   if (S_ISREG(found.st_mode)) return {};
   const char* const kind = S_ISDIR(found.st_mode)    ? "a folder"

@@ -1,4 +1,4 @@
-// Reads a configuration file without blocking for ever, whatever kind of file its path names.
+// Reads a configuration file. Never blocks for ever, even if the path names a pipe or a device.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@ namespace rtrs::daemon {
 
 inline constexpr std::chrono::seconds kConfigPatience{10};
 
-// Returns the text of a regular file of at most 1 MiB. The error text is meant to follow "FILE: ". Waits at
-// most `patience` for the disk; a thread that still blocks then is abandoned.
+// Returns the content of a regular file of at most 1 MiB. The error text is meant to follow "FILE: ". Waits
+// at most `patience` for the disk; after that, the thread that still reads is abandoned.
 tl::expected<std::string, std::string> read_config_file(const std::string& path,
                                                         std::chrono::milliseconds patience = kConfigPatience);
 

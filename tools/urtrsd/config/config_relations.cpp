@@ -1,4 +1,4 @@
-// Checks of the configuration that involve several settings, or that the range of a setting cannot express.
+// Checks that involve several settings, or that cannot be expressed as the range of a setting.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -19,7 +19,8 @@ std::uint32_t log2up(std::uint32_t value) {
 
 }  // namespace
 
-// Reports names that cannot be identities, usually a typing error such as a space instead of a comma.
+// Reports listed names that cannot be identities. The usual cause is a typing error, such as a space instead
+// of a comma.
 void ConfigReader::check_identities(const std::vector<std::string>& listed) {
   for (const std::string& one : listed) {
     if (!tls::is_identity(one))

@@ -11,7 +11,7 @@
 namespace rtrs::daemon::config_test {
 namespace {
 
-// All error messages for this file content, one per line.
+// Reads `toml` as a configuration file and returns all error messages, one per line.
 std::string complaints(const std::string& toml) {
   ConfigReader reader;
   reader.read_toml(toml, "urtrsd.toml");

@@ -17,7 +17,8 @@ bool is_host_name(const std::string& text);
 // prefix "gid:" and the scope.
 std::string plain_address(const std::string& text);
 
-// Hint with the most similar candidate (tools::nearest_word); empty if none is similar.
+// Returns a hint with the candidate that is most similar to `word` (tools::nearest_word); empty if no
+// candidate is similar.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace rtrs::daemon

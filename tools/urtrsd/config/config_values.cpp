@@ -184,7 +184,8 @@ std::string Setting::expected() const {
 }
 
 std::string Setting::show(const DaemonConfig& config) const {
-  auto& read = const_cast<DaemonConfig&>(config);  // accessors are not const, because they also store
+  // Setting accessors also write, so they need a non-const reference.
+  auto& read = const_cast<DaemonConfig&>(config);
   return own_ != nullptr ? options::show(*own_, &read)
                          : options::show(*shared_, options::Connection(read, read.protocol));
 }
@@ -217,8 +218,8 @@ std::string ConfigReader::store(const std::string& origin, std::string_view key,
 }
 
 void ConfigReader::report(std::string origin, std::string message, std::string hint) {
-  // For a flag, `origin` is the name of the flag, so the message need not repeat it. For a line of the file,
-  // the message must name the key.
+  // The message repeats the name of the setting, which is needed for a line of the file. For a flag, `origin`
+  // already is that name, so it is removed from the message.
   if (origin.rfind("--", 0) == 0 && message.rfind(origin.substr(2) + ": ", 0) == 0)
     message.erase(0, origin.size());
   problems_.push_back({std::move(origin), std::move(message), std::move(hint)});
@@ -256,7 +257,7 @@ bool has_control_bytes(const std::string& name) {
 }  // namespace
 
 void ConfigReader::add_export(const std::string& origin, ExportSpec spec, bool replace) {
-  constexpr std::size_t kMaxName = 254;  // protocol section 2.9: 255 bytes with the NUL
+  constexpr std::size_t kMaxName = 254;  // 255 bytes with the NUL, protocol section 2.9
   if (spec.name.empty() || spec.name.size() > kMaxName ||
       spec.name.find_first_not_of('/') == std::string::npos || spec.name.find("..") != std::string::npos ||
       has_control_bytes(spec.name) || !trace::is_utf8(spec.name)) {

@@ -1,4 +1,5 @@
-// Table of the scalar settings: one row defines the key in the file, the flag, its --help and --print-config.
+// Table of the scalar settings. One row defines the key in the file, the flag, and the texts for --help and
+// --print-config.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace rtrs::daemon {
 
-// A setting: a row of the options shared with clients (backends/options/connection.cpp), or of the options
-// that only urtrsd has.
+// A setting. It is a row either of the table of urtrsd or of the options that servers and clients share
+// (backends/options/connection.cpp).
 class Setting {
  public:
   using Shared = options::Option<options::Connection>;
@@ -24,10 +25,11 @@ class Setting {
   const options::Row* operator->() const { return row_; }
   std::string key() const { return std::string(row_->name); }
   bool is_boolean() const { return row_->rule.kind == options::Kind::toggle; }
-  std::string show(const DaemonConfig& config) const;  // empty: unset, or an empty text
-  std::string default_value() const;                   // text for a default that is computed; may be empty
-  std::string expected() const;                        // "integer 0..65535", "boolean", "one of tcp, udp"
-  // Returns an empty string after storing the value, or the expected values in words.
+  std::string show(const DaemonConfig& config) const;  // empty: the setting is unset or an empty text
+  std::string default_value() const;                   // describes a computed default in words; may be empty
+  std::string expected() const;  // for example "integer 0..65535", "boolean", "one of tcp, udp"
+  // Stores the value and returns an empty string. If the value is wrong, returns a description of the
+  // expected values.
   std::string store(DaemonConfig& config, std::string_view value) const;
 
  private:
@@ -39,12 +41,12 @@ class Setting {
 const std::vector<Setting>& settings();
 const Setting* find_setting(std::string_view key);  // nullptr: no such setting
 
-// Name of a setting in earlier releases, accepted for one more release. The value is an integer.
+// Former name of a setting, accepted for one more release. Values of the former setting are integers.
 struct OlderKey {
-  std::string_view key;   // older name
-  std::string_view now;   // key of the setting now
-  std::string_view unit;  // unit of the integer
-  std::string_view zero;  // value now that replaces 0; empty: 0 stays 0
+  std::string_view key;   // former key
+  std::string_view now;   // current key
+  std::string_view unit;  // unit to append to the integer
+  std::string_view zero;  // current value that corresponds to the former value 0; empty: 0
 };
 std::span<const OlderKey> older_keys();
 

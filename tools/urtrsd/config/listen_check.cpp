@@ -33,8 +33,8 @@ bool includes(const std::string& any, const std::string& other) {
   return any == "::" && (is_ipv6_text(other) || is_dual_stack());
 }
 
-// First address listed before `address` that conflicts with it, because one of them is a wildcard that
-// includes the other; nullptr if there is none.
+// Returns the first address listed before `address` that conflicts with it: one of the two is a wildcard that
+// includes the other. Returns nullptr if no address conflicts.
 const std::string* in_the_way(const std::vector<std::string>& listen, const std::string& address) {
   for (const std::string& other : listen) {
     if (other == address) break;
@@ -63,7 +63,7 @@ std::string remedy(int error) {
 int try_address(const net::SocketAddress& address) {
   const UniqueFd fd(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd) return errno;
-  // The port can be reused although connections of an earlier server are in TIME_WAIT.
+  // Allows the port although connections of an earlier server are in TIME_WAIT.
   const int on = 1;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   return ::bind(fd.get(), address.get(), address.length) == 0 ? 0 : errno;

@@ -11,18 +11,19 @@ namespace rtrs::daemon {
 struct AddressProblem {
   std::string sentence;
   bool may_pass =
-      false;  // may be temporary: the port is in use, for example by the urtrsd that will be restarted
+      // The problem may be temporary: the port is in use, for example by the urtrsd that will be restarted.
+      false;
 };
 
 // Returns 0 if a TCP socket can be bound to the address now, otherwise an errno.
 int try_address(const net::SocketAddress& address);
 
-// Binds each address briefly without listening. For verbs only the address is checked, because its ports are
-// not TCP ports.
+// Binds each address briefly without listening. For the fabric verbs only the address is checked, because its
+// ports are not TCP ports.
 std::vector<AddressProblem> try_addresses(const DaemonConfig& config);
 
-// Reasons why the control socket could not be created now. Only warnings, because urtrsd runs without
-// the socket, and systemd may create the directory for the service.
+// Returns the reasons why the control socket could not be created now. They are only warnings, because urtrsd
+// also runs without a control socket and systemd may create the directory when it starts the service.
 std::vector<std::string> control_warnings(const DaemonConfig& config);
 
 }  // namespace rtrs::daemon

@@ -18,8 +18,8 @@ std::filesystem::path real(const std::string& path) {
   return error ? std::filesystem::path(path) : result;
 }
 
-// Returns 0 if `path`, or the target of a symbolic link there, exists or could be created; otherwise an
-// errno.
+// Returns 0 if the file at `path` (or at the target of a symbolic link) exists or could be created, otherwise
+// an errno.
 int path_errno(std::filesystem::path path) {
   std::error_code error;
   for (int links = 0; links < 40 && std::filesystem::is_symlink(path, error); ++links)

@@ -31,9 +31,9 @@ using Answer = tl::expected<json, rpc::Error>;
 
 struct Method {
   const char* name;
-  bool changes;  // requires rpc::Caller::may_change
+  bool changes;  // the caller needs rpc::Caller::may_change
   std::vector<std::string_view> parameters;
-  Answer (*serve)(const Asked&);  // null: serve_later()
+  Answer (*serve)(const Asked&);  // null: serve_later() handles the method
 };
 
 Answer refuse(Code code, std::string message, std::string hint = {}, int error = 0) {
@@ -98,7 +98,7 @@ bool means(const ServerPathStatus& path, const std::string& name) {
          name == std::to_string(path.path);
 }
 
-// Calls `act` for the path that the parameter "path" selects; an error if it selects none or several.
+// Calls `act` for the path that the parameter "path" selects. Fails unless it selects exactly one path.
 template <class Act>
 Answer at_path(const Asked& asked, const char* doing, Act act) {
   const std::string name = text_of(asked, "session");
@@ -152,7 +152,7 @@ bool may_be_kernel(const ServerSessionStatus& session) {
          });
 }
 
-// The kernel client reopens a device only when its session reconnects; until then all IO to the device fails.
+// The kernel client fails all IO to a closed device until its session reconnects.
 Answer fails_for_kernel(const std::string& session, const std::string& device) {
   return refuse(
       Code::failed,
@@ -305,7 +305,7 @@ json with_version(json answer) {
   return answer;
 }
 
-// Methods that reply asynchronously.
+// Serves the methods that reply asynchronously.
 void serve_later(const std::string& method, const Asked& asked, const rpc::Reply& reply) {
   if (method == "config.reload")
     return asked.target.reload([reply](const Controlled::Reloaded& done) {

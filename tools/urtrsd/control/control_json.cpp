@@ -10,7 +10,7 @@ using nlohmann::json;
 
 namespace {
 
-// `told`: errno received from or sent to the peer; 0: use the default errno of `reason`.
+// `told` is the errno that was received from or sent to the peer; 0 stands for the default errno of `reason`.
 void add_reason(json& to, Reason reason, std::uint16_t told) {
   if (reason == Reason::none) return;
   const ReasonText& text = text_of(reason);

@@ -63,7 +63,7 @@ std::string words_of(const RequestInFlight& request, const std::string& storage,
   return "unknown";
 }
 
-// Says what a path waits for; empty if it waits for nothing.
+// Describes what a path waits for; empty if it waits for nothing.
 std::string words_of(const ServerPathStatus& path, Nanos now) {
   switch (path.state) {
     case PathState::connecting:

@@ -1,4 +1,4 @@
-// JSON about everything pending in a server: what it waits for, and since when. Pure.
+// Converts everything pending in a server to JSON: what each item waits for, and since when. Pure.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace rtrs::daemon {
 
-// First request of a page, given by its session and chunk. Its text form is "SESSION:CHUNK"; "" is the first
-// page.
+// Position of the first request of a page: its session and chunk. The text form is "SESSION:CHUNK"; ""
+// selects the first page.
 struct DumpPlace {
   std::uint16_t session = 0;
   std::uint16_t chunk = 0;
@@ -20,11 +20,11 @@ struct DumpPlace {
 std::optional<DumpPlace> parse_place(const std::string& text);
 std::string to_text(DumpPlace);
 
-// `storage`: state in the storage engine; may be empty. `device`: for an IO, the name under which the client
-// mapped the device.
+// `storage` describes the state of the request in the storage engine and may be empty. `device` is the name
+// under which the client mapped the device of an IO.
 nlohmann::json to_json(const RequestInFlight&, const ServerSessionStatus&, const std::string& device,
                        const std::string& storage, Nanos now);
-// Paths and devices of a session; `devices` may be null.
+// Returns what the paths and devices of a session wait for; `devices` may be null.
 nlohmann::json waits_of(const ServerSessionStatus&, const rnbd::ServerDevices* devices, Nanos now);
 
 }  // namespace rtrs::daemon

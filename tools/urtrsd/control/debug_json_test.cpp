@@ -26,7 +26,11 @@ ServerSessionStatus session() {
 
 TEST(DebugJson, RequestShowsItsKindAndWhatItWaitsFor) {
   std::array<std::byte, wire::rnbd::kIoBytes> header{};
-  (void)rnbd::encode_io(9, {wire::rnbd::Opcode::read, 16, 4096}, header);
+  wire::rnbd::Io io;
+  io.device_id = 9;
+  io.sector = 16;
+  io.size = 4096;
+  (void)rnbd::encode_io(io, header);
   RequestInFlight request;
   request.chunk = 7;
   request.path = 1;

@@ -60,7 +60,8 @@ void add_devices(Families& to, const attributes::ServerModel& model) {
                 {"access_mode", to_string(use.mode)}});
 }
 
-// Adds a time series for every reason, also with count 0, so that increase() sees the first event.
+// Adds a time series for every reason, even if its count is 0: increase() could not see the first event of a
+// series that begins with it.
 void add_by_reason(Families& to, const char* name, const char* help,
                    const std::array<std::uint64_t, kReasonCount>& counts) {
   for (std::size_t i = 1; i < counts.size(); ++i)
@@ -87,7 +88,8 @@ void add_stats(Families& to, const ServerStats& transport, const BlockServerStat
   to.counter("urtrs_sync_failures_total", "syncs of storage that failed", block.sync_failures);
 }
 
-// Clients rejected before they had a session, and connections closed for protocol violations.
+// Adds the counts of clients rejected before they had a session, and of connections closed for protocol
+// violations.
 void add_tcp(Families& to, const tcp::TcpStats& stats) {
   const auto refused = [&to](const char* why, std::uint64_t count) {
     to.counter("urtrs_tcp_refused_total", "clients that were closed before they were connected", count,

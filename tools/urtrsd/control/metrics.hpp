@@ -15,14 +15,14 @@ struct MetricsInput {
   attributes::ServerModel model;
   ServerStats transport;
   BlockServerStats block;
-  std::optional<tcp::TcpStats> tcp;  // fabric tcp only
+  std::optional<tcp::TcpStats> tcp;  // set only for the fabric tcp
   std::string version;
   std::string fabric;
   double uptime_s = 0;
   std::vector<tls::Expiry> expiries{};
 };
 
-// docs/management.md lists names and labels. Their meaning never changes.
+// Returns the metrics page. docs/management.md lists the names and labels, whose meaning never changes.
 std::string metrics_text(const MetricsInput&);
 
 }  // namespace rtrs::daemon

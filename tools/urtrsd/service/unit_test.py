@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from programs import BOUND, BUILD
 
-# Maximum exposure level; 10 is a service without restrictions.
+# Maximum exposure level that `systemd-analyze security` may report; 10 is a service without restrictions.
 MOST_EXPOSURE = 4.0
 
 
@@ -51,7 +51,7 @@ def test_the_installed_configuration_is_valid(unit, tmp_path):
     assert option == "--config"
     configuration = pathlib.Path(file)
     text = configuration.read_text()
-    assert '"/var/lib/urtrs"' in text  # the StateDirectory of the unit
+    assert '"/var/lib/urtrs"' in text  # StateDirectory= of the unit
     copy = tmp_path / "urtrsd.toml"
     copy.write_text(text.replace("/var/lib/urtrs", str(tmp_path)))
     done = run(program, "--config", copy, "--check-config")

@@ -1,4 +1,5 @@
-// Writers of each device: applies the rules of protocol section 9.4 to all sessions of the daemon.
+// Knows the writers of each device and applies the rules of protocol section 9.4 to all sessions of the
+// daemon.
 #pragma once
 
 #include <compare>
@@ -17,8 +18,8 @@ using wire::rnbd::AccessMode;
 enum class ExportKind : std::uint8_t { file, block_device, memory, nbd };
 const char* to_string(ExportKind kind) noexcept;
 
-// Identity of the device behind an export name. Two names of one device have the same identity and share
-// their writers.
+// Identity of the device behind an export name. If two names stand for the same device, both have the same
+// identity, so the access rules apply to them together.
 struct DeviceId {
   ExportKind kind = ExportKind::file;
   std::uint64_t major = 0;  // file: st_dev; block device: major(st_rdev); memory: 0
@@ -29,7 +30,8 @@ struct DeviceId {
 
 class AccessTable;
 
-// Right to use a device in one access mode. The destructor releases it. Must not outlive its table.
+// The right to use a device in one access mode. The destructor gives up the right. A lease must not outlive
+// its table.
 class Lease {
  public:
   Lease() = default;
@@ -57,8 +59,8 @@ class AccessTable {
   AccessTable(const AccessTable&) = delete;
   AccessTable& operator=(const AccessTable&) = delete;
 
-  // Grants ro always, rw if there is no writer, migration if there are fewer than two writers; otherwise
-  // EPERM. `session` and `device` are used in the error text only.
+  // Grants read-only access always, read-write access if there is no writer, and migration if there are fewer
+  // than two writers; otherwise returns EPERM. `session` and `device` are used only in the error text.
   tl::expected<Lease, OpenError> acquire(const DeviceId& id, AccessMode mode, const std::string& session,
                                          const std::string& device);
   std::uint32_t readers(const DeviceId& id) const;
@@ -70,7 +72,7 @@ class AccessTable {
   struct Users {
     std::uint32_t readers = 0;
     std::uint32_t writers = 0;
-    std::string last_writer;  // session name, for the error text
+    std::string last_writer;  // name of the session of the last writer, for the error text
   };
   void release(const DeviceId& id, AccessMode mode) noexcept;
   std::map<DeviceId, Users> devices_;

@@ -47,7 +47,7 @@ RC_GTEST_PROP(AccessTable, WritersAreLimitedByTheAccessRules, ()) {
   std::uint32_t writers = 0;
   const auto steps = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 6));
   for (const int step : steps) {
-    if (step >= 3) {  // release one lease
+    if (step >= 3) {  // release a lease
       if (held.empty()) continue;
       const auto index = static_cast<std::size_t>(step) % held.size();
       if (held[index].mode() != AccessMode::read_only) --writers;

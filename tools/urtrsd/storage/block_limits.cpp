@@ -17,13 +17,14 @@
 namespace rtrs::daemon {
 namespace {
 
-constexpr std::uint32_t kMaxRangeSectors = 0xffffffffU / kSectorBytes;  // bi_size has 32 bits
+constexpr std::uint32_t kMaxRangeSectors = 0xffffffffU / kSectorBytes;  // bi_size of the kernel has 32 bits
 constexpr std::uint32_t kMaxBlockSize = 4096;                           // clients accept at most one page
 constexpr std::uint32_t kMaxPhysicalBlockSize = 32768;
-constexpr std::uint32_t kHwSectors = 2048;  // unused by clients, which use max_io_size of the session
+constexpr std::uint32_t kHwSectors = 2048;  // clients ignore the value and use max_io_size of the session
 constexpr std::uint32_t kSegments = 128;
 
-// Content of /sys/dev/block/MAJ:MIN/queue/NAME. For a partition, reads the queue of its disk, one level up.
+// Returns the content of /sys/dev/block/MAJ:MIN/queue/NAME. A partition has no queue directory, so the queue
+// of its disk, one level up, is used.
 std::string queue_attribute(dev_t device, const char* name) {
   const std::string base =
       "/sys/dev/block/" + std::to_string(major(device)) + ":" + std::to_string(minor(device));
@@ -55,8 +56,8 @@ std::uint32_t power_of_two_within(std::uint64_t value, std::uint32_t low, std::u
   return std::bit_floor(static_cast<std::uint32_t>(std::clamp<std::uint64_t>(value, low, high)));
 }
 
-// True if the file system supports punching holes. The test punches a hole beyond the end of the file, where
-// it changes no data, and far enough away to avoid preallocated space and data that another process appends.
+// True if the file system can punch holes. The test punches a hole far beyond the end of the file, where it
+// affects neither data nor preallocated space, even if a different process appends to the file meanwhile.
 bool punches_holes(int fd, off_t size) {
   constexpr off_t kBytes = 4096;
   for (const off_t beyond : {off_t{1} << 40, off_t{1} << 30}) {
@@ -80,7 +81,7 @@ tl::expected<DeviceFacts, int> block_device_facts(int fd, dev_t device) {
   if (logical < 512 || static_cast<std::uint32_t>(logical) > kMaxBlockSize) return tl::unexpected(EINVAL);
   facts.read_only = read_only != 0;
 #ifdef BLKGETDISKSEQ
-  // Supported since Linux 5.15.
+  // The ioctl exists since Linux 5.15.
   if (::ioctl(fd, BLKGETDISKSEQ, &facts.sequence) != 0) facts.sequence = 0;
 #endif
   rnbd::Geometry& geometry = facts.geometry;
@@ -92,7 +93,8 @@ tl::expected<DeviceFacts, int> block_device_facts(int fd, dev_t device) {
   const std::uint64_t segments = queue_number(device, "max_segments");
   geometry.max_segments =
       segments == 0 ? kSegments : static_cast<std::uint32_t>(std::min<std::uint64_t>(segments, 0xffff));
-  // Punching a hole in a block device is an offloaded write-zeroes, so discard needs both to be supported.
+  // Linux punches a hole in a block device with an offloaded write-zeroes, so discards need a device that
+  // supports both operations.
   const std::uint64_t zeroes = queue_number(device, "write_zeroes_max_bytes");
   geometry.max_discard_sectors = range_sectors(std::min(zeroes, queue_number(device, "discard_max_bytes")));
   geometry.max_write_zeroes_sectors = kMaxRangeSectors;

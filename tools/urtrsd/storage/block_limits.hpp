@@ -1,4 +1,5 @@
-// Size and limits of an opened file, block device or NBD server, as the kernel or the server reports them.
+// Size and limits of an opened file, of a block device, or of a disk at an NBD server, as reported by the
+// kernel or the server.
 #pragma once
 
 #include <sys/types.h>
@@ -18,10 +19,12 @@ struct DeviceFacts {
   rnbd::Geometry geometry;
 };
 
-// Returns an errno on failure. Limits come from ioctls and /sys/dev/block. A limit that /sys does not have
-// counts as "not supported"; a write cache is then assumed.
+// Reads the limits of a block device with ioctls and from /sys/dev/block; returns an errno on failure. If
+// /sys lacks a limit, the operation counts as not supported; if it does not say whether there is a write
+// cache, a cache is assumed.
 tl::expected<DeviceFacts, int> block_device_facts(int fd, dev_t device);
-// `tries_hole`: punches a hole to find out whether the file supports discard, which changes the file's times.
+// If `tries_hole`, punches a hole to find out whether the file supports discard. That changes the times of
+// the file.
 tl::expected<DeviceFacts, int> file_facts(int fd, bool writable, bool tries_hole);
 rnbd::Geometry memory_geometry();
 

@@ -12,7 +12,7 @@
 namespace rtrs::daemon {
 namespace {
 
-// FNV-1a over the eight bytes of each value.
+// FNV-1a hash over the eight bytes of each value.
 class Hash {
  public:
   void add(std::uint64_t value) noexcept {
@@ -45,8 +45,8 @@ CacheIdentity CacheIdentity::of_system() {
 std::uint64_t CacheIdentity::instance(const DeviceId& id, std::uint64_t sequence) const {
   const bool memory = id.kind == ExportKind::memory;
   if (!memory && !knows_host()) return 0;
-  // Unknown for an NBD server without recorded losses: it may have lost writes since another urtrsd process
-  // used it.
+  // For an NBD server without recorded losses the identity is unknown, because the server may have lost
+  // writes since an earlier urtrsd process used it.
   const bool nbd = id.kind == ExportKind::nbd;
   if (nbd && sequence == 0 && failed_syncs_.find(id) == failed_syncs_.end()) return 0;
   Hash hash;
@@ -57,8 +57,8 @@ std::uint64_t CacheIdentity::instance(const DeviceId& id, std::uint64_t sequence
   hash.add(id.minor);
   hash.add(sequence);
   const auto failed = failed_syncs_.find(id);
-  // The failure count alone is not unique, because each process counts from 0; so the process number is
-  // added.
+  // The failure count alone would not be unique, because each process counts from 0. Therefore the number of
+  // the process is added to the hash.
   if (failed != failed_syncs_.end()) {
     hash.add(process_);
     hash.add(failed->second);

@@ -1,4 +1,5 @@
-// Number that identifies the cache which holds unflushed writes to an export; sent to peers (docs/rnbd.md).
+// Computes the number that identifies the cache in which unflushed writes to an export are. Clients receive
+// the number (docs/rnbd.md).
 #pragma once
 
 #include <cstdint>
@@ -10,21 +11,21 @@
 
 namespace rtrs::daemon {
 
-// The kernel caches files and block devices: that cache survives this process and is lost with the host. A
-// memory device is lost with the process. Not thread-safe.
+// Files and block devices are cached by the kernel, so their unflushed writes survive this process and are
+// lost with the host. Memory devices are lost with the process. Not thread-safe.
 class CacheIdentity {
  public:
-  // `boot`: text that identifies the running kernel; empty: unknown. `process`: number that no other process
-  // has.
+  // `boot` is a text that identifies the running kernel; empty: unknown. `process` is a number that is unique
+  // to this process.
   CacheIdentity(std::string boot, std::uint64_t process) : boot_(std::move(boot)), process_(process) {}
-  // Identity of this host and process; `boot` is read from /proc/sys/kernel/random/boot_id.
+  // Identity for this host and this process. The text `boot` is read from /proc/sys/kernel/random/boot_id.
   static CacheIdentity of_system();
 
-  // Returns 0 if unknown. `sequence` distinguishes disks that had the same device number in succession; 0 for
-  // files and memory.
+  // Returns the number for the cache of a device; 0 if unknown. `sequence` distinguishes disks that used the
+  // same device number one after the other; it is 0 for files and memory.
   std::uint64_t instance(const DeviceId&, std::uint64_t sequence) const;
-  // After a failed sync, earlier writes may be lost although the kernel keeps running: the device gets a new
-  // instance number for the rest of this process.
+  // After a failed sync, earlier writes may be lost although the kernel keeps running. Therefore the device
+  // gets a new instance number for the rest of the lifetime of this process.
   void on_failed_sync(const DeviceId& id) { ++failed_syncs_[id]; }
 
   bool knows_host() const { return !boot_.empty(); }

@@ -1,4 +1,4 @@
-// Exports of this daemon: the configured devices by name, then the files under dev_search_path.
+// Catalog of the exports of this daemon: the configured devices by name, and the files under dev_search_path.
 #pragma once
 
 #include <chrono>
@@ -23,10 +23,11 @@
 
 namespace rtrs::daemon {
 
-// A configured device. Exactly one of `path` and `memory_bytes` is set.
+// A configured export. Exactly one of `path` and `memory_bytes` is set.
 struct ExportSpec {
   std::string name;  // name that peers request; leading slashes are ignored
-  std::string path;  // file, or URI of an NBD server; may lie anywhere, because the administrator wrote it
+  // File, or URI of an NBD server. The administrator chose it, so the file may be anywhere.
+  std::string path;
   std::uint64_t memory_bytes = 0;  // > 0: a memory device of this size
   bool read_only = false;
   std::uint32_t delay_ms = 0;
@@ -38,44 +39,47 @@ struct ExportSpec {
   bool operator==(const ExportSpec&) const = default;
 };
 
-std::string describe(const ExportSpec& spec);  // for messages
+std::string describe(const ExportSpec& spec);  // description for messages
 
-// True if both names select the same export: leading slashes are ignored.
+// True if both names select the same export. Leading slashes are ignored.
 bool same_export(std::string_view a, std::string_view b);
 
-// Device opened by one session. The destructor closes the device, then releases lock and lease, and may
-// block. Only the lease can be released earlier, without blocking.
+// A device that a session has opened. The destructor closes the device, then releases its lock and its lease,
+// and may block. The lease alone can be released earlier without blocking.
 struct OpenedDevice {
   Lease lease;
   ImageLocks::Hold lock;
   std::unique_ptr<Export> device;
-  std::uint64_t instance = 0;                  // identity of its cache (CacheIdentity); 0: unknown
-  std::string name = {};                       // as the peer requested it
-  std::optional<std::size_t> configured = {};  // number of its export; nullopt: found under dev_search_path
+  std::uint64_t instance = 0;  // identity of the cache of the device (CacheIdentity); 0: unknown
+  std::string name = {};       // name that the peer requested
+  // Number of the configured export; nullopt: a file under dev_search_path.
+  std::optional<std::size_t> configured = {};
 };
 
-// Must outlive every OpenedDevice that it returned. Only find() may be called from other threads. Memory
-// devices keep their content from the first open until the catalog is destroyed.
+// The catalog must outlive every OpenedDevice that it returned. Only functions marked as thread-safe may be
+// called from other threads. Memory devices keep their content from the first open until the catalog is
+// destroyed.
 class Catalog {
  public:
-  // Closes connections to NBD servers that no open device uses. Waits up to kEndPatience for their threads;
-  // no thread calls Tell afterwards.
+  // Closes the connections to NBD servers that no open device uses, and waits up to kEndPatience for their
+  // threads. After that, no thread calls Tell.
   ~Catalog();
   Catalog(const Catalog&) = delete;
   Catalog& operator=(const Catalog&) = delete;
 
-  // Time limit for checks of exports that no peer has requested yet.
+  // Maximum time that the check of an export may take.
   static constexpr std::chrono::seconds kPatience{3};
   static constexpr std::chrono::seconds kEndPatience{1};
 
-  // `search_path` nullopt: only configured devices can be opened. Error EEXIST: a name is configured twice.
+  // If `search_path` is nullopt, only configured devices can be opened. Error EEXIST: a name is configured
+  // twice.
   static tl::expected<std::unique_ptr<Catalog>, OpenError> create(
       std::vector<ExportSpec> specs, const std::optional<std::string>& search_path,
       Confinement how = Confinement::automatic);
 
-  // Calls find() and admit(). Errors: ENOENT, ENOTBLK (not a file or block device), EACCES (read-only,
+  // Calls find(), then admit(). Errors: ENOENT, ENOTBLK (not a file or block device), EACCES (read-only,
   // outside the search path, or not permitted), EBUSY (locked by another process), EPERM (too many writers),
-  // EINVAL (invalid name, empty device), and those of open(2).
+  // EINVAL (invalid name, or empty device), and the errors of open(2).
   tl::expected<OpenedDevice, OpenError> open(std::string_view session, std::string_view name,
                                              AccessMode mode);
 
@@ -86,66 +90,74 @@ class Catalog {
   tl::expected<void, OpenError> admit(OpenedDevice& opened, std::string_view session, std::string_view name,
                                       AccessMode mode);
 
-  // Export that peers could not open now, for reading and, unless it is exported read-only, for writing.
+  // An export that peers could not open now. Unless it is exported read-only, opening includes opening for
+  // writing.
   struct Problem {
     std::string name;  // name of the export; empty: dev_search_path
     OpenError why;
-    bool late = false;  // no answer within kPatience; the export may be fine
+    // The check got no answer within kPatience, so the export may be in order.
+    bool late = false;
   };
-  // Tries dev_search_path and every configured device in parallel, as peers would open them, without a lease.
-  // A device that another process has locked is a problem. With `ask` no lock is taken, and such a device
-  // only produces a warning.
+  // Opens dev_search_path and every configured device in parallel, as peers would, but without a lease.
+  // `take` also locks each device, and a device locked by another process is a problem. `ask` takes no lock,
+  // and such a device only causes a warning.
   enum class CheckLocks : std::uint8_t { ask, take };
   std::vector<Problem> check(CheckLocks locks);
-  // Checks one name again (empty: dev_search_path). Blocks at most kPatience. While a thread of an earlier
-  // call still waits for the same name, no second thread is started and the result is a `late` problem.
-  // Thread-safe.
+  // Checks one export again (an empty name stands for dev_search_path). Blocks at most kPatience. If a thread
+  // of an earlier call still waits for the same export, no second thread is started and the result is a
+  // problem with `late` set. Thread-safe.
   struct Checked {
     std::optional<Problem> problem;
-    std::vector<std::string> warnings;  // warnings about its size
+    std::vector<std::string> warnings;  // about the size of the export
   };
   Checked check_again(const std::string& name);
-  // Facts about an export's file that add() needs. Reads the file, so it blocks as long as the disk does; may
-  // run in any thread. The error says why peers could not open the file.
+  // Facts that add() needs about the file of an export. prepare() reads the file, so it blocks as long as the
+  // disk does; it is thread-safe. Its error says why peers could not open the file.
   struct Prepared {
     std::string path;  // path without symbolic links; empty for memory
     DeviceId id;
-    std::vector<std::string> warnings;  // warnings about its size
+    std::vector<std::string> warnings;  // about the size of the file
   };
   tl::expected<Prepared, OpenError> prepare(const ExportSpec& spec) const;
-  // Adds an export. Error: EEXIST. Without `prepared` the file is unknown, and check_again() must follow.
+  // Adds an export. Error: EEXIST. If `prepared` is null, the file is not yet known, and check_again() must
+  // be called next.
   tl::expected<void, OpenError> add(const ExportSpec& spec, const Prepared* prepared);
-  // Removes an export: it can no longer be opened, and open devices stay open. The content of a memory device
-  // is freed when the last of them is closed. Returns false if there is no such export.
+  // Removes an export, so that it can no longer be opened. Devices that are open stay open, and the content
+  // of a memory device is freed when the last open device is closed. Returns false if there is no such
+  // export.
   bool remove(std::string_view name);
 
-  // Name of the export whose file has this path, now or once it appears; empty if there is none.
+  // Returns the name of the export whose file has this path, even if the file does not exist yet; empty if
+  // there is none.
   std::string exported_as(const std::string& path) const;
-  // Reports a failed sync of the device, whatever its export name: later opens get a new cache instance.
+  // Records a failed sync of a device. Later opens of the device, by any export name, get a new cache
+  // instance.
   void on_failed_sync(const DeviceId& id) { cache_.on_failed_sync(id); }
-  // True if opening the export uses file descriptors, so for all but memory devices.
+  // True if an open of the export needs file descriptors: all exports except memory devices do.
   bool takes_descriptors(std::string_view name) const;
-  // The configured exports.
+  // Returns the configured exports.
   std::vector<ExportSpec> specs() const;
   // Sets the access rules for later opens of the export.
   void allow(const std::string& name, const AccessRules&);
   const AccessTable& access() const { return access_; }
-  // Sets the function that receives log lines about lost and reconnected NBD servers, also from other
-  // threads. When this returns, the previous function is no longer called. Empty: no log.
+  // Sets the function that receives log lines about lost and reconnected NBD servers; other threads may call
+  // it too. When set_log() returns, the previous function is no longer called. An empty function disables
+  // these lines.
   void set_log(NbdDisk::Tell tell);
-  // Sets how long IO waits for a lost NBD server; applies to servers connected later. Initially 0.
+  // Sets how long IO waits for a lost NBD server. The time applies to servers that are connected later;
+  // initially it is 0.
   void wait_for_nbd(Nanos time);
-  // Names of open exports whose NBD server is lost.
+  // Returns the names of the open exports whose NBD server is lost.
   std::vector<std::string> lost_nbd() const;
-  // Fails all IO that waits for an NBD server, and all later IO that would wait.
+  // Fails all IO that waits for an NBD server. Later IO fails instead of waiting.
   void stop_waiting_for_nbd();
-  // Warnings about the search path, and about properties of devices that the protocol cannot transmit to
+  // Returns warnings about the search path, and about properties of devices that the protocol cannot tell
   // clients.
   std::vector<std::string> warnings() const;
 
  private:
   Catalog() = default;
-  // Export with its number. The number never changes, because open devices refer to it.
+  // An export and its number. The number never changes, because open devices refer to it.
   struct Numbered {
     std::size_t index = 0;
     ExportSpec spec;
@@ -165,23 +177,23 @@ class Catalog {
                                           const std::string& described);
   void look_at_read_only_files();
 
-  // Guards data that one thread changes and threads in find() read. Locked after all other mutexes.
+  // Guards data that one thread changes and that threads in find() read. Lock it after all other mutexes.
   mutable std::mutex names_mutex_;
   std::map<std::size_t, ExportSpec> specs_;  // keyed by export number
   std::map<std::string, std::size_t, std::less<>> by_name_;
   std::size_t next_ = 0;  // number of the next export
 
-  // State shared with threads in find(), and with threads that still wait for a disk after the catalog was
-  // destroyed.
+  // State that threads in find() share. Threads that wait for a hanging disk may use it even after the
+  // catalog was destroyed.
   struct ReadOnly {
     std::string path;  // path without symbolic links
     DeviceId id;
-    bool known = false;   // the id is known
-    bool looked = false;  // the path was examined
+    bool known = false;   // `id` is known
+    bool looked = false;  // `path` was examined
   };
-  // Sessions that open one NBD export share a connection; an open waits while another one connects. The
-  // connection ends with the last open device, unless there are unflushed writes. In that case the connection
-  // stays, so that a later open can report their loss.
+  // The connection to the server of an NBD export, which all sessions with the export open share. While one
+  // open connects, other opens wait. The connection is closed with the last open device, unless there are
+  // unflushed writes: then it stays, so that a later open can report whether they were lost.
   struct NbdPlace {
     std::mutex mutex;
     std::shared_ptr<NbdDisk> disk;
@@ -192,8 +204,8 @@ class Catalog {
     ImageLocks locks;
     std::mutex mutex;
     std::map<std::size_t, ReadOnly> read_only;     // read-only exports
-    std::multimap<DeviceId, std::size_t> checked;  // exports of each device
-    std::set<std::size_t> asking;                  // numbers of exports whose check has not returned
+    std::multimap<DeviceId, std::size_t> checked;  // numbers of the exports of each device
+    std::set<std::size_t> asking;                  // numbers of the exports whose check is still running
     std::map<std::size_t, std::shared_ptr<NbdPlace>> nbd;
     std::mutex log_mutex;  // held while `tell` is called
     NbdDisk::Tell tell;
@@ -201,9 +213,9 @@ class Catalog {
     std::optional<SearchPath> search_path;  // never changed
   };
   static constexpr std::size_t kSearchPath =
-      ~std::size_t{0};  // stands for dev_search_path where a number of an export is expected
+      ~std::size_t{0};  // stands for dev_search_path where an export number is expected
   static void look_at(Shared& shared, std::size_t index, const ExportSpec& spec);
-  // catalog_nbd.cpp
+  // Defined in catalog_nbd.cpp.
   static tl::expected<std::shared_ptr<NbdDisk>, OpenError> nbd_disk(const std::shared_ptr<Shared>& shared,
                                                                     std::size_t index,
                                                                     const ExportSpec& spec);
@@ -213,12 +225,12 @@ class Catalog {
   static void remember_read_only(Shared& shared, std::size_t index, const DeviceId* id);
   static Checked check_one(Shared& shared, const Numbered& one, CheckLocks locks);
   static Checked check_file(Shared& shared, const Numbered& one, CheckLocks locks);
-  // check_one() as a task for a thread that may never end.
+  // Returns a call of check_one() as a task for a thread that may hang for ever.
   static std::function<void()> check_task(std::shared_ptr<Shared> shared, const Numbered& one,
                                           CheckLocks locks, std::shared_ptr<Checked> answer);
   static Problem late(const ExportSpec& spec);
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-  std::vector<std::string> odd_;  // warnings of check() about sizes
+  std::vector<std::string> odd_;  // warnings about sizes that check() found
   std::map<std::size_t, std::shared_ptr<MemoryRegion>> memory_;
 
   // Used by admit().

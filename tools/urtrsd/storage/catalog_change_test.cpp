@@ -1,4 +1,4 @@
-// Tests of a catalog whose exports are added and removed while others are opened.
+// Tests adding and removing exports while other exports are opened.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -192,8 +192,8 @@ TEST_F(CatalogChangeTest, AllFilesAreProtectedUntilAReadOnlyFileIsKnown) {
   EXPECT_EQ(open(*exports, "disk.img", AccessMode::read_write), EACCES);
 }
 
-// The directory of the export is missing at first and becomes a symbolic link later, with no check in
-// between.
+// The directory of the export does not exist at first. Later it is created as a symbolic link, and the
+// catalog does not check the export in between.
 TEST_F(CatalogChangeTest, FileOfAFormerlyMissingReadOnlyExportIsProtected) {
   directory.make_file("real/other.img", 4096);
   ExportSpec iso;
@@ -235,7 +235,7 @@ TEST_F(CatalogChangeTest, ConcurrentOpensAreSafe) {
   EXPECT_EQ(exports->specs().size(), 1U);
 }
 
-// NBD server for one client, 1 MiB: sends the oldstyle greeting and answers writes.
+// An NBD server for one client and a disk of 1 MiB. It sends the oldstyle greeting and acknowledges writes.
 class OneNbdServer {
  public:
   explicit OneNbdServer(const std::string& path)
@@ -259,7 +259,7 @@ class OneNbdServer {
     std::array<unsigned char, 152> greeting{'N', 'B',  'D',  'M',  'A',  'G', 'I', 'C', 0, 0, 0x42,
                                             2,   0x81, 0x86, 0x12, 0x53, 0,   0,   0,   0, 0, 0x10};
     greeting[27] = 5;            // NBD_FLAG_HAS_FLAGS and NBD_FLAG_SEND_FLUSH
-    const timeval bound{30, 0};  // time limit if the test fails
+    const timeval bound{30, 0};  // time limit in case the test fails
     ::setsockopt(client.get(), SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
     if (!client || ::send(client.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL) < 0) return;
     std::array<unsigned char, 28 + 512> request{};
@@ -276,9 +276,9 @@ class OneNbdServer {
   std::thread thread_;
 };
 
-// The connection stays open after the last device is closed, because unflushed writes must be reported by the
-// next FLUSH if they are lost. The destructor of the catalog closes it, because its thread would otherwise
-// use a destroyed log.
+// The connection stays open after the last device is closed, because the next FLUSH must report if unflushed
+// writes were lost. The destructor of the catalog must close the connection, because otherwise its thread
+// would use a destroyed log.
 TEST_F(CatalogChangeTest, ConnectionWithUnflushedWritesEndsWithTheCatalog) {
   const std::string socket = directory.path() + "/nbd";
   OneNbdServer server(socket);

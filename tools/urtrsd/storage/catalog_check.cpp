@@ -1,4 +1,4 @@
-// Checks whether exports can be opened, before clients request them, and finds their files.
+// Checks before clients request exports whether these can be opened, and finds the files of exports.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -13,17 +13,17 @@
 namespace rtrs::daemon {
 namespace {
 
-// Absolute path, computed without disk access.
+// Makes a path absolute without disk access.
 std::string plain_path(const std::string& path) {
   std::error_code error;
   const auto whole = std::filesystem::absolute(path, error);
   return error ? path : whole.lexically_normal().string();
 }
 
-// Advice to the administrator when an export cannot be opened.
+// Returns advice for the administrator about an export that cannot be opened.
 std::string remedy(const ExportSpec& spec, int error) {
   if (spec.read_only || (error != EACCES && error != EROFS && error != EPERM)) return {};
-  // A read-only export does not help if the file cannot be read either.
+  // Do not suggest a read-only export if the file cannot even be read.
   if (spec.is_file() && ::faccessat(AT_FDCWD, spec.path.c_str(), R_OK, AT_EACCESS) != 0)
     return "; give the user of urtrsd read permission, and write permission unless it is exported read-only";
   return "; to export it read-only, write --export NAME=FILE,ro, or read_only = true in the file";
@@ -61,8 +61,8 @@ void Catalog::remember_read_only(Shared& shared, std::size_t index, const Device
   if (id != nullptr) found->second.id = *id;
 }
 
-// Examines missing read-only files again: a file can appear when a file system is mounted or a symbolic link
-// on its path changes.
+// Examines the missing files of read-only exports again: a file can appear when a file system is mounted or a
+// symbolic link on its path changes.
 void Catalog::check_missing_read_only() {
   std::vector<std::size_t> missing;
   {
@@ -75,9 +75,10 @@ void Catalog::check_missing_read_only() {
       look_at(*shared_, one.index, one.spec);
 }
 
-// Compares identities (device and inode), and paths in case the file was replaced. Never calls stat(2) for
-// the configured files, because their disk may hang. Until a read-only file has been examined, every file is
-// rejected, because it could be that file.
+// Rejects opening for writing a file that is exported read-only. Compares identities (device and inode), and
+// also paths, because the exported file may have been replaced. Does not call stat(2) for exported files,
+// because their disk may hang. Until a read-only file has been examined, every file is rejected, because it
+// could be that file.
 tl::expected<void, OpenError> Catalog::may_write(const Located& located, const std::string& described,
                                                  std::string_view session, AccessMode mode) {
   if (mode == AccessMode::read_only) return {};
@@ -160,7 +161,7 @@ Catalog::Checked Catalog::check_again(const std::string& name) {
   return {late(one->spec), {}};
 }
 
-// Checks that the memory of a memory export can be allocated.
+// Checks that the memory of a memory export could be allocated.
 std::optional<OpenError> Catalog::check_memory(const ExportSpec& spec) {
   const auto region = MemoryRegion::create(spec.memory_bytes);
   if (region) return std::nullopt;
@@ -233,8 +234,8 @@ tl::expected<Catalog::Prepared, OpenError> Catalog::prepare(const ExportSpec& sp
 }
 
 std::string Catalog::exported_as(const std::string& path) const {
-  // Also compares path names, for a missing file. Does not access the disks of exports, because they may
-  // hang.
+  // Compares paths too, because the file may be missing. Does not access the disks of exports, because they
+  // may hang.
   const std::string real = real_path(path);
   for (const ExportSpec& spec : specs())
     if (spec.is_file() && (plain_path(spec.path) == plain_path(path) || plain_path(spec.path) == real))

@@ -1,5 +1,5 @@
-// Exports of NBD servers. All opens of an export share one connection, so that a flush covers the writes of
-// all of them, even if the server does not support multi-conn.
+// Exports whose disk is at an NBD server. All opens of an export share one connection, so that a flush covers
+// all their writes, even if the server does not support multi-conn.
 #include <cerrno>
 #include <map>
 #include <mutex>
@@ -10,8 +10,8 @@
 
 namespace rtrs::daemon {
 
-// A disk with unflushed changes or a recorded loss stays in `shared_` after its last user closed it. The log
-// callback of the disk refers to `shared_`, so this cycle must be broken here.
+// `shared_` keeps a disk that has unflushed changes or a recorded loss, even after the last device on it was
+// closed. The log callback of the disk refers back to `shared_`, so the destructor must break this cycle.
 Catalog::~Catalog() {
   set_log({});
   std::vector<std::function<void()>> tasks;
@@ -67,10 +67,11 @@ struct Catalog::NbdLease {
   NbdLease(const NbdLease&) = delete;
   NbdLease& operator=(const NbdLease&) = delete;
   ~NbdLease() {
-    std::shared_ptr<NbdDisk> over;  // destroyed after the lock is released, because that waits for a thread
+    std::shared_ptr<NbdDisk> over;  // destroyed after the lock is released: the destructor waits for a thread
     const std::lock_guard guard(place->mutex);
     if (!place->lent.expired() || place->disk == nullptr) return;
-    // A disk with losses is kept: their number tells later opens that the cache has changed.
+    // Keeps a disk that has recorded losses, because the number of losses tells later opens that the cache
+    // has changed.
     if (!place->disk->owes_flush() && place->disk->losses().count == 0) over = std::move(place->disk);
   }
   std::shared_ptr<NbdPlace> place;
@@ -88,7 +89,7 @@ tl::expected<std::shared_ptr<NbdDisk>, OpenError> Catalog::nbd_disk(const std::s
     if (one == nullptr) one = std::make_shared<NbdPlace>();
     place = one;
   }
-  std::shared_ptr<NbdDisk> former;  // destroyed after the lock is released, as above
+  std::shared_ptr<NbdDisk> former;  // destroyed after the lock is released, like `over`
   const std::lock_guard guard(place->mutex);
   if (auto disk = place->lent.lock()) return disk;
   if (place->disk != nullptr) options.losses = place->disk->losses();

@@ -1,5 +1,5 @@
-// Limits the file descriptors used for devices, so that clients that open files leave descriptors for
-// connections, and one host leaves some for the files of other hosts. Pure.
+// Limits the file descriptors that devices may use, so that some are left for connections, and so that the
+// files of one host leave some for the files of other hosts. Pure.
 #pragma once
 
 #include <algorithm>
@@ -10,16 +10,16 @@ namespace rtrs::daemon {
 
 class DescriptorBudget {
  public:
-  // One for the file and one for its lock.
+  // Descriptors per open file: one for the file and one for its lock.
   static constexpr std::uint64_t kOfAFile = 2;
   using Host = std::uint32_t;  // digest of the client's address
 
-  // `limit`: maximum number of descriptors of the process. Half of them are reserved for connections.
+  // `limit` is the maximum number of descriptors of the process; half of them are reserved for connections.
   explicit DescriptorBudget(std::uint64_t limit) noexcept
       : connections_max_(limit / 2), files_max_(std::max<std::uint64_t>(limit / 2 / kOfAFile, 1)) {}
 
-  // Reserves descriptors for a file that is about to be opened. Returns false if the total limit or the limit
-  // of this client host is reached.
+  // Reserves descriptors for a file that is about to be opened. Returns false if the limit for all files, or
+  // the limit for files of this client host, is reached.
   bool take(Host host) {
     if (files_ == files_max_ || files_of(host) >= files_max_of(host)) return false;
     ++files_;
@@ -41,7 +41,7 @@ class DescriptorBudget {
     const auto found = of_host_.find(host);
     return found == of_host_.end() ? 0 : found->second;
   }
-  // Seven eighths of the files that other hosts leave, at least one.
+  // A host may open seven eighths of the files that the other hosts leave, but at least one.
   std::uint64_t files_max_of(Host host) const noexcept {
     const std::uint64_t left = files_max_ - (files_ - files_of(host));
     return std::max<std::uint64_t>(left - (left + 7) / 8, 1);

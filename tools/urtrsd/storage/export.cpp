@@ -17,8 +17,9 @@
 namespace rtrs::daemon {
 namespace {
 
-// Block devices are opened with O_DIRECT, as in the kernel server: the client has its own page cache, and
-// buffered writes to a block device cannot be started asynchronously without one thread each.
+// Opens block devices with O_DIRECT, like the kernel server. The client has a page cache, so the server needs
+// none, and buffered writes to a block device would each need a thread, because they cannot be started
+// asynchronously.
 int flags_for_io(const Located& located, bool read_only) {
   return (read_only ? O_RDONLY : O_RDWR) | (located.id.kind == ExportKind::block_device ? O_DIRECT : 0);
 }

@@ -22,10 +22,10 @@ namespace rtrs::daemon {
 
 inline constexpr std::uint32_t kSectorBytes = 512;
 
-// Zero-filled memory of the process. The system allocates each page at the first write to it.
+// Zero-filled memory of the process. The system allocates a page when the page is first written.
 class MemoryRegion {
  public:
-  // `size` in bytes, > 0. Error ENOMEM: the address space is exhausted.
+  // `size` is in bytes and not 0. Error ENOMEM: the address space is exhausted.
   static tl::expected<std::shared_ptr<MemoryRegion>, OpenError> create(std::uint64_t size);
   MemoryRegion(const MemoryRegion&) = delete;
   MemoryRegion& operator=(const MemoryRegion&) = delete;
@@ -38,18 +38,18 @@ class MemoryRegion {
   std::size_t size_;
 };
 
-// Must outlive every operation submitted on it: destroy it only when in_flight() is 0.
+// Must outlive the operations that were submitted for it: destroy it only when in_flight() is 0.
 class Export {
  public:
   struct Options {
     bool read_only = false;
     std::uint32_t delay_ms = 0;  // every operation waits this long before it starts
-    bool only_checked = false;   // opened only for a check; must not change atime and mtime of the file
+    // The open only checks the export and must not change atime and mtime of the file.
+    bool only_checked = false;
   };
 
-  // Opens for reading, or for reading and writing unless options.read_only.
-  // A size that is not a multiple of the logical block is rounded down with a warning; EINVAL if nothing is
-  // left.
+  // Opens a device for reading and, unless options.read_only, for writing. A size that is not a multiple of
+  // the logical block is rounded down with a warning; if nothing is left, the error is EINVAL.
   static tl::expected<std::unique_ptr<Export>, OpenError> open(const Located& located, const Options& options,
                                                                const std::string& described);
   static tl::expected<std::unique_ptr<Export>, OpenError> open_memory(std::shared_ptr<MemoryRegion> region,
@@ -65,37 +65,40 @@ class Export {
 
   ExportKind kind() const noexcept { return id_.kind; }
   const DeviceId& id() const noexcept { return id_; }
-  // Block device: the kernel's disk sequence number, which changes for each disk that gets the same device
-  // number. NBD server: number of times that it may have lost writes. 0: unknown, or another kind of device.
+  // Distinguishes disks that have the same DeviceId. For a block device: the kernel's disk sequence number,
+  // which is different for each disk that gets the same device number. For an NBD server: how often it may
+  // have lost writes. 0: unknown, or any other kind of device.
   std::uint64_t sequence() const noexcept { return sequence_; }
   std::uint64_t size_bytes() const noexcept { return geometry_.nsectors * kSectorBytes; }
   std::uint64_t sectors() const noexcept { return geometry_.nsectors; }
-  // Current size in bytes, read from the system. Blocks as long as the disk does; may be called from any
-  // thread. Returns 0 if the size is unknown.
+  // Reads the current size in bytes from the system; 0 if it is unknown. Blocks as long as the disk does. May
+  // be called from any thread.
   std::uint64_t measure() const noexcept;
-  // Sets the size that measure() returned; 0 changes nothing. An incomplete last block is not exported.
+  // Sets the size to a result of measure(); 0 leaves the size unchanged. An incomplete last block is not
+  // exported.
   void resize(std::uint64_t bytes) noexcept;
   bool read_only() const noexcept { return options_.read_only; }
   std::uint32_t delay_ms() const noexcept { return options_.delay_ms; }
-  // Exported size and supported operations, as sent in OPEN_RSP.
+  // Exported size and supported operations. Clients receive them in OPEN_RSP.
   const rnbd::Geometry& geometry() const noexcept { return geometry_; }
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
   int fd() const noexcept { return fd_.get(); }                          // -1 for memory and NBD servers
-  const std::shared_ptr<NbdDisk>& nbd() const noexcept { return nbd_; }  // null: not an NBD export
-  std::uint64_t& nbd_seen() noexcept { return nbd_seen_; }               // value for NbdCommand::seen
+  const std::shared_ptr<NbdDisk>& nbd() const noexcept { return nbd_; }  // null if this is not an NBD export
+  std::uint64_t& nbd_seen() noexcept { return nbd_seen_; }               // NbdCommand::seen points to it
   std::span<std::byte> memory() const noexcept { return region_ ? region_->bytes() : std::span<std::byte>(); }
 
-  std::uint32_t page_size() const noexcept { return page_size_; }  // bytes; page size of memory()
+  std::uint32_t page_size() const noexcept { return page_size_; }  // page size of memory() in bytes
 
-  // Share of the device in the slots of the StorageEngine. All opens of one device use the same share.
+  // The device's share of the slots of the StorageEngine. All opens of one device use the same share.
   SlotShare& share() const noexcept { return *share_; }
   const std::shared_ptr<SlotShare>& common_share() const noexcept { return share_; }
   void use_share(std::shared_ptr<SlotShare> share) noexcept { share_ = std::move(share); }
-  void leave_share() noexcept { share_.reset(); }  // no operation may be submitted after this
+  void leave_share() noexcept { share_.reset(); }  // after this, no operation may be submitted
   bool owns_share() const noexcept {
     return share_.use_count() == 1;
-  }  // true for the last open of the device
+    // True if this is the last open of the device.
+  }
 
   // Operations submitted and not yet reported; counted by the StorageEngine.
   std::uint32_t in_flight() const noexcept { return in_flight_; }
@@ -104,7 +107,7 @@ class Export {
 
  private:
   Export() = default;
-  // Exports the whole blocks contained in `bytes`.
+  // Sets the exported size to the whole blocks in `bytes`.
   tl::expected<void, OpenError> set_size(std::uint64_t bytes, const std::string& described);
 
   DeviceId id_;

@@ -246,8 +246,8 @@ TEST(FileFacts, PreallocatedBlocksBeyondTheEndAreKept) {
   EXPECT_EQ(after.st_blocks, before.st_blocks);
 }
 
-// The hole test uses an offset beyond the end of the file. For a huge sparse file that offset would exceed
-// the range of off_t, or the maximum file size of the file system.
+// To test for discard support, the server punches a hole beyond the end of the file. For a huge sparse file
+// that offset would exceed off_t or the maximum file size, so the test must use a smaller offset.
 TEST(FileFacts, HugeSparseFilesSupportDiscardLikeOthers) {
   const UniqueFd endless(::memfd_create("disk", MFD_CLOEXEC));
   ASSERT_TRUE(endless);
@@ -309,11 +309,11 @@ TEST(Catalog, ReadOnlyExportProtectsItsFileUnderAllNames) {
     }
     EXPECT_TRUE((*exports)->open("s", name, AccessMode::read_only)) << name;
   }
-  // A file that replaced the export's file is protected by its path.
+  // A new file at the path of the exported file is protected too, because its path is compared.
   directory.make_file("new.iso", kMiB);
   std::filesystem::rename(directory / "new.iso", path);
   EXPECT_EQ((*exports)->open("s", "a.iso", AccessMode::read_write).error().error, EACCES);
-  // After it was opened as the export, it is protected under any other name too.
+  // Once the new file has been opened as the export, it is protected under all its names.
   EXPECT_TRUE((*exports)->open("s", "iso", AccessMode::read_only));
   std::filesystem::create_hard_link(path, directory / "new-alias.iso");
   EXPECT_EQ((*exports)->open("s", "new-alias.iso", AccessMode::read_write).error().error, EACCES);

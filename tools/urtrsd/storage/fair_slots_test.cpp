@@ -87,8 +87,8 @@ TEST(FairSlots, DeviceOverItsShareIsSkipped) {
   EXPECT_EQ(slots.turn(), &good);
 }
 
-// Even if operations of many devices never end, a device that reserved its slots with enter() can always use
-// kOwnSlots.
+// A device that has called enter() can always use kOwnSlots, even if operations of many other devices never
+// end.
 RC_GTEST_PROP(FairSlots, HungDevicesNeverUseReservedSlotsOfOthers, ()) {
   constexpr std::uint32_t kSlots = 256;
   FairSlots slots(kSlots);

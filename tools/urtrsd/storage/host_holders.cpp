@@ -28,7 +28,8 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return all;
 }
 
-// Decodes proc(5): space, tab, line feed and backslash are backslash escapes with three octal digits.
+// Decodes the escapes of proc(5): a backslash and three octal digits stand for space, tab, line feed or
+// backslash.
 std::string unescaped(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -45,16 +46,16 @@ std::string unescaped(std::string_view text) {
   return result;
 }
 
-// A device that counts for the device in question: the device itself (`itself`), one of its partitions, or
-// its disk.
+// A device whose use counts as use of the examined device: that device (`itself`), its partitions, or the
+// disk of which it is a partition.
 struct Member {
-  std::string number;  // "8:1"
-  std::string name;    // "sda1"
+  std::string number;  // for example "8:1"
+  std::string name;    // for example "sda1"
   fs::path folder;     // directory in sysfs
   bool itself = false;
 };
 
-// The device, its partitions and, for a partition, its disk.
+// Returns the device, its partitions and, if it is a partition, its disk.
 std::vector<Member> members_of(const std::string& root, const std::string& number) {
   std::error_code error;
   const fs::path folder = fs::canonical(root + "/sys/dev/block/" + number, error);
@@ -79,8 +80,8 @@ std::string number_of(const std::string& root, const std::string& path) {
   return first_line(root + "/sys/class/block/" + fs::path(path).filename().string() + "/dev");
 }
 
-// Mount point in a line of proc_pid_mountinfo(5) if the line is for device `number`; otherwise empty. Format:
-// "36 35 98:0 /root /mount/point options [tags] - type source options".
+// Returns the mount point in a line of proc_pid_mountinfo(5), or an empty string if the line is not about
+// device `number`. Format of a line: "36 35 98:0 /root /mount/point options [tags] - type source options".
 std::string mount_point(const std::string& root, const std::string& line, const std::string& number) {
   std::istringstream words(line);
   std::string word;
@@ -108,7 +109,7 @@ void add_swap(const std::string& root, const std::string& number, std::vector<st
       uses.emplace_back("used as swap");
 }
 
-// Adds stacked devices, such as "part of dm-0 (vg-data)" or "part of md0".
+// Adds devices that are built on top of this device, such as "part of dm-0 (vg-data)" or "part of md0".
 void add_stacked(const fs::path& folder, std::vector<std::string>& uses) {
   if (folder.empty()) return;
   for (const fs::path& holder : entries_of(folder / "holders")) {

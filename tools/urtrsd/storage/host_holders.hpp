@@ -1,5 +1,5 @@
-// Finds how this host uses a block device or an image file, for messages: mounts, swap, device-mapper, md and
-// other stacked devices, loop devices.
+// Finds out, for messages, how this host uses a block device or an image file: mounts, swap, device-mapper,
+// md and other stacked devices, and loop devices.
 #pragma once
 
 #include <filesystem>
@@ -14,24 +14,25 @@ namespace rtrs::daemon {
 class HostHolders {
  public:
   explicit HostHolders(std::string root = {}) : root_(std::move(root)) {}
-  // Example: "mounted at \"/srv\", dm-0 (vg-data)"; empty if no use was found. Mounts in other namespaces and
-  // exclusive opens by processes are not found. Partitions of the device and the disk of a partition count
-  // too, because the kernel rejects a claim on a disk while one of its partitions is claimed.
+  // Describes the uses of a device, for example "mounted at \"/srv\", dm-0 (vg-data)"; empty if none was
+  // found. Does not find mounts in other namespaces and exclusive opens by processes. Uses of the partitions
+  // of the device, or of the disk of a partition, count too, because the kernel rejects a claim on a disk
+  // while a partition of it is claimed.
   std::string of_device(unsigned major, unsigned minor) const;
-  // Loop devices that may write to the regular file; empty if there are none.
+  // Describes the loop devices that may write to a regular file; empty if there are none.
   std::string of_file(const std::string& path) const;
 
  private:
   std::string root_;
 };
 
-// First line without the line feed; empty if the file cannot be read.
+// Returns the first line of a file without the line feed; empty if the file cannot be read.
 std::string first_line(const std::filesystem::path& path);
 
-// Current uses of the device or file on this host.
+// Describes how this host uses the device or file now.
 std::string host_holders(const Located& located);
 
-// Returns "DESCRIBED is in use by this host: HOLDERS; ..." with advice. `holders` may be empty.
+// Returns "DESCRIBED is in use by this host: HOLDERS; ...", followed by advice. `holders` may be empty.
 std::string in_use_by_host(const std::string& described, const std::string& holders);
 
 }  // namespace rtrs::daemon

@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Fake /proc and /sys files of a host with the disk sda (8:0), its partitions sda1 (8:1) and sda2 (8:2), and
-// dm-0 on sda2.
+// Directory with fake /proc and /sys files of a host that has the disk sda (8:0), its partitions sda1 (8:1)
+// and sda2 (8:2), and dm-0 on sda2.
 class HostHoldersTest : public testing::Test {
  protected:
   HostHoldersTest() {
@@ -73,7 +73,7 @@ TEST_F(HostHoldersTest, UsesOfPartitionsAndTheirDiskAreReported) {
   EXPECT_EQ(of(8, 1), "sda mounted at \"/whole\"");
 }
 
-// mountinfo shows an anonymous device number for btrfs, so the source must be compared too.
+// For btrfs, mountinfo shows an anonymous device number, so the mount must be found by its source.
 TEST_F(HostHoldersTest, MountIsFoundByItsSource) {
   write("proc/self/mountinfo", "30 22 0:42 /sub /srv rw - btrfs /dev/sda1 rw");
   EXPECT_EQ(of(8, 1), "mounted at \"/srv\"");

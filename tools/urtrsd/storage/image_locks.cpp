@@ -33,7 +33,8 @@ std::string process_name(const std::string& pid) {
   return "process " + pid + (name.empty() ? "" : " (" + name + ")");
 }
 
-// File identity as in /proc/locks (proc(5)): "08:01:1234", hexadecimal except the inode.
+// Returns the identity of a file as in /proc/locks (proc(5)), for example "08:01:1234"; the inode is decimal,
+// the device hexadecimal.
 std::string lock_name(const struct stat& status) {
   char text[64];
   std::snprintf(text, sizeof text, " %02x:%02x:%lu ", major(status.st_dev), minor(status.st_dev),
@@ -41,8 +42,8 @@ std::string lock_name(const struct stat& status) {
   return text;
 }
 
-// An open file description lock has no process id. Only /proc/PID/fdinfo/FD shows it, to processes that may
-// read that file.
+// True if a process holds the lock. An open file description lock has no process id, so /proc/locks does not
+// help. Only /proc/PID/fdinfo/FD shows the lock, to those who may read that file.
 bool holds_lock(const std::filesystem::path& process, const std::string& name, int& budget) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(process / "fdinfo", error)) {
@@ -78,8 +79,8 @@ std::vector<std::string> ImageLocks::others(const Located& located, bool write,
                                             const std::string& described) {
   const UniqueFd fd = reopen(located, O_RDONLY);
   struct flock lock = whole_file(write ? F_WRLCK : F_RDLCK);
-  // F_OFD_GETLK works on a descriptor opened read-only. If the file cannot be opened, the later open reports
-  // the error.
+  // F_OFD_GETLK also works with a descriptor that is open only for reading. If the file cannot be opened
+  // here, no warning is needed, because the later open reports the error.
   if (!fd || ::fcntl(fd.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return {};
   return {described + " is in use by " + lock_holder(fd.get(), write) +
           ", which holds a lock on it; urtrsd cannot start until the lock is released"};
@@ -101,7 +102,8 @@ std::optional<OpenError> ImageLocks::host_use(const Located& located, const Use&
   return OpenError{EBUSY, in_use_by_host(described, holders)};
 }
 
-// Returns 0 or an errno. EAGAIN: locked by another process. EBUSY: claimed by this host.
+// Locks the image and, if necessary, claims it. Returns 0 or an errno. EAGAIN: another process holds the
+// lock. EBUSY: this host has claimed the device.
 int ImageLocks::set(Image& image, const Located& located, const Use& use) {
   const bool claims = use.claims(located);
   UniqueFd before;
@@ -109,7 +111,7 @@ int ImageLocks::set(Image& image, const Located& located, const Use& use) {
   if (!image.fd || (use.write && !image.fd_writes) || (claims && !image.claimed)) {
     UniqueFd fd = reopen(located, (use.write ? O_RDWR : O_RDONLY) | (claims ? O_EXCL : 0));
     if (!fd) return errno;
-    // The previous file description still holds the read lock, which would conflict with the new lock.
+    // The previous file description is unlocked, because its read lock would conflict with the new lock.
     before = std::exchange(image.fd, std::move(fd));
     image.claimed = claims;
     if (before) {
@@ -119,7 +121,7 @@ int ImageLocks::set(Image& image, const Located& located, const Use& use) {
   }
   struct flock lock = whole_file(use.write ? F_WRLCK : F_RDLCK);
   int result = ::fcntl(image.fd.get(), F_OFD_SETLK, &lock) == 0 ? 0 : errno;
-  if (result == EACCES) result = EAGAIN;  // POSIX allows either
+  if (result == EACCES) result = EAGAIN;  // POSIX allows both errors for a conflicting lock
   if (result == 0) {
     image.fd_writes = image.fd_writes || use.write;
     image.strength = use.write ? Strength::write : Strength::read;
@@ -193,8 +195,9 @@ void ImageLocks::Hold::release() noexcept {
     give_up_writing(*image);
 }
 
-// Called when only readers remain: downgrades the lock to a read lock and ends the claim, so that the host
-// can use the device again. Without /proc the claim lasts until the last reader closes.
+// Called when only readers are left. Downgrades the lock to a read lock and ends the claim, so that the host
+// can use the device again. If /proc is not available, the claim lasts until the last reader closes the
+// device.
 void ImageLocks::give_up_writing(Image& image) noexcept {
   struct flock lock = whole_file(F_RDLCK);
   if (image.strength == Strength::write && ::fcntl(image.fd.get(), F_OFD_SETLK, &lock) == 0)

@@ -1,5 +1,5 @@
-// Locks on exported files and devices, so that two servers, or a server and a virtual machine, do not write
-// to one image.
+// Locks exported files and devices, so that two servers, or a server and a virtual machine, do not write to
+// the same image.
 #pragma once
 
 #include <cstdint>
@@ -33,22 +33,24 @@ class ImageLocks {
 
   struct Use {
     bool write = false;
-    bool force = false;  // writer without a claim
+    bool force = false;  // allow writing without a claim
     bool claims(const Located& located) const noexcept {
       return write && !force && located.id.kind == ExportKind::block_device;
     }
   };
-  // Error EBUSY: the text names the holder of the lock or claim, if it can be found.
+  // Locks a device for a session. Error EBUSY: the text names the holder of the lock or of the claim, if that
+  // can be found.
   tl::expected<Hold, OpenError> acquire(const Located& located, const Use& use, const std::string& described);
-  // Error if this host's own use of the device forbids `use`, as far as that can be found without a claim.
+  // Returns an error if this host uses the device in a way that forbids `use`, as far as that can be found
+  // out without a claim.
   static std::optional<OpenError> host_use(const Located& located, const Use& use,
                                            const std::string& described);
-  // Returns a warning if acquire() would fail with EBUSY. Never takes a lock, even briefly, so that a server
-  // that wants the image at the same time can lock it.
+  // Returns a warning if acquire() would fail with EBUSY. Takes no lock, not even briefly, so that it cannot
+  // disturb a server that locks the image at the same time.
   static std::vector<std::string> others(const Located& located, bool write, const std::string& described);
 
  private:
-  // State of one device. `strength`: current lock on `fd`.
+  // Lock and claim on one device. `strength` is the lock that `fd` holds.
   enum class Strength : std::uint8_t { none, read, write };
   struct Image {
     std::mutex mutex;
@@ -70,7 +72,7 @@ class ImageLocks {
   friend class Hold;
 };
 
-// Releases lock and claim on destruction, which may block as acquire() does.
+// The lock of one session. The destructor releases lock and claim, which may block as acquire() does.
 class ImageLocks::Hold {
  public:
   Hold() = default;
@@ -89,8 +91,9 @@ class ImageLocks::Hold {
   std::string warning_;
 };
 
-// Returns "process 1234 (qemu-system-x86)", or "another process" if that is unknown: only root sees the
-// processes of other users. `fd`: the file, opened in the mode that was rejected.
+// Returns the holder of a lock on a file, such as "process 1234 (qemu-system-x86)", or "another process" if
+// it is unknown: only root sees the processes of other users. `fd` is the file, opened in the mode in which
+// it could not be locked.
 std::string lock_holder(int fd, bool write);
 
 }  // namespace rtrs::daemon

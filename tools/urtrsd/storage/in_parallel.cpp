@@ -56,7 +56,7 @@ std::vector<bool> in_parallel(std::vector<std::function<void()>> tasks, std::chr
   std::size_t begun = 0;
   try {
     for (; begun < wanted; ++begun) std::thread(work, shared).detach();
-  } catch (const std::system_error&) {  // no more threads can be started: the existing ones run all tasks
+  } catch (const std::system_error&) {  // no more threads can be started: the existing threads run all tasks
     if (begun == 0) work(shared);
   }
   std::unique_lock guard(shared->mutex);

@@ -36,7 +36,7 @@ TEST(InParallel, HangingTaskIsAbandoned) {
   const auto behind = [gone] { gone->set_value(); };
   EXPECT_EQ(in_parallel({hangs, behind}, std::chrono::milliseconds(1), 1), (std::vector<bool>{false, false}));
   go->set_value();
-  after.wait();  // the queued task runs later
+  after.wait();  // the queued task runs after the time limit
 }
 
 }  // namespace

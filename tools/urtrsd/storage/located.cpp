@@ -50,8 +50,8 @@ tl::expected<Located, OpenError> identify(UniqueFd path_fd, const std::string& d
 UniqueFd reopen(const Located& located, int flags) {
   const int how = flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   UniqueFd fd(::open(descriptor_path(located).c_str(), how));
-  // The /proc entry of an open descriptor always exists, so ENOENT means that /proc is not mounted, or
-  // belongs to another process namespace.
+  // The /proc entry of an open descriptor always exists. Therefore ENOENT means that /proc is not mounted, or
+  // that it belongs to a different process namespace.
   if (fd || errno != ENOENT || !located.again) return fd;
   fd = located.again(how);
   struct stat status {};
@@ -65,7 +65,8 @@ tl::expected<Located, OpenError> locate_file(const std::string& path, const std:
   UniqueFd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
   if (!fd) {
     const int error = errno;
-    // O_PATH needs no permission on the file itself, so EACCES comes from a directory on its path.
+    // O_PATH needs no permission on the file, so EACCES means that a directory on the path must not be
+    // searched.
     return refuse(error,
                   described + " cannot be opened: " + errno_text(error) +
                       (error == EACCES ? "; give the user of urtrsd search permission for its folders" : ""));

@@ -1,4 +1,4 @@
-// Files and block devices found by name but not yet opened for IO.
+// Files and block devices that were found by name but are not yet open for IO.
 #pragma once
 
 #include <functional>
@@ -16,23 +16,23 @@ struct Located {
   UniqueFd path_fd;
   DeviceId id;
   std::string path;                          // path that was looked up
-  std::function<UniqueFd(int flags)> again;  // opens that path again; sets errno on failure
+  std::function<UniqueFd(int flags)> again;  // opens `path` again; sets errno on failure
 };
 
-// Opens the inspected inode with flags of open(2), through /proc. Without /proc it opens the path again, and
-// fails with ESTALE if the path now names another inode.
+// Opens the located inode for IO, with flags of open(2), through /proc. Without /proc, opens the path again
+// and fails with ESTALE if the path now names a different inode.
 UniqueFd reopen(const Located& located, int flags);
 
-// Rejects files that cannot be a device: directory, socket, fifo, character device. The error is ENOTBLK,
-// which the kernel server returns for everything but a block device; the text names the kind. `described`
-// names the device.
+// Rejects files that cannot be exported: directories, sockets, fifos and character devices. The error is
+// ENOTBLK, which the kernel server returns for everything but a block device; its text names the kind of
+// file. `described` names the device in the text.
 tl::expected<Located, OpenError> identify(UniqueFd path_fd, const std::string& described);
 
-// Finds a configured file. `described` names its export in error texts.
+// Opens a configured file with O_PATH. `described` names the export in error texts.
 tl::expected<Located, OpenError> locate_file(const std::string& path, const std::string& described);
 
-// Path without symbolic links, also for a missing file; `path` itself if it cannot be resolved.
+// Resolves symbolic links, even if the file itself does not exist; returns `path` unchanged if that fails.
 std::string real_path(const std::string& path);
-std::string path_of(const Located& located);  // without symbolic links
+std::string path_of(const Located& located);  // path without symbolic links
 
 }  // namespace rtrs::daemon

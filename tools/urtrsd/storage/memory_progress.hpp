@@ -1,5 +1,5 @@
-// Progress of one operation on a memory export. Operations run slice by slice, so that each delays the others
-// by at most one slice. Pure.
+// Divides an operation on a memory export into slices, so that the operation delays others by at most one
+// slice. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,29 +8,30 @@
 
 namespace rtrs::daemon {
 
-// Next step for the current range. release: return whole pages to the system, after which they read as
-// zeroes.
+// What to do with the current slice. release: return whole pages to the system, so that they read as zeroes.
 enum class MemoryStep : std::uint8_t { read, write, zero, release, done };
 
 class MemoryProgress {
  public:
-  static constexpr std::uint32_t kCopySlice = 256 * 1024;          // bytes of one read, write or zero
-  static constexpr std::uint32_t kReleaseSlice = 4 * 1024 * 1024;  // bytes of one release
+  // Maximum size of a read, write or zero slice in bytes.
+  static constexpr std::uint32_t kCopySlice = 256 * 1024;
+  static constexpr std::uint32_t kReleaseSlice = 4 * 1024 * 1024;  // maximum size of a release slice in bytes
 
   MemoryProgress() = default;  // an operation that is complete
-  // `offset`, `bytes` and `page` are in bytes; the range must lie within the device. `page`: page size of the
-  // system, a power of two to which the memory is aligned. `keep_pages`: write_zeroes keeps the pages
-  // allocated. A discard always releases them.
+  // `offset`, `bytes` and `page` are in bytes. The range must lie within the device. `page` is the page size
+  // of the system, a power of two to which the memory is aligned. With `keep_pages`, write_zeroes keeps the
+  // pages allocated; a discard always releases them.
   MemoryProgress(Opcode opcode, std::uint64_t offset, std::uint32_t bytes, std::uint32_t page,
                  bool keep_pages) noexcept;
 
   MemoryStep step() const noexcept { return step_; }
-  std::uint64_t offset() const noexcept { return offset_; }  // offset of the step in the device, in bytes
-  std::uint32_t length() const noexcept { return length_; }  // length of the step in bytes
+  // Start of the current slice in the device, in bytes.
+  std::uint64_t offset() const noexcept { return offset_; }
+  std::uint32_t length() const noexcept { return length_; }  // length of the current slice in bytes
   std::uint32_t buffer_offset() const noexcept { return completed_; }
 
-  void on_done() noexcept;  // the step is complete
-  // The system rejected the release: the rest is zeroed instead.
+  void on_done() noexcept;  // the current slice is complete
+  // The system refused to release pages, so the rest of the range is zeroed.
   void on_not_released() noexcept;
 
  private:

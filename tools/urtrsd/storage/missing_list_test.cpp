@@ -33,7 +33,7 @@ TEST(MissingList, PausesDoubleUpToAMinute) {
   EXPECT_EQ(list.next_due(), now + kSecond) << "a new absence starts with the shortest pause";
 }
 
-// Simulates one day with an attempt whenever one is due.
+// Simulates one day in which an attempt is made, and fails, whenever one is due.
 TEST(MissingList, OneDayOfAbsenceCausesFewLinesAndAttempts) {
   MissingList list;
   Nanos now = 0;

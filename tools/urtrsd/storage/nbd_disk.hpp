@@ -1,5 +1,5 @@
-// A disk of an NBD server: nbdkit with any plugin, qemu-nbd with any QEMU format, or another host. Each disk
-// uses libnbd in its own thread, so that a hanging server delays nothing else.
+// A disk that an NBD server provides: nbdkit with any plugin, qemu-nbd with any QEMU format, or a server on a
+// different host. Each disk uses libnbd in a separate thread, so that a hanging server delays nothing else.
 #pragma once
 
 #include <atomic>
@@ -26,48 +26,50 @@ namespace rtrs::daemon {
 class NbdDisk;
 class NbdResults;
 
-// One step of an operation. The disk owns it from submit() until it is put into NbdResults.
+// One step of an operation. The disk owns the command from submit() until it puts the command into
+// NbdResults.
 struct NbdCommand {
   NbdCommand* next = nullptr;
   NbdResults* results = nullptr;
-  std::uint32_t index = 0;  // opaque, for the submitter
+  std::uint32_t index = 0;  // used by the submitter only
   Opcode opcode = Opcode::read;
   OpStep step = OpStep::done;
   std::uint64_t offset = 0;     // bytes
   std::uint32_t length = 0;     // bytes
-  std::byte* buffer = nullptr;  // not modified by a write
+  std::byte* buffer = nullptr;  // a write does not modify the buffer
   bool fua = false;
   std::int32_t result = 0;  // value for OpProgress::on_result()
   std::uint64_t* seen =
-      nullptr;  // losses that this open has seen (NbdLink::Losses); only the disk's thread uses it
-  // The server failed a flush: writes acknowledged earlier may be lost.
+      // Number of losses that this open has seen (NbdLink::Losses). Only the disk's thread uses it.
+      nullptr;
+  // True if the server failed a flush, so that writes acknowledged earlier may be lost.
   bool lost_changes = false;
 
-  // Private to the disk.
+  // Members that only the disk uses.
   NbdDisk* disk = nullptr;
-  std::uint64_t changes = 0;  // number of changes acknowledged when its flush began
+  std::uint64_t changes = 0;  // changes acknowledged when the flush of this command began
   bool flushing = false;      // the change is complete, and the flush that makes it durable is in flight
-  Nanos wait_until = 0;       // from NbdLink; 0: it never waited for the server
+  Nanos wait_until = 0;       // see NbdLink::wait_until(); 0: the command never waited for the server
   std::uint64_t seen_at_begin = 0;
 };
 
-// FIFO list, linked through the commands.
+// FIFO list linked through NbdCommand::next.
 class NbdCommands {
  public:
   bool empty() const noexcept { return first_ == nullptr; }
   void push(NbdCommand& command) noexcept;
-  NbdCommand* pop() noexcept;  // null if empty
+  NbdCommand* pop() noexcept;  // null if the list is empty
 
  private:
   NbdCommand* first_ = nullptr;
   NbdCommand* last_ = nullptr;
 };
 
-// Queue of finished commands of any number of disks, read by one thread.
+// Queue of finished commands. Any number of disks write to it, one thread reads it.
 class NbdResults {
  public:
-  void put(NbdCommand& command) noexcept;  // any thread
-  NbdCommand* take() noexcept;             // null if there is none
+  void put(NbdCommand& command) noexcept;  // may be called in any thread
+  NbdCommand* take() noexcept;             // null if the queue is empty
   bool has_some() const noexcept { return some_.load(std::memory_order_acquire); }
   int fd() const noexcept { return event_.fd(); }  // readable while take() would return a command
 
@@ -81,57 +83,56 @@ class NbdResults {
 // Thread-safe.
 class NbdDisk {
  public:
-  // Receives log lines: the server was lost, or reconnected. Called from the disk's thread.
+  // Receives log lines, for example that the server was lost or has reconnected. Called in the disk's thread.
   using Tell = std::function<void(const std::string&)>;
 
-  // True for the URIs of the NBD specification: nbd://, nbds://, nbd+unix://, nbds+unix:// and nbd+vsock://.
+  // True for a URI of the NBD specification: nbd://, nbds://, nbd+unix://, nbds+unix:// or nbd+vsock://.
   static bool is_uri(std::string_view source) noexcept;
 
   struct Options {
-    Nanos wait = 0;            // time that requests wait for a lost server
-    NbdLink::Losses losses{};  // losses of an earlier connection
+    Nanos wait = 0;            // how long requests wait for a lost server
+    NbdLink::Losses losses{};  // losses recorded on the previous connection to the server
   };
-  // Connects; takes at most 10 s. `described` names the export in messages. Errors: ENODEV (no such server,
-  // or the server rejected the connection), EINVAL (the disk cannot be exported), EOPNOTSUPP (built without
-  // libnbd).
+  // Connects to the server, which takes at most 10 s. `described` names the export in messages. Errors:
+  // ENODEV (no such server, or the server rejected the connection), EINVAL (the disk cannot be exported),
+  // EOPNOTSUPP (built without libnbd).
   static tl::expected<std::shared_ptr<NbdDisk>, OpenError> connect(const std::string& uri,
                                                                    std::string described, Tell tell,
                                                                    const Options& options);
   NbdDisk(const NbdDisk&) = delete;
   NbdDisk& operator=(const NbdDisk&) = delete;
-  ~NbdDisk();  // requires that no command is submitted any more
+  ~NbdDisk();  // no command may be in flight or be submitted later
 
   const std::string& uri() const noexcept { return uri_; }
-  // Geometry at the first connect. After a reconnect, a disk that differs in anything but a larger size is
-  // not used.
+  // Geometry at the first connect. If the disk has changed after a reconnect, it is not used, unless it has
+  // only grown.
   const rnbd::Geometry& geometry() const noexcept { return geometry_; }
   std::uint64_t size_bytes() const noexcept { return size_.load(std::memory_order_relaxed); }
   bool read_only() const noexcept { return facts_.read_only; }
   bool is_up() const noexcept { return up_.load(std::memory_order_relaxed); }
-  // True if an acknowledged change is not covered by a flush; becomes true no later than the command
-  // completes.
+  // True if a flush must still cover an acknowledged change. Set before the change itself completes.
   bool owes_flush() const noexcept { return owes_flush_.load(std::memory_order_relaxed); }
 
   NbdLink::Losses losses() const noexcept;
 
-  // Never blocks. While the server is lost, it is retried once a second; commands that were in flight are
-  // resent. Commands wait for at most Options::wait and then fail with ENOTCONN. After a loss of changes, one
-  // flush of each open fails with EIO.
+  // Never blocks. While the server is lost, a connection is attempted once a second; after it succeeds,
+  // commands that were in flight are sent again. Commands wait for at most Options::wait and then fail with
+  // ENOTCONN. If changes may have been lost, one flush of each open fails with EIO.
   void submit(NbdCommand& command) noexcept;
-  // From now on commands fail at once while the server is lost.
+  // While the server is lost, commands fail immediately from now on.
   void stop_waiting() noexcept;
 
  private:
   struct Facts {
     std::uint64_t size = 0;
-    std::uint64_t block = 512;      // bytes; minimum request size
-    std::uint64_t preferred = 512;  // bytes
+    std::uint64_t block = 512;      // minimum request size in bytes
+    std::uint64_t preferred = 512;  // preferred request size in bytes
     bool read_only = false;
     bool flush = false, fua = false, trim = false, zero = false;
   };
   NbdDisk(std::string uri, std::string described, Tell tell, const Options& options);
   void run();
-  std::string connect_once();  // "" if connected, otherwise the error
+  std::string connect_once();  // returns "" if connected, otherwise the error
   std::string await_connection();
   std::string learn();
   void drop();
@@ -161,22 +162,23 @@ class NbdDisk {
   bool stopping_ = false;
   std::atomic<bool> waits_{true};
 
-  // Used by the disk's thread only.
+  // Members that only the disk's thread uses.
   nbd_handle* handle_ = nullptr;
   NbdLink link_;
-  std::string told_;           // reported error of the last failed attempt
+  std::string told_;           // last connection error that was reported
   NbdCommands held_;           // commands that wait for the server
-  Nanos held_until_ = kNever;  // time until which the first of them waits
-  NbdCommands ended_;          // completed by libnbd; `result` is 0 or a negative errno
+  Nanos held_until_ = kNever;  // earliest `wait_until` of the commands in `held_`
+  NbdCommands ended_;          // commands that libnbd completed; `result` is 0 or a negative errno
   bool known_ = false;
-  bool gave_up_ = false;  // the connection was abandoned because its server does not answer
+  bool gave_up_ = false;  // the connection was abandoned, because the server does not answer
 
-  Facts facts_;  // constant after connect() returns
+  Facts facts_;  // constant once connect() has returned
   rnbd::Geometry geometry_;
   std::atomic<std::uint64_t> size_{0};
   std::atomic<bool> up_{false};
   std::atomic<bool> owes_flush_{false};
-  std::atomic<std::uint64_t> losses_{0};  // bit 0: newest loss not yet reported; other bits: count
+  // Bit 0: the newest loss is not yet reported; other bits: number of losses.
+  std::atomic<std::uint64_t> losses_{0};
   std::thread thread_;
 };
 

@@ -1,4 +1,4 @@
-// Commands that wait for a lost NBD server.
+// Handling of commands that wait for a lost NBD server.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -23,9 +23,9 @@ void NbdDisk::fail_overdue(Nanos now) {
   while (NbdCommand* command = waiting.pop()) hold(*command, now);
 }
 
-// Sends the commands in the order of their arrival. Commands that were in flight may already have been
-// executed by the server. Repeating them is safe: they change the same blocks to the same data, and no later
-// command was acknowledged.
+// Sends the waiting commands in the order of their arrival. The server may already have executed those that
+// were in flight. Repeating them is safe: they write the same data to the same blocks, and no later command
+// was acknowledged.
 void NbdDisk::send_held() {
   NbdCommands waiting = std::exchange(held_, {});
   held_until_ = kNever;

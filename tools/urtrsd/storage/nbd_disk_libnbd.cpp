@@ -28,8 +28,8 @@ int milliseconds_until(Nanos then, Nanos now) {
   return then <= now ? 0 : static_cast<int>((then - now) / 1'000'000 + 1);
 }
 
-// Sets keepalive and timeouts so that a dead link ends the connection within 20 s. No effect on a Unix
-// socket.
+// Sets keepalive and timeouts of the socket, so that the connection ends within 20 s after the link fails. No
+// effect on a Unix socket.
 void bound_silence(int fd) {
   const int on = 1;
   const int seconds = 5;
@@ -42,7 +42,8 @@ void bound_silence(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
 }
 
-// Removes the names of libnbd functions at the start of the error text, which do not help an administrator.
+// Returns the last error of libnbd. Removes the names of libnbd functions at its start, which do not help an
+// administrator.
 std::string last_error() {
   const char* said = nbd_get_error();
   std::string text = said == nullptr ? "no reason was given" : said;
@@ -114,7 +115,7 @@ void NbdDisk::submit(NbdCommand& command) noexcept {
 std::string NbdDisk::connect_once() {
   handle_ = nbd_create();
   if (handle_ == nullptr) return last_error();
-  nbd_set_uri_allow_local_file(handle_, true);  // safe, because the administrator wrote the URI
+  nbd_set_uri_allow_local_file(handle_, true);  // the administrator wrote the URI, so it may name local files
   std::string why = nbd_aio_connect_uri(handle_, uri_.c_str()) < 0 ? last_error() : await_connection();
   if (why.empty()) why = learn();
   if (why.empty()) {
@@ -148,11 +149,11 @@ std::string NbdDisk::await_connection() {
   return nbd_aio_is_ready(handle_) != 0 ? std::string() : last_error();
 }
 
-// Reads the properties of the disk. Returns an error text if the disk cannot be used, otherwise "".
+// Reads the properties of the disk. Returns "" if the disk can be used, otherwise an error text.
 std::string NbdDisk::learn() {
   Facts facts;
   const std::int64_t size = nbd_get_size(handle_);
-  // A size of 2^63 bytes or more is negative here, without an error text from libnbd.
+  // libnbd returns a size of 2^63 bytes or more as a negative number and sets no error text.
   if (size < 0)
     return nbd_get_error() == nullptr ? "its server reports a size of 2^63 bytes or more" : last_error();
   facts.size = static_cast<std::uint64_t>(size);
@@ -185,7 +186,7 @@ std::string NbdDisk::learn() {
   return {};
 }
 
-// At this point libnbd has completed all commands.
+// libnbd has completed all commands before this is called.
 void NbdDisk::drop() {
   const std::string why =
       gave_up_ ? "no reply for " + std::to_string(NbdLink::kAnswerPatience / 1'000'000'000) + " s"
@@ -202,7 +203,7 @@ void NbdDisk::drop() {
         "; urtrsd reconnects every second");
 }
 
-// libnbd completes all commands when it sees that the connection is broken.
+// Breaks the connection. libnbd then completes all commands.
 void NbdDisk::give_up() {
   gave_up_ = true;
   ::shutdown(nbd_aio_get_fd(handle_), SHUT_RDWR);
@@ -246,7 +247,8 @@ void NbdDisk::publish() noexcept {
   owes_flush_.store(link_.owes_flush(), std::memory_order_relaxed);
   losses_.store(2 * link_.losses().count + (link_.losses().reported ? 0 : 1), std::memory_order_release);
   up_.store(link_.is_up(),
-            std::memory_order_release);  // last: a thread that sees the server as lost also sees its losses
+            // Stored last, so that a thread that sees the server as lost also sees the recorded loss.
+            std::memory_order_release);
 }
 
 int NbdDisk::wait_ms(Nanos now) const {
@@ -255,7 +257,7 @@ int NbdDisk::wait_ms(Nanos now) const {
   return next == kNever ? -1 : milliseconds_until(next, now);
 }
 
-// Waits for a submitted command, an event of the connection, or the timeout.
+// Waits until a command is submitted, the connection has an event, or the timeout expires.
 void NbdDisk::wait(int timeout_ms) {
   std::array<pollfd, 2> fds{pollfd{wake_.fd(), POLLIN, 0}, pollfd{-1, 0, 0}};
   if (handle_ != nullptr) {
@@ -327,7 +329,7 @@ bool NbdDisk::post(NbdCommand& command, OpStep step) {
                               step == OpStep::zero_range ? LIBNBD_CMD_FLAG_NO_HOLE : 0);
       break;
     case OpStep::sync_data:
-    case OpStep::done:  // not reached: such commands are not submitted
+    case OpStep::done:  // not reached, because finished operations are not submitted
       cookie = nbd_aio_flush(handle_, done, 0);
       break;
   }
@@ -335,7 +337,7 @@ bool NbdDisk::post(NbdCommand& command, OpStep step) {
   return cookie >= 0;
 }
 
-// Called inside libnbd, so it must not call libnbd functions.
+// libnbd calls this function, so it must not call libnbd.
 int NbdDisk::completed(void* data, int* error) {
   auto* const command = static_cast<NbdCommand*>(data);
   command->result = -*error;
@@ -357,7 +359,7 @@ void NbdDisk::end(NbdCommand& command) {
   const bool flush = command.flushing || command.step == OpStep::sync_data;
   if (command.result < 0 && !link_.is_up()) return hold(command, steady_now());
   if (command.result < 0) {
-    command.lost_changes = flush || command.fua;  // the server may have lost earlier writes too
+    command.lost_changes = flush || command.fua;  // the failure may also concern earlier writes
     return finish(command, command.result);
   }
   if (flush) link_.flushed(command.changes);

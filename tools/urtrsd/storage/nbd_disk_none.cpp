@@ -1,4 +1,4 @@
-// For builds without libnbd: every connect() fails with EOPNOTSUPP.
+// Replaces nbd_disk_libnbd.cpp in builds without libnbd: every connect() fails with EOPNOTSUPP.
 #include <cerrno>
 
 #include "tools/urtrsd/storage/nbd_disk.hpp"

@@ -31,7 +31,7 @@ TEST(NbdLink, EachOpenFailsOneFlushForEachLoss) {
   link.changed();
   EXPECT_FALSE(fails_flush(link, first)) << "nothing was lost yet";
   link.lost(1);
-  link.lost(2);  // a failed connection attempt causes no further loss
+  link.lost(2);  // a failed connection attempt must not count as a further loss
   EXPECT_TRUE(fails_flush(link, first));
   EXPECT_FALSE(fails_flush(link, first));
   EXPECT_TRUE(fails_flush(link, second)) << "the other open reports the loss too";
@@ -67,7 +67,7 @@ TEST(NbdLink, UnreportedLossIsReportedByTheNextOpen) {
   EXPECT_TRUE(link.owes_flush());
   link.lost(1);
   EXPECT_TRUE(link.owes_flush());
-  NbdLink next;  // another connection to the same server
+  NbdLink next;  // a new connection to the same server
   next.inherit(link.losses());
   std::uint64_t late = next.losses().seen_at_open();
   std::uint64_t beside = next.losses().seen_at_open();
@@ -93,7 +93,7 @@ TEST(NbdLink, FlushCoversChangesAcknowledgedBeforeItStarted) {
   const auto second = link.changes();
   link.changed();
   link.flushed(second);
-  link.flushed(before);  // completion of an older flush, after a newer one
+  link.flushed(before);  // the older flush completes after the newer flush
   link.lost(2);
   EXPECT_TRUE(fails_flush(link, seen));
 }

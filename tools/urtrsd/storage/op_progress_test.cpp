@@ -148,7 +148,7 @@ TEST(OpProgress, ErrorsAreMappedForThePeer) {
   EXPECT_EQ(outcome(Opcode::flush, EIO), EIO);
 }
 
-// For any results of the system calls, every byte is transferred exactly once and in order, or an error is
+// Whatever the system calls return, every byte is transferred exactly once and in order, or an error is
 // reported.
 RC_GTEST_PROP(OpProgress, CoversTheRangeOnce, ()) {
   const auto bytes = *rc::gen::inRange<std::uint32_t>(1, 5000);

@@ -24,13 +24,13 @@ int openat2_path(int directory, const char* name, std::uint64_t resolve, int fla
   return static_cast<int>(::syscall(SYS_openat2, directory, name, &how, sizeof how));
 }
 
-// If the search path is "/", every link stays below it. Absolute links are common there and are resolved from
-// "/".
+// Flags that keep the lookup below the directory. If the directory is "/", no link can leave it, and absolute
+// links, which are common there, are resolved from "/".
 std::uint64_t resolve_flags(bool below_slash) {
   return RESOLVE_NO_MAGICLINKS | (below_slash ? RESOLVE_IN_ROOT : RESOLVE_BENEATH);
 }
 
-// Opens `name` component by component and rejects every symbolic link, for kernels without openat2.
+// For kernels without openat2: opens `name` component by component and rejects every symbolic link.
 UniqueFd walk(int directory, std::string_view name, int flags) {
   UniqueFd current;
   while (true) {
@@ -67,7 +67,7 @@ SearchPath::SearchPath(std::string path, Confinement how) : path_(std::move(path
   prefix_ = path_.substr(0, token);
   if (prefix_.empty()) prefix_ = ".";
   if (how != Confinement::automatic) return;
-  // Old kernels return ENOSYS, some container filters EPERM.
+  // If openat2 is not available, old kernels return ENOSYS, and some container filters return EPERM.
   const UniqueFd probe(openat2_path(AT_FDCWD, "/", RESOLVE_NO_MAGICLINKS, kPathOnly));
   kernel_confines_ = static_cast<bool>(probe);
   if (!probe)

@@ -1,5 +1,4 @@
-// dev_search_path: the directory in which names from peers are looked up. No name can lead out of the
-// directory.
+// Looks up names from peers in the directory dev_search_path. No name can lead out of this directory.
 #pragma once
 
 #include <fcntl.h>
@@ -15,25 +14,27 @@
 
 namespace rtrs::daemon {
 
-// automatic: use openat2(2) if the kernel supports it, else component_walk. component_walk: open each
-// component separately and follow no symbolic link; tests select it explicitly.
+// How lookups are confined to the directory. automatic: with openat2(2) if the kernel supports it, otherwise
+// as component_walk. component_walk: open each path component separately and follow no symbolic links; tests
+// select it explicitly.
 enum class Confinement : std::uint8_t { automatic, component_walk };
 
-// Builds and confines paths as in protocol section 8.6: a name with ".." is rejected; "%SESSNAME%" in the
-// search path is replaced by the session name, and the text after it is ignored. Stricter than the kernel
-// server: symbolic links that lead out of the directory are rejected, and a session name must be the name of
-// one directory. Each lookup opens the directory again, so it sees a file system mounted there later, or a
-// directory that replaced it. Thread-safe.
+// Forms and confines paths as protocol section 8.6 defines: rejects a name with "..", replaces "%SESSNAME%"
+// in the search path with the session name, and ignores the text after "%SESSNAME%". In addition to the
+// kernel server, rejects symbolic links that lead out of the directory, and session names that are not the
+// name of a single directory. Each lookup opens the directory again, so that it sees a file system mounted
+// there later, or a new directory with the same path. Thread-safe.
 class SearchPath {
  public:
   explicit SearchPath(std::string path, Confinement how = Confinement::automatic);
 
-  // Opens the directory. Errors: as open(2).
+  // Opens the directory. The errors are those of open(2).
   tl::expected<UniqueFd, OpenError> open() const;
 
-  // Returns an O_PATH descriptor of the file behind `name`, which need not be a device. Errors: EINVAL (bad
-  // name), EACCES (leads out of the directory), and those of open(2). `flags` without O_PATH open the file
-  // for use; only for callers that know its kind, because opening some devices has side effects.
+  // Returns an O_PATH descriptor of the file that has this name, which need not be a device. Errors: EINVAL
+  // (invalid name), EACCES (the name leads out of the directory), and the errors of open(2). `flags` without
+  // O_PATH open the file for use. Pass such flags only if the kind of the file is known, because opening some
+  // devices has side effects.
   tl::expected<UniqueFd, OpenError> locate(std::string_view session, std::string_view name,
                                            int flags = O_PATH | O_CLOEXEC) const;
   std::string path_of(std::string_view session, std::string_view name) const;  // for comparisons only
@@ -45,7 +46,7 @@ class SearchPath {
   tl::expected<UniqueFd, OpenError> open_beneath(int directory, const std::string& name, int flags,
                                                  const std::string& described) const;
   std::string path_;    // as configured
-  std::string prefix_;  // part before %SESSNAME%; without that token the whole path
+  std::string prefix_;  // part before %SESSNAME%; the whole path if that is absent
   bool per_session_ = false;
   bool kernel_confines_ = false;
   std::vector<std::string> warnings_;

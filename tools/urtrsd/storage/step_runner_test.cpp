@@ -1,4 +1,4 @@
-// Tests of the step runners, which run the system calls of the storage engine.
+// Tests of both step runners, which execute the system calls of the storage engine.
 #include "tools/urtrsd/storage/step_runner.hpp"
 
 #include <dlfcn.h>
@@ -22,8 +22,8 @@
 #include "tools/urtrsd/storage/wake_up.hpp"
 
 namespace {
-// Flags of the last write passed to the kernel, recorded by the functions below, which replace those of the
-// libraries.
+// Flags of the last write that was passed to the kernel. The functions below record them; these functions
+// replace those of libc and liburing.
 std::atomic<int> seen_flags = -1;
 }  // namespace
 
@@ -112,7 +112,7 @@ TEST_P(StepRunnerTest, EachStepIsReportedOnceWithItsResult) {
   }
 }
 
-// Writes of zero bytes use the same durability flag as writes of user data.
+// A durable write of zero bytes must use the same flag as a durable write of user data.
 TEST_P(StepRunnerTest, DurableWritesPassTheFlagToTheKernel) {
   for (const OpStep kind : {OpStep::write, OpStep::write_zero_bytes}) {
     for (const std::uint32_t place : {0U, 1U}) {

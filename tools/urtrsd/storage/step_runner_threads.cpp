@@ -31,7 +31,7 @@ ssize_t write_step(const FileStep& step) noexcept {
   iovec part{step.buffer, step.length};
   const auto offset = static_cast<off_t>(step.offset);
   const ssize_t written = ::pwritev2(step.fd, &part, 1, offset, step.data_sync ? RWF_DSYNC : 0);
-  // Some sandboxes do not support the flags of pwritev2(): use fdatasync() instead.
+  // If a sandbox does not support the flags of pwritev2(), writes without the flag and calls fdatasync().
   if (written >= 0 || !step.data_sync || (errno != EOPNOTSUPP && errno != ENOSYS)) return written;
   const ssize_t plain = ::pwrite(step.fd, step.buffer, step.length, offset);
   return plain < 0 || ::fdatasync(step.fd) == 0 ? plain : -1;
@@ -55,7 +55,7 @@ std::int32_t carry_out(const FileStep& step) noexcept {
       result = ::fallocate(step.fd, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, offset, step.length);
       break;
     case OpStep::sync_data:
-    case OpStep::done:  // not reached: a finished operation is reported instead
+    case OpStep::done:  // not reached: finished operations are not started
       result = ::fdatasync(step.fd);
       break;
   }
@@ -68,7 +68,7 @@ std::int64_t monotonic_now() noexcept {
   return now.tv_sec * kSecond + now.tv_nsec;
 }
 
-// FIFO of fixed size. The caller must not push more than `room` items.
+// FIFO queue of fixed size. The caller must not push more than `room` items.
 template <class T>
 class Queue {
  public:
@@ -161,15 +161,15 @@ class ThreadRunner final : public StepRunner {
   Queue<Job> collected_;
   std::mutex jobs_mutex_;
   std::condition_variable there_are_jobs_;
-  Queue<Job> jobs_;           // guarded by jobs_mutex_, like the next three members
-  std::size_t idle_ = 0;      // threads that wait for a job
-  std::size_t starting_ = 0;  // new threads that have not yet entered work()
+  Queue<Job> jobs_;           // jobs_mutex_ guards this and the next three members
+  std::size_t idle_ = 0;      // number of threads that wait for a job
+  std::size_t starting_ = 0;  // number of new threads that have not entered work() yet
   bool stopping_ = false;
   std::mutex done_mutex_;
-  Queue<StepDone> done_;  // guarded by done_mutex_; event_ is readable while it is not empty
+  Queue<StepDone> done_;  // guarded by done_mutex_; while the queue is not empty, event_ is readable
   std::atomic<bool> some_done_{false};
   WakeUp event_;
-  UniqueFd epoll_;  // readable while event_, timer_ or the watched descriptor is
+  UniqueFd epoll_;  // readable while event_, timer_ or the watched descriptor is readable
   UniqueFd timer_;
   int watched_ = -1;
   std::vector<Delay> delays_;  // heap with the earliest delay at the front
@@ -229,7 +229,7 @@ void ThreadRunner::hand_over() noexcept {
   for (; wake != 0; --wake) there_are_jobs_.notify_one();
   for (; missing != 0 && add_thread() == 0; --missing) continue;
   if (missing == 0) return;
-  // No more threads can be started now. The jobs wait for the existing ones.
+  // If no thread can be started now, the jobs wait for the existing threads.
   const std::lock_guard guard(jobs_mutex_);
   starting_ -= missing;
 }

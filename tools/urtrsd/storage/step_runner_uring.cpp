@@ -14,8 +14,8 @@
 namespace rtrs::daemon {
 namespace {
 
-// Completions do not interrupt this thread, because it enters the kernel often enough. Supported since Linux
-// 5.19.
+// The kernel need not interrupt this thread for completions, because the thread makes system calls often
+// enough. The flags exist since Linux 5.19.
 constexpr unsigned kQuietly = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
 
 void prepare(io_uring_sqe* sqe, const FileStep& step) noexcept {
@@ -37,12 +37,12 @@ void prepare(io_uring_sqe* sqe, const FileStep& step) noexcept {
                               static_cast<off_t>(step.offset), step.length);
       break;
     case OpStep::sync_data:
-    case OpStep::done:  // not reached: a finished operation is reported instead
+    case OpStep::done:  // not reached: finished operations are not started
       io_uring_prep_fsync(sqe, step.fd, IORING_FSYNC_DATASYNC);
       break;
   }
-  // For a file, even the non-blocking first attempt can block: read-ahead waits for a free request of the
-  // disk, and a FUSE file system for its daemon. Block devices do not block then.
+  // For a file, even the first, non-blocking attempt of the kernel can block: read-ahead waits until the disk
+  // accepts a request, and a FUSE file system waits for its daemon. For block devices it does not block.
   if (step.may_wait) sqe->flags |= IOSQE_ASYNC;
 }
 
@@ -53,17 +53,17 @@ class UringRunner final : public StepRunner {
     if (ready_) io_uring_queue_exit(&ring_);
   }
 
-  // Returns the reason why io_uring cannot be used, or nullopt.
+  // Sets up the ring. Returns nullopt, or the reason why io_uring cannot be used.
   std::optional<tools::IoUringRefusal> open(std::uint32_t depth) {
-    // Each operation has at most one request in the ring, and the watched descriptor has one, so neither
-    // queue of the ring can overflow.
+    // Neither queue of the ring can overflow, because each operation has at most one request in the ring, and
+    // the watched descriptor has one more.
     int result = io_uring_queue_init(depth + 1, &ring_, kQuietly);
     if (result == -EINVAL) result = io_uring_queue_init(depth + 1, &ring_, 0);
     if (result < 0) return tools::explain_io_uring_refusal("io_uring_setup", -result);
     ready_ = true;
-    // One thread for each operation: with the kernel's default of four threads a processor, a device that
-    // hangs could block all threads. The kernel starts a thread only when all others are blocked. The call is
-    // supported since Linux 5.15.
+    // Allows one kernel thread per operation. With the default of four threads per processor, a hanging
+    // device could block all of them. The kernel starts a thread only when all others are blocked. The call
+    // exists since Linux 5.15.
     std::array<unsigned, 2> threads{depth, 0};
     io_uring_register_iowq_max_workers(&ring_, threads.data());
     return tools::try_ring(ring_.ring_fd);
@@ -76,7 +76,8 @@ class UringRunner final : public StepRunner {
   }
   void start_delay(std::uint32_t index, const __kernel_timespec& delay) noexcept override {
     io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
-    io_uring_prep_timeout(sqe, const_cast<__kernel_timespec*>(&delay), 0, 0);  // the kernel only reads it
+    // The kernel does not modify it.
+    io_uring_prep_timeout(sqe, const_cast<__kernel_timespec*>(&delay), 0, 0);
     io_uring_sqe_set_data64(sqe, index);
   }
   void watch(int watched) noexcept override {
@@ -86,8 +87,8 @@ class UringRunner final : public StepRunner {
     io_uring_sqe_set_data64(sqe, kWatched);
   }
   void hand_over() noexcept override {
-    // After EAGAIN or EBUSY the other requests stay queued, and has_news() returns true, so the caller
-    // retries.
+    // After EAGAIN or EBUSY, the remaining requests stay queued. has_news() then returns true, so the caller
+    // tries again.
     while (io_uring_sq_ready(&ring_) != 0) {
       const int result = io_uring_submit(&ring_);
       if (result <= 0 && result != -EINTR) break;
@@ -111,13 +112,13 @@ class UringRunner final : public StepRunner {
     return count;
   }
   void wait() noexcept override { io_uring_submit_and_wait(&ring_, 1); }
-  // Uses the descriptor of the ring instead of an eventfd, so that a request that completes during its
-  // submission wakes no thread.
+  // Returns the descriptor of the ring, not an eventfd, because a request that completes while it is
+  // submitted then wakes no thread.
   int fd() const noexcept override { return ring_.ring_fd; }
   const char* name() const noexcept override { return "io_uring"; }
 
  private:
-  // True if the kernel has completions that it adds to the ring only at the next system call (COOP_TASKRUN).
+  // True if the kernel has completions that the next system call will add to the ring (COOP_TASKRUN).
   bool done_in_kernel() const noexcept {
     return (IO_URING_READ_ONCE(*ring_.sq.kflags) & IORING_SQ_TASKRUN) != 0;
   }

@@ -14,18 +14,19 @@ namespace rtrs::daemon {
 namespace {
 
 constexpr std::uint32_t kNone = SlotShare::kNone;
-// Maximum number of slices of long memory operations in one poll(), so that they do not delay network events.
+// Maximum number of slices that one poll() executes for long memory operations, so that these do not delay
+// network events.
 constexpr unsigned kLongSlices = 8;
-constexpr std::uint32_t kMaxDepth = 32767;  // io_uring's submission queue holds one more
+constexpr std::uint32_t kMaxDepth = 32767;  // the io_uring submission queue has room for one more
 
-// Source of zero bytes for write_zeroes; never modified.
+// Zero bytes that write_zeroes writes; never modified.
 alignas(4096) std::array<std::byte, OpProgress::kZeroBytes> zero_bytes{};
 
 bool changes_device(Opcode opcode) noexcept {
   return opcode == Opcode::write || opcode == Opcode::discard || opcode == Opcode::write_zeroes;
 }
 
-// Executes one slice of an operation on memory.
+// Executes a slice of an operation on a memory device.
 void execute(const block::StartStorage& op, Export& target, MemoryProgress& progress) noexcept {
   std::byte* place = target.memory().data() + progress.offset();
   switch (progress.step()) {
@@ -131,7 +132,7 @@ bool StorageEngine::submit(const block::StartStorage& op, Export& target) noexce
   return true;
 }
 
-// Starts the operation, or queues it behind waiting operations of its device.
+// Starts the operation if its device may take a slot, otherwise queues it.
 void StorageEngine::admit(std::uint32_t index) noexcept {
   SlotShare& share = slot_at(index).target->share();
   fair_.enter(share);
@@ -155,7 +156,7 @@ void StorageEngine::begin(std::uint32_t index) noexcept {
     start(index);
 }
 
-// Releases the slot of a completed operation and starts waiting operations.
+// Releases the slot of a completed operation and starts operations that waited for a slot.
 void StorageEngine::release_slot(Slot& slot) noexcept {
   fair_.give_back(slot.target->share());
   while (SlotShare* share = fair_.turn()) {
@@ -268,7 +269,7 @@ void StorageEngine::on_completion(std::uint32_t index, std::int32_t result) noex
   advance(index, result);
 }
 
-// `result`: return value of the step that has completed.
+// Continues an operation. `result` is the return value of the step that has completed.
 void StorageEngine::advance(std::uint32_t index, std::int32_t result) noexcept {
   Slot& slot = slot_at(index);
   slot.progress.on_result(result);

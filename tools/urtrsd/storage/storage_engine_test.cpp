@@ -210,7 +210,8 @@ TEST_P(Engine, DoesNotAllocateAfterOpen) {
   EXPECT_EQ(allocations, before);
 }
 
-// Compares random operations, never overlapping in flight, with a plain array as the model.
+// Executes random operations, which never overlap while in flight, and compares the device with a plain
+// array.
 RC_GTEST_PROP(EngineModel, BehavesLikeAnArray, ()) {
   constexpr std::size_t kSectors = 64;
   TestDirectory directory;
@@ -291,7 +292,8 @@ TEST_P(EngineTrouble, FullDiskIsReported) {
   EXPECT_GT(outcomes[0], 0);
   EXPECT_GT(outcomes[28], 0);
   EXPECT_EQ(outcomes[0] + outcomes[28], 32);
-  // tmpfs supports punch_hole but not zero_range. Punching a hole frees space, so writes succeed again.
+  // The full tmpfs supports punch_hole but not zero_range. write_zeroes must punch a hole, which frees space,
+  // so that the next write succeeds.
   EXPECT_EQ(run(*engine, range(*opened.device, Opcode::write_zeroes, 0, kSize)), 0);
   EXPECT_EQ(run(*engine, io(*opened.device, Opcode::write, 128 * 30, buffer)), 0);
   Buffer read(buffer.size(), std::byte{1});
@@ -299,7 +301,7 @@ TEST_P(EngineTrouble, FullDiskIsReported) {
   EXPECT_EQ(read, Buffer(buffer.size()));
 }
 
-// Loop device for a file. path() is empty if no loop device is available.
+// A loop device on a file. path() is empty if no loop device is available.
 class LoopDevice {
  public:
   explicit LoopDevice(const std::string& path) : file_(::open(path.c_str(), O_RDWR | O_CLOEXEC)) {
@@ -323,7 +325,7 @@ class LoopDevice {
   std::string path_;
 };
 
-// Buffer aligned to 4096 bytes, as direct IO requires.
+// A buffer aligned to 4096 bytes, as direct IO requires.
 class AlignedBuffer {
  public:
   explicit AlignedBuffer(const Buffer& content) : memory_(content.size() + 4096), size_(content.size()) {

@@ -37,8 +37,8 @@ TEST_P(Fairness, OperationsBeyondTheDepthWaitTheirTurn) {
   engine->leave(*ram.device);
 }
 
-// With 16 slots, two devices at a time can have reserved slots. A later device gets reserved slots after one
-// of them is closed.
+// With 16 slots, at most two devices can have reserved slots at a time. Each device that is opened after the
+// previous one was closed must get reserved slots again.
 TEST_P(Fairness, SlotsOfClosedDevicesAreReused) {
   auto catalog = std::move(*Catalog::create({{"ram", "", kSize, false, 1}}, std::nullopt));
   auto engine = engine_of(16);
@@ -65,7 +65,8 @@ TEST_P(Fairness, ADeviceKeepsItsSlotsUntilItsLastOpenCloses) {
   EXPECT_EQ(second.device->share().own, 0U);
 }
 
-// Operations of a fast device are reported before earlier ones of a slow device.
+// Operations of a fast device must be reported before operations of a slow device that were submitted
+// earlier.
 TEST_P(Fairness, SlowDeviceDoesNotDelayOthers) {
   auto catalog = std::move(
       *Catalog::create({{"slow", "", kSize, false, 2000}, {"good", "", kSize, false, 1}}, std::nullopt));
@@ -91,7 +92,8 @@ TEST_P(Fairness, SlowDeviceDoesNotDelayOthers) {
   }
 }
 
-// A long memory operation takes many calls of poll(), and a later short one is reported before it.
+// A long memory operation takes many calls of poll(). A short operation that is submitted later must be
+// reported first.
 TEST_P(Fairness, LongMemoryOperationDoesNotDelayOthers) {
   constexpr std::uint32_t kLong = 1U << 30;
   auto catalog = std::move(*Catalog::create({{"ram", "", kLong}, {"good", "", kSize}}, std::nullopt));

@@ -17,7 +17,7 @@ namespace rtrs::daemon::storage_file_test {
 namespace {
 
 constexpr std::uint64_t kSize = 1 << 20;
-// Number of 512-byte blocks that the file system has allocated for the file, after an fsync.
+// Calls fsync and returns the number of 512-byte blocks that the file system has allocated for the file.
 blkcnt_t allocated(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};

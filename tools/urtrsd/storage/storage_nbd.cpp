@@ -1,4 +1,4 @@
-// Operations on exports of NBD servers.
+// The part of StorageEngine for exports of NBD servers.
 #include "tools/urtrsd/storage/storage_engine.hpp"
 
 namespace rtrs::daemon {

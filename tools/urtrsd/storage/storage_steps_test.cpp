@@ -1,5 +1,5 @@
-// Steps of the storage engine on a scripted file system: which steps are durable, and which errors count as
-// failed syncs.
+// Tests the storage engine with scripted results of system calls: which steps are durable, and which errors
+// count as failed syncs.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kSize = 1 << 20;
 
-// Completes steps in order; `outcome` returns the result of each step.
+// Completes the steps in order. The function `outcome` returns the result of a step.
 class ScriptedRunner final : public StepRunner {
  public:
   using Outcome = std::function<std::int32_t(const FileStep&)>;
@@ -71,7 +71,7 @@ class EngineSteps : public ::testing::Test {
   OpenedDevice opened_;
 };
 
-// Optional calls that a file system supports.
+// Which optional calls the simulated file system supports.
 struct Abilities {
   bool punches;
   bool zeroes;
@@ -118,7 +118,7 @@ TEST_F(EngineSteps, FailedSyncIsReportedOnlyForItsOperation) {
   StorageResult done = result_of(*engine, flush);
   EXPECT_EQ(done.error, EIO);
   EXPECT_TRUE(done.sync_failed);
-  // Rejected before any step, in the slot that the failed flush used.
+  // The engine must reject these operations without any step. They use the slot of the flush that failed.
   for (const std::uint64_t sector : {std::uint64_t{0}, kSize / 512}) {
     done = result_of(*engine, range(device(), Opcode::write_zeroes, sector, sector == 0 ? 100 : 512));
     EXPECT_EQ(done.error, sector == 0 ? EINVAL : EIO);

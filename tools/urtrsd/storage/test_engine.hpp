@@ -1,4 +1,4 @@
-// Helpers for tests: storage engines, operations, and tests that run with both step runners.
+// Helpers for tests: storage engines, operations, and a fixture that runs each test with both step runners.
 #pragma once
 
 #include <gtest/gtest.h>

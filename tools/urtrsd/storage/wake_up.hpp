@@ -1,4 +1,4 @@
-// An eventfd: one side signals, the other polls and clears it.
+// An eventfd: one side signals it, the other side polls and clears it.
 #pragma once
 
 #include "tools/urtrsd/storage/unique_fd.hpp"
@@ -9,7 +9,7 @@ class WakeUp {
  public:
   WakeUp();  // if no descriptor is available, fd() returns -1
   int fd() const noexcept { return event_.get(); }
-  void signal() noexcept;  // any thread
+  void signal() noexcept;  // may be called in any thread
   void clear() noexcept;
 
  private:

@@ -19,7 +19,7 @@ tl::expected<void, std::string> Book::add(std::istream& text, const std::string&
   std::getline(text, line);
   if (std::string why = header(load, line); !why.empty()) return tl::unexpected(name + ": " + why);
   for (std::size_t number = 2; std::getline(text, line); ++number) {
-    if (text.eof()) break;  // no line feed: the process ended during the write
+    if (text.eof()) break;  // the line has no line feed, because the process ended while writing it
     if (std::string why = take(load, line); !why.empty())
       return tl::unexpected(name + ":" + std::to_string(number) + ": " + why);
   }
@@ -98,9 +98,9 @@ std::string Book::take_answer(Load& load, std::istream& words) {
   return {};
 }
 
-// Maps times to unique ticks, because the oracle needs distinct numbers and processes may record equal times.
-// At equal times, a start is ordered before an answer: then the operations overlap, which is the less strict
-// interpretation.
+// Maps times to unique ticks, because the oracle needs distinct numbers and processes can record equal times.
+// If times are equal, a start is ordered before an answer. The operations then overlap, which allows more
+// results.
 struct Book::Ticks {
   explicit Ticks(const std::vector<Load>& loads) {
     for (const Load& load : loads)

@@ -6,9 +6,9 @@
 //     w ID FIRST COUNT AT                     a write of cells FIRST .. FIRST + COUNT - 1 starts
 //     r ID FIRST COUNT AT                     a read starts
 //     a ID ok AT [VALUE ...]                  success; a read has the value of each cell, x: invalid content
-//     a ID peer ERRNO AT                      error from the server: the write has no effect from now on
-//     a ID gone ERRNO AT                      no answer from a server: the write may take effect at any later
-//     time end AT                                  the load ended normally
+//     a ID peer ERRNO AT                      error from the server: the write takes no effect after AT
+//     a ID gone ERRNO AT                      no answer: the write may take effect at any later time
+//     end AT                                  the load ended normally
 //
 // AT is nanoseconds of the monotonic clock, which all processes of the host share. The ID of a write is the
 // value of the cells that it writes. The upper 8 bits are the client number + 1, so that IDs are unique among
@@ -41,7 +41,7 @@ enum class Outcome : std::uint8_t {
   gone,  // error from the client: the server did not answer
 };
 
-// Appends each event with one system call. A start is written before the request is submitted, so that the
+// Writes each event with one system call. A start is written before the request is submitted, so that the
 // history of a killed process contains every request that it submitted.
 class HistoryWriter {
  public:
@@ -55,7 +55,7 @@ class HistoryWriter {
   void begin(bool write, std::uint32_t id, std::uint32_t first, std::uint32_t count, Time at);
   void answer(std::uint32_t id, Outcome, int error, std::span<const std::uint32_t> values, Time at);
   void end(Time at);
-  // Returns 0, or the errno of the first failed write; after a failed write the history is incomplete.
+  // Returns 0, or the errno of the first write that failed. After that the history is incomplete.
   int error() const noexcept { return error_; }
 
  private:
@@ -68,18 +68,19 @@ struct Findings {
   std::vector<std::string> broken;  // descriptions of broken rules; empty: no rule is broken
   std::uint64_t writes = 0;
   std::uint64_t reads = 0;
-  std::uint64_t failed = 0;      // answered with an error
-  std::uint64_t unanswered = 0;  // without an answer, from loads that were killed
-  std::uint64_t compared = 0;    // cell contents that were checked
+  std::uint64_t failed = 0;      // requests that were answered with an error
+  std::uint64_t unanswered = 0;  // requests without an answer, from loads that were killed
+  std::uint64_t compared = 0;    // number of cell contents that were checked
 };
 
 // The histories of all clients of one device.
 class Book {
  public:
-  // Reads one history. The error text names the line. The last line of a killed load may be incomplete.
+  // Reads one history. The error text names the line. An incomplete last line is accepted, because the load
+  // may have been killed.
   tl::expected<void, std::string> add(std::istream&, const std::string& name);
-  // Sets the content of the device after the end of all loads, one value per cell. It is judged like a final
-  // read.
+  // Sets the content of the device after all loads have ended, one value per cell. The content is judged like
+  // a final read.
   void add_final_content(std::vector<std::uint32_t> values) { final_ = std::move(values); }
 
   std::uint32_t cells() const noexcept { return cells_; }

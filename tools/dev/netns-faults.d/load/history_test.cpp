@@ -1,4 +1,4 @@
-// The judge of the netns fault tests reports each kind of violation.
+// Tests that the judge of the fault tests (tools/dev/netns-faults) reports each kind of violation.
 #include "tools/dev/netns-faults.d/load/history.hpp"
 
 #include <gtest/gtest.h>

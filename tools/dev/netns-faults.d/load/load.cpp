@@ -40,8 +40,8 @@ void Load::start() {
   for (const auto& slot : slots_) rest(*slot);
 }
 
-// Waits a random time before the next request of the slot. The mean is chosen so that all slots together
-// reach the rate.
+// Waits a random time before the next request of the slot. The mean time is chosen so that all slots together
+// reach the request rate.
 void Load::rest(Slot& slot) {
   const std::int64_t share = std::int64_t{1'000'000'000} * options_.depth / options_.rate;
   slot.timer.expires_after(std::chrono::nanoseconds(random_() % static_cast<std::uint64_t>(2 * share)));
@@ -55,8 +55,8 @@ void Load::next(Slot& slot) {
   rest(slot);
 }
 
-// Chooses a request that does not read and write the same cell at the same time, because storage may return a
-// partial write to a concurrent read. Returns false if it found none.
+// Chooses a request whose cells no request in the other direction uses, because storage may return a partial
+// write to a concurrent read. Returns false if it finds none.
 bool Load::choose(Slot& slot) {
   for (int attempt = 0; attempt < 8; ++attempt) {
     slot.write = random_() % 100 < options_.write_percent;
@@ -116,7 +116,8 @@ void Load::on_done(Slot& slot, const boost::system::error_code& error) {
     worst_begun_ = slot.begun;
   }
   if (error) note_error(slot, error, now);
-  // Without a path, each further request of the final read would time out too: skip the rest.
+  // If no path is left, each further request of the final read would time out, too, so the rest of the read
+  // is skipped.
   if (done_ && outcome_of(error) == Outcome::gone) final_cell_ = options_.first + options_.used;
   if (done_) return settle();
   rest(slot);

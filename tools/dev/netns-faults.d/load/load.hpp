@@ -22,13 +22,13 @@ struct LoadOptions {
   std::uint32_t client = 0;  // 0 .. kMaxClient
   std::uint64_t seed = 1;
   std::uint32_t cells =
-      256;                  // cells of the device, starting at byte `base`; equal for all clients of a device
-  std::uint32_t first = 0;  // first cell that this client uses
-  std::uint32_t used = 0;   // number of cells that this client uses; 0: all
-  std::uint64_t base = 0;   // bytes
+      256;  // number of cells of the device, which start at byte `base`; equal for all clients of a device
+  std::uint32_t first = 0;     // first cell that this client uses
+  std::uint32_t used = 0;      // number of cells that this client uses; 0: all
+  std::uint64_t base = 0;      // byte offset of cell 0 on the device
   std::uint32_t depth = 16;    // maximum number of requests in flight
   std::uint32_t rate = 1500;   // requests per second
-  std::uint32_t longest = 16;  // maximum number of cells of a request
+  std::uint32_t longest = 16;  // maximum number of cells in one request
   std::uint32_t write_percent = 70;
 };
 
@@ -39,10 +39,10 @@ class Load {
   Load(boost::asio::io_context&, asio::RemoteDevice& device, HistoryWriter& history, const LoadOptions&);
 
   void start();
-  // Stops new requests, waits for those in flight, then reads every cell (final read; skipped when no path is
-  // left) and calls `done`.
+  // Starts no new requests and waits for those in flight. Then reads every cell (final read; skipped if no
+  // path is left) and calls `done`.
   void finish(std::function<void()> done);
-  // Counters and worst latency up to now.
+  // Returns the counters and the worst latency so far.
   nlohmann::json summary() const;
 
  private:
@@ -62,7 +62,7 @@ class Load {
   };
   struct ErrorCount {
     std::uint64_t count = 0;
-    Time first = 0;  // time of the answer
+    Time first = 0;  // time of the first answer with this error
     Time last = 0;
   };
 

@@ -1,4 +1,4 @@
-// netns-load: the client of tools/dev/netns-faults.
+// netns-load: the client program of tools/dev/netns-faults.
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <csignal>
@@ -223,7 +223,8 @@ class Runner {
   int exit_code_ = kOk;
 };
 
-// Reads the final content of the cells from the image into `book`. Returns an error text; empty on success.
+// Reads the final content of the cells from the image into `book`. Returns an error message; an empty string
+// on success.
 std::string read_image(const Given& given, Book& book) {
   std::ifstream image(given.image, std::ios::binary);
   image.seekg(static_cast<std::streamoff>(given.load.base));

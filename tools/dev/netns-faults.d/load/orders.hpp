@@ -1,4 +1,4 @@
-// Reads lines from standard input in an event loop and passes them on as commands.
+// Reads lines from standard input in an event loop and passes them to a function as commands.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -10,8 +10,8 @@ namespace rtrs::real {
 
 class Orders {
  public:
-  // Calls `execute_command` with each line, without line feed. End of input, SIGINT and SIGTERM call it with
-  // "finish".
+  // Calls `execute_command` with each line, without the line feed. At the end of the input, and after SIGINT
+  // or SIGTERM, calls it with "finish".
   Orders(boost::asio::io_context&, std::function<void(const std::string&)> execute_command);
   void stop();
 

@@ -101,7 +101,8 @@ def stall_bound(timing, outages, *, may_lose, storage, lateness, partial=False, 
         terms.append(("detection (missed + 2) x interval", timing.detect))
         terms.append(("fence: the old incarnation's storage", storage))
     elif outages.any():
-        # No path may be lost. TCP retransmits dropped packets, after a pause that is at most as long as the outage.
+        # No path may be lost. TCP retransmits the packets that were dropped. Its pause is at most as long as
+        # the outage.
         terms.append(("outage", outages.longest()))
         terms.append(("retransmission", outages.longest()))
     terms.extend(extra)

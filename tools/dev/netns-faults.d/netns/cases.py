@@ -11,16 +11,16 @@ class Case:
     name: str
     title: str
     script: str
-    lost: frozenset = NONE  # paths that must be lost at least once; otherwise the fault had no effect
-    may_lose: frozenset = NONE  # further paths that may be lost
-    errors: tuple = ()  # patterns: each must match an error, and each error must match one
+    lost: frozenset = NONE  # paths that must be lost at least once, so that the fault has an effect
+    may_lose: frozenset = NONE  # further paths that are allowed to be lost
+    errors: tuple = ()  # patterns; each must match an error, and each error must match a pattern
     heals: bool = True  # whether all paths must be connected at the end
     clients: int = 1
     rate: int = 1500  # requests per second per client
-    storage_ms: int = 0  # delay of the export, milliseconds
+    storage_ms: int = 0  # delay of each IO at the export, in milliseconds
     queue: float = 60.0  # seconds that a request waits while no path is connected
-    disk_kib: int = 0  # size of the disk with the image, KiB; 0: sufficient
-    seconds: int = 60  # maximum duration
+    disk_kib: int = 0  # size of the disk with the image in KiB; 0: large enough for the image
+    seconds: int = 60  # maximum duration of the case
 
 
 CASES = [
@@ -83,7 +83,7 @@ CASES = [
          "run 1; remove 1; run 1; add 1; settle; run 1"),
 ]
 BY_NAME = {case.name: case for case in CASES}
-# Cases that CTest runs: the shortest ones that exercise the whole test setup.
+# Cases that CTest runs. They are the shortest ones that use the whole test setup.
 SHORT = ("calm", "link-down")
 
 

@@ -26,9 +26,9 @@ class Result:
     losses: dict = dataclasses.field(default_factory=dict)  # path -> number of losses
     waits: list = dataclasses.field(default_factory=list)  # (description, seconds, bound, terms)
     check: str = ""
-    laws: list = dataclasses.field(default_factory=lambda: [0, 0])  # connections and messages recorded by both ends
-    records: int = 0  # records replayed with identical state
-    pairs: set = dataclasses.field(default_factory=set)  # see pairs.py
+    laws: list = dataclasses.field(default_factory=lambda: [0, 0])  # connections recorded by both ends, and their messages
+    records: int = 0  # number of records that were replayed with identical state
+    pairs: set = dataclasses.field(default_factory=set)  # pairs of consecutive events, see pairs.py
     repeat: str = ""
     folder: str = ""
 

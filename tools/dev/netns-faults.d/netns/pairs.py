@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import tempfile
 
-SKIPPED = ("StateHash", "Snapshot", "Continued")  # records that are not events
+SKIPPED = ("StateHash", "Snapshot", "Continued")  # records that do not count as events
 DETAILS = ("reason", "status", "result", "kind")
 
 

@@ -23,7 +23,8 @@ class Failure(Exception):
 
 
 def spawn(namespace, words, log, **more):
-    # The process dies with the thread that runs the case. In its own session it does not get SIGINT from the terminal.
+    # The process is killed when the thread that runs the case ends. It has its own session, so that it does
+    # not get SIGINT from the terminal.
     return subprocess.Popen(("setpriv", "--pdeathsig", "KILL", "ip", "netns", "exec", namespace, *words),
                             stderr=log, start_new_session=True, **more)
 
@@ -57,8 +58,8 @@ class Server:
         for path in range(PATHS):
             self.options += ["--listen", server_address(path)]
         self.process = None
-        self.traces = []  # one per process, oldest first
-        self.killed = set()  # traces of killed processes
+        self.traces = []  # one trace per process, oldest first
+        self.killed = set()  # traces of the processes that were killed
         if not case.disk_kib:
             for client in range(case.clients):
                 self._make_image(client)
@@ -74,14 +75,15 @@ class Server:
         self.traces.append(self.folder / f"server{len(self.traces)}.rtrc")
         words = [self.program, *self.options, "--trace", self.traces[-1], *more]
         if self.case.disk_kib:
-            # The mount is in the mount namespace of the process, so it disappears when the process exits.
+            # The mount is in the mount namespace of the process, so that it disappears when the process
+            # exits.
             words = ["sh", "-c", f"mount -t tmpfs -o size={self.case.disk_kib}k none {shlex.quote(str(self.disk))} && "
                      f"truncate -s {IMAGE_BYTES} {shlex.quote(str(self.image(0)))} && exec {shlex.join(map(str, words))}"]
         log_file = self.folder / f"server{len(self.traces) - 1}.log"
         with open(log_file, "w", encoding="utf-8") as log:
             self.process = spawn(self.network.server, words, log, stdin=subprocess.DEVNULL, stdout=log)
         end = time.monotonic() + limit
-        # Search all lines: a waiting client may connect immediately and log after the ready line.
+        # Searches all lines: a waiting client may connect immediately, which is logged after the ready line.
         while not any(line.endswith(" ready") for line in log_file.read_text(encoding="utf-8").splitlines()):
             if self.process.poll() is not None:
                 raise Failure(f"urtrsd did not start: {log_file.read_text(encoding='utf-8')[-300:].strip()}")

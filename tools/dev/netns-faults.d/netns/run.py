@@ -9,7 +9,7 @@ from .network import Network
 from .processes import Client, Failure, Lateness, Server
 from .script import PATHS, Step, parse
 
-READS = 16  # sequential requests of the final read of a client (tools/dev/netns-faults.d/load/load.cpp)
+READS = 16  # successive requests of a client's final read (tools/dev/netns-faults.d/load/load.cpp)
 NUMBER = {"stop": signal.SIGSTOP, "cont": signal.SIGCONT}
 
 
@@ -27,11 +27,11 @@ class Run:
         self.outages = bounds.Outages(PATHS)
         self.partial = False  # a path was degraded without being cut
         self.extra = []  # terms that faults of this script add to the stall bound
-        self.clients = []  # all clients, including ended ones
+        self.clients = []  # all clients, including those that have ended
         self.server = None
         self.rules = []  # log of the active rules
         self.notes = []  # (description, seconds, Bound) of each wait
-        self.healed_at = None  # monotonic time when the last storage fault ended, ns
+        self.healed_at = None  # monotonic time at which the last storage fault ended, in ns
         self.lateness = 0.0
 
     def play(self, tag):
@@ -46,7 +46,7 @@ class Run:
                 for step in self.steps:
                     self.take(step)
                 self.finish()
-                yield  # the caller judges now: the disk may be mounted only in the namespace of the running server
+                yield  # the caller judges here, because only the running server may have the disk mounted
                 self.server.terminate()
             finally:
                 self.lateness = lateness.worst
@@ -77,8 +77,8 @@ class Run:
 
     def do_lose(self, step):
         percent = int(step.arguments[1].rstrip("%"))
-        # TCP retransmits after 0.2 s and doubles the delay each time. At 1 %, more than four losses in a row have a
-        # probability below 10^-8.
+        # TCP retransmits after 0.2 s and doubles this time for each further retransmission. With 1 % loss,
+        # more than four losses in a row have a probability below 10^-8.
         self.extra.append((f"four losses of {percent}% in a row", 0.2 * (2 ** 4 - 1)))
         self.partial = True
         for path in step.paths():
@@ -88,7 +88,7 @@ class Run:
         self.fault(step, "reset")
 
     def do_refuse(self, step):
-        # Rejecting new connections does not affect existing ones, so this is no outage.
+        # Existing connections are not affected, so this is not an outage.
         for path in step.paths():
             self.network.fault(path, "refuse")
 
@@ -99,7 +99,7 @@ class Run:
 
     def do_rate(self, step):
         bits = int(re.match(r"\d+", step.arguments[1])[0]) * (1000 if step.arguments[1].endswith("kbit") else 1_000_000)
-        in_flight = 16 * 16 * 4096 * 8  # bits: depth x cells of the longest request x cell size
+        in_flight = 16 * 16 * 4096 * 8  # bits in flight: depth x cells of the longest request x cell size
         self.extra.append((f"all in flight at {step.arguments[1]}", in_flight / bits))
         self.partial = True
         for path in step.paths():
@@ -225,7 +225,7 @@ class Run:
     def check_alive(self):
         self.server.check_alive()
         for client in self.clients:
-            # The last output of the process may still be in the pipe.
+            # Waits for the process to end, because its last output may still be in the pipe.
             if client.find("silent") and not client.killed and not client.find("closed"):
                 client.ended(5)
                 why = "; ".join(event.get("why", "") for event in client.find("unmappable"))
@@ -233,8 +233,8 @@ class Run:
 
     def finish_client(self, client):
         client.order("finish")
-        # The bound covers the requests in flight and the final read. Without a path, the first request of the final
-        # read times out too, hence two stall bounds.
+        # The bound covers the requests in flight and the final read. If no path is left, the first request of
+        # the final read times out, too, hence two stall bounds.
         reading = (READS * self.case.storage_ms / 1000, READS * bounds.slack(self.meter.worst) / 10)
         bound = bounds.Bound([*self.stall_bound().terms, *self.stall_bound().terms,
                               ("storage of the last reading", reading[0]), ("its scheduling", reading[1])])

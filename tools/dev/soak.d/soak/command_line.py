@@ -93,7 +93,7 @@ def soak(plan, state, runner):
     def ended(outcome):
         labs.tell(len(state.done), len(sequence), outcome, f"; {report.clock(report.remaining(plan, state))} to go")
 
-    # One chunk at a time, because each uses all processors.
+    # Runs one chunk at a time, because each chunk uses all processors.
     return labs.play_all(waiting, play, 1, ended)
 
 

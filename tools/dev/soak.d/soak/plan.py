@@ -7,7 +7,7 @@ import tomllib
 from labs import ROOT
 
 SIM = "tools/urtrs-sim/urtrs-sim"
-# Fuzz target -> its folder.
+# Name of the fuzz target -> folder that contains it.
 FUZZ = dict(sorted((path.name[: -len("_fuzz.cpp")], folder) for folder in ("conformance/fuzz", "tools/dev/fuzz")
                    for path in (ROOT / folder).glob("*_fuzz.cpp")))
 
@@ -21,8 +21,8 @@ class Item:
     build: str  # CMake preset of the build
     targets: tuple
     command: tuple
-    seconds: float  # estimated duration of a chunk on two processors
-    share: float = 0.0  # fraction of the total time; 0: every chunk runs once
+    seconds: float  # estimated duration of a chunk in seconds, on two processors
+    share: float = 0.0  # fraction of the total time for this item; 0: every chunk runs once
     size: int = 0  # seeds per chunk; 0: the item takes no seeds
     names: tuple = ()  # names of the chunks; empty: chunks are numbered
 
@@ -92,8 +92,8 @@ class Plan:
     """The requested plan. It is saved, so that an interrupted soak continues with the same plan."""
     hours: float = 1.0
     only: tuple = ()  # names of items; empty: all
-    chunks: int = 0  # number of chunks of each item, instead of `hours`; 0: derived from `hours`
-    size: int = 0  # seeds per chunk of `sweep`, other items in proportion; 0: default sizes
+    chunks: int = 0  # number of chunks of each item; 0: derived from `hours`
+    size: int = 0  # seeds per chunk of `sweep`, and proportionally of other items; 0: default sizes
     first_seed: int = 0
 
     def items(self):
@@ -109,7 +109,7 @@ class Plan:
             return len(item.names) or 1
         if self.chunks:
             return self.chunks
-        # The time of items that are not selected is distributed among the selected ones.
+        # The time of the items that are not selected is distributed among the selected items.
         shares = sum(one.share for one in self.items())
         return max(1, round(self.hours * 3600 * item.share / shares / item.seconds))
 

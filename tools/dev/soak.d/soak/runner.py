@@ -18,7 +18,7 @@ class Runner:
     def __init__(self, options, state, say):
         self.options, self.state, self.say = options, state, say
         self.work = options.work_dir
-        self.built = {}  # preset -> why the build failed, or ""
+        self.built = {}  # preset -> reason why the build failed, or ""
         self.stop = None  # threading.Event, set when the user interrupts the soak
         self.commit = subprocess.run(("git", "-C", ROOT, "describe", "--always", "--dirty"), capture_output=True,
                                      text=True, check=False).stdout.strip()

@@ -9,7 +9,7 @@ client_map 0
 name=$SESSION
 [ "$CLIENT" = kernel ] || name+=-0
 does() { "$urtrs" "$@" >"$RUN/urtrs.log" 2>&1 || { cat "$RUN/urtrs.log"; fail "urtrs $*"; }; note "urtrs $*: done"; }
-refuses() {  # refuses WORDS COMMAND...
+refuses() {  # refuses WORDS COMMAND...: checks that the command fails with an error that contains WORDS.
   local words=$1
   shift
   ! "$urtrs" "$@" >"$RUN/urtrs.log" 2>&1 || fail "urtrs $*: not refused"
@@ -17,8 +17,8 @@ refuses() {  # refuses WORDS COMMAND...
   note "urtrs $*: refused"
 }
 reads() { timeout 60 dd if="$(device 0)" of=/dev/null bs=4k count=1 iflag=direct status=none 2>>"$RUN/reads.log"; }
-# Waits until the device works again. The kernel's client reopens its device only after it lost all paths and
-# reconnected one; our client reopens it with the next IO.
+# Waits until the device works again. The kernel's client reopens its device only after it has lost all paths
+# and reconnected one; our client reopens it with the next IO.
 back() {
   if [ "$CLIENT" = kernel ]; then
     ! reads || fail "the kernel's client opened the device again"
@@ -30,7 +30,7 @@ back() {
 }
 
 load_start 0 --rate_iops=25
-# Commands that only read, or change something unrelated to the client.
+# Commands that only read, or that change something unrelated to the client.
 does session list
 does stats
 does debug dump

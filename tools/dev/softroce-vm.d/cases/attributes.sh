@@ -17,6 +17,7 @@ if [ "$SERVER" = urtrs ]; then
   compare "$RUN/sys" "${server[@]}" || fail "the server's attributes are not as listed"
   umount "$RUN/sys"
 else
-  # Compares both ends in one call: it writes attributes of the client before those server attributes that end paths.
+  # Compares both ends in one call, because writing to some server attributes ends paths: the attributes of
+  # the client are written before.
   compare /sys || fail "the attributes are not as listed"
 fi

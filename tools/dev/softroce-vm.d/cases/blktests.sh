@@ -6,7 +6,8 @@
 [ -e "$URTRS_BLKTESTS/tests/rnbd/rc" ] || fail "no tests/rnbd/rc in $URTRS_BLKTESTS"
 server_start
 client_load_modules
-# Replaces the functions that set up network and disk: the lab has set up the network, and the server exports loop0.
+# Replaces the functions of blktests that set up network and disk: the lab has set up the network, and the
+# server exports loop0.
 blktest() {
   cd "$URTRS_BLKTESTS"
   set +eu
@@ -26,6 +27,6 @@ for number in 001 002; do
     { cat "$RUN/blktests-$number.out" "$RUN/blktests-$number.errors.log"; fail "rnbd/$number printed something else"; }
   note "rnbd/$number passes $(cat "$RUN/blktests-$number.ratio")"
 done
-# Test 002 passes with any success ratio, so check the ratio here.
+# Test 002 passes with any success ratio, so the ratio is checked here.
 [ "$(cat "$RUN/blktests-002.ratio")" = 100/100 ] || fail "not every start and stop went well"
 wait_for 40 "the server has forgotten the sessions" server_has_no_session

@@ -20,11 +20,11 @@ keep_reading() {
     fi
   done
 }
-# nbdkit exits with the shell that started it, so the subshell keeps running. If a mapping fails, both exit and the loop
-# starts them again.
+# nbdkit exits when the shell that started it exits, so the subshell keeps running. If a mapping fails, both
+# exit and the loop starts them again.
 until [ -e "$RUN/judged" ]; do (keep_reading) || sleep 1; done >"$RUN/reading.log" 2>&1 &
 "$LAB_BUILD/tools/urtrs-conform/urtrs-conform" --role client --fabric "$LAB_FABRIC" --target "$(address 1 server)" \
   --wait 60 --json "$RUN/conform.json" ${CONFORM_OPTIONS-} || code=$?
 touch "$RUN/judged"
-[ "$CLIENT" = kernel ] || client_kill 0 || true  # otherwise its last read waits for a path until queue_timeout
+[ "$CLIENT" = kernel ] || client_kill 0 || true  # else its last read waits until queue_timeout
 [ "${code-0}" = 0 ] || fail "$(grep -c '\[failed\]' "$RESULT/log") cases; see above"

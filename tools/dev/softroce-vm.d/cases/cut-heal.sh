@@ -11,12 +11,12 @@ QUEUE_DEPTH=512
 read -ra order <<<"$pairs"
 DISKS=${#order[@]}
 declare -A shortest longest
-as() {  # as DISK: the functions of the lab now act for the pair of peers that uses this disk
+as() {  # as DISK: makes the functions of the lab act for the pair of peers that uses this disk
   CLIENT=${order[$1]%-*} SERVER=${order[$1]#*-} PORT=
   if [ "$DISKS" != 1 ] && [ "$SERVER" = kernel ]; then PORT=1235; fi
 }
-# every_pair SECONDS NAME CONDITION...: waits until the condition holds for each pair; records the shortest and longest
-# time.
+# every_pair SECONDS NAME CONDITION...: waits until the condition holds for each pair, and records the
+# shortest and the longest time.
 every_pair() {
   local limit=$1 name=$2 began disk waiting=${!order[*]} still took
   shift 2
@@ -41,7 +41,7 @@ every_pair() {
     pause 0.2
   done
 }
-# pair_figure NAME DISK VALUE UNIT: a figure of one pair.
+# pair_figure NAME DISK VALUE UNIT: reports a measured value of one pair.
 pair_figure() { if [ "$DISKS" = 1 ]; then figure "$1" "$3" "$4"; else figure "$1:${order[$2]}" "$3" "$4"; fi; }
 seconds() { printf '%d.%02d' $(($1 / 100)) $(($1 % 100)); }
 
@@ -53,7 +53,7 @@ done
 for disk in "${!order[@]}"; do
   as "$disk"
   client_map "$disk" rw "lab-$SERVER"
-  # A low rate, so that the host is not overloaded and the path that is cut may be idle.
+  # The rate is low, so that the host is not overloaded, and so that the path may be idle when it is cut.
   load_start "$disk" "--rate_iops=$((25 / DISKS))"
 done
 began=$(now)

@@ -7,7 +7,8 @@ wait_for 5 "all paths connected" all_paths
 load_start 0
 probe_start 0
 sleep 1
-# In the background, because soft-RoCE blocks until the last process with the device open (the server) exits.
+# Runs in the background, because soft-RoCE blocks until the last process that has opened the device (the
+# server) exits.
 rdma link delete rxe1s &
 removal=$!
 wait_for 60 "the path is lost" paths_are 1

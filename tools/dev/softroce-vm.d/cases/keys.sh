@@ -36,7 +36,7 @@ case $CLIENT in
         "path=$(address 1 client)@$(address 1 server)" "device=${DISK_KIND}0" connect_timeout=3s $keys --run true >"$RUN/refused.log" 2>&1 ||
         fail "a client with '$keys' came in"
       cat "$RUN/refused.log"
-      # A client without a key gets an error code that Linux knows.
+      # A client without a key must get an error code that Linux knows.
       why="Permission denied"; [ -z "$keys" ] || why="the shared key"
       grep -q "$why" "$RUN/refused.log" || fail "it is not told why"
     done ;;

@@ -5,8 +5,8 @@
 LAB_FABRIC=tcp
 tls_setup
 log_says() { grep -c 'TLSv1.3 .*identity lab.*, sealed by the kernel' "$1" || true; }
-# sealed_by SERVER (true or false) CLIENT (on or off): runs a session that writes and reads back; the arguments say
-# which end lets the kernel encrypt.
+# sealed_by SERVER (true or false) CLIENT (on or off): runs a session that writes data and reads them back.
+# The arguments say at which end the kernel encrypts.
 sealed_by() {
   local ends=0 before connections said
   [ "$1" = false ] || ends=$((ends + 1))

@@ -19,7 +19,7 @@ keeper_start
 mapd_is_ready
 urtrs_map
 wait_for 20 "it is kept connected" grep -q "kept connected" "$RUN/keeper.log"
-# Milliseconds after which the kernel resends requests in flight; the default is 10 s.
+# Time in milliseconds after which the kernel resends requests in flight. The default is 10 s.
 echo 2000 >/sys/block/nbd0/queue/io_timeout
 load_start 0
 

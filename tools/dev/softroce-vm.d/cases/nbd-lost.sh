@@ -21,7 +21,7 @@ cmp -n 1000000 "$LAB_NOISE" "$RUN/mnt/file" || fail "the file is another one"
 umount "$RUN/mnt"
 note "a mounted device stays"
 
-# One read is in flight and one is submitted later. Both must fail when the wait time (10 s) is over.
+# One read is in flight, and one is submitted later. Both must fail after the wait time (10 s).
 kill -STOP $(pids_of nbdkit)
 dd if=/dev/nbd0 of=/dev/null bs=4k count=1 iflag=direct 2>"$RUN/dd1.log" &
 first=$!

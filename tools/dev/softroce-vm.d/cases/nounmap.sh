@@ -17,7 +17,7 @@ knows_nounmap() { [ "$1" = urtrs ] || [ "$LAB_KERNEL" = 6.12-rnbd2.2 ] || [ "$LA
 if knows_nounmap "$CLIENT" && knows_nounmap "$SERVER"; then
   [ "$after" -ge "$before" ] || fail "blocks were freed"
 else
-  # This branch proves that the measurement notices freed blocks.
+  # This branch proves that the measurement detects freed blocks.
   [ $((before - after)) -ge 4096 ] || fail "blocks were kept by a peer that does not know NOUNMAP"
 fi
 dd if=/dev/zero of="$RUN/pattern" bs=1M seek=2 count=4 conv=notrunc status=none

@@ -64,7 +64,7 @@ wait_for 120 "the legs are compared" is_idle
 [ "$(cat /sys/block/md7/md/mismatch_cnt)" = 0 ] || fail "$(cat /sys/block/md7/md/mismatch_cnt) sectors of the legs differ"
 mdadm --stop $array
 for n in 0 1; do disk_settle $n; done
-# Compare only the data: the superblocks of the legs differ, and say where the data starts.
+# Compares only the data. The superblocks of the legs differ; they say where the data starts.
 offset=$(mdadm --examine "$(device 0)" | sed -n 's/.*Data Offset : \([0-9]*\) sectors.*/\1/p')
 [ -n "$offset" ] || fail "mdadm --examine says no data offset"
 cmp -i $((offset * 512)) "$(disk_file 0)" "$(disk_file 1)" || fail "the files behind the two servers differ"

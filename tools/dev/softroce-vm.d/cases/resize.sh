@@ -11,7 +11,7 @@ client_map 0
 dd if="$LAB_NOISE" of="$RUN/pattern" bs=1M count=4 status=none
 dd if="$RUN/pattern" of="$(device 0)" bs=1M seek=$((DISK_MIB + 8)) oflag=direct status=none
 cmp "$RUN/pattern" <(dd if="$(device 0)" bs=1M skip=$((DISK_MIB + 8)) count=4 iflag=direct status=none) || fail "new part"
-# Grow again while the device is mapped. Only the kernel's client has an attribute to set a new size.
+# Grows the device again while it is mapped. Only the kernel's client has an attribute to set a new size.
 if [ "$CLIENT" = kernel ]; then
   larger=$((larger + (32 << 20)))
   truncate -s $larger "$(disk_file 0)"

@@ -15,9 +15,9 @@ peer=$LAB_BUILD/conformance/iwarp/iwarp_peer
 run=0
 listens() { grep -qi ":$(printf %04X "$1") 00000000:0000 0A" /proc/net/tcp; }
 
-# talk INITIATOR RESPONDER [fabric:WORD] [verbs:WORD] [flip=to-responder|to-initiator]: runs the script once; WORD is an
-# argument of that end only. Sets $code to the number of ends that failed (0 to 2), and $first and $second to their
-# logs.
+# talk INITIATOR RESPONDER [fabric:WORD] [verbs:WORD] [flip=to-responder|to-initiator]: runs the script of
+# messages once, with WORD as an argument of only that end. Sets $code to the number of ends that failed (0 to
+# 2), and $first and $second to their logs.
 talk() {
   local initiator=$1 responder=$2 word flip='' at asked
   local -A more=()
@@ -40,7 +40,7 @@ talk() {
   fi
   code=0
   "$peer" "$initiator" initiator "$source@$at" $asked ${more[$initiator]-} >"$first" 2>&1 || code=$((code + 1))
-  # If one end failed, the other may wait forever in the middle of its script.
+  # If one end failed, the other end may wait forever for its next message.
   [ $code = 0 ] || wait_quietly 3 no_pid $server || kill $server
   wait $server || code=$((code + 1))
 }
@@ -74,13 +74,13 @@ for crc in '' crc; do
   holds fabric verbs ${crc:+fabric:$crc}
   holds verbs fabric ${crc:+fabric:$crc}
 done
-# Each end detects the errors of the other one.
+# Each end must detect the errors of the other end.
 finds responder 'FAILED: a write of 65536 differs' fabric verbs fabric:spoil=write
 finds responder 'FAILED: a message differs' verbs fabric verbs:spoil=message
 finds initiator 'FAILED: message 40 of many' verbs fabric fabric:spoil=order
 finds initiator 'FAILED: private data of the answer differs' fabric verbs verbs:spoil=private-data
-# Flip one bit on the wire. Without CRC the corrupted data arrive; with CRC the receiver closes the connection with a
-# reason.
+# Flips one bit on the wire. Without CRC the corrupted data must arrive; with CRC the receiver must close the
+# connection with a reason.
 flags_are() { [ "$(sed -n 's/^MPA ID Rep Frame: flags \(..\), revision 2,.*/\1/p' "$proxy")" = "$1" ] || fail "flags"; }
 finds responder 'FAILED: a write of 65536 differs' fabric verbs flip=to-responder
 flags_are 10

@@ -11,12 +11,12 @@ from .kernels import DEFAULT, KERNELS
 
 CASES = pathlib.Path(__file__).resolve().parent.parent / "cases"
 PEERS = ("kernel", "urtrs")
-# Sides on which the extensions of urtrs (fence and generations) are disabled; only if both peers are ours.
 EVERY = "all"  # role of client and server in a cell that runs all pairs of peers together
+# Sides on which the extensions of urtrs (fence and generations) are disabled; only if both peers are ours.
 EXTENSIONS = ("on", "client-off", "server-off", "client-off+server-off")
 PLAIN = tuple(name for name, kernel in KERNELS.items() if not kernel.edit)  # unmodified kernels of Debian
 INSTALLED = tuple(name for name in PLAIN if not KERNELS[name].release)  # kernels of this Debian release
-# Cells that are not run because of bugs between the kernel's own modules.
+# Cells that are not run, because the kernel's own modules fail with each other.
 LEFT_OUT = tomllib.loads((CASES.parent / "deviations.toml").read_text(encoding="utf-8")).get("left_out", [])
 
 
@@ -25,14 +25,14 @@ class Case:
     name: str
     title: str
     fast: bool = False
-    limit: int = 240  # seconds in the guest
-    duration: tuple = (0, 0)  # seconds of load: normal, with --fast
-    only: tuple = ()  # pairs of role and required value, such as ("client", "kernel")
-    ours: bool = False  # uses our programs in all roles
-    runs: tuple = ()  # further programs of ours: paths in the build directory
+    limit: int = 240  # time limit in the guest, in seconds
+    duration: tuple = (0, 0)  # seconds of load: normally, and with --fast
+    only: tuple = ()  # pairs of a role and its required value, such as ("client", "kernel")
+    ours: bool = False  # the case uses our programs in all roles
+    runs: tuple = ()  # further programs of ours that the case runs: paths in the build directory
     kernels: tuple = PLAIN  # kernels on which the case runs
     possible_cpus: int = 2  # possible processors of the guest's kernel (6.1); two are present
-    unpacks: tuple = ()  # packages with required programs; unpacked if not installed
+    unpacks: tuple = ()  # packages with programs that the case needs; unpacked if not installed
     together: bool = False  # all pairs of peers can run together in one cell (pair EVERY)
 
     def applies(self, cell):
@@ -169,18 +169,18 @@ def fast_cells(cases):
     The pairs are interleaved, so that a slow machine that reaches its time limit has run each of them.
     """
     cells = []
-    # "verify" comes first because it covers most. It is the only case with the kernel at both ends, to check the lab
-    # itself.
+    # "verify" comes first because it covers most. It is the only case that also runs with the kernel at both
+    # ends, which checks the lab itself.
     names = ["verify", *(name for name in cases if cases[name].fast and name != "verify")]
     for index, name in enumerate(names):
         for turn, pair in enumerate(itertools.product(PEERS, PEERS)):
-            # Cases for all pairs (cut-heal) run only with our programs at both ends: only they detect a lost path
-            # within seconds, without the heartbeat.
+            # Cases that can run all pairs together (cut-heal) run only with our programs at both ends: only
+            # these detect a lost path within seconds, without the heartbeat.
             if pair == ("kernel", "kernel") and name != "verify" or cases[name].together and pair != ("urtrs", "urtrs"):
                 continue
             cells += [_fast_cell(cases[name], pair, index + turn + 2 * list(KERNELS).index(kernel), kernel)
                       for kernel in _fast_kernels(cases[name], pair, index // 2 + turn)]
-    # Mixed versions of our programs: one side does not support the extensions.
+    # Mixed versions of our programs: one side supports no extensions.
     cells += [Cell("verify", "urtrs", "urtrs", "on", 2, extension) for extension in ("client-off", "server-off")]
     return cells
 

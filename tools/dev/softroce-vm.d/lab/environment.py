@@ -17,8 +17,8 @@ PROGRAMS = {  # program -> package
 LIBRARIES = ("rdma-core", "ibverbs-providers", "librdmacm1", "libibverbs1", "busybox-static")
 
 UNDER_TEST = ("tools/urtrsd/urtrsd", "tools/nbdkit/nbdkit-urtrs-plugin.so")
-REPLAY = "tools/urtrs-replay/urtrs-replay"  # runs on the host, replays the traces of the programs under test
-TARGETS = {"nbdkit-urtrs-plugin.so": "nbdkit-urtrs-plugin"}  # program -> CMake target with another name
+REPLAY = "tools/urtrs-replay/urtrs-replay"  # runs on the host; replays the traces of the tested programs
+TARGETS = {"nbdkit-urtrs-plugin.so": "nbdkit-urtrs-plugin"}  # program -> CMake target, if its name differs
 
 
 def missing_packages(wanted):
@@ -43,7 +43,7 @@ def install_packages(wanted, say, log):
     try:
         missing = missing_packages(wanted)
     except Unavailable:
-        # The package lists may be missing or outdated.
+        # Updates the package lists, which may be missing or outdated.
         subprocess.run([*apt, "update"], stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False)
         missing = missing_packages(wanted)
     if not missing:

@@ -20,10 +20,10 @@ HOST = pathlib.Path("/")  # the root directory of this machine
 @dataclasses.dataclass(frozen=True)
 class Kernel:
     name: str
-    series: str  # version series of Debian's packages
-    counted: bool  # boots with an instruction-counting clock
-    edit: object = None  # Python module with CHANGES to the module source, and edit(source)
-    siw: bool = False  # with software iWARP, which Debian does not build
+    series: str  # version series in the names of Debian's packages
+    counted: bool  # the kernel boots with an instruction-counting clock
+    edit: object = None  # Python module that patches the source of the kernel modules
+    siw: bool = False  # software iWARP (siw) is built, too, which Debian does not build
     release: str = ""  # Debian release whose backports have this kernel; it is unpacked, not installed
 
 

@@ -13,8 +13,8 @@ STARVED = 10  # factor for all limits if other processes keep the guest from run
 SLOWER = 8  # factor for all limits with an instruction-counting clock on a busy host
 
 
-# The emulator executes "rep movsb" byte by byte. Without these two CPU features, kernel and C library copy words
-# instead.
+# The emulator executes "rep movsb" byte by byte. Without these two CPU features, the kernel and the C library
+# copy words instead.
 CPU = ["-cpu", "max,-erms,-fsrm"]
 # One instruction takes 2^3 ns of the guest's time, which is about the speed of emulation on an idle host.
 COUNTED = ["-accel", "tcg,thread=single", *CPU, "-icount", "shift=3,sleep=off"]
@@ -33,7 +33,8 @@ def _kvm_boots(work, vmlinuz):
         return False
     log = work / "kvm-trial.log"
     with open(log, "wb") as output:
-        # Without a root file system the kernel panics and qemu exits; the log shows how far it booted.
+        # There is no root file system, so the kernel panics and qemu exits. The log shows how far the kernel
+        # booted.
         trial = subprocess.Popen([which("qemu-system-x86_64"), "-accel", "kvm", "-cpu", "host", "-m", "512",
                                   "-nographic", "-no-reboot", "-nic", "none", "-kernel", str(vmlinuz), "-append",
                                   "console=ttyS0 panic=-1"],
@@ -65,13 +66,13 @@ class Boot:
         self.out = pathlib.Path(out)
         self.patience = SLOWER if lab.counted else 1
         self.limits = limits  # cell name -> seconds
-        self.end = end  # time.monotonic() at which the guest is killed in any case
+        self.end = end  # time.monotonic() at which the guest is killed, whatever it does
         self.out_of_time = False
         self.console = self.out / "console.log"
         self.progress = self.out / "progress"
         self.progress.write_text("")
-        self.starved = 0.0  # seconds in which a guest thread was ready to run but had no processor
-        self.killed = ""  # reason if the guest had to be killed
+        self.starved = 0.0  # seconds in which a thread of the guest was ready to run but got no processor
+        self.killed = ""  # reason for killing the guest, or ""
         with open(self.console, "wb") as output:
             self.process = subprocess.Popen(command(lab, image, self.out, GUEST / "main", possible_cpus),
                                             stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,

@@ -9,7 +9,8 @@ import shutil
 import subprocess
 import tarfile
 
-# Bytes. Larger libraries are left out, because only small parts of them are read, and only once.
+# In bytes. Larger libraries are left out of the archive, because only small parts of them are read, and only
+# once.
 LARGEST = NOISE = 8 << 20
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 STARTED = ("awk", "basename", "bash", "blkdiscard", "blockdev", "chmod", "cmp", "cp", "cut", "dd", "dmesg", "du", "e2fsck",

@@ -30,7 +30,7 @@ FIGURES = (  # name, description
     ("disconnect_back", "paths ended by the server: all connected again"),
     ("client_kill_forgotten", "client killed: forgotten by the server"),
 )
-RIVALS = {"nvme": "NVMe over RDMA (kernel)"}  # further columns of the throughput table
+RIVALS = {"nvme": "NVMe over RDMA (kernel)"}  # columns of the throughput table for alternatives to RNBD
 THROUGHPUT = (("randread_4k", "random reads of 4 KiB"), ("randwrite_4k", "random writes of 4 KiB"),
               ("randread_64k", "random reads of 64 KiB"), ("randwrite_64k", "random writes of 64 KiB"))
 
@@ -171,7 +171,7 @@ def not_green(results):
     found = {}
     for name, result in sorted(results.items()):
         if result["verdict"] in ("fail", "known", "skip"):
-            # Remove the local path of the module source.
+            # Removes the local path of the module source.
             reason = re.sub(r"/\S+/source/(?:[^/\s]+/)?(drivers/)", r"\1", result["reason"]) or "no reason given"
             if result["verdict"] == "known":
                 reason = reason.rpartition("kernel deviation: ")[2]

@@ -19,8 +19,8 @@ from .machine import Boot
 from .tools import GUEST, HERE
 
 GRACE = 45  # seconds that a cell may continue after the time limit of the run
-SHARE = 24  # maximum number of cells per boot if guests run in parallel
-# If the kernel died in one of these modules, the emulator is not the cause.
+SHARE = 24  # maximum number of cells per boot, if several guests run in parallel
+# If the kernel died in one of these modules, the emulator is not to blame.
 JUDGED_MODULES = re.compile(r"\[(rtrs_\w+|rnbd_\w+|rdma_\w+|ib_\w+|iw_cm|nbd|loop)\]")
 
 
@@ -46,7 +46,7 @@ class Runner:
         self.commit = subprocess.run(["git", "-C", HERE, "describe", "--always", "--dirty"],
                                      capture_output=True, text=True, check=False).stdout.strip()
         self.done = {}
-        self.died = {}  # cell name -> why its guest died in the emulator
+        self.died = {}  # cell name -> reason why its guest died in the emulator
         self.total = 0
         self.guard = threading.Lock()  # protects the data shared by the guests: waiting cells, boots, results
         self.waiting, self.boots, self.ended = [], [], False
@@ -243,7 +243,7 @@ class Runner:
                 self._keep(part, folder, dict(result, together=True, figures={
                     name.removesuffix(of_pair): value for name, value in figures.items() if name.endswith(of_pair)}))
         else:
-            # Run the four cells separately to find out which pair failed.
+            # Runs the four cells separately, to find out which pair failed.
             self.say(f"      {verdict:5} {cell.name}  {result['reason'][:300]}; its four cells are run one by one")
             shutil.copytree(folder, self._folder(cell), dirs_exist_ok=True)
             with self.guard:

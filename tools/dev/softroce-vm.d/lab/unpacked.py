@@ -8,7 +8,7 @@ from labs import Unavailable
 
 from .tools import run, which
 
-# Packages that build kernel modules inside a minimal chroot, including their dependencies.
+# Packages, including dependencies, that build kernel modules inside a minimal chroot.
 COMPILER = ("base-files", "bash", "bc", "coreutils", "dash", "diffutils", "findutils", "gawk", "gcc-14", "grep", "gzip",
             "libc-bin", "libdw1t64", "libelf1t64", "libssl3t64", "make", "perl", "sed", "tar", "xz-utils")
 
@@ -43,13 +43,13 @@ class Suite:
         mirror = next((word for word in policy.split() if word.rstrip("/").endswith("/debian") and ":" in word), None)
         if mirror is None:
             raise Unavailable(f"no mirror of Debian in the package lists of this machine: {self.release} cannot be had")
-        shutil.rmtree(self.folder / "cache", ignore_errors=True)  # files of an interrupted run
+        shutil.rmtree(self.folder / "cache", ignore_errors=True)  # left over from an interrupted run
         for name in ("state/lists/partial", "cache/archives/partial"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         signed = "[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
         (self.folder / "sources").write_text("".join(
             f"deb {signed} {mirror} {suite} main\n" for suite in (self.release, f"{self.release}-backports")), encoding="utf-8")
-        (self.folder / "status").write_text("", encoding="utf-8")  # no package is installed: fetch all dependencies
+        (self.folder / "status").write_text("", encoding="utf-8")  # empty: no package is installed
         (self.folder / "apt.conf").write_text(
             f'Dir::Etc::sourcelist "{self.folder}/sources"; Dir::Etc::sourceparts "/dev/null"; Dir::State "{self.folder}/state";\n'
             f'Dir::State::status "{self.folder}/status"; Dir::Cache "{self.folder}/cache"; APT::Sandbox::User "";\n',
@@ -90,7 +90,7 @@ class Suite:
         # base-files comes first, because it creates the links /bin, /lib and /sbin into /usr.
         for file in sorted(files, key=lambda file: (not file.name.startswith("base-files_"), file.name)):
             run(["dpkg", "-x", file, root], self.log)
-        awk = root / "usr/bin/awk"  # the install scripts of the package would create this link
+        awk = root / "usr/bin/awk"  # link that the package's install scripts would create
         if not awk.is_symlink():
             awk.symlink_to("gawk")
 

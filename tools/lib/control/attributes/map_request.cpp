@@ -13,7 +13,7 @@ namespace rtrs::attributes {
 
 namespace {
 
-constexpr std::size_t kLongestName = 255;  // accepted, then cut to kMaxKeptName
+constexpr std::size_t kLongestName = 255;  // longer names are refused; accepted names are cut to kMaxKeptName
 constexpr std::size_t kMaxKeptName = 254;
 
 // Parses a decimal, hexadecimal (0x) or octal number with an optional sign.

@@ -23,13 +23,13 @@ struct MapRequest {
 
 inline constexpr std::size_t kMaxMapPaths = 6;
 
-// Errors: EINVAL, an option is unknown, lacks its value or has an invalid one, or sessname or device_path is
-// missing; EPROTONOSUPPORT, a destination without "ip:" or "gid:"; ENOMEM, more than kMaxMapPaths paths.
-// `processors`: largest valid number of poll queues.
+// Errors: EINVAL if an option is unknown, lacks its value or has an invalid one, or if sessname or
+// device_path is missing; EPROTONOSUPPORT for a destination without "ip:" or "gid:"; ENOMEM for more than
+// kMaxMapPaths paths. `processors`: largest valid number of poll queues.
 tl::expected<MapRequest, int> parse_map_request(std::string_view text, unsigned processors);
 
-// Returns the errno with which a new session for the request would fail: ENXIO without a path, EINVAL for an
-// invalid session name, EEXIST if a path is given twice; 0 if it can be opened.
+// Returns the errno with which opening a new session for the request would fail: ENXIO without a path, EINVAL
+// for an invalid session name, EEXIST if a path is given twice. Returns 0 if the session can be opened.
 int new_session_problem(const MapRequest&);
 
 }  // namespace rtrs::attributes

@@ -73,7 +73,7 @@ std::optional<Node> Node::find(std::string_view path) const {
     if (name.empty()) continue;
     const auto entry = here.entries_.find(name);
     if (entry == here.entries_.end()) return std::nullopt;
-    // Not assigned to `here` directly, because that would destroy the function while it runs.
+    // Stored first, because assigning the result directly to `here` would destroy the running function.
     Node next = entry->second();
     here = std::move(next);
   }

@@ -1,5 +1,5 @@
-// A tree of attributes like sysfs: folders, symbolic links, and files with one value. Nodes are created on
-// access, from a snapshot of the state, so that only the nodes that are read cost time.
+// A tree of attributes like sysfs: folders, symbolic links, and files with one value. Nodes are created when
+// they are accessed, from a snapshot of the state. So only the nodes that are read cost time.
 #pragma once
 #include <functional>
 #include <map>
@@ -18,15 +18,15 @@ class Node {
   using Write = std::function<int(std::string_view text)>;
 
   static Node folder() { return Node(Kind::folder); }
-  // Without `write` the file is read-only (mode 0444, otherwise 0644).
+  // Makes a file. Its mode is 0644, or 0444 (read-only) without `write`.
   static Node file(Read read, Write write = {});
   static Node file(std::string content);
   static Node link(std::string target);
-  // A file that returns a usage text when read, as in sysfs. Writing "1" calls `act`; other texts return
-  // EINVAL.
+  // Makes a file that returns a usage text when read, as in sysfs. Writing "1" calls `act`; any other text
+  // fails with EINVAL.
   static Node action(const std::string& name, std::function<int()> act);
 
-  // Folders only. If the name exists already, the new node is ignored.
+  // For folders only. Ignores the new node if the name exists already.
   Node& add(std::string name, Make make);
   Node& add(std::string name, Node node);
 
@@ -34,7 +34,7 @@ class Node {
   unsigned mode() const noexcept;  // permission bits
   const std::map<std::string, Make, std::less<>>& entries() const noexcept { return entries_; }
   const std::string& target() const noexcept { return target_; }
-  // Files only. At most 4,096 bytes, as in sysfs.
+  // For files only. Returns at most 4,096 bytes, as in sysfs.
   std::string read() const;
   // Returns 0 or a positive errno; EACCES for a read-only file.
   int write(std::string_view text) const;

@@ -55,7 +55,7 @@ json extensions_of(const At& at) {
   return names;
 }
 
-// Returns a member of the text of the path's reason; null if the path has no reason.
+// Returns one member of the description of the path's reason; null if the path has no reason.
 template <auto member>
 json reason_of(const At& at) {
   return at.path.reason == Reason::none ? json() : json(text_of(at.path.reason).*member);
@@ -77,7 +77,7 @@ json max_of(const Times& times) {
   return tools::micros_of(times.max());
 }
 
-// Returns a statistic of the service times in one direction; null before the path is connected.
+// Returns a statistic of the service times of reads or writes; null before the path is connected.
 template <Direction direction, json (*read)(const Times&)>
 json timed(const At& at) {
   return at.path.times == nullptr ? json() : read(at.path.times->of(direction));
@@ -106,7 +106,7 @@ constexpr tools::Fact<At> kPath[] = {
               at.path.device.port),
     RTRS_FACT(text("posting", "Posting", "over RDMA: send or wr, as in --rdma-post"), at.path.device.posting),
     RTRS_FACT(text("state", "State", "connecting, connected or closing").shown(), to_string(at.path.state)),
-    // The counters are those of this host: the server transmits (TX) the data that clients read.
+    // TX and RX are from the view of this host: the server transmits (TX) the data that clients read.
     RTRS_FACT(bytes("tx_bytes", "TX", "bytes that clients read").shown().was("/read_bytes"),
               at.path.traffic.read_bytes()),
     RTRS_FACT(bytes("rx_bytes", "RX", "bytes that clients wrote").shown().was("/write_bytes"),

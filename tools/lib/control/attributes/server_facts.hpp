@@ -9,7 +9,7 @@ struct ServerPathAt {
   const ServerPathStatus& path;
   const HeartbeatConfig& heartbeat;
   Nanos now;
-  bool buckets;  // also the histograms of service times
+  bool buckets;  // also show the histograms of service times
 };
 
 struct OpenDeviceAt {
@@ -23,9 +23,9 @@ struct ExportModel {
   std::uint64_t memory_bytes = 0;  // > 0: a memory device of this size
   std::uint32_t delay_ms = 0;
   bool read_only = false;
-  bool force = false;   // allows writers even if this host uses the device
+  bool force = false;   // writers are allowed even if this host uses the device
   bool lost = false;    // the connection to its NBD server is lost
-  std::string missing;  // reason why the device is not served; empty: served
+  std::string missing;  // reason why the device is not served; empty if it is served
 };
 
 std::span<const tools::Fact<ServerSessionStatus>> server_session_facts();

@@ -18,7 +18,7 @@ std::string without_port(std::string_view end) {
   return "ip:" + std::string(end);
 }
 
-// Writing 1 resets, as in the code of Linux; the documentation of Linux says 0.
+// Writing 1 resets the statistics, as in the code of Linux; the documentation of Linux says 0.
 Node path_statistics(const ServerPathStatus& path, std::uint16_t session, ServerOperations& operations) {
   Node stats = Node::folder();
   const Traffic& traffic = path.traffic;
@@ -47,7 +47,7 @@ Node path_folder(const ServerPathStatus& path, std::uint16_t session, ServerOper
   return folder;
 }
 
-// Like Linux, shows a path from the time it is connected until it closes.
+// Like Linux, shows a path from the time when it is connected until it closes.
 bool is_shown(const ServerPathStatus& path) {
   return path.state == PathState::connected;
 }
@@ -184,7 +184,7 @@ PathEnds path_ends(std::string_view described) {
 std::string entry_name(std::string_view path) {
   std::string name(path);
   std::replace(name.begin(), name.end(), '/', '!');
-  // These are not valid names of a folder.
+  // A folder cannot have these names.
   if (name.empty() || name == "." || name == "..") name.insert(0, "!");
   return name;
 }

@@ -1,4 +1,4 @@
-// Attributes of a server with the names, formats and errors of Linux 6.12: /sys/class/rtrs-server,
+// Makes the attributes of a server with the names, formats and errors of Linux 6.12: /sys/class/rtrs-server,
 // /sys/class/rnbd-server and /sys/module (docs/protocol.md, section 8; in Linux rtrs-srv-sysfs.c,
 // rtrs-srv-stats.c, rnbd-srv-sysfs.c).
 #pragma once
@@ -16,10 +16,10 @@ namespace rtrs::attributes {
 
 // A device that at least one session has open.
 struct OpenDevice {
-  std::string backing;  // path of the exported file or block device, or a name for memory
+  std::string backing;  // path of the exported file or block device; the name of an export in memory
   struct Use {
     std::string session;
-    std::uint64_t handle = 0;  // for ServerOperations::force_close()
+    std::uint64_t handle = 0;  // argument for ServerOperations::force_close()
     wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
     std::string mapping_path;  // name that the client requested
     std::uint64_t size_bytes = 0;
@@ -42,7 +42,7 @@ struct ServerModel {
   ServerParameters parameters;
 };
 
-// Operations that writes to attributes start. Each returns 0 or a positive errno.
+// Operations that are started by writing to attributes. Each returns 0 or a positive errno.
 class ServerOperations {
  public:
   virtual ~ServerOperations() = default;
@@ -54,7 +54,7 @@ class ServerOperations {
 // Returns the folder that corresponds to /sys. `operations` must outlive the tree and its nodes.
 Node server_tree(std::shared_ptr<const ServerModel> model, ServerOperations& operations);
 
-// Both addresses of a path in the form of sysfs. path_ends("10.0.0.7:40112 > [fe80::1]:1234") returns
+// The two addresses of a path as sysfs shows them. path_ends("10.0.0.7:40112 > [fe80::1]:1234") returns
 // {"ip:10.0.0.7", "ip:fe80::1"}.
 struct PathEnds {
   std::string source;

@@ -1,4 +1,5 @@
-// Tests the results of writes, as in Linux 6.12 (linux-6.12.toml has those that were recorded from a kernel).
+// Tests the results of writes against those of Linux 6.12. The file linux-6.12.toml contains the results that
+// were recorded from a kernel.
 #include "tools/lib/control/attributes/written_values.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Operations that writes to the attributes of a client start, and how each of them ends.
+// Implements the operations that are started by writing to the attributes of a client, and finds out how each
+// of them ends.
 #include <algorithm>
 #include <cerrno>
 #include <thread>
@@ -61,7 +62,7 @@ int AttributeWrites::map_device(std::string_view text) {
     const int problem = attributes::new_session_problem(*request);
     return problem != 0 ? problem : ENODEV;
   }
-  // In Linux, a session with poll queues is a separate session.
+  // Refuses poll queues: in Linux, a session with poll queues is separate from the one without.
   if (request->poll_queues != 0) return EINVAL;
   const bool mapped = std::any_of(model_.devices.begin(), model_.devices.end(), [&](const auto& device) {
     return device.is_mapped() && device.name == request->device;
@@ -105,7 +106,7 @@ std::optional<int> attempt_outcome(const PathStatus& status, int failed) {
     case PathState::draining:
       return std::nullopt;
     case PathState::waiting:
-      // The attempt has not started while another path opens the session.
+      // While another path opens the session, this path is held back, so its attempt has not started.
       return status.held_back ? std::nullopt : std::optional(failed);
     case PathState::closing:
     case PathState::closed:

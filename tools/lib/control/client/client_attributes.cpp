@@ -15,7 +15,7 @@ using rpc::Code;
 
 namespace {
 
-// Calls `look(tree, path)`, which does not write.
+// Calls `look(tree, path)`. `look` only reads the tree.
 template <class Look>
 tl::expected<json, rpc::Error> at_tree(ControlledClient& target, const std::string& path, Look look) {
   const auto model = std::make_shared<const ClientModel>(target.model());
@@ -81,7 +81,7 @@ void ClientControl::end_writes(const ClientModel& model) {
     std::optional<int> outcome = outcome_of(one.begun, model);
     if (!outcome && now >= one.until) outcome = ETIMEDOUT;
     if (!outcome) return false;
-    // As in Linux, a path whose first attempt fails is not added.
+    // As in Linux, a path whose first connection attempt fails is removed again.
     if (*outcome != 0 && one.begun.what == StartedOperation::What::add_path)
       target_.remove_path(one.begun.path);
     over.emplace_back(std::move(one.tell), *outcome);

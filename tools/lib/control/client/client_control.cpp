@@ -140,8 +140,8 @@ Answer path_add(const Asked& asked) {
                 error == ENOSPC ? fmt::format("a session has at most {} paths", kMaxPaths) : "", error);
 }
 
-// Returns true if removing the path would leave IO without a path: no other path is connected, and this path
-// is connected, or is the only one that was ever connected, or is the only path.
+// Returns true if IO has no path left without this one. No other path is connected, and this path is
+// connected, or is the only one that was ever connected, or is the only path.
 bool is_last(const ClientModel& model, unsigned path) {
   bool connected = false, has_been = false;
   bool others = false, others_have_been = false;
@@ -293,7 +293,7 @@ tl::expected<const Method*, rpc::Error> method_of(const std::string& name) {
                                    near.empty() ? "" : fmt::format("did you mean \"{}\"?", near), 0});
 }
 
-// Rejects unknown parameters, because a misspelt parameter would otherwise count as absent.
+// Rejects unknown parameters. Otherwise a misspelt parameter would count as absent.
 std::optional<rpc::Error> wrong_parameter(const Method& method, const json& params) {
   for (const auto& [key, value] : params.items()) {
     std::string why;
@@ -313,7 +313,7 @@ json with_version(json answer) {
   return answer;
 }
 
-// Sends the response when the server has opened the device or refused it.
+// Sends the response as soon as the server has opened the device or refused it.
 void device_map(const Asked& asked, const rpc::Reply& reply) {
   using wire::rnbd::AccessMode;
   const std::string name = text_of(asked, "device");

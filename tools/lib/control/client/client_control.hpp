@@ -37,10 +37,10 @@ struct ClientDeviceModel {
   std::string state;
   std::uint64_t size_bytes = 0;  // size at the last open; 0: never opened
   std::uint64_t handle = 0;      // valid while the device is mapped
-  unsigned users = 0;            // connections that use the device or wait for it
-  bool kept = false;             // stays open while it has no users
+  unsigned users = 0;            // number of connections that use the device or wait for it
+  bool kept = false;             // the device stays open while it has no users
   int error = 0;                 // errno of the last refusal; 0: none
-  unsigned number = 0;  // valid while mapped: index among the client's devices, like N of rnbdN in Linux
+  unsigned number = 0;           // index among the client's mapped devices, like N of rnbdN in Linux
   bool is_mapped() const { return state != "idle"; }
 };
 
@@ -60,15 +60,15 @@ struct ClientModel {
   std::vector<ClientTimer> timers;
   std::uint32_t depth = 0;        // permits; 0 until the first path connected
   std::uint32_t max_io_size = 0;  // bytes; 0 until the first path connected
-  std::size_t queued = 0;         // requests that wait for a permit
-  unsigned under_way = 0;         // application requests in flight
+  std::size_t queued = 0;         // number of requests that wait for a permit
+  unsigned under_way = 0;         // number of application requests in flight
   ClientStats stats;
   std::vector<ClientPathModel> paths;
   std::vector<ClientDeviceModel> devices;
-  std::optional<OldestRequest> oldest;  // oldest request without a response of the server
+  std::optional<OldestRequest> oldest;  // oldest request without a response from the server
 };
 
-// Client that a control socket controls. Operations return 0 or a positive errno and do not block.
+// The client that a control socket controls. Operations return 0 or a positive errno and do not block.
 class ControlledClient {
  public:
   virtual ~ControlledClient() = default;
@@ -76,11 +76,11 @@ class ControlledClient {
   virtual Nanos now() const = 0;
   virtual Nanos started() const = 0;
   virtual std::string fabric_name() const = 0;
-  // "credentials" and "warnings" of tools::credentials_json().
+  // Returns the members "credentials" and "warnings" of tools::credentials_json().
   virtual nlohmann::json credentials() const = 0;
   virtual std::uint16_t default_port() const = 0;
-  // `text`: the path as the user wrote it. Sets `index` to the index of the new path. Errors: EHOSTUNREACH,
-  // no host has the name or address; EADDRNOTAVAIL, the source address is not an address of this host.
+  // `text`: the path as the user wrote it. Sets `index` to the index of the new path. Errors: EHOSTUNREACH if
+  // no host has the name or address; EADDRNOTAVAIL if the source address is not an address of this host.
   virtual int add_path(const PathAddress&, const std::string& text, unsigned& index) = 0;
   virtual int remove_path(unsigned path) = 0;
   virtual int disconnect_path(unsigned path) = 0;
@@ -89,16 +89,17 @@ class ControlledClient {
   virtual int set_policy(MultipathPolicy) = 0;
   virtual int set_max_reconnect_attempts(std::int32_t) = 0;  // see ClientConfig
   virtual int reset_statistics(unsigned path, PathStatistics) = 0;
-  // Opens a device and keeps it open. Calls `tell` once, within connect_timeout.
+  // Opens a device and keeps it open. Calls `tell` with the result exactly once, at the latest after
+  // connect_timeout.
   virtual void map_device(const std::string& name, wire::rnbd::AccessMode,
                           std::function<void(int error, const std::string& why)> tell) = 0;
-  // Returns EBUSY if connections use the device and `force` is false. If `force` is true, their requests fail
-  // from then on.
+  // Fails with EBUSY if connections use the device and `force` is false. If `force` is true, requests of
+  // these connections fail from then on.
   virtual int unmap_device(const std::string& name, bool force) = 0;
-  // Tries at once to open a device that the server refused.
+  // Immediately retries to open a device that the server refused.
   virtual int remap_device(const std::string& name) = 0;
-  // Changes the size until the device is opened again. Errors: ENOENT, the device is not mapped; EINVAL, the
-  // size is not possible with its block size.
+  // Changes the size of the device. The change lasts until the device is opened again. Errors: ENOENT if the
+  // device is not mapped; EINVAL if the size is not possible with the device's block size.
   virtual int resize_device(const std::string& name, std::uint64_t sectors) = 0;
 };
 
@@ -111,19 +112,20 @@ class ClientControl {
   using Log = std::function<void(const std::string&)>;
 
   // `socket`: a path, or "auto" for "client-PID.sock" in the run-time folder. `target` must outlive the
-  // object. `log` receives a line for each requested change. The error is a sentence.
+  // object. `log` receives a line for each requested change. The error is a human-readable message.
   static tl::expected<std::unique_ptr<ClientControl>, std::string> open(boost::asio::io_context&,
                                                                         const std::string& socket,
                                                                         const std::string& group,
                                                                         ControlledClient& target, Log log);
   const std::string& path() const noexcept { return path_; }
 
-  // Sends an event to the subscribers. `pathname`: name of the path of the event.
+  // Sends an event to the subscribers. `pathname`: name of the path to which the event belongs.
   void tell(const PathEvent&, const std::string& pathname);
   void tell(const std::string& device, const rnbd::DeviceChanged&, std::uint64_t size_before);
 
-  // Call this after each event, and periodically. Completes writes to attributes whose operation has ended;
-  // after kWriteBound, a write fails with ETIMEDOUT. Reports failovers of requests to the subscribers.
+  // Call after each event, and periodically. Completes writes to attributes whose operation has ended. A
+  // write whose operation takes longer than kWriteBound fails with ETIMEDOUT. Reports failovers of requests
+  // to the subscribers.
   void go_on();
   static constexpr Nanos kWriteBound = seconds(60);
 
@@ -135,8 +137,8 @@ class ClientControl {
   // Handles one request without a socket. Returns the response, or nullopt if the request completes later.
   std::optional<tl::expected<nlohmann::json, rpc::Error>> answer(const rpc::Caller&, const rpc::Request&);
 
-  // Writes to an attribute. Calls `tell` once: immediately, or when the operation that the write started has
-  // ended.
+  // Called once with the result of a write to an attribute: immediately, or when the operation that the write
+  // started has ended.
   using Written = std::function<void(tl::expected<void, rpc::Error>)>;
   void write_attribute(const std::string& path, const std::string& text, Written tell);
 
@@ -161,8 +163,8 @@ class ClientControl {
 
 // --- responses ---
 
-// Addresses in the form of sysfs: "ip:10.0.0.1". The source is empty if none was given and the path was never
-// connected.
+// Addresses as sysfs shows them: "ip:10.0.0.1". The source is empty if the user gave none and the path was
+// never connected.
 std::string source_of(const ClientPathModel&);
 std::string destination_of(const ClientPathModel&);
 std::string pathname_of(const ClientPathModel&);  // "SRC@DST", or "DST" if the source is empty
@@ -170,12 +172,13 @@ std::string address_of(const ClientPathModel&);   // as the user gave it, with p
 
 nlohmann::json to_json(const ClientModel&, Nanos now);     // "sessions" and "devices"
 nlohmann::json to_json(const ClientStats&);                // counters by name
-nlohmann::json debug_json(const ClientModel&, Nanos now);  // waiting objects, for what and since when
+nlohmann::json debug_json(const ClientModel&, Nanos now);  // what waits, for what and since when
 nlohmann::json event_json(const PathEvent&);               // does not contain the name of the path
-// Returns an event with the number of requests that failed over to the path since the count `before`; null if
-// none. Sets `before` to the current count.
+// Returns an event with the number of requests that failed over to the path since this function was last
+// called with `before`; null if there were none. Sets `before` to the current count.
 nlohmann::json failover_json(const ClientPathModel&, std::uint64_t& before);
-std::optional<MultipathPolicy> parse_policy(std::string text);  // words as for mp_policy of Linux
-const char* short_name(MultipathPolicy) noexcept;               // RR, MI, ML
+// Accepts the words that Linux accepts for mpath_policy.
+std::optional<MultipathPolicy> parse_policy(std::string text);
+const char* short_name(MultipathPolicy) noexcept;  // RR, MI, ML
 
 }  // namespace rtrs::control

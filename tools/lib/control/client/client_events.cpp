@@ -1,4 +1,4 @@
-// Events that a client sends to the subscribers of its control socket.
+// Builds the events that a client sends to the subscribers of its control socket.
 #include <chrono>
 #include <utility>
 

@@ -61,7 +61,7 @@ constexpr tools::Fact<ClientPathAt> kPath[] = {
     RTRS_FACT(text("posting", "Posting", "over RDMA: send or wr, as in rdma_post="), at.path.device.posting),
     RTRS_FACT(text("state", "State", "connecting, connected, draining, waiting ...").shown().of(kStates),
               to_string(at.path.status.state)),
-    // The names follow rnbd, which counts from the view of the client: the client transmits what it writes.
+    // As in rnbd, TX and RX are from the view of the client: the client transmits (TX) what it writes.
     RTRS_FACT(bytes("tx_bytes", "TX", "bytes that were written").shown().was("/write_bytes"),
               at.path.status.traffic.write_bytes()),
     RTRS_FACT(bytes("rx_bytes", "RX", "bytes that were read").shown().was("/read_bytes"),

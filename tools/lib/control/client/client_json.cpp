@@ -1,4 +1,4 @@
-// JSON responses about a client.
+// Builds the JSON responses about a client.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::string with_prefix(const std::string& address) {
   return "ip:" + address;
 }
 
-// Returns the event that the path waits for; empty if the path is connected or closed.
+// Describes the event that the path waits for. Returns an empty text if the path is connected or closed.
 std::string waits_of(const PathStatus& status, Nanos now) {
   switch (status.state) {
     case PathState::connecting:
@@ -59,7 +59,7 @@ std::string pathname_of(const ClientPathModel& path) {
 }
 
 std::string address_of(const ClientPathModel& path) {
-  // A GID address has no port in its text form.
+  // The text form of a GID address has no port.
   if (path.address.destination.rfind("gid:", 0) == 0) return asio::to_text(path.address);
   const std::string& source = path.address.source;
   return (source.empty() ? "" : source + "@") + asio::endpoint_text(path.address);
@@ -154,7 +154,7 @@ json event_json(const PathEvent& news) {
 json failover_json(const ClientPathModel& path, std::uint64_t& before) {
   const std::uint64_t now = path.status.failovers;
   const std::uint64_t then = std::exchange(before, now);
-  // A smaller count means that the statistics were reset, or that the index now belongs to another path.
+  // The count is smaller if the statistics were reset, or if the index now belongs to another path.
   const std::uint64_t requests = now < then ? now : now - then;
   if (requests == 0) return nullptr;
   return {{"what", "failover"}, {"path", path.path}, {"pathname", pathname_of(path)}, {"requests", requests}};

@@ -1,4 +1,4 @@
-// Attributes of a client with the names, formats and errors of Linux 6.12: /sys/class/rtrs-client,
+// Makes the attributes of a client with the names, formats and errors of Linux 6.12: /sys/class/rtrs-client,
 // /sys/class/rnbd-client and /sys/block/rnbd<N>/rnbd (docs/protocol.md, section 8;
 // tools/lib/control/attributes/linux-6.12.toml).
 #pragma once
@@ -14,8 +14,8 @@
 
 namespace rtrs::control {
 
-// Operation that a write to an attribute started. As in Linux, the write returns when the operation has
-// ended, for example when the path is connected or closed.
+// An operation that was started by writing to an attribute. As in Linux, the write returns when the operation
+// has ended, for example when the path is connected or closed.
 struct StartedOperation {
   enum class What : std::uint8_t {
     add_path,
@@ -31,8 +31,9 @@ struct StartedOperation {
   wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // requested mode; map_device only
 };
 
-// Operations that writes to the attributes of one client start. Each returns 0 or a positive errno. After 0,
-// begun() is the operation that the write must wait for; nullopt if the write is complete.
+// Operations that are started by writing to the attributes of one client. Each returns 0 or a positive errno.
+// If it returns 0, begun() is the operation that the write must wait for; nullopt means that the write is
+// complete.
 class AttributeWrites {
  public:
   AttributeWrites(ControlledClient& target, const ClientModel& model) : target_(target), model_(model) {}
@@ -57,15 +58,15 @@ class AttributeWrites {
   std::optional<StartedOperation> begun_;
 };
 
-// Returns the result of an operation: 0 or a positive errno; nullopt while it is in progress. Not for
-// map_device, which reports its result through a callback. If add_path fails, the caller has to remove the
-// path.
+// Returns the result of an operation: 0 or a positive errno; nullopt while the operation is in progress. Not
+// for map_device, which reports its result through a callback. If add_path fails, the caller has to remove
+// the path.
 std::optional<int> outcome_of(const StartedOperation&, const ClientModel&);
 
 // Returns the folder that corresponds to /sys. `writes` must outlive the tree and its nodes.
 attributes::Node client_tree(std::shared_ptr<const ClientModel> model, AttributeWrites& writes);
 
-// Implementation of attribute.look and attribute.read of the control socket.
+// Implements attribute.look and attribute.read of the control socket.
 tl::expected<nlohmann::json, rpc::Error> look_at_attribute(ControlledClient&, const std::string& path);
 tl::expected<nlohmann::json, rpc::Error> read_attribute(ControlledClient&, const std::string& path);
 

@@ -1,5 +1,5 @@
-// Tests the attributes of a client: names, formats, and when and how writes complete. Formats and errnos are
-// those of Linux 6.12 (docs/protocol.md, section 8).
+// Tests the attributes of a client: names and formats, when writes complete, and their results. Formats and
+// errnos are those of Linux 6.12 (docs/protocol.md, section 8).
 #include "tools/lib/control/client/client_tree.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class ClientTreeTest : public testing::Test {
  protected:
   ClientTreeTest() {
     client.shown.devices[0].number = 3;
-    client.shown.devices[0].handle = 0;  // like the first device of a client
+    client.shown.devices[0].handle = 0;  // the handle that a client gives its first device
     client.shown.devices.push_back({"dir/idle", wire::rnbd::AccessMode::read_only, "idle", 0, 0, 0, true, 0});
     PathStatus& up = client.shown.paths[0].status;
     up.traffic.add(Direction::read, 4096 + 32);

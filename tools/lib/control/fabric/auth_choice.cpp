@@ -31,7 +31,7 @@ std::string identities_in(const tls::Keys& keys) {
   return text;
 }
 
-// Reduces the keys of a file to the single key that a client uses.
+// Picks the single key that a client uses from the keys of a file.
 tl::expected<void, std::string> choose(const AuthChoice& choice, tls::Keys& keys) {
   if (choice.identity.empty()) {
     if (keys.size() == 1) return {};

@@ -1,4 +1,4 @@
-// Tests the choices of key authentication, and the messages for invalid choices.
+// Tests the options for key authentication, and the messages for invalid combinations.
 #include "tools/lib/control/fabric/auth_choice.hpp"
 
 #include <gtest/gtest.h>
@@ -128,7 +128,7 @@ std::vector<std::byte> request(bool offers) {
   return bytes;
 }
 
-// Test vectors of docs/protocol.md, appendix A, for other implementations.
+// The expected values are the test vectors for other implementations (docs/protocol.md, appendix A).
 TEST_F(AuthChoiceTest, ProofsMatchTheTestVectors) {
   const auto mac = tls::hmac_sha256();
   if (mac == nullptr) GTEST_SKIP() << "a build without OpenSSL";
@@ -176,7 +176,7 @@ struct AskedServer {
   std::optional<wire::KeyNonce> nonce;
 };
 
-// Two servers with the same key file. A restarted server is like a second server.
+// Two servers use the same key file. Restarting a server has the same effect as a second server.
 TEST_F(AuthChoiceTest, EachServerHasItsOwnNonces) {
   if (tls::hmac_sha256() == nullptr) GTEST_SKIP() << "a build without OpenSSL";
   const auto opened = open_auth({.mode = {}, .keys = file, .identity = {}}, false);
@@ -200,7 +200,8 @@ TEST_F(AuthChoiceTest, ReplacedModeTakesEffect) {
   EXPECT_EQ(server.judge(request(false)), Reason::none);
   EXPECT_TRUE(replace_auth(*server.fabric, *opened));
   EXPECT_EQ(server.judge(request(false)), Reason::key_refused);
-  // A server that was started without keys does not authenticate.
+  // If the server was started without keys, they cannot be replaced, because the server does not
+  // authenticate.
   AskedServer without({});
   EXPECT_FALSE(replace_auth(*without.fabric, *opened));
 }

@@ -1,4 +1,4 @@
-// Rules of valid choices of fabric options, independent of the host.
+// Rules for valid combinations of fabric options, independent of the host.
 #include <algorithm>
 #include <string_view>
 
@@ -9,7 +9,7 @@ namespace rtrs::tools {
 std::string contradiction(const TlsChoice& choice) {
   const tls::Credentials& files = choice.credentials;
   const bool given = files.any();
-  // Setting tls-identity or tls-server-name without keys would silently disable TLS.
+  // Refuses tls-identity or tls-server-name without keys, because TLS would silently be off.
   if (!files.identity.empty() && files.keys.empty()) return "tls-identity requires tls-keys";
   if (!files.server_name.empty() && !given)
     return "tls-server-name is for TLS; give tls-keys, or tls-cert, tls-key and tls-ca";
@@ -60,7 +60,7 @@ std::string with_underscores(std::string sentence) {
     if (!row.name.starts_with("tls_") && !row.name.starts_with("auth_")) continue;
     const std::string name = options::dashed(row.name);
     for (std::size_t at = 0; (at = sentence.find(name, at)) != std::string::npos; at += name.size())
-      if (at == 0 || sentence[at - 1] == ' ')  // otherwise it is part of a file name
+      if (at == 0 || sentence[at - 1] == ' ')  // otherwise the name is part of a file name
         std::replace(sentence.begin() + static_cast<std::ptrdiff_t>(at),
                      sentence.begin() + static_cast<std::ptrdiff_t>(at + name.size()), '-', '_');
   }

@@ -7,7 +7,7 @@
 namespace rtrs::tools {
 namespace {
 
-// Returns the error without the "name=value: " prefix, because the command line has another form.
+// Returns the error without the "name=value: " prefix, because options on the command line have another form.
 std::string reason(const std::string& error, std::string_view name, const std::string& value) {
   const std::string assigned = std::string(name) + "=" + value + ": ";
   if (error.starts_with(assigned)) return error.substr(assigned.size()) + ", got \"" + value + "\"";

@@ -1,4 +1,4 @@
-// Adds rows of options::all_options() to a command line.
+// Adds options to a command line, according to rows of options::all_options().
 #pragma once
 #include <initializer_list>
 #include <string_view>
@@ -17,7 +17,7 @@ struct ConnectionFlag {
   std::string_view initial = {};  // default of the program if it differs from that of the row
   std::string_view older = {};    // name in earlier releases, e.g. "--heartbeat"; empty: none
 };
-// `target` must outlive the parsing.
+// `target` must outlive the parsing of the command line.
 void add_connection_flags(CLI::App&, options::Connection target, std::initializer_list<ConnectionFlag>);
 
 }  // namespace rtrs::tools

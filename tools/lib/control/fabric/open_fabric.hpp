@@ -1,4 +1,4 @@
-// Opens the fabric that the user of a tool chose.
+// Opens the fabric that the user of a tool has chosen.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,42 +15,42 @@
 
 namespace rtrs::tools {
 
-// Same values as the log levels of the fabrics. unmet: a warning, logged once, that a requested feature is
-// not available.
+// The values have the same meaning as the log levels of the fabrics. unmet: a warning, logged once, that a
+// requested feature is not available.
 enum class LogLevel : std::uint8_t { debug, info, warning, error, unmet };
 
 struct FabricChoice : options::FabricOptions {
-  // verbs only: local addresses that will be listened on, if known. Devices without any of these addresses
-  // are not opened.
+  // verbs only: local addresses on which the program will listen, if known. Devices without any of these
+  // addresses are not opened.
   std::vector<std::string> addresses{};
   bool client = false;  // the fabric is used by a client
-  // tcp only: limit in bytes for the queues of all accepted connections together.
+  // tcp only: maximum number of bytes in the queues of all accepted connections together.
   std::uint64_t connection_memory = std::uint64_t{1} << 30;
-  // A TCP connection breaks when its peer acknowledges nothing for this time. verbs logs a warning if the
-  // hardware would take longer.
+  // A TCP connection breaks when its peer acknowledges nothing for this time. The verbs fabric logs a warning
+  // if the hardware would take longer.
   Nanos undelivered_timeout = dead_peer_time(HeartbeatConfig{});
-  // Can be called from another thread, but never by two threads at once.
+  // Called from any thread, but never by two threads at once.
   std::function<void(LogLevel, const std::string&)> log;
 };
 
-// Returns an error if an option is set that the chosen fabric does not have; otherwise an empty string.
+// Returns an error if an option is set that the chosen fabric does not support; otherwise an empty string.
 std::string foreign_option_error(const FabricChoice&);
 
-// Replaces option names for programs whose options have underscores: tls-keys becomes tls_keys.
+// Replaces dashes in option names by underscores, for programs whose options have underscores: tls-keys
+// becomes tls_keys.
 std::string with_underscores(std::string sentence);
 
-// Raises the soft limit of file descriptors to the hard one, because a connection takes about six. Programs
-// that use select(2) must not call it.
+// Raises the soft limit of file descriptors to the hard limit, because a connection takes about six
+// descriptors. Programs that use select(2) must not call it.
 void raise_descriptor_limit() noexcept;
 
 // Prepares a program for the removal of RDMA devices while it runs (backends/verbs/verbs.hpp). Call this
-// before the program starts a thread. Not for plugins.
+// before the program starts a thread. Plugins must not call it.
 void expect_removed_devices() noexcept;
 
-// The error is a sentence for the user that says what cannot be used and why.
+// Opens the fabric. The error is a human-readable message that says what cannot be used and why.
 tl::expected<std::unique_ptr<Fabric>, std::string> open_fabric(const FabricChoice&);
-// Like open_fabric(), without libfabric. For programs that are run often, because loading libfabric takes 0.2
-// s.
+// Like open_fabric(), but without libfabric, whose loading takes 0.2 s. Used by programs that are run often.
 tl::expected<std::unique_ptr<Fabric>, std::string> open_tcp_or_verbs(const FabricChoice&);
 
 }  // namespace rtrs::tools

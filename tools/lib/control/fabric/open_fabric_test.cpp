@@ -1,4 +1,4 @@
-// Options that the chosen fabric does not have are refused, not silently ignored.
+// Tests that options which the chosen fabric does not support are refused, not silently ignored.
 #include "tools/lib/control/fabric/open_fabric.hpp"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(OpenFabric, OptionsOfAnotherFabricAreRefused) {
   EXPECT_EQ(refusal("libfabric", tls), "TLS is for the fabric tcp, not for libfabric");
 }
 
-// Otherwise a man in the middle could downgrade the client to a connection without TLS.
+// If the client accepted this, a man in the middle could downgrade it to a connection without TLS.
 TEST(OpenFabric, ClientRefusesTlsAllow) {
   const std::string refused = refusal("tcp", [](FabricChoice& choice) {
     choice.client = true;

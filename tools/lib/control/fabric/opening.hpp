@@ -1,4 +1,4 @@
-// Helpers to open any fabric: use the last error in its log as the error text.
+// Helpers to open any fabric. The last error that the fabric logs becomes the error text.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -13,14 +13,15 @@ namespace rtrs::tools {
 
 using Opened = tl::expected<std::unique_ptr<Fabric>, std::string>;
 
-// Keeps the last error that a fabric logs while it is opened. The text says more than the error code, and the
-// caller reports it.
+// Keeps the last error that a fabric logs while it is being opened. This text says more than the error code;
+// the caller reports it.
 struct Opening {
   bool under_way = true;
   std::string error;
 };
 
-// Returns a log function that passes messages on, but keeps the last error while the fabric is opened.
+// Returns a log function that passes messages on, except that the last error is kept while the fabric is
+// being opened.
 template <class Level>
 std::function<void(Level, const std::string&)> keep_error(const FabricChoice& choice,
                                                           std::shared_ptr<Opening> opening) {
@@ -39,7 +40,7 @@ inline unsigned undelivered_ms(const FabricChoice& choice) {
   return static_cast<unsigned>(std::min<Nanos>(choice.undelivered_timeout / milliseconds(1), 0x7fffffff));
 }
 
-// Opens the fabric, with key authentication if keys are chosen.
+// Opens the fabric. Adds key authentication if keys are configured.
 template <class Open>
 Opened open_with_auth(const FabricChoice& choice, Open open) {
   const auto tell = [log = choice.log](bool warning, const std::string& sentence) {

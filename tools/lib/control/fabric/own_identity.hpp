@@ -1,4 +1,4 @@
-// Identity that the credentials of a client prove to a server.
+// Finds the identity that the credentials of a client prove to a server.
 #pragma once
 #include <string>
 
@@ -6,8 +6,8 @@
 
 namespace rtrs::tools {
 
-// Returns the identity of the client's credentials on `fabric`. Empty if there are none, or if the identity
-// is not known before the client connects. Reads the files, which may block.
+// Returns the identity in the client's credentials for `fabric`. Returns an empty string if there are none,
+// or if the identity is unknown until the client connects. Reads the files, which may block.
 std::string own_identity(const std::string& fabric, const TlsChoice&, const AuthChoice&);
 
 }  // namespace rtrs::tools

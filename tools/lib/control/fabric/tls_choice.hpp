@@ -1,4 +1,4 @@
-// TLS options of the tools, as the user chose them.
+// TLS options, as configured by the user of a tool.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -14,32 +14,33 @@ namespace rtrs::tools {
 
 using options::TlsChoice;
 
-// Returns which options contradict each other or are missing, or an empty string. Does not read the files.
+// Returns an error message that names contradicting or missing options, or an empty string. Does not read the
+// files.
 std::string contradiction(const TlsChoice&);
 
 struct OpenedTls {
   std::shared_ptr<const tls::Context> context;  // nullptr: TLS is off
-  bool allow_plain = false;                     // server: also accepts clients without TLS
+  bool allow_plain = false;                     // a server also accepts clients without TLS
 };
-// Reads the files, which can hang. The error is a sentence for the user.
+// Reads the files, which can hang. The error is a human-readable message.
 tl::expected<OpenedTls, std::string> open_tls(const TlsChoice&, bool client);
 
-// Replaces the credentials of a tcp fabric of open_fabric(), for connections from now on. No effect on
-// another fabric.
+// Replaces the credentials of a tcp fabric from open_fabric() for later connections. Does nothing for other
+// fabrics.
 void replace_tls(Fabric&, const OpenedTls&);
 
-// Returns the credentials in use, for responses of control sockets: "credentials", an array of objects with
-// file, what and expires_at, and "warnings", an array of sentences. Both are empty on a fabric without TLS.
+// Returns the credentials in use, for responses of control sockets. "credentials" is an array of objects with
+// file, what and expires_at; "warnings" is an array of messages. Both are empty on a fabric without TLS.
 nlohmann::json credentials_json(Fabric&);
-// Returns tls::warning() of the credentials in use; may be empty.
+// Returns the tls::warning() about the credentials in use; may be empty.
 std::string credentials_warning(Fabric&);
 
-// Rate limit for warnings: once a day, even if no client connects.
+// Decides when a warning is repeated: once a day, even if no client connects.
 class DailyRateLimit {
  public:
-  // `started`: time at which the program started and logged its first warning, if any.
+  // `started`: time at which the program started. It has already logged its first warning, if any.
   explicit DailyRateLimit(Nanos started) noexcept : next_(later(started, kDay)) {}
-  // Returns true once a day.
+  // Returns true if a day has passed since the start or the last time that it returned true.
   bool is_due(Nanos now) noexcept;
 
  private:

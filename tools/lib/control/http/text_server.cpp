@@ -78,7 +78,7 @@ struct TextServer::Connection : std::enable_shared_from_this<Connection> {
   void write() {
     response = server->answer(parser.get());
     stream.expires_after(server->options.patience);
-    // One request per connection is enough, because a scraper polls only every few seconds.
+    // Ends the connection after one response. This is enough, because a scraper polls only every few seconds.
     web::async_write(stream, response, [self = shared_from_this()](const auto&, std::size_t) {
       boost::system::error_code ignored;
       self->stream.socket().shutdown(asio::socket_base::shutdown_send, ignored);

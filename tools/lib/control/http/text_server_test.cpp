@@ -1,4 +1,4 @@
-// Tests the page, invalid requests, and clients that connect and send nothing.
+// Tests the page, invalid requests, and clients that connect but send nothing.
 #include "tools/lib/control/http/text_server.hpp"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ class TextServerTest : public testing::Test {
       server.reset();
       guard.reset();
     });
-    // Does not wait for open connections, which would last until their time limit.
+    // Stops at once. Open connections would last until their time limit.
     context.stop();
     thread.join();
   }
@@ -99,7 +99,8 @@ TEST_F(TextServerTest, SilentConnectionsAreBounded) {
   start(options);
   auto first = connected();
   auto second = connected();
-  // One thread accepts in order, so both are accepted before the third, which replaces the first.
+  // One thread accepts connections in order: the first two are accepted before the third one, which replaces
+  // the first one.
   EXPECT_NE(ask(connected(), "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").find(" 200 "), std::string::npos);
   EXPECT_EQ(ask(first, ""), "");
   EXPECT_NE(ask(second, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").find(" 200 "), std::string::npos);
@@ -169,8 +170,8 @@ TEST_F(TextServerTest, OnlyAStaleSocketIsReplaced) {
   EXPECT_EQ(std::filesystem::file_size(options.address), 8U);
 }
 
-// Connecting to a datagram socket fails although a process uses it. The failure must not count as a dead
-// socket.
+// Connecting to a datagram socket fails although a process uses it. The server must not take this for the
+// socket of a dead process.
 TEST_F(TextServerTest, DatagramSocketIsNotReplaced) {
   const tools::ScratchFolder folder;
   TextServerOptions options;

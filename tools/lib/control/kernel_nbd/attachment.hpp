@@ -1,6 +1,6 @@
-// The export that a kernel NBD device is attached to. The kernel stores it as the "backend" of the device
-// (Linux 5.14). A process that starts later can read it there. The kernel accepts a new connection only if
-// the caller names the same backend.
+// Describes the export that a kernel NBD device is attached to. The kernel stores the description as the
+// "backend" of the device (Linux 5.14), where a process that starts later can read it. The kernel accepts a
+// new connection only if the caller gives the same backend.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace rtrs::kernel_nbd {
 
-// Time for which IO waits until nbdkit runs again. Longer than the time for which the name of a lost session
-// can stay in use (75 s), and than the time for which IO waits for a path (`queue_timeout`).
+// How long IO waits until nbdkit runs again. This is longer than the time for which the name of a lost
+// session can stay in use (75 s), and than the time for which IO waits for a path (`queue_timeout`).
 inline constexpr unsigned kWaitSeconds = 300;
 
 struct Attachment {
@@ -24,7 +24,8 @@ struct Attachment {
 
 // Returns the backend text for the kernel: one line of printable ASCII.
 std::string identity_of(const Attachment&);
-// Parses such a text. Returns nullopt for another text, which means that another program attached the device.
+// Parses a backend text. Returns nullopt for a text of another form, which means that another program
+// attached the device.
 std::optional<Attachment> parse_identity(std::string_view text);
 
 struct Attached {
@@ -41,9 +42,10 @@ std::vector<Attached> attached_devices(const std::string& blocks);
 // Returns 7 for "nbd7"; nullopt if the name has another form.
 std::optional<unsigned> index_of(std::string_view name);
 
-// Path of the lock file of `urtrs-mapd --kernel-devices`, the process that keeps the devices connected.
+// Returns the path of the lock file that `urtrs-mapd --kernel-devices` holds. This process keeps the kernel
+// devices connected and is called the keeper.
 std::string keeper_lock_file();
-// Returns whether that process runs; nullopt if this user may not open the lock file.
+// Returns whether the keeper runs; nullopt if this user has no permission to open the lock file.
 std::optional<bool> keeper_runs();
 
 }  // namespace rtrs::kernel_nbd

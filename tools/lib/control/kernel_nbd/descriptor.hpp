@@ -1,4 +1,4 @@
-// Owner of a file descriptor: the destructor closes it.
+// Owns a file descriptor: the destructor closes it.
 #pragma once
 #include <unistd.h>
 

@@ -31,7 +31,7 @@ std::uint64_t size_in(const json& shown, const std::string& name) {
     for (const json& device : shown.at("devices"))
       if (device.at("mapping_path") == name) return device.at("size_bytes");
   } catch (const json::exception&) {
-    return 0;  // no message here: urtrs-mapd logs invalid responses
+    return 0;  // invalid responses are not logged here, because urtrs-mapd logs them
   }
   return 0;
 }
@@ -87,7 +87,7 @@ void Driver::arm() {
 bool Driver::has_kernel() {
   if (kernel_ && lost_) return true;
   int error = 0;
-  // The listener is opened first, so that no event is missed.
+  // Opens the event listener before the kernel interface, so that no event is missed.
   if (auto watch = places_.watch(); !watch)
     error = watch.error();
   else
@@ -121,7 +121,7 @@ void Driver::wait_for_kernel_events() {
                    [this, asked = lost_.get()](const boost::system::error_code& error) {
                      if (error || asked != lost_.get()) return;
                      const LostConnections::News news = lost_->read();
-                     wait_for_kernel_events();  // first, because give() may call forget_kernel()
+                     wait_for_kernel_events();  // waits again first, because give() may call forget_kernel()
                      if (news.missed) give(NewsMissed{});
                      for (const unsigned index : news.lost) give(Lost{index});
                    });
@@ -130,9 +130,9 @@ void Driver::wait_for_kernel_events() {
 void Driver::carry_out(const List&) {
   std::erase_if(links_, [](const auto& one) { return one.second->is_over(); });
   std::vector<Attached> all = attached_devices(places_.blocks);
-  // While no device is attached, the netlink sockets stay closed, so that the nbd module is not loaded. The
-  // module may be unloaded in that time. After it is loaded again, its family has another number and no
-  // listeners.
+  // While no device is attached, the netlink sockets stay closed, so that they do not cause the nbd module to
+  // be loaded. The module can be unloaded meanwhile. After it is loaded again, its netlink family has another
+  // number and no listeners.
   if (all.empty())
     forget_kernel();
   else if (!has_kernel())
@@ -155,7 +155,7 @@ void Driver::carry_out(const HandOver& one) {
   if (found == opened_.end()) return;
   const int error =
       kernel_ ? kernel_->hand_over(one.index, identity_of(one.what), found->second.fd.get()) : ENOTCONN;
-  opened_.erase(found);                  // closes our copy; the kernel has its own or refused it
+  opened_.erase(found);  // closes our copy of the descriptor; the kernel has its own, or has refused it
   if (error == ENOENT) forget_kernel();  // the nbd module was reloaded
   give(HandedOver{one.index, error});
 }

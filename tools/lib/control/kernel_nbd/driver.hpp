@@ -1,5 +1,5 @@
-// Carries out the actions of Keeper (keeper.hpp), in a process that has CAP_SYS_ADMIN. Everything runs on the
-// thread of the event loop.
+// Carries out the actions of Keeper (keeper.hpp), in a process that has CAP_SYS_ADMIN. All functions and
+// callbacks run on the thread of the event loop.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -32,12 +32,12 @@ class Driver {
   Driver(boost::asio::io_context&, Places, Keeper::Options, Log);
   ~Driver();
 
-  // Starts. Takes over all devices that are already attached.
+  // Starts, and takes over all devices that are already attached.
   void begin();
 
  private:
-  // Gives an input to the machine and carries out its actions. A call from within an action only queues the
-  // input, until the actions of the previous input are carried out.
+  // Passes an input to the state machine and carries out the resulting actions. If an action calls give(),
+  // the new input is queued until all actions of the current input are carried out.
   void give(const Input&);
   void carry_out(const List&);
   void carry_out(const Open&);
@@ -58,7 +58,7 @@ class Driver {
   Places places_;
   Log log_;
   Keeper machine_;
-  std::deque<Input> inputs_;  // inputs not processed yet by give()
+  std::deque<Input> inputs_;  // inputs that give() has not processed yet
   bool gives_ = false;
   boost::asio::steady_timer tick_;
   std::unique_ptr<Kernel> kernel_;
@@ -70,7 +70,7 @@ class Driver {
 };
 
 // Returns the path of the control socket of the nbdkit whose NBD socket is `socket`
-// ("/run/urtrs/nbd-SESSION.sock"). Empty if `socket` has another form.
+// ("/run/urtrs/nbd-SESSION.sock"); an empty string if `socket` has another form.
 std::string control_of(const std::string& socket);
 
 }  // namespace rtrs::kernel_nbd

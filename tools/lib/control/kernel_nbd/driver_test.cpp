@@ -24,7 +24,7 @@ namespace {
 using namespace std::string_literals;
 namespace asio = boost::asio;
 
-// NBD server that sends the same handshake to each client and keeps the connections open.
+// An NBD server that sends the same handshake to each client and keeps the connections open.
 class Server {
  public:
   Server(asio::io_context& context, const std::string& path) : acceptor_(context, {path}) { accept(); }
@@ -55,7 +55,7 @@ class Server {
   std::vector<asio::local::stream_protocol::socket> peers_;
 };
 
-// Control socket of an nbdkit: answers each request with the list of its devices.
+// The control socket of an nbdkit. Answers each request with the list of devices.
 class Control {
  public:
   Control(asio::io_context& context, const std::string& path, std::uint64_t bytes)
@@ -94,7 +94,7 @@ struct Calls {
   int error = 0;  // errno that the next call returns
   int asked = 0;  // number of times that the kernel was opened
   int listeners = 0;
-  int handed = -1;  // a duplicate of the descriptor, like that of the kernel
+  int handed = -1;  // a duplicate of the descriptor, as the kernel would keep it
   int pipe_read = -1;
   int pipe_write = -1;
 };
@@ -241,7 +241,7 @@ TEST_F(DriverTest, DeviceWhoseSocketFileWasRemovedIsDetachedWhenLost) {
   std::filesystem::remove(folder_ / "s");
   Driver devices(context_, places_, how_, [](int, const std::string&) {});
   devices.begin();
-  // A device that is lost before its first listing would stay unnoticed, so let the driver list it first.
+  // Lets the driver list the device before it is lost. Otherwise the loss would stay unnoticed.
   for (int turn = 0; turn < 200; ++turn) context_.run_one_for(std::chrono::milliseconds(1));
   EXPECT_TRUE(calls_.all.empty());
   lose();
@@ -250,7 +250,7 @@ TEST_F(DriverTest, DeviceWhoseSocketFileWasRemovedIsDetachedWhenLost) {
 }
 
 // The file of the dead server's socket still exists. The kernel reported the lost connection before the
-// driver listened.
+// driver listened for events. The driver must still detach the device.
 TEST_F(DriverTest, DeviceWhoseServerDiedEarlierIsDetached) {
   attach(0);
   { const Server dead(context_, folder_ / "s"); }
@@ -296,7 +296,7 @@ TEST_F(DriverTest, DeviceIsResizedWhenNbdkitReportsANewSize) {
   devices.begin();
   until(2);
   EXPECT_EQ(calls_.all[1], "resize 1 urtrs1 16d 300 " + (folder_ / "nbd-a.sock") + " disk0 to 8192");
-  // nbdkit is restarted.
+  // Restarts nbdkit.
   control.reset();
   control.emplace(context_, folder_ / "client-map-a.sock", 16384);
   until(3);
@@ -353,8 +353,8 @@ TEST_F(DriverTest, ReloadedModuleIsQueriedAgain) {
   lose();
   until(3);
   EXPECT_EQ(calls_.asked, 2);
-  // The module was reloaded between two listings, so events were lost. ENOENT makes the driver open netlink
-  // again and check every device.
+  // The nbd module was reloaded between two listings, so events were lost. ENOENT must make the driver open
+  // netlink again and check every device.
   std::filesystem::copy(folder_ / "nbd1", folder_ / "nbd2");
   until(4);
   EXPECT_TRUE(calls_.all[3].starts_with("hand over 2 "));

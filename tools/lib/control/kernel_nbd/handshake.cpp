@@ -22,7 +22,7 @@ constexpr std::uint16_t kInfoBlockSize = 3;
 constexpr std::size_t kGreetingBytes = 18;
 constexpr std::size_t kReplyBytes = 20;
 constexpr std::uint32_t kMaxContent = 4096;
-constexpr std::uint32_t kMostBlock = 4096;  // largest block size that every kernel accepts
+constexpr std::uint32_t kMostBlock = 4096;  // the largest block size that every kernel accepts
 
 void put(std::string& to, std::uint64_t value, std::size_t octets) {
   for (std::size_t i = octets; i-- > 0;) to += static_cast<char>(value >> (8 * i));

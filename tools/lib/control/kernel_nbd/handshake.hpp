@@ -1,6 +1,6 @@
-// Client side of the NBD handshake (fixed newstyle, NBD_OPT_GO), without a socket: bytes in, bytes out.
-// Negotiates only features that the kernel's NBD client supports, because the kernel takes over the
-// connection after the handshake.
+// Client side of the NBD handshake (fixed newstyle, NBD_OPT_GO). Does not use a socket: the caller passes in
+// received bytes and sends the returned ones. Negotiates only features that the kernel's NBD client supports,
+// because the kernel takes over the connection after the handshake.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -20,11 +20,11 @@ class Handshake {
   // `name`: the export to open.
   explicit Handshake(std::string name) : name_(std::move(name)) {}
 
-  // Takes bytes from the server, in pieces of any size. Returns the bytes to send.
+  // Processes bytes from the server, which may arrive in pieces of any size. Returns the bytes to send.
   std::string take(std::string_view octets);
 
   bool is_done() const noexcept { return state_ == State::done; }
-  // Why the handshake failed, as a sentence; empty if it has not failed.
+  // Returns the reason why the handshake failed, as a human-readable message; empty if it has not failed.
   const std::string& error() const noexcept { return error_; }
   const Export& result() const noexcept { return export_; }
 
@@ -40,7 +40,7 @@ class Handshake {
   std::string have_;
   State state_ = State::greeting;
   std::uint32_t type_ = 0;    // type of the current reply
-  std::uint32_t length_ = 0;  // bytes of the content of the reply
+  std::uint32_t length_ = 0;  // length of the reply's content, in bytes
   bool has_export_ = false;
   Export export_;
   std::string error_;

@@ -52,7 +52,7 @@ TEST(Handshake, RequestsTheExportAndGetsItsFacts) {
 TEST(Handshake, AcceptsSingleBytes) {
   Handshake one("disk0");
   std::string sent;
-  // Information that was not requested is skipped.
+  // The handshake skips information that it did not request.
   for (const char c : kGreeting + reply(3, big(1, 2) + "name") + exported(512, 1) + blocks(1) + kAck)
     sent += one.take({&c, 1});
   EXPECT_EQ(sent.size(), 4U + 8 + 4 + 4 + 13);
@@ -92,7 +92,7 @@ TEST(Handshake, BlockSizesAndReplyLengthsAreBounded) {
   one.take(blocks(4096) + kAck);
   EXPECT_TRUE(one.is_done()) << one.error();
   EXPECT_EQ(one.result(), (Export{8192, 1, 4096}));
-  // A reply that is too long is refused before its content arrives.
+  // A reply that is too long must be refused before its content arrives.
   EXPECT_EQ(error_after(kGreeting + big(0x3e889045565a9, 8) + big(7, 4) + big(3, 4) + big(4097, 4)),
             "a reply of the NBD server is too long");
   EXPECT_NE(error_after(kGreeting + exported(512, 1) + blocks(4097)), "");

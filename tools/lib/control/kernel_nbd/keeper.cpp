@@ -11,7 +11,7 @@ namespace rtrs::kernel_nbd {
 namespace {
 
 constexpr std::uint16_t kReadOnly = 1U << 1;
-constexpr std::uint64_t kSector = 512;  // bytes; the size of a device is a multiple
+constexpr std::uint64_t kSector = 512;  // bytes; the size of a device is a multiple of it
 
 std::uint64_t whole_sectors(std::uint64_t bytes) {
   return bytes / kSector * kSector;
@@ -64,7 +64,7 @@ void Keeper::take(const Listed& listed, Nanos now) {
                                     [&](const Attached& one) { return one.index == at->first; });
     if (found != listed.devices.end() && found->what == at->second.what) {
       at->second.bytes = found->bytes;
-      // The device was attached to the same export again, or detaching failed.
+      // The device is still attached: it was attached to the same export again, or detaching failed.
       if (at->second.state == State::over) {
         at->second.state = State::unknown;
         at->second.since = at->second.next = now;
@@ -72,7 +72,8 @@ void Keeper::take(const Listed& listed, Nanos now) {
       ++at;
       continue;
     }
-    // If its Open is pending, take(Opened) will find no device and close the connection.
+    // If an Open of the device is pending, take(Opened) will not find the device and will close the
+    // connection.
     tell(Tell::Grade::info, at->first, at->second, "is detached");
     at = devices_.erase(at);
   }
@@ -101,7 +102,7 @@ void Keeper::lose(unsigned index, Device& device, Nanos now) {
 void Keeper::take(const Lost& lost, Nanos now) {
   Device* const device = find(lost.index);
   if (device != nullptr) return lose(lost.index, *device, now);
-  next_list_ = now;  // the device may be new: list at once
+  next_list_ = now;  // lists immediately, because the device may be new
 }
 
 void Keeper::take(const NewsMissed&, Nanos now) {
@@ -119,15 +120,15 @@ void Keeper::again(unsigned index, Device& device, const std::string& why, Nanos
   device.pause = std::clamp(2 * device.pause, options_.least_pause, options_.most_pause);
   device.next = now + device.pause;
   if (device.state == State::lost) device.next = std::min(device.next, end);
-  // At first only notes the cause, because nbdkit is probably starting.
+  // At first only remembers the cause without logging it, because nbdkit is probably starting.
   if (now - device.since < options_.most_pause)
     device.trouble = why;
   else
     log_trouble(Tell::Grade::warning, index, device, why);
 }
 
-// Called only after a failed attempt, so that a device that could get a connection is not detached. Without
-// the detach, its in-flight requests would wait forever.
+// Called only after a failed attempt, so that a device for which a connection is possible is not detached. If
+// the device were not detached, its in-flight requests would wait forever.
 void Keeper::give_up(unsigned index, Device& device, const std::string& why, Nanos now) {
   device.state = State::over;
   tell(Tell::Grade::error, index, device,
@@ -136,7 +137,7 @@ void Keeper::give_up(unsigned index, Device& device, const std::string& why, Nan
   next_list_ = now;
 }
 
-// Logs a repeated cause only once.
+// Logs the cause, unless it is the same as in the last message.
 void Keeper::log_trouble(Tell::Grade grade, unsigned index, Device& device, const std::string& why) {
   if (device.told && why == device.trouble) return;
   device.trouble = why;
@@ -165,7 +166,8 @@ void Keeper::take(const NotOpened& refused, Nanos now) {
   for (auto& [index, device] : devices_) {
     if (device.asked != refused.serial) continue;
     device.asked = 0;
-    // The kernel reports a lost connection only once, possibly before the driver listened.
+    // The kernel reports a lost connection only once, and possibly before the driver listens. A dead server
+    // also proves the loss.
     if (refused.is_dead) lose(index, device, now);
     if (is_open(device.state)) again(index, device, refused.why, now);
   }
@@ -176,7 +178,7 @@ void Keeper::take(const HandedOver& handed, Nanos now) {
   if (device == nullptr || !is_open(device->state)) return;
   device->asked = 0;
   if (handed.error != 0) {
-    next_list_ = now;  // the device may be detached: list at once
+    next_list_ = now;  // lists immediately, because the device may be detached
     return again(handed.index, *device,
                  fmt::format("the kernel refuses a new connection: {}", std::strerror(handed.error)), now);
   }

@@ -1,10 +1,10 @@
 // State machine that keeps kernel NBD devices connected. If the nbdkit of a device dies, the device gets a
 // new connection as soon as nbdkit runs again. If the size of the export changes, the device is resized. The
-// machine is a value: inputs and time in, actions out. The kernel stores everything that has to survive, so
-// the machine can be restarted at any time.
+// machine has no side effects: it takes inputs with the current time and returns actions. The kernel stores
+// everything that has to survive, so the machine can be restarted at any time.
 //
-// The kernel holds IO while a device has no connection, for at most the time `wait` of the device. The kernel
-// sends in-flight requests again over the new connection.
+// While a device has no connection, the kernel holds its IO, but only for the device's time `wait`. The
+// kernel sends in-flight requests again over the new connection.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -18,7 +18,7 @@
 
 namespace rtrs::kernel_nbd {
 
-using Serial = std::uint64_t;  // identifies an Open and its answer
+using Serial = std::uint64_t;  // Identifies an Open and the answer to it.
 
 // Inputs.
 struct Listed {  // all devices that are attached now
@@ -94,15 +94,15 @@ using Actions = std::vector<Action>;
 class Keeper {
  public:
   struct Options {
-    Nanos list_pause = seconds(5);  // between two lists, and between two queries of a size
+    Nanos list_pause = seconds(5);  // pause between two List actions, and two size queries of a device
     Nanos least_pause = milliseconds(50);
     Nanos most_pause = seconds(2);
-    // Time from a new connection to the first resize. The kernel resizes between two requests, and needs some
-    // time to send the requests of the old connection again.
+    // Time from a new connection to the first resize. The kernel can only resize between two requests, and
+    // first sends the requests of the old connection again, which takes some time.
     Nanos settle = seconds(30);
   };
   enum class State : std::uint8_t {
-    unknown,  // attached before the machine started; may have a connection or not
+    unknown,  // attached before the machine started; it is unknown whether it has a connection
     connected,
     lost,
     over,  // being detached
@@ -113,7 +113,7 @@ class Keeper {
     State state = State::unknown;
     Nanos since = 0;   // time when the state began
     Serial asked = 0;  // number of the Open in progress, until HandedOver; 0: none
-    Nanos next = 0;    // time of the next Open
+    Nanos next = 0;    // time of the next Open action
     Nanos pause = 0;   // last pause between attempts, doubled after each failure
     bool resizing = false;
     std::string trouble;  // why the last attempt failed
@@ -124,7 +124,7 @@ class Keeper {
 
   // `now` must not decrease.
   Actions on(const Input&, Nanos now);
-  // Time at which the machine needs a Tick.
+  // Returns the time at which the machine needs a Tick.
   Nanos next_tick() const;
 
   const std::map<unsigned, Device>& devices() const noexcept { return devices_; }
@@ -155,8 +155,8 @@ class Keeper {
   Actions actions_;
 };
 
-// Returns why a device of `bytes` bytes that was attached to `before` cannot continue with the export `now`.
-// Empty if it can.
+// Returns the reason why a device of `bytes` bytes that was attached to `before` cannot continue with the
+// export `now`; an empty string if it can.
 std::string mismatch(const Attachment& before, std::uint64_t bytes, const Export& now);
 
 }  // namespace rtrs::kernel_nbd

@@ -1,7 +1,7 @@
-// Property test of Keeper in a random world: a kernel, devices, and an nbdkit that dies and restarts,
-// sometimes with another export. Every action must be valid in the current state of the world. At the end,
-// each device must be connected if nbdkit keeps running, and detached if nbdkit does not return, because
-// otherwise its IO would wait forever.
+// Property test of Keeper in a random world: a kernel with devices, and an nbdkit that dies and restarts,
+// sometimes with another export. Every action must be valid in the current state of the world. At the end, if
+// nbdkit keeps running, each device must be connected; if nbdkit does not return, each device must be
+// detached, because its IO would otherwise wait forever.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -115,7 +115,7 @@ class World {
     now_ = end;
   }
 
-  // Like Driver::give(): an answer waits until the earlier actions are carried out.
+  // Like Driver::give(): an input waits until the actions of earlier inputs are carried out.
   void give(const Input& input) {
     inputs_.push_back(input);
     if (inputs_.size() > 1) return;
@@ -153,7 +153,7 @@ class World {
   void carry_out(const Tell& tell) { EXPECT_FALSE(tell.line.empty()); }
 
   std::mt19937_64 random_;
-  std::deque<Input> inputs_;  // the first is being processed
+  std::deque<Input> inputs_;  // the first input is being processed
   Keeper keeper_{Keeper::Options()};
   Nanos now_ = seconds(1);
   bool up_ = true;

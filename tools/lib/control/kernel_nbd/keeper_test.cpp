@@ -37,7 +37,7 @@ class KeeperTest : public testing::Test {
     EXPECT_EQ(state(), Keeper::State::connected);
     told_.clear();
   }
-  // Advances the time to the next attempt and lets it fail.
+  // Advances the time to the next connection attempt, which then fails.
   void fail_next(const std::string& why) {
     while (keeper_.devices().at(3).asked == 0 && only<Open>(give(Tick{})).empty()) now_ = keeper_.next_tick();
     give(NotOpened{open_.serial, why});
@@ -72,7 +72,7 @@ TEST_F(KeeperTest, LostConnectionIsReplacedWhenAServerAnswers) {
   EXPECT_EQ(only<Open>(give(Lost{3})).size(), 1U);
   EXPECT_TRUE(told("lost"));
   EXPECT_TRUE(only<Open>(give(NotOpened{open_.serial, "connection refused"})).empty());
-  // The pauses between attempts grow.
+  // The pauses between attempts must grow.
   Nanos pause = 0;
   for (int turn = 0; turn < 20; ++turn) {
     const Nanos next = keeper_.next_tick() - now_;
@@ -131,7 +131,7 @@ TEST_F(KeeperTest, ConnectionToADifferentExportIsClosed) {
   EXPECT_EQ(only<Close>(all)[0].serial, open_.serial);
   ASSERT_EQ(only<Tell>(all).size(), 1U);
   EXPECT_EQ(only<Tell>(all)[0].grade, Tell::Grade::error);
-  // When the export has the right flags again, the device is connected.
+  // When the export has the right flags again, the device must be connected.
   now_ = keeper_.next_tick();
   ASSERT_EQ(only<Open>(give(Tick{})).size(), 1U);
   EXPECT_EQ(only<HandOver>(give(Opened{open_.serial, kExport})).size(), 1U);

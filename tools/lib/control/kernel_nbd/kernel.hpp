@@ -9,11 +9,11 @@
 
 namespace rtrs::kernel_nbd {
 
-// A device has one connection. With several, the kernel would send a slow request again over another
-// connection while the server may still execute the first copy, so an old write could take effect after a
-// newer one.
+// A kernel NBD device to attach. It has one connection: with several, the kernel would send a slow request
+// again over another connection while the server may still execute the first copy. An old write could then
+// take effect after a newer one.
 struct NewDevice {
-  std::optional<unsigned> index;  // nullopt: the first free device
+  std::optional<unsigned> index;  // nullopt: the first unused device
   int fd = -1;
   std::uint64_t bytes = 0;
   std::uint32_t block = 512;  // block size in bytes
@@ -35,11 +35,11 @@ class Kernel {
   // returns 0.
   virtual int hand_over(unsigned index, const std::string& identity, int fd) = 0;
   virtual int resize(unsigned index, const std::string& identity, std::uint64_t bytes) = 0;
-  // Pending and later IO of the device fails.
+  // Detaches the device. Its pending and later IO fails.
   virtual int detach(unsigned index) = 0;
 };
 
-// Events of the kernel about lost connections.
+// Receives the kernel's events about lost connections.
 class LostConnections {
  public:
   LostConnections() = default;

@@ -21,7 +21,8 @@ struct FreeMessage {
 using Socket = std::unique_ptr<nl_sock, FreeSocket>;
 using Message = std::unique_ptr<nl_msg, FreeMessage>;
 
-// Connects the socket and returns the number of the netlink family "nbd", or a positive errno.
+// Connects the socket to generic netlink. Returns the number of the family "nbd", or a positive errno as
+// error.
 tl::expected<int, int> family_of(nl_sock* socket) {
   if (genl_connect(socket) < 0) return tl::unexpected(errno != 0 ? errno : EIO);
   const int family = genl_ctrl_resolve(socket, NBD_GENL_FAMILY_NAME);
@@ -68,8 +69,8 @@ class Netlink final : public Kernel {
     if (device.index) put(message, NBD_ATTR_INDEX, static_cast<std::uint32_t>(*device.index));
     put(message, NBD_ATTR_SIZE_BYTES, device.bytes);
     put(message, NBD_ATTR_BLOCK_SIZE_BYTES, std::uint64_t{device.block});
-    // No timeout for requests: the kernel would send a request again while the server may still execute the
-    // first copy.
+    // Sets no request timeout. After a timeout the kernel would send the request again while the server may
+    // still execute the first copy.
     put(message, NBD_ATTR_TIMEOUT, std::uint64_t{0});
     put(message, NBD_ATTR_DEAD_CONN_TIMEOUT, std::uint64_t{device.wait});
     put(message, NBD_ATTR_SERVER_FLAGS, std::uint64_t{device.flags});
@@ -144,7 +145,7 @@ class Netlink final : public Kernel {
 
   Socket socket_;
   int family_;
-  bool fits_ = true;  // everything fitted into the message being built
+  bool fits_ = true;  // all attributes fitted into the message
 };
 
 class Multicast final : public LostConnections {

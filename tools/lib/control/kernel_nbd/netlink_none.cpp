@@ -1,4 +1,4 @@
-// Used when the build has no libnl.
+// Replaces netlink.cpp in a build without libnl.
 #include <cerrno>
 
 #include "tools/lib/control/kernel_nbd/kernel.hpp"

@@ -18,9 +18,9 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Returns true if a process of this network namespace still has the socket. If the file of a socket was
-// removed while its process runs, /proc/net/unix still lists the socket and its connections under the name
-// that was bound. A name without a folder may be relative to any folder, so it counts as a match.
+// Returns true if a process of this network namespace still has the socket open. /proc/net/unix lists the
+// sockets and connections of a process under the name that was bound, even if the file of the socket was
+// removed. A name without a folder can be relative to any folder, so it counts as a match.
 bool is_socket_open(const std::string& socket) {
   const std::string name = ' ' + socket, file = ' ' + socket.substr(socket.rfind('/') + 1);
   std::ifstream sockets("/proc/self/net/unix");
@@ -31,7 +31,7 @@ bool is_socket_open(const std::string& socket) {
   return !any || sockets.bad();
 }
 
-// Returns true if no process has the socket, so that no earlier connection to it is alive.
+// Returns true if no process has the socket open, so that no earlier connection to it can exist.
 bool proves_no_server(const boost::system::error_code& error, const std::string& socket) {
   return error == asio::error::connection_refused ||
          (error == boost::system::errc::no_such_file_or_directory && !is_socket_open(socket));
@@ -104,7 +104,7 @@ class Opening : public std::enable_shared_from_this<Opening> {
   asio::steady_timer deadline_;
   std::string path_;
   Handshake handshake_;
-  std::function<void(OpenResult)> then_;  // empty after the call
+  std::function<void(OpenResult)> then_;  // called once, then empty
   std::array<char, 1024> room_{};
   std::string to_send_;
 };

@@ -1,4 +1,4 @@
-// Opens a connection to an NBD export that can be handed over to the kernel.
+// Opens a connection to an NBD export. The connection can be handed over to the kernel.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -16,15 +16,16 @@ struct OpenExport {
   Export what;
 };
 struct NoExport {
-  std::string why;       // cause, as a sentence
-  bool is_dead = false;  // no process of this network namespace has the socket
+  std::string why;       // cause, as a human-readable message
+  bool is_dead = false;  // no process of this network namespace has the socket open
 };
 using OpenResult = tl::expected<OpenExport, NoExport>;
 
-// Connects and does the NBD handshake within `patience`. Calls `then` once, after this function has returned.
+// Connects and does the NBD handshake within `patience`. Calls `then` once, but never before this function
+// has returned.
 void open_export(boost::asio::io_context&, const std::string& socket, const std::string& name,
                  std::chrono::milliseconds patience, std::function<void(OpenResult)> then);
-// Blocking variant.
+// Like open_export() above, but blocks and returns the result.
 OpenResult open_export(const std::string& socket, const std::string& name,
                        std::chrono::milliseconds patience);
 

@@ -1,4 +1,4 @@
-// Tests open_export() against an NBD server in a thread of this test.
+// Tests open_export() with an NBD server that runs in a thread of the test.
 #include "tools/lib/control/kernel_nbd/open_export.hpp"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::string_literals;
 
-// Longer than the time limit of a test, so that a test that waits for this timeout fails.
+// Longer than the time limit of a test, so that a test fails if it waits for this timeout.
 constexpr std::chrono::hours kLong{24};
 
 class OpenExportTest : public testing::Test {
@@ -132,7 +132,8 @@ TEST_F(OpenExportTest, SocketOfTheSameNameInAnotherFolderDoesNotCount) {
   EXPECT_TRUE(dead.error().is_dead) << dead.error().why;
 }
 
-// The process bound the socket by a relative name, so the kernel's list does not say in which folder it is.
+// The process bound the socket by a relative name, so the kernel's list does not tell the folder. The socket
+// must count as open.
 TEST_F(OpenExportTest, SocketWithARelativeNameMayBeAlive) {
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(folder_.path());

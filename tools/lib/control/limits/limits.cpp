@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr std::uint32_t kMaxMebibytes = 1U << 20;
-// docs/protocol.md, section 1.
+// Maximum number of paths in docs/protocol.md, section 1.
 constexpr std::uint64_t kProtocolPaths = 128;
 static_assert(kMaxPaths == kProtocolPaths && kMaxCons == wire::kMaxCidNum);
 

@@ -1,4 +1,4 @@
-// Checks that the table of limits is complete, uniform, and within the protocol.
+// Checks that the table of limits is complete and uniform, and that its values are allowed by the protocol.
 #include "tools/lib/control/limits/limits.hpp"
 
 #include <gtest/gtest.h>

@@ -18,12 +18,13 @@ inline constexpr std::size_t kMaxConfigFile = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxConfigLine = 16384;
 inline constexpr std::size_t kMaxConfigKeyParts = 64;
 
-// Sessions of one client address: all but an eighth of max_sessions if max_host_sessions is not set.
+// Maximum number of sessions from one client address. If max_host_sessions is not set, this is max_sessions
+// minus an eighth.
 constexpr std::uint32_t host_sessions_of(const ServerConfig& config) noexcept {
   return config.max_host_sessions != 0 ? config.max_host_sessions
                                        : config.max_sessions - config.max_sessions / 8;
 }
-// Half-open sessions of one client address.
+// Maximum number of half-open sessions from one client address.
 constexpr std::uint32_t half_open_of(const ServerConfig& config) noexcept {
   return config.max_half_open != 0 ? config.max_half_open : (config.max_sessions + 1) / 2;
 }

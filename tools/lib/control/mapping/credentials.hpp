@@ -1,4 +1,4 @@
-// Credentials of a mapped session (TLS or shared keys): plugin parameters by name.
+// Credentials of a mapped session (TLS or shared keys): names and values of plugin parameters.
 #pragma once
 #include <map>
 #include <string>
@@ -11,7 +11,7 @@ namespace rtrs::mapping {
 
 using Credentials = std::map<std::string, std::string>;
 
-// Row of the parameter; nullptr: it is no credential.
+// Returns the table row of the parameter; nullptr if the parameter is not a credential.
 inline const options::Row* credential(std::string_view parameter) {
   if (!parameter.starts_with("tls") && !parameter.starts_with("auth")) return nullptr;
   return options::find(options::connection_options(), parameter);

@@ -37,7 +37,7 @@ std::optional<Refusal> check_session_name(std::string_view name) {
     return refuse(
         EINVAL,
         fmt::format("\"{}\" is not a valid session name: allowed are letters, digits, _, - and @", name));
-  // nbdkit would take such a name for an option.
+  // nbdkit would interpret such a name as an option.
   if (name.front() == '-') return refuse(EINVAL, "a session name must not begin with \"-\"");
   return std::nullopt;
 }
@@ -57,7 +57,7 @@ std::optional<Refusal> check_device_name(std::string_view name) {
 
 namespace {
 
-// Checks the credentials with the parameter rules of the plugin, which will get them.
+// Checks the credentials by the rules of the plugin's parameters, because they are passed to the plugin.
 std::optional<Refusal> check_credentials(const SessionWish& one) {
   constexpr std::size_t kMaxValue = 4096;
   plugin::Settings settings;
@@ -144,7 +144,7 @@ std::optional<wire::rnbd::AccessMode> parse_mode(std::string_view text) {
 }
 
 std::string session_name(std::string_view host, std::string_view server) {
-  constexpr std::size_t kMaxHost = 15;  // leaves more room for the server, which distinguishes the sessions
+  constexpr std::size_t kMaxHost = 15;  // short, because the server distinguishes the sessions
   bool exact = host.size() <= kMaxHost;
   const auto part = [&exact](std::string_view text) {
     std::string plain(text);
@@ -157,7 +157,7 @@ std::string session_name(std::string_view host, std::string_view server) {
   std::string name = part(host.substr(0, kMaxHost)) + "@" + part(server);
   if (name.front() == '-') name.front() = '_';
   if (exact && name.size() <= kMaxSessionName) return name;
-  // The checksum keeps the names of different servers different.
+  // The checksum keeps shortened names of different servers different.
   const std::string whole = std::string(host) + "@" + std::string(server);
   std::uint32_t sum = 2166136261U;  // FNV-1a hash
   for (const char c : whole) sum = (sum ^ static_cast<unsigned char>(c)) * 16777619U;

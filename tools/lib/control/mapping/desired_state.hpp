@@ -1,5 +1,5 @@
-// Desired state: the sessions to keep connected, with their paths, and the devices to map. Data types and
-// checks.
+// Desired state of urtrs-mapd: the sessions to keep connected, with their paths, and the devices to map.
+// Contains data types and checks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,8 @@ struct DeviceWish {
 };
 
 struct SessionWish {
-  // Name at the server, valid for valid_session_name(). Empty: the key of the session in `Wishes`.
+  // Session name at the server, accepted by valid_session_name(). If empty, the key of the session in
+  // `Wishes` is used.
   std::string name;
   std::vector<std::string> paths;  // "[SRC@]DST", 1 to kMaxPaths
   std::uint16_t port = 1234;       // port of the server, for paths without a port
@@ -41,8 +42,8 @@ using Wishes = std::map<std::string, SessionWish>;  // key: name of the session 
 
 struct Refusal {
   int error = 0;         // Linux errno, positive
-  std::string why;       // a sentence; quotes untrusted names unchanged, so use printable() to show it
-  std::string member{};  // invalid member of the session; empty: no single member
+  std::string why;       // human-readable; quotes untrusted names unchanged, so use printable() to show it
+  std::string member{};  // invalid member of the session; empty if the error is not about a single member
 };
 
 // The check functions return nullopt if the argument is valid. A session name has 1 to 48 characters A-Z a-z
@@ -50,25 +51,25 @@ struct Refusal {
 // characters.
 std::optional<Refusal> check_session_name(std::string_view name);
 std::optional<Refusal> check_device_name(std::string_view name);
-// Checks name at the server, paths, port, fabric and credentials. Does not read the credential files.
+// Checks session name at the server, paths, port, fabric and credentials. Does not read the credential files.
 std::optional<Refusal> check_session(const SessionWish&);
-// Checks everything, and the numbers of sessions and devices.
+// Checks all sessions and devices, and how many there are.
 std::optional<Refusal> check(const Wishes&);
 
 // Accepts "ro", "rw" and "migration".
 std::optional<wire::rnbd::AccessMode> parse_mode(std::string_view text);
 
-// Returns the default name of a session on this host: "HOST@SERVER", with _ for dots and - for colons. If the
-// name would be too long or has other characters, it is cut and ends with a checksum of `host` and `server`.
+// Returns the default name of a session on this host: "HOST@SERVER", with _ for dots and - for colons. A name
+// that would be too long or have other characters is cut, and ends with a checksum of `host` and `server`.
 std::string session_name(std::string_view host, std::string_view server);
 
-// Returns the index of the path in SessionWish::paths. Different spellings of an address are equal.
+// Returns the index of the path in SessionWish::paths. Different spellings of an address count as equal.
 std::optional<std::size_t> find_path(const SessionWish&, std::string_view path);
 
 // Returns true if both sessions have the same fabric and the same paths, in any order and spelling.
 bool same_paths(const SessionWish&, const SessionWish&);
-// Returns an empty string if same_paths(). Otherwise says how `there` differs, as the end of a sentence about
-// it.
+// Returns an empty string if same_paths() is true. Otherwise returns the end of a sentence about `there` that
+// describes the difference.
 std::string describe_difference(const SessionWish& asked, const SessionWish& there);
 
 }  // namespace rtrs::mapping

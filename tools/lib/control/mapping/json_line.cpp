@@ -60,7 +60,8 @@ class Walk {
     open_.back().key_next = false;
   }
 
-  // Called at the first byte of each value. Records the position if the value is at `place` or encloses it.
+  // Called at the first byte of each value. Records the position if the value is the one at `place`, or
+  // encloses it.
   void value() {
     if (open_.size() > place_.size() || open_.size() < best_depth_) return;
     for (std::size_t i = 0; i < open_.size(); ++i)
@@ -87,7 +88,7 @@ std::size_t line_of_mistake(std::string_view text) {
   using nlohmann::json;
   std::size_t byte = 0;
   try {
-    // The callback discards all values, because only the position of the error is needed.
+    // Only the position of the error is needed, so the callback discards all values.
     const json nothing = json::parse(text, [](int, json::parse_event_t, json&) { return false; });
     if (!nothing.is_discarded()) return 1;
   } catch (const json::parse_error& error) {

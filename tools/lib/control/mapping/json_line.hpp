@@ -1,4 +1,4 @@
-// Line numbers in a JSON text, for error messages.
+// Finds line numbers in a JSON text, for error messages.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace rtrs::mapping {
 
-// Path of a value from the root: keys of objects, and indexes of array items as text, from 0.
+// Path from the root to a value: keys of objects, and array indexes (from 0) as text.
 using JsonPlace = std::vector<std::string>;
 
 // Returns the line (from 1) of the value at `place` in `text`, which must be JSON. If there is no such value,

@@ -9,8 +9,8 @@
 namespace rtrs::mapping {
 
 struct MappedDevice {
-  std::string session;      // name on this host
-  std::string server_name;  // name of the session at its server
+  std::string session;      // session name on this host
+  std::string server_name;  // session name at the server
   std::string device;
   wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
   std::string state;

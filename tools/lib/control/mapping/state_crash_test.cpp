@@ -1,6 +1,7 @@
-// Crash test of Supervisor with its state file. At each disk step, urtrs-mapd is killed, the power is lost,
-// or the step fails. The next urtrs-mapd starts from the remaining file: each acknowledged change must be in
-// effect, and the change without an acknowledgement must be either fully in effect or not at all.
+// Crash test of Supervisor with its state file. At each step of writing the file, urtrs-mapd is killed, the
+// power is lost, or the step fails. The next urtrs-mapd starts from the remaining file. Each acknowledged
+// change must then be in effect, and the change without an acknowledgement must be in effect either
+// completely or not at all.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,11 +27,11 @@ const std::string kFile = "/state.json";
 
 struct Crash {};
 
-// Disk that loses contents and names at a loss of power unless they were synced.
+// A disk that loses file contents and file names at a loss of power, unless they were synced.
 class FakeDisk final : public StateDisk {
  public:
   unsigned crash_at = 0;  // crash before this step, from 1; 0: never
-  unsigned fail_at = 0;   // step, from 1, that returns `failure`; 0: none
+  unsigned fail_at = 0;   // number of the step, from 1, that returns `failure`; 0: none
   int failure = 0;
   unsigned steps = 0;
 
@@ -64,7 +65,7 @@ class FakeDisk final : public StateDisk {
   }
   void remove(const std::string& file) override { names_.erase(file); }
 
-  // `names`, `content`: names or contents reached the storage although they were not synced.
+  // `names`, `content`: the file names or contents survive the loss of power although they were not synced.
   void lose_power(bool names, bool content) {
     if (!names) names_ = stored_names_;
     for (auto& [name, inode] : names_) {
@@ -116,7 +117,7 @@ Processes shape_of(const Wishes& wishes) {
   return shape;
 }
 
-// urtrs-mapd with processes that carry out each request at once.
+// Simulates urtrs-mapd, with processes that carry out each request immediately.
 class Host {
  public:
   Host(FakeDisk& disk, Processes& processes) : disk_(disk), processes_(processes), machine_(load(), {}) {}
@@ -128,7 +129,8 @@ class Host {
       if (processes_.contains(one.first)) give(answers(one.first));
     give(Tick{});
   }
-  // Returns the Done of the input, if any. Throws Crash.
+  // Passes the input to the supervisor. Returns the Done of the input, if any. Throws Crash at a simulated
+  // crash.
   std::optional<Done> ask(Input input) {
     told_.reset();
     give(std::move(input));
@@ -143,7 +145,7 @@ class Host {
     EXPECT_EQ(machine_.next_tick(), kNever);
   }
   Processes shape() const { return shape_of(machine_.wishes()); }
-  bool busy = false;  // processes refuse to unmap
+  bool busy = false;  // processes refuse to unmap devices
 
  private:
   Wishes load() {
@@ -195,7 +197,7 @@ class Host {
       paths.erase(change.path);
     next.emplace_back(PathChanged{change.session, change.path, 0});
   }
-  // Saved must be the next input.
+  // The supervisor requires Saved as the next input.
   void act(const Save&, Next& next) {
     next.insert(next.begin(), Saved{write_state(kFile, state_text(machine_.wishes()), disk_)});
   }
@@ -230,7 +232,7 @@ std::vector<Operation> operations() {
   };
 }
 
-// Contents of the file before the first operation and after each operation, if no step fails.
+// Returns the contents of the file before the first operation and after each operation, if no step fails.
 const std::vector<Processes>& history() {
   static const std::vector<Processes> all = [] {
     FakeDisk disk;
@@ -303,7 +305,8 @@ TEST(StateCrash, CrashAtAnyStepKeepsAcknowledgedChanges) {
         processes.clear();
       }
       const Processes left = restarted(disk, processes);
-      // A refused unmap is first removed from the file and then restored.
+      // A refused unmap first removes the device from the file and then restores it. A crash can leave the
+      // state in between.
       const Processes& between = history()[number + (all[number].busy ? 2 : 1)];
       EXPECT_TRUE(left == history()[number] || left == between)
           << all[number].name << ", step " << at << (loss == Loss::power ? ", power" : ", kill") << names
@@ -329,14 +332,14 @@ TEST(StateCrash, ChangeThatCannotBeSavedIsUndoneAndReported) {
         const auto told = host.ask(all[number].input);
         ASSERT_TRUE(told) << all[number].name;
         failed = disk.steps >= at;
-        // A refusal by the process is reported as EBUSY even if the file could not be written.
+        // If the process refuses the unmap, the error is EBUSY even if the file could not be written.
         const bool refused = all[number].busy && told->error == EBUSY;
         EXPECT_EQ(told->error, refused ? EBUSY : failed ? failure : 0) << all[number].name << " " << at;
         EXPECT_EQ(told->unsaved, failed && !refused);
         EXPECT_EQ(host.shape(), history()[number + (failed ? 0 : 1)]) << all[number].name << " " << at;
       }
       ASSERT_TRUE(failed);
-      host.rest();  // the write of the file is retried
+      host.rest();  // lets the supervisor write the file again
       EXPECT_EQ(host.shape(), shape_of(*parse_state(disk.read(kFile).value_or(state_text({})))));
       EXPECT_EQ(processes, host.shape()) << "step " << at;
       disk.lose_power(false, false);

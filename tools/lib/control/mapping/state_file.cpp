@@ -42,7 +42,7 @@ int write_all(int fd, const std::string& text) {
 class Disk final : public StateDisk {
  public:
   int create(const std::string& file) override {
-    remove(file);  // left over from a process that was killed while writing
+    remove(file);  // left over from a process that was killed while it wrote the file
     fd_.emplace(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     return fd_->get() < 0 ? errno : 0;
   }
@@ -93,7 +93,7 @@ tl::expected<std::string, int> read_state(const std::string& file) {
 
 bool may_be_state(std::string_view text) {
   const std::size_t at = text.find_first_not_of(" \t\r\n");
-  // After a crash, a file system can leave a file of zeros.
+  // After a crash, some file systems leave a file that consists of zeros.
   return at == std::string_view::npos || text[at] == '{' ||
          text.find_first_not_of('\0') == std::string_view::npos;
 }

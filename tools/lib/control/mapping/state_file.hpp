@@ -1,5 +1,5 @@
-// Reads and writes the state file, which has the desired state. Every call blocks until the file system has
-// finished.
+// Reads and writes the state file, which contains the desired state. Every call blocks until the file system
+// has finished.
 #pragma once
 #include <string>
 #include <string_view>
@@ -7,20 +7,20 @@
 
 namespace rtrs::mapping {
 
-// Returns the whole file. The error is a positive errno: ENOENT if it does not exist; ELOOP, EISDIR or EINVAL
-// if it is no regular file; EFBIG if it is larger than kMaxStateBytes.
+// Returns the whole file. The error is a positive errno: ENOENT if the file does not exist; ELOOP, EISDIR or
+// EINVAL if it is not a regular file; EFBIG if it is larger than kMaxStateBytes.
 tl::expected<std::string, int> read_state(const std::string& file);
 
 // Returns false if the text cannot be a state file, so the file belongs to another program. Returns true for
 // a state file even if it was truncated, emptied or edited.
 bool may_be_state(std::string_view text);
 
-// System calls by which write_state() replaces a file, in this order. A test can make each call fail. Each
-// returns 0 or a positive errno.
+// The system calls with which write_state() replaces a file, in this order. A test can make each of them
+// fail. Each function returns 0 or a positive errno.
 class StateDisk {
  public:
   virtual ~StateDisk() = default;
-  virtual int create(const std::string& file) = 0;  // with mode 0600; replaces an existing file
+  virtual int create(const std::string& file) = 0;  // with mode 0600; an existing file is replaced
   virtual int write(const std::string& text) = 0;   // to the created file
   virtual int sync() = 0;                           // syncs and closes the created file
   virtual int rename(const std::string& from, const std::string& to) = 0;
@@ -30,12 +30,12 @@ class StateDisk {
 
 // Replaces the file atomically: writes and syncs a new file in the same folder, then renames it. Returns 0 or
 // a positive errno. After an error the file has its old content, with one exception: if only syncing the
-// folder failed, it has the new content, which a loss of power can undo.
+// folder failed, the file has the new content, but a loss of power can restore the old one.
 int write_state(const std::string& file, const std::string& text);
 int write_state(const std::string& file, const std::string& text, StateDisk&);
 
-// Renames the file to an unused name, "FILE.damaged" or "FILE.damaged-N", and returns that name. The error is
-// a positive errno; EEXIST: all these names are in use.
+// Renames the file to an unused name, "FILE.damaged" or "FILE.damaged-N", and returns this name. The error is
+// a positive errno; EEXIST means that all these names are in use.
 tl::expected<std::string, int> set_aside(const std::string& file);
 
 }  // namespace rtrs::mapping

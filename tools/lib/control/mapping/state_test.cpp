@@ -1,4 +1,5 @@
-// Tests the state file: a written file is read back unchanged, and an invalid file is refused as a whole.
+// Tests the state file: reading a written file must return the same state, and an invalid file must be
+// refused as a whole.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -190,9 +191,9 @@ TEST(StateText, ErrorHasTheLineOfTheMistake) {
             line_with(text, "\"session\": \"web1\""));
   EXPECT_EQ(line(text, "\"auth_keys\": \"/etc", "\"auth_keys\": \"etc"), line_with(text, "\"credentials\""));
   EXPECT_EQ(line(text, "\"schema_version\": 3", "\"schema_version\": 0"), line_with(text, "schema_version"));
-  // A missing member is reported at the line of the object that lacks it.
+  // A missing member must be reported at the line of the object that lacks it.
   EXPECT_EQ(line(text, "\"fabric\": \"tcp\",", ""), line_with(text, "    {\n"));
-  // A syntax error is reported at the line of the first invalid byte.
+  // A syntax error must be reported at the line of the first invalid byte.
   EXPECT_EQ(line(text, "\"migration\"", "migration"), line_with(text, "\"migration\""));
   EXPECT_EQ(line(text, text, ""), 1U);
   EXPECT_EQ(line(text, "\n}\n", "\n"), line_with(text, "\n}\n") + 1);

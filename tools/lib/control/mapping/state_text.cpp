@@ -24,7 +24,7 @@ struct Wrong {
   JsonPlace place;
 };
 
-// Part of the file with its position.
+// A part of the file, with its position.
 struct Part {
   const json& value;
   const char* name;  // name of the part in error messages
@@ -74,7 +74,7 @@ void take_device(const Part& part, const std::string& session_name, SessionWish&
   const std::string name = text(part, "device");
   const auto mode = parse_mode(text(part, "access_mode"));
   if (!mode) part.wrong("the access mode of a device must be ro, rw or migration", "access_mode");
-  // Checked before the device is stored, because the list may have millions of items.
+  // Checks the number of devices before it stores one, because the list may have millions of items.
   if (session.devices.size() == kMaxDevices)
     part.wrong(fmt::format("a session has more than {} devices", kMaxDevices));
   if (const auto wrong = check_device_name(name))

@@ -1,4 +1,5 @@
-// Converts the desired state to and from the JSON text of the state file. Pure. The text is not trusted.
+// Converts the desired state to and from the JSON text of the state file, without accessing the file. The
+// text is not trusted.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -17,9 +18,9 @@ inline constexpr std::size_t kMaxStateBytes = std::size_t{4} << 20;
 std::string state_text(const Wishes&);
 
 struct StateFileError {
-  bool newer = false;    // a later version wrote the file; it need not be damaged
+  bool newer = false;    // a later version wrote the file, so it need not be damaged
   std::size_t line = 0;  // line of the mistake, from 1; 0: the mistake has no line
-  std::string why;       // cause, as a sentence
+  std::string why;       // cause, as a human-readable message
 };
 // Parses the text. Fails if a member is unknown, missing or of another type, or if check() refuses the
 // result.

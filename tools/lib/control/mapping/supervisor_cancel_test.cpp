@@ -1,4 +1,5 @@
-// Tests a Map that does not complete, because the device is unmapped before or the process refuses it.
+// Tests a Map that does not succeed, because the device is unmapped in the meantime or the process refuses
+// it.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -71,7 +72,7 @@ TEST_F(SupervisorCancel, CancelThatComesTooLateUnmapsTheDevice) {
   expect_done(told[0], 2, 0);
 }
 
-// A device of the state file whose server is down. No request waits for the device.
+// The state file contains a device whose server is down. No request waits for the device.
 TEST(SupervisorCancelRestored, RetriedDeviceIsUnmappedAtOnce) {
   SessionWish wish;
   wish.paths = {"10.0.0.2"};
@@ -91,7 +92,8 @@ TEST(SupervisorCancelRestored, RetriedDeviceIsUnmappedAtOnce) {
   EXPECT_TRUE(machine.wishes().empty());
 }
 
-// A found process has mapped a device that is not wished, and a user requests the device in another mode.
+// A process that was found running has mapped a device that is not wished. A user then requests this device
+// in another mode.
 TEST(SupervisorRefused, UnwishedDeviceIsUnmappedAfterARefusedMap) {
   SessionWish wish;
   wish.paths = {"10.0.0.2"};

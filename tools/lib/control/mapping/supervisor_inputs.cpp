@@ -9,7 +9,7 @@ namespace rtrs::mapping {
 
 namespace {
 
-// Returns true for a device that was never mapped and that settle() has not removed yet.
+// Returns true for a device that was never mapped, but that settle() has not removed yet.
 bool is_left_over(const Supervisor::Device& device) {
   return !device.wanted && !device.kept && !device.mapped && !device.asked && device.ticket == 0;
 }
@@ -90,7 +90,7 @@ void Supervisor::take(const Found& found, Nanos now) {
 
 void Supervisor::adopt(Session& session, const Answers& answers) {
   session.stray = false;
-  // Paths may have been added or removed since the process was started.
+  // Users may have added or removed paths since the process was started, so the current paths are used.
   SessionWish now = session.wish;
   now.paths = answers.paths;
   if (!check_session(now) && !same_paths(now, session.wish)) session.wish = now;
@@ -100,7 +100,7 @@ void Supervisor::adopt(Session& session, const Answers& answers) {
     Device& device = session.devices[name];
     const auto mode = answers.modes.find(name);
     const DeviceWish found = mode == answers.modes.end() ? DeviceWish{} : mode->second;
-    // A pending Map request succeeds if the device is mapped in the same mode.
+    // A pending Map request succeeds if the process has mapped the device in the same mode.
     device.outcome = device.wish == found ? 0 : EEXIST;
     device.wish = found;
     device.wanted = device.kept = device.mapped = true;
@@ -119,15 +119,15 @@ void Supervisor::take(const Answers& answers, Nanos now) {
   for (auto& [name, device] : session->devices) {
     const bool there =
         std::find(answers.devices.begin(), answers.devices.end(), name) != answers.devices.end();
-    // A pending Map request is completed by the answer to Map, even if the device is already mapped.
+    // A pending Map request must be completed by the answer to its Map, even if the device is already mapped.
     const bool asks = device.wanted && device.ticket != 0;
     if (device.asked) continue;
     device.there = there;
     device.mapped = there && !asks;
   }
   if (session->stray) return adopt(*session, answers);
-  // Only in the first answer, unknown devices are left over from an earlier urtrs-mapd. Later, an operator
-  // may have mapped them by hand.
+  // Unknown devices in the first answer are left over from an earlier urtrs-mapd and are unmapped. Unknown
+  // devices in a later answer are kept, because an operator may have mapped them by hand.
   if (!first || !options_.ends_unwanted_processes) return;
   for (const std::string& name : answers.devices) {
     if (session->devices.size() == kMaxDevices) return;
@@ -158,7 +158,7 @@ void Supervisor::take(const Ended& ended, Nanos now) {
 void Supervisor::take(const Mapped& mapped, Nanos now) {
   Device* const device = find(mapped.session, mapped.device);
   if (device == nullptr || !std::exchange(device->asked, false)) return;
-  // If a second Map fails, a device that the process already has stays mapped.
+  // A device that was already mapped stays mapped if the second Map fails.
   device->mapped = mapped.error == 0 || device->there;
   device->error = mapped.error;
   if (!device->wanted) return;  // settle() unmaps it

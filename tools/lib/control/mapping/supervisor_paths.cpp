@@ -1,4 +1,4 @@
-// Adds a path to a session or removes one.
+// Adds a path to a session or removes a path from it.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -49,7 +49,7 @@ void Supervisor::change_paths(Session& session) {
   } else if (at && wished.size() > 1) {
     wished.erase(wished.begin() + static_cast<std::ptrdiff_t>(*at));
   } else {
-    // A path that was added by hand is not in the file.
+    // The removed path is not in the file, because an operator had added it by hand. Nothing has to be saved.
     paths.step = Step::none;
     return done(paths, 0);
   }
@@ -80,13 +80,13 @@ void Supervisor::saved(const std::string& name, Session& session, int error) {
   PathChange& paths = session.paths;
   if (paths.step != Step::save) return;
   if (error == 0) {
-    // A process that is still starting was started with the old paths.
+    // The process is still starting, with the old paths, so it must be replaced.
     if (!paths.acted && session.state == State::starting) session.outdated = true;
     paths.step = Step::none;
     return done(paths, 0);
   }
   session.wish.paths = paths.before;
-  // If the process has ended, no path is left to undo.
+  // Without a process there is no path to undo.
   if (!paths.acted || session.state != State::up) {
     paths.step = Step::none;
     return done(paths, error, true);

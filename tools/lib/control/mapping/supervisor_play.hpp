@@ -1,4 +1,4 @@
-// Runs a Supervisor in a test: returns actions as text, and simulates saving the state file.
+// Runs a Supervisor in a test. Returns its actions as text, and simulates saving the state file.
 #pragma once
 #include <optional>
 #include <string>
@@ -36,7 +36,7 @@ inline Wishes some_wishes(const Words& devices = {"a"}) {
 class Play {
  public:
   explicit Play(const Wishes& wishes = {}, Supervisor::Options options = {}) : machine_(wishes, options) {}
-  // Gives the input, and answers each Save at once. Returns all actions.
+  // Passes in the input, and answers each Save immediately. Returns all actions.
   Words on(const Input& input) {
     Words said;
     std::optional<Input> next = input;
@@ -49,7 +49,7 @@ class Play {
     }
     return said;
   }
-  // Advances the time to next_tick() and gives a Tick.
+  // Advances the time to next_tick() and passes in a Tick.
   Words tick() {
     now_ = std::max(now_, machine_.next_tick());
     return on(Tick{});
@@ -68,7 +68,7 @@ class Play {
   const Supervisor& machine() const { return machine_; }
   Wishes wishes() const { return machine_.wishes(); }
 
-  int disk_error = 0;  // error of the next Saved
+  int disk_error = 0;  // error that the next Saved reports
 
  private:
   Supervisor machine_;

@@ -1,5 +1,6 @@
-// Property test of Supervisor against a random world: processes die, hang and refuse, answers are late or
-// missing, users map and unmap. Then all faults end, and the processes must converge to the desired state.
+// Property test of Supervisor in a random world: processes die, hang and refuse requests, answers are late or
+// missing, users map and unmap devices. Then all faults end, and the processes must converge to the desired
+// state.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -26,7 +27,7 @@ const std::string kPath = "10.0.0.9";
 struct Process {
   bool runs = false;
   bool end_requested = false;
-  std::uint16_t port = 0;  // port of the wish that it was started for
+  std::uint16_t port = 0;  // port in the wish with which the process was started
   std::set<std::string> mapped;
   std::deque<Action> asked;         // Map and Unmap without an answer
   std::set<std::string> cancelled;  // devices whose Map was cancelled
@@ -56,18 +57,18 @@ class World {
     }
   }
 
-  // Makes the process of the session run before the machine starts. `unwished`: its port if the session is
-  // not wished.
+  // Starts the process of the session before the machine starts. `unwished`: port of the process if the
+  // session is not wished.
   void has_run(const std::string& session, const std::set<std::string>& mapped, std::uint16_t unwished) {
     const auto wished = machine_.sessions().find(session);
     const std::uint16_t port = wished == machine_.sessions().end() ? unwished : wished->second.wish.port;
     processes_[session] = {true, false, port, mapped, {}, {}, false};
   }
-  // Gives Found for each running process.
+  // Passes in Found for each running process.
   void adopt() {
     for (const std::string& session : running()) give(Found{session});
   }
-  // Like adopt(), with a lost desired state. Each process answers at once.
+  // Like adopt(), but the desired state was lost. Each process answers immediately.
   void adopt_with_lost_state() {
     SessionWish wish;
     wish.paths = {"10.0.0.2"};
@@ -78,7 +79,7 @@ class World {
     }
   }
 
-  // Does one random event.
+  // Causes one random event.
   void disturb() {
     const std::string session = *rc::gen::elementOf(kSessions);
     const std::string device = *rc::gen::elementOf(kDevices);
@@ -87,7 +88,7 @@ class World {
       case 0: {
         SessionWish wish;
         wish.paths = {"10.0.0.2"};
-        // Like urtrs-mapd: a session in use keeps its port.
+        // Like urtrs-mapd, keeps the port of a session that is in use.
         const auto there = machine_.sessions().find(session);
         const bool used = there != machine_.sessions().end() && there->second.in_use();
         wish.port = used ? there->second.wish.port : *rc::gen::element<std::uint16_t>(1, 2);
@@ -120,8 +121,8 @@ class World {
     }
   }
 
-  // Runs without faults until the machine is idle: every request is answered, and no process dies unasked.
-  // Returns the time that it took.
+  // Runs without faults until the machine is idle: every request is answered, and no process dies by itself.
+  // Returns how long this took.
   Nanos run_until_idle() {
     const Nanos began = now_;
     disk_fails_ = false;
@@ -151,7 +152,7 @@ class World {
         for (const auto& device : wished->second.devices) devices.insert(device.first);
       RC_ASSERT(process.mapped == devices);
       if (process.runs) RC_ASSERT(process.added == find_path(wished->second, kPath).has_value());
-      // The last Done of each device is in effect.
+      // The last Done of each device must be in effect.
       for (const std::string& device : kDevices)
         RC_ASSERT(devices.contains(device) == last_word_[std::pair(session, device)]);
     }
@@ -180,7 +181,7 @@ class World {
 
   void act(const Start& start) {
     Process& process = processes_[start.session];
-    RC_ASSERT(!process.runs);  // never two processes of one session
+    RC_ASSERT(!process.runs);  // a session never has two processes
     process = {};
     process.runs = true;
     const SessionWish& wish = machine_.sessions().at(start.session).wish;
@@ -222,21 +223,21 @@ class World {
   void act(const Save&) {}
   void act(const Done& done) {
     const auto found = waiting_.find(done.ticket);
-    RC_ASSERT(found != waiting_.end());  // one Done per request
+    RC_ASSERT(found != waiting_.end());  // a request gets only one Done
     const Waiter& waiter = found->second;
     const auto saved = saved_.find(waiter.session);
     const bool kept = saved != saved_.end() && saved->second.devices.contains(waiter.device);
     const std::pair key(waiter.session, waiter.device);
     if (waiter.device.empty()) {
-      // The waiter asked for a path.
+      // The request was to add or remove a path.
       if (done.error == 0 && saved != saved_.end())
         RC_ASSERT(find_path(saved->second, kPath).has_value() == waiter.maps);
     } else if (done.error == 0) {
-      RC_ASSERT(kept == waiter.maps);  // saved before the Done
+      RC_ASSERT(kept == waiter.maps);  // the change must be saved before its Done
       last_word_[key] = waiter.maps;
       timed_out_unmaps_.erase(key);
     } else if (!waiter.maps && done.error == ETIMEDOUT && last_word_[key]) {
-      // The unmap continues until the process answers; a later unmap may report its refusal.
+      // The unmap continues after its timeout. A later unmap may report that the process refused it.
       last_word_[key] = false;
       timed_out_unmaps_.insert(key);
     } else if (!waiter.maps && done.error == EBUSY && !done.unsaved && timed_out_unmaps_.erase(key) != 0) {
@@ -262,13 +263,14 @@ class World {
     const Action action = process.asked[which];
     process.asked.erase(process.asked.begin() + static_cast<std::ptrdiff_t>(which));
     if (const auto* map = std::get_if<Map>(&action)) {
-      // A cancelled Map can still succeed, if the process had already mapped the device.
+      // A cancelled Map can still succeed, if the process has already mapped the device.
       if (process.cancelled.erase(map->device) != 0 && error != 0) error = ECANCELED;
       if (error == 0) process.mapped.insert(map->device);
       return give(Mapped{session, map->device, error});
     }
     if (const auto* change = std::get_if<ChangePath>(&action)) {
-      if (change->force) error = 0;  // undo: after a refusal the process is wrong until its next start
+      // An undo always succeeds here, because the process would have wrong paths after a refused undo.
+      if (change->force) error = 0;
       if (error == 0) process.added = change->add;
       return give(PathChanged{session, change->path, error});
     }
@@ -283,7 +285,7 @@ class World {
   std::map<std::string, Process> processes_;
   std::map<Ticket, Waiter> waiting_;
   std::map<std::pair<std::string, std::string>, bool> last_word_;
-  std::set<std::pair<std::string, std::string>> timed_out_unmaps_;  // unmaps whose request timed out
+  std::set<std::pair<std::string, std::string>> timed_out_unmaps_;  // devices whose unmap request timed out
   Ticket tickets_ = 0;
   bool disk_fails_ = true;
   Wishes saved_;
@@ -312,7 +314,7 @@ RC_GTEST_PROP(SupervisorProperty, ProcessesConvergeToTheWishes, ()) {
   world.adopt();
   const auto steps = *rc::gen::inRange(0, 150);
   for (int step = 0; step < steps; ++step) world.disturb();
-  // Enough time for a pause, a hang, and what follows.
+  // This limit is enough for a pause, a hang, and what follows.
   RC_ASSERT(world.run_until_idle() <= seconds(300));
   world.check_converged();
 }

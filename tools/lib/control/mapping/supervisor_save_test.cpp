@@ -1,4 +1,4 @@
-// If the state file cannot be written, the change is undone before its request gets its Done.
+// Tests that a change is undone before its request gets its Done, if the state file cannot be written.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -51,7 +51,7 @@ TEST(Supervisor, RefusedDeviceOfAMapRequestIsForgotten) {
   EXPECT_TRUE(play.wishes().empty());
 }
 
-// The second request has other paths, as from a user who corrects a mistake.
+// The first request has failed. The second one has other paths, as from a user who corrects a mistake.
 TEST(Supervisor, NameOfAFailedSessionIsReusable) {
   for (const bool hangs : {false, true}) {
     Play play;
@@ -74,7 +74,7 @@ TEST(Supervisor, NameOfAFailedSessionIsReusable) {
   }
 }
 
-// The found process may still have devices that are not wished.
+// The process that was found running may have mapped devices that are not wished.
 TEST(Supervisor, ProcessOfAnEarlierWishIsNotReused) {
   Play play;
   EXPECT_EQ(play.on(Found{"s"}), Words{"end s"});

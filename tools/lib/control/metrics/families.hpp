@@ -17,8 +17,8 @@ class Families {
  public:
   void gauge(const char* name, const char* help, double value, Labels labels = {});
   void counter(const char* name, const char* help, std::uint64_t value, Labels labels = {});
-  // Adds a histogram in seconds. Each bucket ends at a power of two in nanoseconds, so that it coincides with
-  // bucket limits of the server's histogram.
+  // Adds a histogram in seconds. The limit of each bucket is a power of two in nanoseconds, so that it is
+  // also a bucket limit of the server's histogram.
   void histogram(const char* name, const char* help, const ServiceTimes::Times&, Labels labels);
   std::string text() const;
 

@@ -22,7 +22,7 @@ Done refuse(std::string_view key, std::string_view value, const std::string& why
   return tl::unexpected(std::string(key) + "=" + std::string(value) + ": " + why);
 }
 
-// Refuses two outputs in one file, because each replaces the existing file, even a trace that is being
+// Refuses the same file for two outputs, because each replaces the existing file, even a trace that is being
 // written.
 Done check_outputs(const Settings& given) {
   const auto real = [](const std::string& path) {
@@ -50,7 +50,7 @@ Done refuse_key(std::string_view key) {
                         "nbdkit-urtrs --help lists them all");
 }
 
-// Checks of a value that the rules of the table cannot express.
+// Checks a value for conditions that the rules of the table cannot express.
 Done check_value(std::string_view key, std::string_view value, std::uint16_t port) {
   if (key == "path") {
     if (const auto path = asio::parse_path(value, port); !path) return tl::unexpected(path.error());
@@ -60,7 +60,7 @@ Done check_value(std::string_view key, std::string_view value, std::uint16_t por
   return {};
 }
 
-// Converts spellings that Linux accepts for mpath_policy, numbers and upper case, to a word of the table.
+// Converts the spellings that Linux accepts for mpath_policy (numbers and upper case) to a word of the table.
 std::string policy_word(std::string_view value) {
   if (value == "0") return "rr";
   if (value == "1") return "mi";
@@ -76,7 +76,7 @@ Done check_name(std::string_view key, const std::string& name) {
   return {};
 }
 
-// Refuses two paths with the same pair of addresses, because the server would never accept the second.
+// Refuses two paths with the same pair of addresses, because the server would never accept the second path.
 Done check_paths(const std::vector<std::string>& paths, std::uint16_t port) {
   for (std::size_t i = 0; i < paths.size(); ++i) {
     for (std::size_t k = 0; k < i; ++k) {
@@ -90,7 +90,7 @@ Done check_paths(const std::vector<std::string>& paths, std::uint16_t port) {
   return {};
 }
 
-// Checks number, names and duplicates of the devices.
+// Checks the devices: their number, their names, and that no name occurs twice.
 Done check_devices(const std::vector<std::string>& devices) {
   if (devices.size() > rnbd::kMaxClientDevices)
     return tl::unexpected("more than " + std::to_string(rnbd::kMaxClientDevices) + " devices are given");
@@ -105,7 +105,7 @@ std::string absolute(const std::string& file, const std::string& directory) {
   return file.empty() || file.front() == '/' ? file : directory + "/" + file;
 }
 
-// Refuses parameters that have no effect together with the other parameters.
+// Refuses parameters that have no effect in combination with the other parameters.
 Done check_company(const Settings& settings) {
   const auto is_given = [&settings](std::string_view key) {
     return std::any_of(settings.given.begin(), settings.given.end(),

@@ -1,4 +1,4 @@
-// Parameters of the plugin: key=value on the command line of nbdkit.
+// Parameters of the nbdkit plugin: key=value on the command line of nbdkit.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -17,12 +17,12 @@ namespace rtrs::plugin {
 struct Settings {
   std::vector<std::string> paths;  // as given; complete() checks them
   std::uint16_t port = 1234;
-  std::string session;             // empty until complete(): tools::default_session_name()
+  std::string session;             // if empty, complete() sets it to tools::default_session_name()
   std::string program = "nbdkit";  // second part of the default session name
-  // One device: every NBD client gets it, and it is opened at the start. Several: each is an export. None:
-  // every device of the server is an export.
+  // If there is one device, every NBD client gets it, and it is opened at the start. If there are several,
+  // each is an export. If there is none, every device of the server is an export.
   std::vector<std::string> devices;
-  bool only_mapped = false;  // if `devices` is empty: export only devices mapped by the control socket
+  bool only_mapped = false;  // if `devices` is empty: export only devices mapped through the control socket
   wire::rnbd::AccessMode access_mode = wire::rnbd::AccessMode::read_write;
   bool access_mode_given = false;
   bool reconnect_min_given = false;  // if false, a smaller reconnect_max also lowers reconnect_min
@@ -32,8 +32,8 @@ struct Settings {
   Nanos connect_timeout = seconds(15);
   std::string trace;  // trace file; empty: none
   rtrs::trace::FileOptions trace_options;
-  // File for the last trace records, written when an error closes a path, on a broken invariant and on
-  // SIGUSR1. Empty: written only on SIGUSR1, to a file in `directory`.
+  // File for the last trace records. It is written when an error closes a path, on a broken invariant, and on
+  // SIGUSR1. If empty, records are written only on SIGUSR1, to a file in `directory`.
   std::string trace_dump;
   std::string control = "auto";    // control socket; "auto": in the run-time folder; empty: none
   std::string control_group;       // group that may open the control socket; empty: group of the process
@@ -42,17 +42,17 @@ struct Settings {
   std::vector<std::string> given;  // all parameters as "key=value", for the header of the trace
 
   bool one_device() const noexcept { return devices.size() == 1; }
-  // Time limit of the start while the server rejects the session name as in use. A client that failed
-  // silently keeps its name until the dead-peer time of the server has passed. That time is not known, so the
-  // longer of the default and our own is assumed; 10 s and one reconnect pause are added. At least
-  // connect_timeout.
+  // Time limit of the start while the server rejects the session name because it is in use. A client that
+  // failed silently keeps its name until the dead-peer time of the server has passed. This time is unknown,
+  // so the longer one of the default and our own is assumed; 10 s and one reconnect pause are added. The
+  // result is at least connect_timeout.
   Nanos name_in_use_timeout() const;
 
-  // The error is a sentence that names the key.
+  // Sets a parameter. The error is a human-readable message that names the key.
   tl::expected<void, std::string> set(std::string_view key, std::string_view value);
-  // Checks the parameters together. Call once after the last set(). `who` and `random` are for the default
-  // session name. File names become absolute, relative to `working_directory`, because nbdkit changes its
-  // directory.
+  // Checks the parameters together. Call once after the last set(). `who` and `random` become parts of the
+  // default session name. File names become absolute, relative to `working_directory`, because nbdkit changes
+  // its directory.
   tl::expected<void, std::string> complete(const std::string& who, std::uint32_t random,
                                            const std::string& working_directory);
 };

@@ -1,4 +1,4 @@
-// Timers of a client, and where the value of each comes from.
+// Lists the timers of a client, and where the value of each timer comes from.
 #pragma once
 #include <vector>
 
@@ -7,8 +7,8 @@
 
 namespace rtrs::plugin {
 
-// Call after Settings::complete(). Includes timers without a parameter and timers that are derived from
-// others.
+// Call after Settings::complete(). The result includes timers without a parameter and timers that are derived
+// from others.
 std::vector<control::ClientTimer> timers_of(const Settings&);
 
 }  // namespace rtrs::plugin

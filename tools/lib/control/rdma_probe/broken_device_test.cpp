@@ -1,4 +1,5 @@
-// Tests devices that violate a guarantee of the verbs API: the line of the affected test must be `failed`.
+// Tests devices that violate a guarantee of the verbs API: the probe must report the affected test as
+// `failed`.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 
@@ -15,7 +16,7 @@ using mock_hca::Profile;
 
 const auto* const environment = ::testing::AddGlobalTestEnvironment(new mock_hca::NoProblems);
 
-// Replacements for the operations of a device; nullptr: works correctly.
+// Replacements for operations of a device; nullptr: the original, correct operation.
 struct Broken {
   int (*post_send)(ibv_qp*, ibv_send_wr*, ibv_send_wr**) = nullptr;
   int (*poll_cq)(ibv_cq*, int, ibv_wc*) = nullptr;
@@ -142,7 +143,7 @@ TEST_F(BrokenDevice, ReportedInvalidationWithoutEffectFails) {
 
 TEST_F(BrokenDevice, UnbindWithoutEffectFails) {
   const Lines lines = probed({.bind_mw = [](ibv_qp* pair, ibv_mw* window, ibv_mw_bind* request) {
-    // Completes the unbind request without unbinding.
+    // Completes an unbind request successfully, but without unbinding the window.
     if (request->bind_info.length != 0) return good_ops.bind_mw(pair, window, request);
     ibv_send_wr nothing{}, *refused = nullptr;
     nothing.opcode = IBV_WR_RDMA_WRITE;
@@ -153,7 +154,7 @@ TEST_F(BrokenDevice, UnbindWithoutEffectFails) {
   expect(lines, "window of type 2", Grade::ok);
 }
 
-// The device writes the data and completes successfully, whatever the key.
+// The device writes the data and completes successfully, even if the key is wrong.
 TEST_F(BrokenDevice, UncheckedKeysFail) {
   const Lines lines = probed({.post_send = [](ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** refused) {
     if (request->opcode == IBV_WR_RDMA_WRITE) {
@@ -171,7 +172,7 @@ TEST_F(BrokenDevice, UncheckedKeysFail) {
   expect(lines, "write", Grade::ok);
 }
 
-// The device writes the data and then fails the work request.
+// The device writes the data before it fails the work request.
 TEST_F(BrokenDevice, KeysCheckedAfterTheWriteFail) {
   const Lines lines = probed({.post_send = [](ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** refused) {
     if (request->opcode == IBV_WR_RDMA_WRITE) {

@@ -15,17 +15,17 @@ struct Device {
   verbs::ContextHandle context;
   verbs::DomainHandle domain;
   ibv_device_attr attributes{};
-  std::uint8_t port = 0;  // first active port, from 1; 0: none is active
+  std::uint8_t port = 0;  // number of the first active port, from 1; 0: no port is active
   ibv_port_attr port_attributes{};
   int gid_index = 0;
   ibv_gid gid{};
 
   bool soft_roce() const noexcept;
-  bool has_transport() const noexcept;  // true for InfiniBand and RoCE; iWARP has no writes with immediate
+  bool has_transport() const noexcept;  // true for InfiniBand and RoCE; iWARP lacks writes with immediate
 };
 
 std::vector<std::string> device_names();
-// Returns nullptr on failure; `why` then has the cause.
+// Returns nullptr on failure; `why` is then the cause.
 std::unique_ptr<Device> open_device(const System&, const std::string& name, std::string& why);
 
 std::string errno_text(int error);

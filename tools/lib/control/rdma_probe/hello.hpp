@@ -16,7 +16,7 @@ namespace rtrs::probe {
 
 constexpr std::size_t kPatternBytes = 4096;
 constexpr std::size_t kPeerMemory = std::size_t{128} << 10U;
-constexpr std::uint32_t kWrong = 0xffffffff;  // not a valid round number
+constexpr std::uint32_t kWrong = 0xffffffff;  // answer of the server for wrong data; not a valid round number
 constexpr std::uint32_t kMaxRounds = 0x7fffffff;
 
 struct Hello {
@@ -30,7 +30,7 @@ HelloBytes encode(const Hello&);
 // Returns nullopt if the bytes are not from a probe of this version. Ignores bytes after the message.
 std::optional<Hello> decode(std::span<const std::byte>);
 
-// The pattern has a different number in each 8-byte word of each round.
+// Fills the memory so that every 8-byte word of every round has a different number.
 void make_pattern(std::span<std::byte, kPatternBytes>, std::uint64_t round);
 bool has_pattern(std::span<const std::byte, kPatternBytes>, std::uint64_t round);
 

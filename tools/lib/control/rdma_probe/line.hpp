@@ -1,4 +1,4 @@
-// Results of a probe of RDMA devices, one line each.
+// Results of a probe of RDMA devices. Each result is one line of the output.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint8_t kMaxRetries = 6;
 constexpr std::uint8_t kInfiniteRetries = 7;
-constexpr std::uint8_t kRnrWait = 12;  // encoding of 0.64 ms
+constexpr std::uint8_t kRnrWait = 12;  // encoding of 0.64 ms as an RNR timer
 constexpr std::chrono::milliseconds kRecheckInterval{50};
 
 constexpr const char* kManagerFile = "/dev/infiniband/rdma_cm";
@@ -102,7 +102,7 @@ Link::Link(verbs::IdHandle id)
 }
 
 void Link::to_receive() {
-  // Repeats the change to INIT, because the partition key was not known in the constructor.
+  // Makes the change to INIT again, because the constructor did not know the partition key yet.
   change(IBV_QPS_INIT);
   change(IBV_QPS_RTR);
 }

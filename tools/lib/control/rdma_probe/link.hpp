@@ -1,4 +1,4 @@
-// Connection between two probes, made by the RDMA connection manager. Used at both ends.
+// Connection between two probes, made by the RDMA connection manager. Both ends use this class.
 #pragma once
 #include <rdma/rdma_cma.h>
 
@@ -17,7 +17,7 @@ struct ManagerEvent {
   rdma_cm_event_type type{};
   int status = 0;
   rdma_cm_id* id = nullptr;
-  std::vector<std::byte> data{};  // private data, with padding
+  std::vector<std::byte> data{};  // private data, including padding
 };
 
 class Manager {
@@ -27,14 +27,14 @@ class Manager {
   verbs::IdHandle make_id(rdma_port_space space);
   // Returns the next event, already acknowledged; nullopt if none arrives within `wait`.
   std::optional<ManagerEvent> next(std::chrono::milliseconds wait);
-  // Returns the next event; nullopt after `patience`, or once `stop` returns true.
+  // Returns the next event; nullopt after `patience`, or when `stop` returns true.
   std::optional<ManagerEvent> next(const Pace&);
 
  private:
   verbs::EventChannelHandle channel_;
 };
 
-// Maximum number of work requests and of receives posted on a connection.
+// Maximum number of send work requests, and of receives, that are posted on a connection.
 constexpr std::uint32_t kLinkDepth = 64;
 
 // One end of a connection. Destroy it before its Manager.
@@ -53,8 +53,8 @@ class Link {
 
   rdma_cm_id* id() const noexcept { return id_.get(); }
   ibv_qp* pair() const noexcept { return pair_.get(); }
-  // hello() describes target(), the memory that the peer writes to. source() is the memory for writes to the
-  // peer.
+  // hello() describes target(), the memory that the peer writes to. source() is the memory from which this
+  // end writes to the peer.
   Hello hello() const noexcept;
   std::span<std::byte, kPatternBytes> target() noexcept { return target_.bytes().first<kPatternBytes>(); }
   std::span<std::byte, kPatternBytes> source() noexcept { return source_.bytes().first<kPatternBytes>(); }

@@ -11,14 +11,14 @@
 namespace rtrs::probe {
 namespace {
 
-// Same number of send parts as in the verbs backend.
+// Maximum number of scatter-gather entries per send, the same as in the verbs backend.
 constexpr std::uint32_t kLoopSendParts = 2;
 // ACK timeout: 4.096 us * 2^14. RNR timer: encoding of 0.64 ms.
 constexpr std::uint8_t kTimeout = 14, kRnrTimer = 12;
 constexpr std::uint8_t kRetries = 6;
 constexpr std::uint8_t kRnrRetries = 7;
 constexpr std::uint8_t kHops = 64;
-// Number of polls of a completion queue between two reads of the clock.
+// The clock is read once per this many polls of a completion queue.
 constexpr unsigned kPollsPerClockRead = 1024;
 
 // Creates the completion queue and queue pair of one end. Returns an error, or nullopt.
@@ -91,7 +91,7 @@ std::optional<std::string> to_send(ibv_qp* pair) {
 
 tl::expected<Buffer, std::string> Buffer::make(ibv_pd* domain, std::size_t bytes, int access) {
   Buffer buffer;
-  // calloc() returns zeroed memory without touching its pages.
+  // calloc() zeroes the memory without touching its pages.
   buffer.memory_.reset(static_cast<std::byte*>(std::calloc(bytes, 1)));
   buffer.size_ = bytes;
   if (buffer.memory_ == nullptr) return tl::unexpected(fmt::format("no {} KiB of memory", bytes >> 10));
@@ -195,7 +195,7 @@ int Loop::receive(Buffer* into, std::size_t bytes) {
 
 int Loop::bind(ibv_mw* window, const Buffer& buffer, bool open) {
   ibv_mw_bind_info info{};
-  info.mr = buffer.region();  // soft-RoCE needs a region even to unbind
+  info.mr = buffer.region();  // soft-RoCE needs a memory region even to unbind
   info.addr = open ? buffer.address() : 0;
   info.length = open ? buffer.region()->length : 0;
   info.mw_access_flags = open ? unsigned{IBV_ACCESS_REMOTE_WRITE} : 0U;

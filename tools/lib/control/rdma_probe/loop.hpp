@@ -1,4 +1,4 @@
-// Two connected queue pairs of one device, and registered memory for tests.
+// Two connected queue pairs of the same device, and registered memory for tests.
 #pragma once
 #include <infiniband/verbs.h>
 
@@ -49,12 +49,12 @@ struct Shape {
   std::uint32_t inline_bytes = 0;
 };
 
-// A completion, or why there is none.
+// A completion, or the reason why there is none.
 using Waited = tl::expected<ibv_wc, std::string>;
 
 class Loop {
  public:
-  // The error is a sentence.
+  // The error is a human-readable message.
   static tl::expected<Loop, std::string> make(const Device&, const Pace&, const Shape& = {});
 
   End near, far;
@@ -68,7 +68,7 @@ class Loop {
   int send_with_invalidate(std::uint32_t key);
   // Posts a receive at the far end. nullptr: a receive without memory.
   int receive(Buffer* into, std::size_t bytes);
-  // Posts a bind of a window of either type at the far end, or an unbind if `open` is false.
+  // Posts a bind of a type 1 or type 2 window at the far end, or an unbind if `open` is false.
   int bind(ibv_mw*, const Buffer&, bool open);
 
   Waited wait_near() { return wait(near); }
@@ -84,7 +84,7 @@ class Loop {
   const Pace* pace_;
 };
 
-// Waits for a completion. The error is a sentence.
+// Waits for a completion. The error is a human-readable message.
 Waited wait_for(ibv_cq*, const Pace&);
 // Polls once; nullopt if there is no completion.
 std::optional<Waited> look(ibv_cq*);

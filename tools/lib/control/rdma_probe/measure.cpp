@@ -69,7 +69,7 @@ double writes_a_second(const Device& device, const Pace& pace, std::size_t bytes
   const Buffer into = make_buffer(device, bytes, kRemote);
   unsigned free = kDepth;
   const double each = repeat(pace, [&] {
-    // Fills the send queue in batches of kSignalEach, of which the last write is signalled.
+    // Fills the send queue in batches of kSignalEach writes, of which only the last one is signalled.
     for (; free >= kSignalEach; free -= kSignalEach)
       for (unsigned i = 0; i < kSignalEach; ++i)
         succeed(loop.write(from, bytes, into.address(), into.region()->rkey, i + 1 == kSignalEach),

@@ -9,13 +9,13 @@ namespace rtrs::probe {
 using Clock = std::chrono::steady_clock;
 
 struct Pace {
-  // Time limit of one operation that should take microseconds.
+  // Time limit of one operation, which normally takes microseconds.
   std::chrono::milliseconds patience{5000};
   // Duration of each measurement.
   std::chrono::milliseconds measures{500};
-  // Returns true to end the probe at once; the results so far are returned.
+  // Called periodically. If it returns true, the probe ends immediately and returns the results so far.
   std::function<bool()> stop = [] { return false; };
-  // Receives progress messages.
+  // Called with progress messages.
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };
 

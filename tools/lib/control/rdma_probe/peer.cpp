@@ -15,14 +15,15 @@ namespace rtrs::probe {
 namespace {
 
 constexpr int kResolveMs = 2000;
-constexpr std::uint32_t kTold = 16;  // one of this many writes is signalled
+constexpr std::uint32_t kTold = 16;  // only every kTold-th write is signalled
 constexpr std::size_t kSmall = 4096;
-// Time limit of the disconnect at the end, whose result is not needed.
+// Time limit for disconnecting at the end. Its result is not needed.
 constexpr std::chrono::milliseconds kDisconnectLimit{1000};
 
 struct NoResponse : Trouble {};
 
-// Returns the next event, which must be `wanted`; otherwise throws. `otherwise` is the remedy in the error.
+// Waits for the next event and returns it. Throws if it is not `wanted`. `otherwise` is the advice in the
+// error.
 ManagerEvent expect_event(Manager& manager, const Pace& pace, rdma_cm_event_type wanted,
                           const char* otherwise) {
   const auto event = manager.next(pace);
@@ -42,7 +43,8 @@ class PeerProbe {
  public:
   PeerProbe(const PeerWanted& wanted, const Pace& pace) : wanted_(wanted), pace_(pace) {}
 
-  // Number of addresses of the peer that are left to try; 0 before find().
+  // Returns how many addresses of the peer have not been tried yet, including the current one; 0 before
+  // find().
   [[nodiscard]] std::size_t ways() const noexcept { return to_.size(); }
   std::string way() const { return verbs::to_text(to_.front().get()); }
   void find() {
@@ -65,7 +67,7 @@ class PeerProbe {
   std::string address() {
     if (to_.empty()) find();
     net::SocketAddress to = to_.front();
-    // If the local name has several addresses, uses the first of the same family as the peer.
+    // If the local name has several addresses, uses the first one of the same address family as the peer.
     auto from = std::find_if(from_.begin(), from_.end(),
                              [&to](const net::SocketAddress& one) { return one.family() == to.family(); });
     if (from == from_.end()) from = from_.begin();
@@ -113,7 +115,7 @@ class PeerProbe {
     return fmt::format("{}, in {:.1f} ms", link_->describe(), taken.count());
   }
 
-  // Runs the rounds of hello.hpp. `microseconds`: average time of a round.
+  // Runs the rounds that hello.hpp describes. Sets `microseconds` to the average time of a round.
   std::string rounds(double& microseconds) {
     const Clock::time_point begin = Clock::now();
     std::uint64_t round = 0;
@@ -161,7 +163,7 @@ class PeerProbe {
   }
 
  private:
-  // Waits for the completion of the empty write and for the peer's answer, which arrive in any order.
+  // Waits for the completion of the empty write and for the peer's answer. The two arrive in any order.
   std::uint32_t answer() {
     std::optional<std::uint32_t> said;
     for (bool sent = false; !said || !sent;) {
@@ -187,8 +189,8 @@ class PeerProbe {
   bool up_ = false;
 };
 
-// Tries each address of the peer until one is connected. If one is, its line names the failed addresses. If
-// none is, each failed address has a line.
+// Tries each address of the peer until one is connected. The line of the connected address also names the
+// failed ones. If no address can be connected, each failed address has its own line.
 bool connected(const std::function<bool()>& connect, PeerProbe& probe, const Pace& pace, PeerLines& result) {
   Lines failures;
   std::string others;
@@ -213,7 +215,7 @@ bool connected(const std::function<bool()>& connect, PeerProbe& probe, const Pac
 PeerLines probe_peer(const PeerWanted& wanted, const Pace& pace) {
   PeerLines result;
   PeerProbe probe(wanted, pace);
-  // Runs a test and adds its line. Returns false if the later tests must be skipped.
+  // Runs a test and adds its line to the result. Returns false if the later tests must be skipped.
   const auto take = [&](const char* check, const std::function<std::string(Line&)>& test) {
     Line measured;
     Line line = judged(Line::Part::peer, "", check, [&] {

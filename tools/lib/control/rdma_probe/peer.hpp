@@ -1,4 +1,5 @@
-// Test between two hosts: one probe listens, the other connects to it with the connection manager and writes.
+// Test between two hosts: one probe listens; the other one connects to it with the connection manager and
+// writes.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -21,7 +22,7 @@ using Resolve = std::function<std::vector<net::SocketAddress>(std::string_view t
 struct PeerWanted {
   std::string address;  // PEER or OWN@PEER; if PEER is a name, each of its addresses is tried
   std::uint16_t port = kPeerPort;
-  std::uint64_t rounds = 1000;  // number of rounds as in hello.hpp
+  std::uint64_t rounds = 1000;  // number of rounds; hello.hpp describes a round
   Resolve resolve = verbs::resolve_addresses;
 };
 
@@ -35,14 +36,15 @@ PeerLines probe_peer(const PeerWanted&, const Pace&);
 struct Listening {
   std::string address{};  // empty: all addresses of this host
   std::uint16_t port = kPeerPort;
-  std::chrono::milliseconds lasts{600'000};  // time for which to listen
-  // Time limit per peer.
+  std::chrono::milliseconds lasts{600'000};  // how long to listen
+  // Time limit for each peer.
   std::chrono::milliseconds each{120'000};
-  // Called once when peers can connect, with the port.
+  // Called once with the port, when peers can connect.
   std::function<void(std::uint16_t port)> ready = [](std::uint16_t) {};
   Resolve resolve = verbs::resolve_addresses;
 };
-// Serves one peer at a time, for `lasts` or until pace.stop() returns true. Returns a line per peer.
+// Serves one peer at a time, for the duration `lasts` or until pace.stop() returns true. Returns one line per
+// peer.
 Lines listen_for_peers(const Listening&, const Pace&);
 
 }  // namespace rtrs::probe

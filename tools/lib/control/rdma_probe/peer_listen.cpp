@@ -1,5 +1,5 @@
-// The listening probe. Peers are not trusted: a peer can only write to memory registered for its connection,
-// and get answers.
+// Implements the listening probe. Peers are not trusted: a peer can only write to the memory that is
+// registered for its connection, and get answers.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
@@ -31,7 +31,7 @@ class Listener {
     if (addresses.empty())
       throw Trouble{fmt::format("\"{}\" is not an address", wanted_.address),
                     "ip address lists those of this host"};
-    // Listens on the first address of the name that belongs to an RDMA device.
+    // Listens on the first of the addresses that belongs to an RDMA device.
     const bool listens = std::any_of(addresses.begin(), addresses.end(), [this](net::SocketAddress& one) {
       id_ = manager_.make_id(verbs::is_gid(one.get()) ? RDMA_PS_IB : RDMA_PS_TCP);
       return rdma_bind_addr(id_.get(), one.get()) == 0 && rdma_listen(id_.get(), kBacklog) == 0;
@@ -83,7 +83,7 @@ class Listener {
 
   std::string talk(Link& link, Clock::time_point end) {
     std::uint64_t rounds = 0, wrong = 0;
-    std::uint32_t unanswered = 0;  // number of own writes without a completion
+    std::uint32_t unanswered = 0;  // number of this probe's writes that are not completed yet
     Clock::time_point heard = Clock::now();
     while (!gone(link)) {
       const Clock::time_point now = Clock::now();
@@ -93,7 +93,8 @@ class Listener {
       for (unsigned i = 0; i < kLooksAtOnce; ++i) {
         const auto found = link.look();
         if (!found) break;
-        // If the peer disconnects, work requests are flushed before its disconnect event arrives.
+        // When the peer disconnects, work requests are flushed before the disconnect event arrives, so this
+        // is not an error.
         if (found->has_value() && (*found)->status == IBV_WC_WR_FLUSH_ERR) break;
         const ibv_wc one = good(*found, "the connection");
         if ((one.opcode & IBV_WC_RECV) == 0) {
@@ -116,8 +117,8 @@ class Listener {
     return fmt::format("{} rounds; all data arrived before the immediate", rounds);
   }
 
-  // Returns true if the peer has disconnected. Rejects other peers that try to connect, with a hello that
-  // means busy.
+  // Returns true if the peer has disconnected. Rejects other peers that try to connect with an empty hello,
+  // which means that the probe is busy.
   bool gone(const Link& link) {
     while (const auto event = manager_.next(std::chrono::milliseconds(0))) {
       if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
@@ -125,7 +126,7 @@ class Listener {
         rdma_reject(event->id, hello.data(), static_cast<std::uint8_t>(hello.size()));
         const verbs::IdHandle other(event->id);
       } else if (event->id == link.id() && event->type != RDMA_CM_EVENT_ESTABLISHED) {
-        // The peer waits for this call.
+        // The peer waits until this end disconnects, too.
         if (event->type == RDMA_CM_EVENT_DISCONNECTED) rdma_disconnect(link.id());
         return true;
       }

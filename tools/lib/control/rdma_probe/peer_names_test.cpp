@@ -1,10 +1,10 @@
-// Tests peers whose name has several addresses.
+// Tests peers whose name resolves to several addresses.
 #include "tools/lib/control/rdma_probe/test_peer.hpp"
 
 namespace rtrs::probe::peer_names_test {
 namespace {
 
-// Returns a resolver that returns `addresses` for every name.
+// Returns a resolver that resolves every name to `addresses`.
 Resolve name_of(std::vector<std::string> addresses) {
   return [addresses = std::move(addresses)](std::string_view, std::uint16_t port) {
     std::vector<net::SocketAddress> all;
@@ -31,7 +31,7 @@ TEST_F(PeerTest, AddressesOfANameAreTriedUntilOneAnswers) {
   EXPECT_TRUE(says(none.lines, Grade::failed, "192.0.2.78:")) << text_of(none.lines);
 }
 
-// The first address belongs to a device, but no probe listens there.
+// The first address belongs to a device, but no probe listens on it.
 TEST_F(PeerTest, AddressWithoutAProbeIsSkipped) {
   ListeningProbe server(std::chrono::seconds(10), kServer);
   const PeerLines got = probe_peer(

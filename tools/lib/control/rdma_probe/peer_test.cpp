@@ -75,7 +75,7 @@ TEST_F(PeerTest, ListeningEndsWhenNoPeerConnects) {
 
 // --- peers that are not probes ---
 
-// Client that sends arbitrary private data.
+// A client that sends arbitrary private data.
 class Stranger {
  public:
   explicit Stranger(std::uint16_t port, std::span<const std::byte> words) {
@@ -134,7 +134,7 @@ TEST_F(PeerTest, UnknownPeerIsRejectedAndTheNextOneIsServed) {
   }
   {
     HelloBytes words = kHello;
-    words[11] = std::byte{2};  // another version
+    words[11] = std::byte{2};  // version of the protocol: another one
     Stranger stranger(server.port(), words);
     EXPECT_EQ(stranger.answered, RDMA_CM_EVENT_REJECTED);
   }
@@ -224,7 +224,7 @@ TEST_F(PeerTest, SecondPeerIsAskedToWait) {
   EXPECT_TRUE(all_ok(asked(server.port()).lines));
 }
 
-// Runs a probe against a server that handles the connect request with `answers`.
+// Runs a probe against a server that handles the connect request by calling `answers`.
 PeerLines asked_of(const std::function<void(rdma_cm_id*, std::uint32_t queue_pair)>& answers,
                    const Pace& pace = test_pace()) {
   Manager manager;

@@ -160,12 +160,12 @@ TEST(Probe, BondIsReportedWithItsInterfaces) {
                 "bond0, a bond (active-backup) of eth0 eth1");
 }
 
-// Makes the creation of each verbs object fail in turn. A line must report it, nothing may leak, and no
-// missing object may be used.
+// Makes the creation of each verbs object fail, one after the other. A line must report the failure, nothing
+// may leak, and the missing object must not be used.
 TEST(Probe, EveryFailedCreationIsReportedWithoutALeak) {
   unsigned failures = 0;
   bool creation_failed = true;
-  // Without repeated measurements, so that the number of objects does not depend on the speed of the machine.
+  // Measures only once, so that the number of objects does not depend on the speed of the machine.
   Pace once = short_pace();
   once.measures = {};
   for (unsigned skip = 0; creation_failed; ++skip) {

@@ -18,7 +18,7 @@ std::string folder_of(const Device& device) {
 std::string driver_of(const System& system, const Device& device) {
   const std::string driver = system.target(folder_of(device) + "/device/driver");
   if (!driver.empty()) return driver;
-  // Software devices have no driver link in sysfs.
+  // A software device has no driver link in sysfs.
   if (device.soft_roce()) return "rdma_rxe";
   return device.has_transport() ? "" : "siw";
 }

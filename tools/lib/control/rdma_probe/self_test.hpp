@@ -1,4 +1,4 @@
-// Tests the features of a device that RTRS needs, on two connected queue pairs.
+// Tests the device features that RTRS needs, on two connected queue pairs.
 #pragma once
 #include <cstdint>
 
@@ -9,8 +9,8 @@
 namespace rtrs::probe {
 
 struct Rounds {
-  std::uint64_t count = 10'000;  // number of rounds of test_order()
-  bool all = false;              // run all rounds; if false, at most 5 s
+  std::uint64_t count = 10'000;  // number of rounds for test_order()
+  bool all = false;              // run all rounds; if false, stop after 5 s
 };
 
 Lines test_messages(const Device&, const Pace&);
@@ -19,7 +19,7 @@ Lines test_memory(const Device&, const Pace&);
 Lines test_order(const Device&, const Pace&, const Rounds&);
 Lines test_flush(const Device&, const Pace&);
 
-// Returns true if, in the lines of test_windows(), the test of type 1 windows passed.
+// Returns true if the test of type 1 windows passed. Looks for its line in the result of test_windows().
 bool windows_work(const Lines&);
 
 }  // namespace rtrs::probe

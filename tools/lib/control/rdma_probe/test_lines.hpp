@@ -1,4 +1,4 @@
-// Helpers for tests of the probe: a fake host, and expectations for lines.
+// Helpers for tests of the probe: a fake host, and functions that check lines.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace rtrs::probe {
 
 using Grade = Line::Grade;
 
-// Fake host with files and links that the test sets.
+// A fake host whose files and links are set by the test.
 class PlayedSystem : public System {
  public:
   std::optional<std::string> read(const std::string& file) const override {

@@ -39,7 +39,7 @@ std::string whole_session(const Device& device, const Pace&) {
   return fmt::format("{} MiB, the buffers of one session of urtrsd, are registered", kSessionBytes >> 20U);
 }
 
-// Fills the buffer: a different number in each 8-byte word of each round.
+// Fills the buffer so that every 8-byte word of every round has a different number.
 void pattern(Buffer& buffer, std::uint64_t round) {
   for (std::size_t at = 0; at < kTestBytes; at += sizeof(std::uint64_t)) {
     const std::uint64_t word = round * 0x9e3779b97f4a7c15U + at;

@@ -49,7 +49,7 @@ std::string write(const Device& device, const Pace& pace) {
 }
 
 std::string write_inline(const Device& device, const Pace& pace) {
-  // Inline size that the backend requests. A device grants at least this size, or refuses.
+  // Inline size that the backend requests. A device grants at least this size, or refuses the queue pair.
   constexpr std::uint32_t kWanted = 96;
   auto loop = Loop::make(device, pace, {.inline_bytes = kWanted});
   if (!loop)
@@ -68,7 +68,7 @@ std::string write_inline(const Device& device, const Pace& pace) {
   request.wr.rdma.remote_addr = into.address();
   request.wr.rdma.rkey = into.region()->rkey;
   succeed(std::abs(ibv_post_send(loop->near.pair.get(), &request, &refused)), "posting inline data");
-  // After posting inline data, the caller may reuse the memory.
+  // The caller may reuse the memory immediately after posting inline data.
   data.fill(std::byte{0});
   good(loop->wait_near(), "the write");
   demand(std::all_of(into.data(), into.data() + kWanted, [](std::byte one) { return one == kData; }),

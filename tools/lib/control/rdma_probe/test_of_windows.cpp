@@ -51,7 +51,7 @@ struct WindowRig {
     demand(into.holds(kData), "the write under the key of the window completed, but its data did not arrive");
     into.fill(kBefore);
   }
-  // Checks that a write under `key` fails, which also breaks the connection. Returns the status of the
+  // Checks that a write under `key` fails. The failure also breaks the connection. Returns the status of the
   // completion.
   std::string refused(Loop& over, std::uint32_t key, const char* whose) {
     succeed(over.write(from, kTestBytes, into.address(), key), "posting a write");
@@ -73,7 +73,7 @@ std::string type_1(const Device& device, const Pace& pace) {
   const std::uint32_t stale = rig.window->rkey;
   rig.bind(false);
   const std::string how = rig.refused(rig.other, stale, "the key of an unbound window");
-  // The queue pair that bound the window still works.
+  // The refused request has not broken the queue pair that bound the window.
   rig.bind(true);
   rig.written(rig.loop);
   return fmt::format("good on two queue pairs, its stale key refused on the second ({})", how);

@@ -1,4 +1,4 @@
-// Helpers for tests of two probes: a listening probe over simulated adapters, and checks of lines.
+// Helpers for tests of two probes: a listening probe over simulated adapters, and functions that check lines.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using Grade = Line::Grade;
 
 constexpr const char* kServer = "192.0.2.1";
 
-// Listening probe in its own thread. finish() ends it and returns its lines.
+// A listening probe in a separate thread. finish() ends the probe and returns its lines.
 class ListeningProbe {
  public:
   explicit ListeningProbe(std::chrono::milliseconds patience = std::chrono::seconds(10),

@@ -35,8 +35,8 @@ class ThisSystem : public System {
     utsname names{};
     return ::uname(&names) == 0 ? std::string(names.release) + " " + names.machine : std::string();
   }
-  // libibverbs has no call for its version, but its file name contains it: libibverbs.so.1.14.44.0 for
-  // version 44.0.
+  // libibverbs has no function that returns its version, but its file name contains it:
+  // libibverbs.so.1.14.44.0 is version 44.0.
   std::string rdma_core() const override {
     Dl_info info{};
     const auto address = reinterpret_cast<void*>(&ibv_get_device_name);
@@ -56,8 +56,8 @@ class ThisSystem : public System {
   }
 
  private:
-  // Returns true if the process has CAP_IPC_LOCK, as root has. In a container the capability may have no
-  // effect; the test "memory of a session" detects that.
+  // Returns true if the process has CAP_IPC_LOCK, as root usually has. In a container the capability may have
+  // no effect, which the test "memory of a session" detects.
   static bool has_ipc_lock() {
     constexpr unsigned kIpcLock = 14;
     std::ifstream status("/proc/self/status");

@@ -13,12 +13,13 @@ namespace {
 
 using Grade = Line::Grade;
 
-// Same values as in the queue pairs of the verbs backend.
+// The queue pairs of the verbs backend use the same values.
 constexpr std::uint32_t kInline = 96, kSendParts = 2;
-// The backend uses at most kMost work requests, and refuses a device with fewer than kLeast.
+// The backend uses at most kMost work requests, and refuses a device that allows fewer than kLeast.
 constexpr std::uint32_t kMost = 65535, kLeast = 64;
 
-// Creates a queue pair with `depth` work requests. Returns the granted inline size; nullopt on failure.
+// Creates a queue pair with `depth` work requests. Returns the granted inline size; nullopt if the creation
+// fails.
 std::optional<std::uint32_t> granted(const Device& device, ibv_cq* queue, std::uint32_t depth,
                                      std::uint32_t inline_bytes) {
   ibv_qp_init_attr wanted{};
@@ -96,7 +97,7 @@ Lines report_posting(const Device& device) {
   verbs::VerbsOptions options;
   options.posting = verbs::Posting::calls;
   const auto opened = verbs::Device::open(options, device.name);
-  if (opened == nullptr) return {};  // report_invalidation() reports the cause
+  if (opened == nullptr) return {};  // report_invalidation() reports why
   Line line{.device = device.name, .check = "ibv_wr_*()"};
   if (opened->limits.send_ops != 0) {
     line.what = "its library supports it for all that is posted; --rdma-post=wr uses it";

@@ -19,7 +19,7 @@ using Protocol = asio::local::stream_protocol;
 
 namespace {
 
-// Bytes. More than one line of any server that a program with an event loop connects to.
+// In bytes. Longer than any line that a server for such programs sends.
 constexpr std::size_t kMaxBuffered = std::size_t{4} << 20;
 
 Error broken(int error, const char* what) {
@@ -50,7 +50,7 @@ struct AsyncClient::State : std::enable_shared_from_this<State> {
   std::map<int, Waiter> waiters;
   int last_id = 0;
   bool over = false;
-  bool abandoned = false;  // the AsyncClient is destroyed
+  bool abandoned = false;  // the AsyncClient was destroyed
 };
 
 void AsyncClient::State::read() {
@@ -63,7 +63,7 @@ void AsyncClient::State::read() {
   });
 }
 
-// Returns false if the server sends something other than JSON-RPC, or a line that is too long.
+// Returns false if the server has sent something other than JSON-RPC, or a line that is too long.
 bool AsyncClient::State::take_lines() {
   std::size_t newline = 0;
   while (!over && (newline = input.find('\n')) != std::string::npos) {

@@ -1,4 +1,5 @@
-// Asynchronous JSON-RPC client for programs with an event loop. Everything runs on the thread of the loop.
+// Asynchronous JSON-RPC client for programs with an event loop. All functions and callbacks run on the thread
+// of the loop.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -15,7 +16,7 @@ class AsyncClient {
  public:
   using Then = std::function<void(tl::expected<nlohmann::json, Error>)>;
 
-  // Connects without waiting. The error is a positive errno: ENOENT and ECONNREFUSED mean that no process
+  // Connects without waiting. The error is a positive errno: ENOENT or ECONNREFUSED means that no process
   // listens, EAGAIN that the listen queue is full.
   static tl::expected<std::unique_ptr<AsyncClient>, int> connect(boost::asio::io_context&,
                                                                  const std::string& path);
@@ -24,11 +25,11 @@ class AsyncClient {
   AsyncClient(const AsyncClient&) = delete;
   AsyncClient& operator=(const AsyncClient&) = delete;
 
-  // Calls `then` once, after call() has returned: with the result, the error of the server, ETIMEDOUT after
-  // `patience`, or ENOTCONN if the connection ends. `then` may destroy this client.
+  // Calls `then` once, after call() has returned. It gets the result or the error of the server, ETIMEDOUT
+  // after `patience`, or ENOTCONN if the connection ends. `then` may destroy this client.
   void call(const std::string& method, const nlohmann::json& params, std::chrono::milliseconds patience,
             Then then);
-  // True after the connection has ended: every further call fails with ENOTCONN.
+  // Returns true after the connection has ended; every further call then fails with ENOTCONN.
   bool is_over() const noexcept;
 
  private:

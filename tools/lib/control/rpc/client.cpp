@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// Bytes. More than a server ever sends in one line.
+// In bytes. Longer than any line that a server sends.
 constexpr std::size_t kMaxAnswerBytes = std::size_t{64} << 20;
 
 Error failure(int error, std::string message, std::string hint = {}) {
@@ -65,7 +65,7 @@ Client::~Client() {
 }
 
 tl::expected<std::string, Error> Client::read_line(steady_clock::time_point until, bool bounded) {
-  // Position from which to search for the newline; the bytes before it have none.
+  // Position from which to search for the newline. The bytes before it contain no newline.
   std::size_t looked = 0;
   while (true) {
     const std::size_t newline = input_.find('\n', looked);
@@ -89,8 +89,8 @@ tl::expected<std::string, Error> Client::read_line(steady_clock::time_point unti
   }
 }
 
-// Waits until the socket is readable. Checks the deadline first, so that a peer that sends without end times
-// out too.
+// Waits until the socket is readable. Checks the deadline first, so that a peer that never stops sending
+// times out, too.
 tl::expected<void, Error> Client::wait(steady_clock::time_point until, bool bounded) const {
   const auto left = std::chrono::duration_cast<milliseconds>(until - steady_clock::now()).count();
   const Error late = failure(ETIMEDOUT, "no answer in time", "urtrsd may be stuck; see its log");
@@ -110,7 +110,7 @@ tl::expected<nlohmann::json, Error> Client::call(const std::string& method, cons
   for (std::size_t sent = 0; sent < line.size();) {
     const ssize_t now = ::send(fd_, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
     if (now < 0 && errno == EINTR) continue;
-    // The server closed the connection. Read on, because it may have sent the reason before.
+    // The server has closed the connection. Reads on, because it may have sent the reason before.
     if (now < 0 && (errno == EPIPE || errno == ECONNRESET)) break;
     if (now < 0)
       return tl::unexpected(

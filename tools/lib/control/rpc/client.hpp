@@ -12,22 +12,23 @@ namespace rtrs::rpc {
 
 class Client {
  public:
-  // Time limit for a server that hangs, and therefore neither accepts connections nor reads.
+  // Time limit for a server that hangs: such a server neither accepts connections nor reads.
   static constexpr std::chrono::milliseconds kPatience{3000};
 
-  // Connects within `patience`. errno of the error: ENOENT and ECONNREFUSED mean that no process listens,
-  // ETIMEDOUT that the server hangs.
+  // Connects within `patience`. Error::error is ENOENT or ECONNREFUSED if no process listens, and ETIMEDOUT
+  // if the server hangs.
   static tl::expected<Client, Error> connect(const std::string& path,
                                              std::chrono::milliseconds patience = kPatience);
   ~Client();
   Client(Client&& other) noexcept;
   Client& operator=(Client&&) = delete;
 
-  // Drops notifications that arrive before the response. Error ETIMEDOUT: no response within `patience`.
+  // Sends a request and waits for its response. Drops notifications that arrive before. Error ETIMEDOUT: no
+  // response within `patience`.
   tl::expected<nlohmann::json, Error> call(const std::string& method, const nlohmann::json& params,
                                            std::chrono::milliseconds patience = std::chrono::seconds(30));
-  // Returns the next notification. Negative `patience`: waits without limit. Errors: ETIMEDOUT; EPIPE, the
-  // server has closed the connection; EINTR, a signal arrived.
+  // Returns the next notification. A negative `patience` means no time limit. Errors: ETIMEDOUT; EPIPE if the
+  // server has closed the connection; EINTR if a signal arrived.
   tl::expected<Answer, Error> next(std::chrono::milliseconds patience);
 
  private:

@@ -1,5 +1,5 @@
-// Parser and writer of JSON-RPC 2.0 messages (jsonrpc.org/specification), one per line. Input is untrusted:
-// it comes from any process that can open the socket.
+// Parses and writes JSON-RPC 2.0 messages (jsonrpc.org/specification), one per line. Input is untrusted: it
+// comes from any process that can open the socket.
 #pragma once
 #include <cstddef>
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@
 
 namespace rtrs::rpc {
 
-// The server closes a connection that sends a longer line.
+// A server closes a connection that sends a line longer than this.
 inline constexpr std::size_t kMaxLineBytes = 64 * 1024;
 
 // Code of an error object. Codes below -32000 are defined by JSON-RPC, the others by this project.
@@ -33,7 +33,7 @@ struct Error {
 };
 
 struct Request {
-  nlohmann::json id;          // may be null, even if the request needs a response
+  nlohmann::json id;          // may be null even if the sender expects a response
   bool notification = false;  // the request has no id and gets no response
   std::string method;
   nlohmann::json params = nlohmann::json::object();  // always an object
@@ -43,7 +43,7 @@ struct Request {
 // A line that a server received. Exactly one member is set.
 struct Received {
   std::optional<Request> request;
-  std::optional<std::string> answer;  // error response to send, because the line is no valid request
+  std::optional<std::string> answer;  // error response to send, because the line is not a valid request
 };
 Received parse_request(std::string_view line);
 
@@ -58,9 +58,9 @@ struct Answer {
   nlohmann::json id;
   std::optional<nlohmann::json> result;
   std::optional<Error> error;
-  std::optional<std::string> method;  // of a notification; its `params` is an object
+  std::optional<std::string> method;  // method of a notification; its `params` is an object
   nlohmann::json params;
 };
-std::optional<Answer> parse_answer(std::string_view line);  // nullopt: not JSON-RPC
+std::optional<Answer> parse_answer(std::string_view line);  // returns nullopt if the line is not JSON-RPC
 
 }  // namespace rtrs::rpc

@@ -1,4 +1,4 @@
-// Tests the parser with valid requests and with arbitrary lines, each of which must get an error response.
+// Tests the parser with valid requests, and with arbitrary lines, each of which must get an error response.
 #include "tools/lib/control/rpc/message.hpp"
 
 #include <gtest/gtest.h>
@@ -92,7 +92,7 @@ TEST(RpcMessage, NotificationParamsMustBeAnObject) {
 }
 
 TEST(RpcMessage, LinesContainNoNewline) {
-  // A name chosen by a peer can contain any byte.
+  // A peer can choose a name that contains any byte.
   const std::string name = "a\nb\xff\x01";
   const std::string line = result_line(1, {{"name", name}});
   EXPECT_EQ(line.find('\n'), std::string::npos);

@@ -1,5 +1,5 @@
-// Chooses the connection that a server closes when a client connects and the limit of connections is reached.
-// Pure.
+// Chooses the connection that a server closes when a client connects and the maximum number of connections is
+// reached. Has no side effects.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,8 +19,8 @@ struct Place {
 };
 
 // Returns the index of the connection to close for a new client. First choice: an idle connection whose rank
-// is not above that of the new client; the lowest rank first, then the least recently used. If there is none:
-// a busy connection of a lower rank, chosen in the same order. nullopt: the new client is refused.
+// is not above that of the new client. Second choice: a busy connection of a lower rank. Among several, the
+// lowest rank is closed first, then the least recently used one. nullopt: the new client is refused.
 std::optional<std::size_t> gives_way(std::span<const Place> places, Rank newcomer);
 
 }  // namespace rtrs::rpc

@@ -46,14 +46,14 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   Handler handler;
   Protocol::acceptor acceptor;
   asio::steady_timer pause;  // delays the retry after a failed accept()
-  bool told = false;         // options.trouble was called
+  bool told = false;         // options.trouble was already called for this failure
   gid_t group = 0;
   std::uint64_t uses = 0;  // counts connections and requests
   std::set<std::shared_ptr<Reply::Connection>> connections;
 };
 
-// Connection of one client. State::connections and pending asio handlers share its ownership until it ends.
-// The connection has only a weak pointer to State.
+// Connection of one client. State::connections and pending asio handlers share the ownership of the
+// connection until it ends. The connection has only a weak pointer to State.
 struct Reply::Connection : std::enable_shared_from_this<Reply::Connection> {
   Connection(std::shared_ptr<Server::State> server_, Protocol::socket socket_, const Caller& caller_)
       : server(server_),
@@ -81,7 +81,7 @@ struct Reply::Connection : std::enable_shared_from_this<Reply::Connection> {
   std::uint64_t last_use;   // value of State::uses at the last request
   unsigned unanswered = 0;  // requests without a response
   bool subscribed = false;
-  bool ending = false;  // no further input is read
+  bool ending = false;  // the connection is ending; no further input is read
 };
 
 void Reply::Connection::read() {
@@ -136,7 +136,7 @@ void Reply::Connection::send(std::string line) {
   if (ending) return;
   line += '\n';
   unsent += line.size();
-  // Closes the connection of a client that does not read its responses.
+  // Closes the connection, because the client does not read its responses.
   if (unsent > most_unsent && !output.empty()) return end();
   output.push_back(std::move(line));
   if (output.size() == 1) write();
@@ -310,7 +310,7 @@ tl::expected<std::unique_ptr<Server>, std::string> Server::listen(asio::io_conte
   state->group = group;
   boost::system::error_code error;
   state->acceptor.open(Protocol(), error);
-  // No client can connect before the mode and the group are set.
+  // Until the mode and the group are set, no client may connect.
   const mode_t before = ::umask(0177);
   if (!error) state->acceptor.bind(Protocol::endpoint(path), error);
   ::umask(before);

@@ -1,9 +1,10 @@
 // JSON-RPC server on a unix socket, on the event loop of its program. Every process that can open the socket
-// may send requests. Whether it may change things depends on its credentials (SO_PEERCRED).
+// may send requests. Whether it may change anything depends on its credentials (SO_PEERCRED).
 //
-// Limits: number of connections, bytes of a line, bytes queued for a client that does not read. Exceeding a
-// limit closes or refuses one connection; the other connections continue. If the number of connections is at
-// its limit, an idle connection is closed for a new one (tools/lib/control/rpc/places.hpp).
+// The number of connections, the length of a line, and the bytes queued for a client that does not read are
+// limited. If one connection exceeds a limit, it is closed or refused; the other connections continue. If the
+// maximum number of connections is reached, an idle connection is closed for a new one
+// (tools/lib/control/rpc/places.hpp).
 #pragma once
 #include <sys/types.h>
 
@@ -26,8 +27,8 @@ struct Caller {
   bool may_change = false;
 };
 
-// Sends the response to one request, at once or later, on the thread of the event loop. Without a response
-// the client keeps waiting. A response to a closed connection is dropped.
+// Sends the response to one request, immediately or later, on the thread of the event loop. A client that
+// gets no response keeps waiting. A response to a closed connection is dropped.
 class Reply {
  public:
   void result(const nlohmann::json&) const;
@@ -46,11 +47,12 @@ class Reply {
 
 struct ServerOptions {
   std::string path;
-  std::string group;  // group of the socket, which may open it; empty: the group of the process
+  std::string group;  // group of the socket; its members may open the socket; empty: the group of the process
   unsigned most_connections = 32;
   std::size_t most_unsent = std::size_t{1} << 20;  // maximum number of bytes queued for one connection
-  // Called with a sentence when accept() fails, for example because no descriptor is free. Called once until
-  // a client can connect again, on the thread of the event loop. May be empty.
+  // Called with a human-readable message when accept() fails, for example because no descriptor is free.
+  // After that it is not called again until a client can connect. Runs on the thread of the event loop. May
+  // be empty.
   std::function<void(const std::string&)> trouble{};
 };
 
@@ -60,7 +62,7 @@ class Server {
   using Handler = std::function<void(const Caller&, const Request&, const Reply&)>;
 
   // Creates the socket (mode 0660) and replaces a socket on which no process listens. The folder must exist.
-  // The error is a sentence.
+  // The error is a human-readable message.
   static tl::expected<std::unique_ptr<Server>, std::string> listen(boost::asio::io_context&, ServerOptions,
                                                                    Handler);
   // Closes all connections and removes the socket.

@@ -1,4 +1,4 @@
-// Tests a control socket with normal and misbehaving clients: long lines, unread responses, too many
+// Tests a control socket with well-behaved and misbehaving clients: long lines, unread responses, too many
 // connections.
 #include "tools/lib/control/rpc/server.hpp"
 
@@ -60,7 +60,7 @@ class RpcServerTest : public testing::Test {
       return;
     }
     if (request.method == "chatter") {
-      // Sends no response, but a notification every millisecond.
+      // Sends a notification every millisecond, but no response.
       server->broadcast("event", {{"serial", 1}});
       auto timer = std::make_shared<boost::asio::steady_timer>(context, std::chrono::milliseconds(1));
       timer->async_wait([this, timer, caller, request, reply](const auto& error) {
@@ -79,7 +79,7 @@ class RpcServerTest : public testing::Test {
     EXPECT_TRUE(connected) << connected.error().message;
     return std::move(*connected);
   }
-  // Returns all bytes until the server closes the connection.
+  // Returns all bytes that arrive until the server closes the connection.
   static std::string rest_of(int fd) {
     std::string got;
     std::vector<char> room(4096);
@@ -88,7 +88,7 @@ class RpcServerTest : public testing::Test {
     ::close(fd);
     return got;
   }
-  // Returns a connected socket, without a JSON-RPC client.
+  // Returns a connected socket without a JSON-RPC client on it.
   int raw() const {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -208,7 +208,7 @@ TEST_F(RpcServerTest, PipeliningClientThatReadsIsNotDisconnected) {
   start();
   const int fd = raw();
   const std::string ask = request_line(1, "large", json::object()) + '\n';
-  // Two responses are larger than the socket buffers.
+  // Two responses together are larger than the socket buffers.
   for (int i = 0; i < 10; ++i) {
     const std::string two = ask + ask;
     ASSERT_EQ(::send(fd, two.data(), two.size(), MSG_NOSIGNAL), static_cast<ssize_t>(two.size())) << i;

@@ -24,15 +24,15 @@ bool listens(const std::string& path) {
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  // EAGAIN (the listen queue is full) and EACCES (socket of another user) also mean that a process listens.
+  // EAGAIN (the listen queue is full) and EACCES (another user's socket) also mean that a process listens.
   const bool dead = ::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 &&
                     (errno == ECONNREFUSED || errno == ENOENT);
   ::close(fd);
   return !dead;
 }
 
-// Returns true if the process of a socket PROGRAM-PID.sock exists. A process that is starting may have its
-// socket but not listen yet.
+// Returns true if the process to which a socket PROGRAM-PID.sock belongs exists. A process that is starting
+// may have created its socket, but not listen yet.
 bool lives(std::string_view program, const std::string& path) {
   const std::string name = std::filesystem::path(path).stem();
   pid_t pid = 0;

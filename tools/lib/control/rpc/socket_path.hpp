@@ -15,16 +15,17 @@ namespace rtrs::rpc {
 std::string runtime_folder();
 
 // Returns the path of a socket for this process in runtime_folder(): "PROGRAM-PID.sock". Creates the folder
-// if it is missing, and removes sockets of dead processes of `program`. The error is a sentence.
+// if it is missing, and removes the sockets of dead processes of `program`. The error is a human-readable
+// message.
 tl::expected<std::string, std::string> make_socket_path(std::string_view program);
 
 // Returns the sockets of `program` in runtime_folder() and, unless $URTRS_RUNTIME_DIR is set, in /run/urtrs;
 // sorted by name within each folder. Includes sockets that killed processes left behind.
 std::vector<std::string> sockets(std::string_view program);
-// Returns those of sockets() on which a process listens.
+// Returns the sockets from sockets() on which a process listens.
 std::vector<std::string> live_sockets(std::string_view program);
 
-// Returns the only socket of live_sockets(). The error says that there is none, or lists them.
+// Returns the only socket in live_sockets(). The error says that there is none, or lists the sockets.
 tl::expected<std::string, Error> only_socket(std::string_view program);
 
 }  // namespace rtrs::rpc

@@ -1,4 +1,5 @@
-// Tests the default socket paths: sockets of dead processes are removed, unreadable folders are reported.
+// Tests the default socket paths: sockets of dead processes must be removed, and unreadable folders must be
+// reported.
 #include "tools/lib/control/rpc/socket_path.hpp"
 
 #include <fmt/format.h>

@@ -64,7 +64,7 @@ bool ProgressLine::is_due() const {
 void ProgressLine::show(std::string_view text) {
   if (columns_ == 0 && !is_due()) return;
   last_ = clock_();
-  // Leaves the last column empty, because writing there can move the cursor to the next line.
+  // Leaves the last column empty, because writing to it can move the cursor to the next line.
   const std::string_view line = columns_ == 0 ? text : cut(text, columns_ - 1);
   std::fprintf(stream_, columns_ == 0 ? "%.*s\n" : "\r\033[K%.*s", static_cast<int>(line.size()),
                line.data());

@@ -59,9 +59,9 @@ void collect_options(const CLI::App& app, std::map<std::string, bool>& into) {
     collect_options(*one, into);
 }
 
-// Handles "help TOPIC". For a command, returns the words of "COMMAND --help". For an option, throws its
-// entries in the help of the program and its commands as CLI::CallForVersion, as CLI11 does for the text of
-// --version.
+// Handles "help TOPIC". If TOPIC is a command, returns the arguments of "COMMAND --help". If it is an option,
+// throws the option's entries in the help of the program and its commands as CLI::CallForVersion, which is
+// how CLI11 returns the text of --version.
 std::vector<std::string> help_arguments(const CLI::App& app, const std::vector<std::string>& arguments) {
   if (arguments.size() == 1) return {"--help"};
   const std::string& topic = arguments[1];
@@ -102,7 +102,7 @@ std::string command_line_error(const CLI::App& app, const CLI::ParseError& error
              app.get_require_subcommand_min() != 0 && app.get_subcommands().empty()) {
     what = "no command is given; the commands are " + subcommands_of(app);
   } else {
-    // Only the first line, because CLI11 lists the choices of a value on several lines.
+    // Uses only the first line, because CLI11 lists the allowed values on several lines.
     what = error.what();
     what = plain_parse_error(printable(what.substr(0, what.find('\n'))));
   }

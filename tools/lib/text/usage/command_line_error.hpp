@@ -1,4 +1,4 @@
-// One-line error messages for a wrong command line, for programs that use CLI11.
+// Makes a one-line error message for a wrong command line, for programs that use CLI11.
 #pragma once
 #include <string>
 #include <vector>

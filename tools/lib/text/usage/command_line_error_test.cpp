@@ -1,4 +1,4 @@
-// Tests the one-line error message of wrong command lines.
+// Tests the one-line error messages for wrong command lines.
 #include "tools/lib/text/usage/command_line_error.hpp"
 
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@ from example_lines import ended, here
 from programs import BOUND, PLUGIN, ROOT, free_port, listens, program, until
 
 HAS = {name: pathlib.Path(program(name)).exists() for name in ("urtrsd", "urtrs-perf", "urtrs-conform", "urtrs-mapd")}
-FAILING = "scenario U\n  delivered number=20\n  expect O9\n"  # oracle O9 does not fire, so the expectation fails
+FAILING = "scenario U\n  delivered number=20\n  expect O9\n"  # O9 does not fire, so the expectation fails
 
 
 def help_of(name, *words):
@@ -37,7 +37,7 @@ def test_urtrs_sim(tmp_path):
     lines = examples(help_of("urtrs-sim"), "urtrs-sim")
     assert len(lines) > 10
     for line in lines:
-        # The other configurations take minutes; explore_test searches them.
+        # `explore` needs minutes for the other configurations; explore_test runs them.
         line = line + " --config small" if line.endswith("explore") else here(line, tmp_path)
         assert shell(line, tmp_path).returncode in (0, 1), line
 
@@ -98,9 +98,9 @@ def test_urtrs_conform(urtrsd, tmp_path):
             line += f" --port {server.port}"
         if "--role client" in line:
             line += f" --port {free_port()} --wait 1s"
-            expected = {4}  # no server connects in time
+            expected = {4}  # no server accepts a connection in time
         if "verbs" in line:
-            expected = {3, 4}  # no such device, or no server listens there
+            expected = {3, 4}  # the device does not exist, or no server listens on the address
         done = shell(line, tmp_path)
         assert done.returncode in expected, (line, done.stdout, done.stderr)
 

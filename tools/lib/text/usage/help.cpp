@@ -11,8 +11,8 @@ namespace rtrs::tools {
 
 namespace {
 
-// Does the layout itself, so that it does not depend on the version of CLI11. CLI11 formats only the names
-// and types of options.
+// Formats help texts itself, so that the layout does not depend on the version of CLI11. CLI11 only formats
+// names and types of options.
 class HelpFormatter : public CLI::Formatter {
  public:
   HelpFormatter() = default;

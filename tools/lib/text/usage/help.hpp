@@ -1,4 +1,5 @@
-// Output of --help and --help-all for programs that use CLI11: 80 columns wide; --help fits on a screen.
+// Prints --help and --help-all for programs that use CLI11: at most 80 columns wide, and --help fits on a
+// screen.
 #pragma once
 #include <optional>
 #include <string>

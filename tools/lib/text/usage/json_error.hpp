@@ -8,11 +8,12 @@ namespace rtrs::tools {
 // arguments are wrong.
 bool wants_json(int argc, const char* const* argv);
 
-// Returns the code for an exit code: 2 "usage", 3 "precondition", 4 "timeout", any other "failed".
+// Returns the "code" of a JSON error for an exit code: 2 "usage", 3 "precondition", 4 "timeout", any other
+// "failed".
 const char* error_code(int exit_code) noexcept;
 
-// Returns the first line of a message for stderr ("urtrs-perf: no server\n") without the program name: "no
-// server".
+// Returns the first line of a message for stderr, without the name of the program: "no server" for
+// "urtrs-perf: no server\n".
 std::string without_name(const std::string& said);
 
 // Returns {"schema_version":1,"error":{"code":CODE,"message":MESSAGE}} and a newline. MESSAGE is `message`

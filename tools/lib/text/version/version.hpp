@@ -1,4 +1,4 @@
-// Output of `--version` of every program.
+// Produces the output of --version of every program.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@ import pytest
 from programs import BOUND, program
 
 PROGRAMS = [name for name in ("urtrsd", "urtrs-sim", "urtrs-replay", "urtrs-perf", "urtrs-conform")
-            if os.path.exists(program(name))]  # a build without some library lacks some programs
+            if os.path.exists(program(name))]  # some programs are not built if a library is missing
 FORM = r"{} \d+\.\d+\.\d+( \([\w.+-]+\))?\nfabrics: tcp[^\n]*\ncompiler: (g|clang)\+\+ \d[^\n]*\n"
 
 

@@ -35,7 +35,7 @@ std::optional<Label> label_named(const std::string& name) {
   return std::nullopt;
 }
 
-// Converts a choice log to lines, in the order of the draws.
+// Converts a choice log to text lines, in the order of the draws.
 class Lines {
  public:
   explicit Lines(const sim::ChoiceLog& choice_log) : log_(choice_log) {}
@@ -80,7 +80,7 @@ class Lines {
   std::size_t next_ = 0;
 };
 
-// Parses a line. Returns nullptr, or what is wrong with the line.
+// Parses a line. Returns nullptr, or an error message.
 const char* read_line(const std::string& line, sim::ChoiceLog& choice_log, std::vector<std::size_t>& open) {
   std::istringstream words(line);
   std::string word;

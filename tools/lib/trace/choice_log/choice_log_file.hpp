@@ -1,9 +1,10 @@
-// Files of choice logs. The format is JSON, so that a person can read and edit a file.
+// Reads and writes choice log files. The format is JSON, so that a person can read and edit a file.
 //   {"urtrs_choices": 1, "seed": 4711, "oracle": "O9", "seen": "...",
 //    "choices": ["( swarm", "( option", "swarm 4 1", ")", ")", "- fault_span", "latency 5001 17 x3", ...]}
 // A line is a draw (label, range, value, number of repetitions), the begin "(" or end ")" of a group, or "-"
-// for a group that is left out. A missing draw has its calm value. The file of a directed world also has a
-// "scenario", whose "script" has one line per step (sim/world/script.hpp).
+// for a group that is left out. A missing draw has the value 0, which means no fault and the shortest delay.
+// The file of a directed world also has a "scenario", whose "script" has one line per step
+// (sim/world/script.hpp).
 #pragma once
 #include <cstdint>
 #include <optional>

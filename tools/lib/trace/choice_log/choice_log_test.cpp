@@ -137,8 +137,8 @@ TEST(ChoiceLogFile, InvalidChoiceLogIsRefusedWithAReason) {
             "line 2 of the choice log: a choice log has at most 10,000,000 values");
 }
 
-// Unplayable: a step for a path that the world does not have, a script line that is no text, block device
-// options that contradict each other.
+// Each file has one error: a step for a path that the world does not have, a script line that is not text, or
+// block device options that contradict each other.
 TEST(ChoiceLogFile, UnplayableScenarioIsRefused) {
   const auto refusal = [](const std::string& scenario) {
     const auto file =

@@ -163,7 +163,7 @@ void IsolatedRunner::read_choice_log(sim::ChoiceLog& choice_log) const {
         break;
     }
   }
-  // If the process ended early, closes the open groups.
+  // Closes the groups that are still open because the process ended early.
   for (const std::size_t group : open) choice_log.groups[group].end = choice_log.draws.size();
 }
 

@@ -15,8 +15,9 @@ namespace rtrs::tools {
 struct IsolatedResult {
   bool failed = false;
   bool stalled = false;
-  // Failure without numbers, to compare runs: the oracle's id (with the violated rule of the specification if
-  // only the specification found the failure), or the signal and the assertion that ended the process.
+  // Description of the failure without numbers, to compare runs. Oracle failure: id of the oracle, and the
+  // violated rule if only the specification found the failure. Crash: the signal, and the assertion that
+  // failed.
   std::string signature;
   std::string seen;  // details from the oracle, as text
   std::string scenario;
@@ -40,8 +41,8 @@ class IsolatedRunner {
   // Later runs in which no oracle fires are also checked against the specification.
   void ask_specification();
 
-  // Later runs end without a failure as soon as their choice log has more than `entries` entries (draws and
-  // groups).
+  // In later runs, stops a run without a failure as soon as its choice log has more than `entries` entries
+  // (draws and groups).
   void set_longest_log(std::uint64_t entries) noexcept { longest_log_ = entries; }
 
   IsolatedResult run(const sim::WorldOptions&, const MakeChoice&);

@@ -1,5 +1,5 @@
-// Converts a directed (not drawn) scenario to and from JSON. A choice log file contains it, so that a
-// directed world can be replayed exactly.
+// Converts a directed scenario (which is not drawn at random) to and from JSON. A choice log file contains
+// it, so that a directed world can be replayed exactly.
 #pragma once
 #include <string>
 

@@ -1,5 +1,5 @@
-// Prints the faults that affect a single message, with their times. The other faults are in the journal of
-// the world.
+// Prints the faults that affect a single message, with their times. The journal of the world contains the
+// other faults.
 #pragma once
 #include "sim/choices/choice.hpp"
 #include "sim/world/world.hpp"

@@ -19,15 +19,15 @@ ShrunkRun shrink_run(IsolatedRunner& runner, const sim::WorldOptions& world, con
   if (!result.first.failed) return result;
 
   sim::WorldOptions bounded = world;
-  // A candidate has fewer events than the smallest failing run so far. If it runs much longer, it will
-  // probably not fail in the same way, so it is stopped.
+  // A candidate should have fewer log entries than the smallest failing run so far. One that has many more
+  // will probably not fail in the same way, so it is stopped.
   const auto bound = [&runner](const IsolatedResult& smallest) {
     constexpr std::uint64_t kSlack = 2'000;
     runner.set_longest_log(2 * smallest.log_entries + kSlack);
   };
   bound(result.first);
   bounded.max_events = std::min(world.max_events, 4 * result.first.events + 20'000);
-  if (result.first.events == 0) bounded.max_events = world.max_events;  // the run crashed: count unknown
+  if (result.first.events == 0) bounded.max_events = world.max_events;  // unknown, because the run crashed
   std::uint64_t runs = 0;
   std::optional<IsolatedResult> tried;
   const sim::LogTrial trial = [&](const sim::ChoiceLog& candidate) -> std::optional<sim::ChoiceLog> {

@@ -19,8 +19,8 @@ struct ShrunkRun {
   sim::ShrinkResult shrunk;
   double seconds = 0;
 };
-// Shrinks only the choices; `world` (with its seed) stays unchanged. `choice` makes the choices of the
-// failing run. If that run does not fail, returns with `first.failed` false.
+// Shrinks only the choices; `world` (with its seed) stays unchanged. `choice` repeats the choices of the
+// failing run. If that run does not fail this time, `first.failed` is false.
 ShrunkRun shrink_run(IsolatedRunner&, const sim::WorldOptions& world, const MakeChoice& choice,
                      const ShrinkRunOptions&);
 

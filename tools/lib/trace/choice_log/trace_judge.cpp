@@ -17,8 +17,8 @@ namespace rtrs::tools {
 
 namespace fs = std::filesystem;
 
-// Upper bound on the possible states of the specification. Beyond it almost any continuation would be
-// accepted (docs/conformance.md).
+// Maximum number of states that the specification may consider possible at one time. With more, almost any
+// continuation of the trace would be accepted (docs/conformance.md).
 constexpr std::size_t kMaxStates = 64;
 
 // Prefers /dev/shm, because memory is faster than a disk.

@@ -143,8 +143,8 @@ bool may_write(const std::string& path, bool pipes) {
 
 int create_output(const std::string& path, unsigned mode, bool pipes) {
   if (!may_write(path, pipes)) return -1;
-  // Not O_EXCL, because the name may be a link to a file that does not exist yet. Opening a pipe blocks until
-  // it has a reader.
+  // O_EXCL is not used, because the name may be a link to a file that does not exist yet. Opening a pipe
+  // blocks until the pipe has a reader.
   const int fd =
       path == "-"
           ? ::dup(STDOUT_FILENO)
@@ -155,7 +155,8 @@ int create_output(const std::string& path, unsigned mode, bool pipes) {
   }
   struct stat status {};
   if (path == "-" || (::fstat(fd, &status) == 0 && is_writable(path, status, pipes))) {
-    // Failure is ignored: if we may not change the mode, the file belongs to another user, who chose it.
+    // Failure is ignored: a process without permission to change the mode does not own the file, and its
+    // owner chose the mode.
     if (mode == 0600 && S_ISREG(status.st_mode)) (void)!::fchmod(fd, 0600);
     return fd;
   }

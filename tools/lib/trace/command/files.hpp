@@ -1,4 +1,4 @@
-// Input files, output and progress of all subcommands.
+// Input files, output and progress display of all subcommands of urtrs-replay.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -30,7 +30,7 @@ class InputFile {
 // Returns true, and prints an error, if two of the paths are the same file, even under different names.
 bool given_twice(const std::vector<std::string>& paths);
 
-// Source of at most `most` bytes of a file. If the file has more, the next read fails with EFBIG.
+// Reads at most `most` bytes of a file. If the file has more, the next read fails with EFBIG.
 class BoundedSource final : public trace::Source {
  public:
   BoundedSource(int fd, std::uint64_t most) : source_(fd), left_(most) {}  // does not own `fd`
@@ -48,9 +48,9 @@ class BoundedSource final : public trace::Source {
 // keeps colour sequences.
 std::string printable_lines(std::string_view text, bool colors = false);
 
-// Returns true if a result may be written to `path`: the file does not exist or is empty. With `pipes`, also
-// accepts "-" (standard output) and a named pipe. Otherwise prints the reason on stderr. Does not open or
-// change the file.
+// Returns true if it is safe to write a result to `path`: the file does not exist or is empty. With `pipes`,
+// "-" (standard output) and a named pipe are also accepted. Otherwise prints the reason on stderr. Does not
+// open or change the file.
 bool may_write(const std::string& path, bool pipes = false);
 // Opens `path` for writing. Returns a descriptor that the caller owns, or -1 after printing the reason on
 // stderr. Never changes a file that may_write() refuses. If `mode` is 0600, an existing empty file gets this
@@ -72,7 +72,7 @@ class Output {
   int errno_ = 0;  // errno of the first failure; 0: none
 };
 
-// Shows on stderr how much of a large file is read.
+// Shows on stderr how much of a large file has been read.
 class Progress {
  public:
   Progress(std::uint64_t size, bool wanted);
@@ -88,9 +88,10 @@ class Progress {
 // Prints why a trace could not be read to its end and what that means. Returns the exit code.
 int report_stop(const std::string& path, trace::Reader::Status status, const trace::Reader& reader);
 void error(const std::string& text);
-// Returns the first text of error(). Empty if there was none, or if a result was written to standard output.
+// Returns the first message that was passed to error(). Returns an empty string if there was none, or if a
+// result was written to standard output.
 const std::string& unanswered_error();
-// Prints a warning that only the records before the damage are used. Does nothing if `damage` is empty.
+// Prints a warning that only the records before the damage were used. Does nothing if `damage` is empty.
 void warn_of_damage(const std::string& path, const std::string& damage, std::uint64_t records);
 
 }  // namespace rtrs::tools

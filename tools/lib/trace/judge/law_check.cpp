@@ -86,8 +86,8 @@ void LawCollector::end_trace(bool whole) {
   for (std::size_t at = first_end_; !whole && at < ends_.size(); ++at) ends_[at].cut = true;
 }
 
-// Tracks the writes into each chunk of a session that the traces show, to tell whether another request may
-// have overwritten the one that a server read.
+// Tracks all recorded writes into each chunk of a session. Tells whether another request may have overwritten
+// the request that a server read.
 class LawCollector::Chunks {
  public:
   explicit Chunks(const LawCollector& all) : all_(all) {
@@ -112,7 +112,7 @@ class LawCollector::Chunks {
     const std::uint32_t chunk = spec::request_buf_id(from.depth, message.imm);
     const std::uint64_t over = answered(from, chunk, message.order);
     return std::any_of(ends->second.begin(), ends->second.end(), [&](const End* other) {
-      // The order of records in two traces is not known.
+      // The order of records in different traces is unknown.
       const bool foreign = other->trace != from.trace || other->machine != from.machine;
       if (foreign || other->depth != from.depth || all_.traces_without_beginning_.contains(other->trace))
         return foreign || other->depth != 0 || !other->sent.empty();
@@ -129,8 +129,8 @@ class LawCollector::Chunks {
   static bool is_request(const Message& message) {
     return message.op == spec::WireOp::write_imm && spec::imm_type(message.imm) == spec::kIoReq;
   }
-  // Returns the position of the first response for the chunk on this connection after `order`. If there is
-  // none, the request may take effect at any time, and the maximum value is returned.
+  // Returns the position of the first response for the chunk on this connection after `order`. Without such a
+  // response the request may take effect at any later time, so the maximum value is returned.
   static std::uint64_t answered(const End& end, std::uint32_t chunk, std::uint64_t order) {
     const std::uint32_t mask = (std::uint32_t{1} << spec::log2up(end.depth)) - 1;
     for (const Message& one : end.received) {
@@ -163,7 +163,8 @@ class LawCollector::Direction {
     feed(sim::NetworkEvent::Kind::receives_posted, [&](sim::NetworkEvent& h) {
       h.qp = 1, h.length = static_cast<std::uint32_t>(std::min<std::size_t>(to.received.size(), 0xffffffff));
     });
-    // Grants access to everything, because the rules of requests and responses check keys.
+    // Grants access to all memory. Keys are not checked here, because the rules for requests and responses
+    // check them.
     feed(sim::NetworkEvent::Kind::key_granted,
          [](sim::NetworkEvent& h) { h.node = 1, h.length = 0xffffffff; });
   }
@@ -219,8 +220,8 @@ class LawCollector::Direction {
     return posted.data == seen.data || is_generated_data(posted, seen.data) ||
            is_generated_data(seen, posted.data);
   }
-  // If `urtrs-replay pcap` makes a capture from a trace that has only digests, the capture repeats the digest
-  // in place of the data. Returns true if `digest` is the digest of such data.
+  // Returns true if `digest` is the digest of generated data: if a trace has only digests, a capture that
+  // `urtrs-replay pcap` makes from it repeats the digest in place of the data.
   static bool is_generated_data(const Message& message, std::uint64_t digest) {
     constexpr std::uint32_t kMaxData = std::uint32_t{1} << 28;
     const std::uint32_t size = message.length - message.head_size;
@@ -253,8 +254,8 @@ class LawCollector::Direction {
     const Message& posted = from_.sent[wr];
     return posted.op == seen.op && posted.imm == seen.imm && (!seen.known || posted.length == seen.length);
   }
-  // Returns the sent message that `seen` can be: the expected one, otherwise a later one, otherwise an
-  // earlier one.
+  // Returns the index of the sent message that `seen` matches: the next expected one, otherwise a later one,
+  // otherwise an earlier one. Returns `next` if no sent message matches.
   std::size_t source_of(const Message& seen, std::size_t next) const {
     for (std::size_t wr = next; wr < from_.sent.size(); ++wr)
       if (fits(wr, seen)) return wr;
@@ -276,8 +277,8 @@ class LawCollector::Direction {
 };
 
 // Finds traces that do not belong to the same run as the others. Two traces belong to one run if a connection
-// has one end in each trace, even if a second server or a restarted server received the same request, or if
-// packets are missing.
+// has one end in each trace. This holds even if a second or restarted server received the same connect
+// request, or if packets are missing.
 void LawCollector::pair_traces(LawCheck& check) const {
   std::vector<bool> busy(traces_), known(traces_);
   bool clients = false, servers = false;
@@ -314,8 +315,8 @@ LawCheck LawCollector::judge(Contents contents) const {
       (end.client ? client : server) = &end;
       ++(end.client ? clients : servers);
     }
-    // If a connect request reached two servers, or one server before and after a restart, its peer is not
-    // unique.
+    // Two servers, or one server before and after a restart, may have received the same connect request. Then
+    // it is unknown which of them is the peer.
     if (clients != 1 || servers != 1 || client->gapped || server->gapped) continue;
     ++check.pairs;
     Direction(*client, *server, name.session, chunks).judge(check, contents);

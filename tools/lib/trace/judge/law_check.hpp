@@ -25,11 +25,11 @@ struct LawCheck {
   std::uint64_t contents = 0;  // messages whose content was compared with the sent message
   // Messages whose content was not compared, because the ends recorded it differently or not at all.
   std::uint64_t uncompared = 0;
-  // Messages with different content that prove nothing, because another request may have written to the same
-  // chunk: a late copy of an older request, or a request that is not in the traces.
+  // Messages whose content differs without proving a violation, because another request may have written to
+  // the same chunk: a late copy of an older request, or a request that is not in the traces.
   std::uint64_t unproven = 0;
-  // Indexes (from 0) of traces that match no other trace: the trace has connections with messages, and there
-  // are traces of the other side, but none of them has the other end of one of these connections.
+  // Traces (indexes from 0) that match no other trace. Such a trace has connections with messages, and traces
+  // of the opposite side exist, but none of them contains the other end of these connections.
   std::vector<unsigned> strangers;
   bool one_sided = false;  // all connections were recorded by clients, or all by servers
   bool silent = false;     // there are connections, but none has a recorded message
@@ -45,8 +45,9 @@ class LawCollector {
     trace_ = traces_++;
     first_end_ = ends_.size();
   }
-  // For traces that are recorded at the same time, instead of begin_trace() and end_trace(): the next records
-  // belong to trace `trace`, numbered from 0 in the order of first use. Such traces are complete.
+  // Assigns the next records to trace `trace`, numbered from 0 in the order of first use. Replaces
+  // begin_trace() and end_trace() for traces that are recorded at the same time. These traces count as
+  // complete.
   void continue_trace(unsigned trace) noexcept {
     trace_ = trace;
     if (trace >= traces_) traces_ = trace + 1;
@@ -54,7 +55,7 @@ class LawCollector {
   // Call after the records of each trace. `whole`: false if the end of the trace may be missing.
   void end_trace(bool whole);
   void on(unsigned machine, const spec::Event&);
-  // Contents::ignore: does not compare the content of messages.
+  // ignore: the content of messages is not compared.
   enum class Contents : bool { ignore, compare };
   LawCheck judge(Contents contents = Contents::compare) const;
 
@@ -67,7 +68,7 @@ class LawCollector {
     std::uint32_t head_size = 0;
     std::uint64_t head = 0;   // digest of the head, which the protocol machines parse
     std::uint64_t data = 0;   // digest of the bytes outside the head; 0: none
-    std::uint64_t order = 0;  // number of its record among all records
+    std::uint64_t order = 0;  // position of the message's record among all records
   };
   struct End {
     spec::Key key;

@@ -1,5 +1,5 @@
-// Tests handmade traces of both ends: the received messages must be the sent ones, as far as the traces show
-// them.
+// Tests the law check with handmade traces of both ends of a connection: every received message must have
+// been sent, as far as the traces can show it.
 #include "tools/lib/trace/judge/law_check.hpp"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ TEST(LawCheck, TruncatedReceiverTraceExcusesNoExtraMessages) {
   EXPECT_NE(judged({{1, 2}, {1, 2, 3}, true, false}).violations, 0U);
 }
 
-// A client that writes to the chunks of its server over several paths of one connection each.
+// A client that writes to the chunks of its server over several paths, each with one connection.
 class Writes : public ::testing::Test {
  protected:
   void connect(bool client, std::uint16_t path, unsigned run = 0) {

@@ -17,7 +17,7 @@ const char* to_string(CheckVerdict) noexcept;
 
 struct TraceCheck {
   CheckVerdict verdict = CheckVerdict::inconclusive;
-  std::vector<spec::Finding> findings;  // only the first findings
+  std::vector<spec::Finding> findings;  // the first findings; `violations` counts all
   std::uint64_t violations = 0;
   std::size_t most_states = 0;
   spec::Coverage coverage;
@@ -25,7 +25,7 @@ struct TraceCheck {
   std::uint64_t records = 0;
   trace::Reader::Status status = trace::Reader::Status::ok;
   trace::Reader::Stop stop;
-  std::vector<std::string> judged;  // which parts of the trace were judged, as text
+  std::vector<std::string> judged;  // descriptions of the parts of the trace that were judged
   // Reasons why a conforming trace proves less than it could. If not empty, the result is inconclusive.
   std::vector<std::string> doubts;
 };

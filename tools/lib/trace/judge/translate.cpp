@@ -127,7 +127,7 @@ constexpr Named kFields[] = {
     RTRS_FIELD("config.heartbeat.interval", settings.heartbeat_interval),
     RTRS_FIELD("config.heartbeat.missed_max", settings.heartbeat_missed_max),
 };
-// Two events have a field `kind`, with different meanings.
+// Two events have a field named `kind`, with different meanings.
 constexpr Named kReceive = RTRS_FIELD("kind", receive);
 constexpr Named kCm = RTRS_FIELD("kind", cm);
 #undef RTRS_FIELD

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/proto/generation.hpp"
 #include "core/wire/imm.hpp"
 
 namespace rtrs::tools {
@@ -86,7 +85,8 @@ bool ClientPlayer::answer_for(ConKey& key, std::uint32_t age, std::uint32_t requ
   if (con == nullptr || !con->up || con->lost || posted.key != key) return false;
   const wire::IoRspImm rsp = wire::decode_io_rsp(imm);
   const bool tagged = machine_.path(key.path).has_generations();
-  const std::uint32_t id = tagged ? pack_msg_id(depth_, posted.permit, posted.generation) : posted.permit;
+  const std::uint32_t id =
+      tagged ? wire::tagged_msg_id(depth_, posted.permit, posted.generation) : posted.permit;
   imm = wire::encode_io_rsp(wire::imm_type(imm), id, rsp.error);
   // The server responds to each request once.
   found->second.posted.reset();
@@ -165,7 +165,7 @@ bool ClientPlayer::rename(ConKey& key, const ClientPlayer& from) const {
   const auto there = from.newest_.find(key.path);
   const auto here = newest_.find(key.path);
   if (there == from.newest_.end() || here == newest_.end()) return false;
-  // The state of the path decides which actions are possible.
+  // The possible actions depend on the state of the path.
   if (machine_.path(key.path).state() != from.machine_.path(key.path).state()) return false;
   key.epoch = key.epoch - there->second + here->second;
   key.con = std::min<std::uint16_t>(key.con, machine_.config().con_num - 1);
@@ -177,7 +177,7 @@ bool ClientPlayer::rename(std::uint16_t& permit, const ClientPlayer& from) const
   if (holder == from.holders_.end()) return false;
   const auto request = requests_.find(holder->second);
   if (request == requests_.end()) return false;
-  // State and path of the request decide which actions are possible.
+  // The possible actions depend on the state and the path of the request.
   const Permit& there = from.machine_.permit(permit);
   const Permit& here = machine_.permit(request->second.permit);
   const bool somewhere = there.state != Permit::State::free && there.state != Permit::State::queued;

@@ -1,5 +1,5 @@
-// Replays a subset of the recorded inputs on a client session. Identifiers that differ in the shorter run are
-// replaced (permits, epochs, cookies, message ids). An input whose cause is missing is skipped.
+// Replays a subset of the recorded inputs on a client session. Replaces identifiers that differ in the
+// shorter run (permits, epochs, cookies, message ids). Skips an input whose cause was left out.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -18,14 +18,14 @@ class ClientPlayer {
   explicit ClientPlayer(const ClientInputs& trace) : machine_(trace.config) {}
 
   // Returns the input with the identifiers of this run, or nullopt if the input is impossible. `number`:
-  // index of the input in the trace. The caller must pass the result to step(), because the input counts as
-  // done.
+  // index of the input in the trace. The caller must pass the result to step(), because the player already
+  // counts the input as executed.
   std::optional<ClientInput> prepare(const ClientInput&, std::uint32_t number, const InputMeta&);
   void step(const ClientInput&, ClientActions&);
   const char* broken_invariant() const { return machine_.broken_invariant(); }
   std::uint64_t fingerprint() const { return machine_.fingerprint(); }
   // Translates an action of the run that `from` plays to the identifiers of this run. Returns nullopt if the
-  // object of the action does not exist here.
+  // action refers to something that does not exist in this run.
   std::optional<ClientAction> renamed(const ClientAction&, const ClientPlayer& from) const;
 
  private:
@@ -33,7 +33,7 @@ class ClientPlayer {
     unsigned unsignalled = 0;  // work requests posted after the last signalled one
     bool up = false, failed = false, lost = false, disconnected = false;
     bool info_asked = false, info_given = false;
-    unsigned heartbeats = 0;  // own HB_MSG without an answer
+    unsigned heartbeats = 0;  // number of own HB_MSG without an answer
     std::deque<std::uint64_t> cookies;
     std::optional<std::uint32_t> fence;  // serial of the unanswered FENCE_REQ
   };

@@ -1,5 +1,5 @@
-// Selects records of a trace without changing them. For traces whose machines cannot be run again, such as
-// traces made from captures.
+// Selects records of a trace without changing them. Used for traces whose machines cannot be run again, for
+// example traces made from captures.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -21,12 +21,13 @@ class RecordCut {
   const std::string& damage() const { return damage_; }
   std::size_t records() const { return records_.size(); }  // number of readable records
 
-  // Number of removable records: all except the begin and end of machines, which are removed with the last
-  // record of their machine. The other functions take indexes of removable records.
+  // Number of removable records: all except the begin and end records of machines. Those are removed together
+  // with the last other record of their machine. The other functions take indexes of removable records.
   std::size_t size() const { return removable_.size(); }
   // Returns the number of the record's connection; Thinning::kNoGroup if it has none.
   std::uint32_t connection(std::uint32_t index) const { return records_[removable_[index]].connection; }
-  // Returns the number of removable records up to and including record `seq` of a file that has only `kept`.
+  // Returns how many removable records a file with only the records `kept` has up to and including record
+  // `seq`.
   std::size_t up_to(const std::vector<std::uint32_t>& kept, std::uint64_t seq) const;
 
   // Writes the records `kept` (ascending). Sets `records` to the number of written records. Returns 0 or a
@@ -42,7 +43,7 @@ class RecordCut {
     std::uint32_t connection = 0;
     std::vector<trace::Value> values;  // byte values point into bytes_
   };
-  // Returns the indexes in records_ of all records of a file with `kept`.
+  // Returns the indexes in records_ of all records of a file that contains only `kept`.
   std::vector<std::uint32_t> selected(const std::vector<std::uint32_t>& kept) const;
 
   trace::Header header_;

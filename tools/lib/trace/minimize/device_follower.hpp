@@ -1,4 +1,4 @@
-// Follows recorded device machines to find out to which earlier input each input belongs. A shorter run needs
+// Follows recorded device machines to find the earlier input that each input depends on. A shorter run needs
 // this, because its handles, tokens, operations and ids differ from the recorded ones.
 #pragma once
 #include <cstdint>
@@ -14,7 +14,7 @@ class ClientDevicesFollower {
  public:
   // Returns the meta data of input number `index`.
   InputMeta meta(const ClientDevicesInput&, std::uint32_t index);
-  // `at`: number of the action. `index`: number of the input that caused it.
+  // `at`: number of the action. `index`: number of the input that caused the action.
   void on_action(const ClientDevicesAction&, std::size_t at, std::uint32_t index);
 
  private:
@@ -37,8 +37,8 @@ class ServerDevicesFollower {
   std::map<std::uint16_t, std::uint32_t> operations_;  // operation -> index of the input of its request
 };
 
-// Returns the index of the input whose request an action belongs to: from the request number in the action,
-// otherwise `fallback`.
+// Returns the index of the input whose request an action belongs to. Uses the request number in the action;
+// without one, returns `fallback`.
 template <class Action>
 std::uint32_t owner_of(const Action& action, const std::map<std::uint64_t, std::uint32_t>& requests,
                        std::uint32_t fallback) {

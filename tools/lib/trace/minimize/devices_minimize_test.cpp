@@ -1,4 +1,5 @@
-// Tests minimizing traces of block devices from simulated worlds, on this core.
+// Tests minimizing traces of block devices from simulated worlds. Below, "this core" is the protocol core of
+// this build, and "the other core" is one that made the recording and behaves differently.
 #include <gtest/gtest.h>
 
 #include <algorithm>

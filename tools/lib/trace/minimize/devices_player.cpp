@@ -22,7 +22,7 @@ std::optional<ClientDevicesInput> ClientDevicesPlayer::prepare(const Input& inpu
 }
 
 bool ClientDevicesPlayer::rename(rnbd::DeviceHandle& device, const InputMeta& meta) const {
-  if (meta.request == InputMeta::kNone) return true;  // the recorded input has no valid device either
+  if (meta.request == InputMeta::kNone) return true;  // the recorded input had no valid device either
   const auto now = handles_.find(meta.request);
   if (now != handles_.end()) device = now->second;
   return now != handles_.end();
@@ -102,9 +102,9 @@ void ClientDevicesPlayer::step(const Input& input, Actions& actions) {
 namespace {
 
 // Translates an identifier from the run of `from` to the run of `here`. The key of both maps is the input
-// that created the identifier. Identifiers can be reused, so the latest entry counts. Returns false if the
-// creating input was left out. An identifier without such an input stays unchanged, because only the recorded
-// step uses it.
+// that created the identifier. An identifier can be reused, so its latest creator counts. Returns false if
+// the creating input was left out. An identifier that no input created stays unchanged, because only the
+// recorded step uses it.
 template <class Name, class Names>
 bool rename_like(Name& name, const Names& from, const Names& here) {
   const auto before =
@@ -195,7 +195,7 @@ std::optional<ServerDevicesAction> ServerDevicesPlayer::renamed(const ServerDevi
   ServerDevicesAction result = action;
   const bool known = visit_event(
       [&](auto& one) {
-        // Requests and export handles are numbers of the caller, so they are equal in both runs.
+        // The caller chooses the numbers of requests and export handles, so they are equal in both runs.
         if constexpr (requires { one.operation; })
           return rename_like(one.operation, from.operations_, operations_);
         else

@@ -45,7 +45,7 @@ std::string first_word(const std::string& words) {
   return words.substr(0, words.find(' '));
 }
 
-// Returns the output of the command. Error: the command cannot be run.
+// Runs the command and returns its standard output. The error says that the command cannot be run.
 tl::expected<std::string, std::string> output_of(const std::string& command) {
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return tl::make_unexpected("cannot run " + command);
@@ -59,8 +59,8 @@ tl::expected<std::string, std::string> output_of(const std::string& command) {
 
 using Clock = std::chrono::steady_clock;
 
-// Replaces the process by the command: in a new process group, without input and output, killed when this
-// program ends.
+// Replaces this process by the command, in a new process group and without input and output. The command is
+// killed when this program ends.
 [[noreturn]] void become(const std::string& command) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -135,7 +135,8 @@ Judge judge_by_reference(std::string command) {
     const auto text = output_of(command + " replay --json " + quoted(path) + " 2>/dev/null");
     if (!text) return tl::make_unexpected(text.error());
     const auto json = nlohmann::json::parse(*text, nullptr, false);
-    // No verdict: the reference build crashed. The inputs tried here are possible, so it should not crash.
+    // Without a verdict the reference build has crashed. It should not, because only possible inputs are
+    // tried here.
     if (!json.is_object() || !json.contains("verdict"))
       return tl::make_unexpected(command + " does not replay");
     if (json["verdict"] != "diverged") return std::nullopt;

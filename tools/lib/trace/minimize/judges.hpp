@@ -1,4 +1,5 @@
-// Judges find the failure of a trace. The failure text stays the same while the trace gets shorter.
+// A judge looks for a failure in a trace. Its failure text contains no details that differ between runs, so
+// that the text stays the same while the trace gets shorter.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -22,15 +23,15 @@ using Judge = std::function<tl::expected<std::optional<Fault>, std::string>(cons
 
 // Finds the first violated rule of the specification (docs/conformance.md).
 Judge judge_by_check();
-// Finds the first difference between the trace and what `command`, another build of urtrs-replay, does on its
-// inputs.
+// Finds the first difference between the trace and a replay of it by `command`, another build of
+// urtrs-replay.
 Judge judge_by_reference(std::string command);
-// A trace fails if the shell command `command` exits with 0. "{}" in it is replaced by the path; without
-// "{}", the path is appended. A command that still runs `seconds` from now is killed with its process group,
-// and judging fails.
+// A trace fails if the shell command `command` exits with 0. "{}" in it is replaced by the path of the trace;
+// without "{}", the path is appended. A command that is still running `seconds` after this call is killed
+// with its process group, and judging fails.
 Judge judge_by_command(std::string command, double seconds);
-// A trace fails if it contains matching records in this order. A mark is EVENT or EVENT FIELD=VALUE..., as
-// printed by `urtrs-replay cat`.
+// A trace fails if it contains records that match the marks, in this order. A mark is EVENT or EVENT
+// FIELD=VALUE..., as printed by `urtrs-replay cat`.
 Judge judge_by_marks(std::vector<std::string> marks);
 
 // Returns the path quoted for a shell command.

@@ -103,7 +103,7 @@ std::optional<StepDifference> step_difference(const Actions& recorded, const Act
   return std::nullopt;
 }
 
-// Returns the n-th action of the kind, or nullptr.
+// Returns the n-th action of the kind (n counts from 0), or nullptr.
 template <class Actions>
 const auto* counterpart(const Actions& all, std::size_t kind, std::size_t n) {
   const typename Actions::value_type* none = nullptr;
@@ -168,7 +168,7 @@ struct LastStep::Search {
   bool out_of_time = false;
 };
 
-// Number of inputs between two checks of the time.
+// The clock is read once per this many inputs.
 constexpr std::uint32_t kInputsPerTimeCheck = 256;
 
 namespace {
@@ -176,8 +176,8 @@ namespace {
 template <class Base, class Machine>
 class SearchIn final : public Base {
  public:
-  // Makes two passes instead of copying the player at each input, because a player stores all requests so
-  // far.
+  // Makes two passes: the first finds the difference, the second stops before it. Copying the player at each
+  // input instead would be slow, because a player stores all requests so far.
   SearchIn(const Machine& trace, const std::function<bool()>& over) : before_(player_of(trace)) {
     find_parting(trace, over);
     if (!this->parting) return;
@@ -268,7 +268,7 @@ class SearchIn final : public Base {
       std::optional<std::remove_cvref_t<decltype(action)>> named;
       if (pairs[at] == kNone) {
         named = before.renamed(action, before_);
-        // The object of the action does not exist in the shorter run.
+        // The action refers to something that does not exist in the shorter run.
         if (!named && at != this->parting->at) continue;
       } else {
         const auto* now = counterpart(here, kind_of(action), pairs[at]);

@@ -17,14 +17,14 @@
 
 namespace rtrs::tools {
 
-// Meta data of an input: the request it belongs to, and the age of its key. These stay valid when other
-// inputs are left out, while permits, epochs and serials change.
+// Describes an input: which request it belongs to, and how old the attempt in its key is. This stays valid
+// when other inputs are left out, whereas permits, epochs and serials change.
 struct InputMeta {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   std::uint32_t request = kNone;  // index of the input that began the request
   std::uint32_t age = 0;          // how many attempts of the path are newer than the attempt in the key
   std::uint64_t record = 0;       // number of the record in the file
-  // Index in MachineInputs::actions of the first recorded action of this input. The last one is before
+  // Index in MachineInputs::actions of the first recorded action of this input. Its actions end before
   // first_action of the next input.
   std::size_t first_action = 0;
   std::optional<std::uint64_t> state;  // fingerprint of the machine after the input, if recorded

@@ -21,7 +21,7 @@ Inputs first_numbers(std::size_t count) {
   return all;
 }
 
-// Returns the group of an input for Thinning: its path or device; with `attempts`, the connection attempt.
+// Returns the group of an input for Thinning: its path or device, or with `attempts` its connection attempt.
 std::uint32_t group_of(const MachineTrace& machine, std::uint32_t input, bool attempts) {
   return std::visit(
       [&](const auto& trace) {
@@ -106,8 +106,8 @@ class Minimizer {
     return !options_.judge && (options_.looks == Looks::all || options_.looks == Looks::replay);
   }
 
-  // Returns true if the trace lacks its beginning or its actions. Then no core can be run on it, but it can
-  // still violate the specification.
+  // Returns true if the trace lacks its beginning or its actions. Then no core can replay it, but the trace
+  // itself can still violate the specification.
   bool lacks_beginning() const {
     trace::MemorySource source(bytes_);
     trace::Reader reader(source);
@@ -148,8 +148,8 @@ class Minimizer {
       return std::move(failing->inputs);
     };
     const MachineTrace smallest = thin(machine, kept, attempt);
-    // Writes the result again, because the file contains the last candidate, which may have passed. If the
-    // core crashes, its last input is written, but not executed.
+    // Writes the result again, because the file contains the last candidate, which may not have failed. If
+    // the last input crashes the core, the input is written, but not executed.
     RunOptions options;
     options.hashes = options_.hashes;
     if (stops && !kept.empty()) options.stop_at = kept.back();
@@ -314,7 +314,7 @@ class Minimizer {
   const Clock::time_point began_ = Clock::now();
   Minimized result_;
   std::uint64_t runs_ = 0;
-  std::string hidden_;  // error text if only states differ
+  std::string hidden_;  // error text if the states differ, but no action does
 };
 
 }  // namespace

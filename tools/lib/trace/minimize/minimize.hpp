@@ -1,10 +1,11 @@
 // Finds the shortest part of a recorded run that fails like the whole run.
 //
-// Without other options, failures are searched in this order:
-//  - Rerun: the core of this program, run again on the inputs of one machine, crashes, breaks an invariant,
-//    or violates the specification. Inputs are removed, together with inputs that become impossible.
-//  - Different core: this core does something else than recorded. Inputs before the different step are
-//    removed, and the different step is kept (LastStep).
+// Unless the options say otherwise, three kinds of failures are searched for, in this order:
+//  - Rerun: the protocol core of this program ("this core"), run again on the inputs of one machine, crashes,
+//    breaks an invariant, or violates the specification. Inputs are removed, together with inputs that become
+//    impossible.
+//  - Different core: this core takes other actions than the recorded ones. Inputs before the different step
+//    are removed, and the different step is kept (LastStep).
 //  - Recorded violation: the recorded trace violates the specification. Records are removed.
 #pragma once
 #include <cstdint>
@@ -27,7 +28,7 @@ struct MinimizeOptions {
   };
   Looks looks = Looks::all;
   Judge judge;            // used on reruns instead of the specification; may be empty
-  std::string directory;  // for candidate files; must exist and be writable
+  std::string directory;  // folder for candidate files; must exist and be writable
   double seconds = 60;    // time limit
   bool hashes = false;    // write state hashes to the result
   std::function<void(std::size_t left, std::uint64_t runs)> progress;  // may be empty
@@ -48,7 +49,7 @@ struct Minimized {
   bool complete = false;  // nothing more can be removed; false: time ran out
   std::string error;      // if not empty: why there is no result
 };
-// `trace`: contents of a trace file.
+// `trace`: the bytes of a trace file.
 Minimized minimize(std::string_view trace, const MinimizeOptions&);
 
 }  // namespace rtrs::tools

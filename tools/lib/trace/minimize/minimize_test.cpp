@@ -1,4 +1,4 @@
-// Tests minimizing handwritten runs, on this core.
+// Tests minimizing handwritten runs. "This core" is the protocol core of this build.
 #include "tools/lib/trace/minimize/minimize.hpp"
 
 #include <gtest/gtest.h>
@@ -115,7 +115,8 @@ TEST_F(MinimizeTest, CompleteRunIsWrittenUnchanged) {
   EXPECT_EQ(second.actions, first.actions);
 }
 
-// If the first incarnation is left out, the second attempt becomes the first, and its requests stay possible.
+// If the first incarnation is left out, the second connection attempt becomes the first one. Its requests
+// must still be possible.
 TEST_F(MinimizeTest, IdentifiersAreAdaptedWhenInputsAreRemoved) {
   record(directory + "/a.rtrc");
   const LoadedTrace trace = load(directory + "/a.rtrc");
@@ -135,7 +136,7 @@ TEST_F(MinimizeTest, InputsThatBecomeImpossibleAreRemoved) {
   const LoadedTrace trace = load(directory + "/a.rtrc");
   const MachineTrace& machine = trace.machines.at(0);
   std::vector<std::uint32_t> kept(machine.size() - 1);
-  std::iota(kept.begin(), kept.end(), 1U);  // without PathAdded
+  std::iota(kept.begin(), kept.end(), 1U);  // leaves out PathAdded, which is input 0
   write_run(machine, kept, directory + "/b.rtrc");
   const auto result = replayed(directory + "/b.rtrc");
   EXPECT_EQ(result.verdict, trace::Verdict::identical);
@@ -228,7 +229,8 @@ TEST_F(MinimizeTest, MarksAreKeptInOrder) {
   const auto replay = replayed(result.file);
   EXPECT_EQ(replay.verdict, trace::Verdict::identical);
   EXPECT_EQ(replay.state_hashes, replay.inputs);
-  // The first incarnation is lost, and the request is sent over the second. The drain is not needed.
+  // The first incarnation is lost and the request is sent over the second one. The minimized run does not
+  // need the drain.
   EXPECT_LE(result.inputs, 13u);
   EXPECT_GE(result.inputs, 11u);
 }
@@ -243,12 +245,12 @@ TEST_F(MinimizeTest, MissingMarkIsNoFailure) {
   EXPECT_EQ(result.runs, 1u);
 }
 
-// Fake reference build that always finds the same difference at the same place.
+// The fake reference build always reports the same difference at the same place.
 TEST_F(MinimizeTest, InputsUnrelatedToTheDifferenceAreRemoved) {
   record(directory + "/a.rtrc");
   const std::string script = directory + "/reference";
   FILE* file = std::fopen(script.c_str(), "w");
-  // The difference: a request on the second incarnation, which is a PostRequest with epoch 2.
+  // The reported difference is a request on the second incarnation: a PostRequest with epoch 2.
   std::fputs(
       "#!/bin/sh\n"
       "n=$(" URTRS_REPLAY
@@ -265,7 +267,7 @@ TEST_F(MinimizeTest, InputsUnrelatedToTheDifferenceAreRemoved) {
   const Minimized result = minimize(bytes_of(directory + "/a.rtrc"), options);
   ASSERT_TRUE(result.fails) << result.error;
   EXPECT_EQ(result.failure, "this core: PostRequest, the reference: nothing");
-  // Add, connect, lose, close, reconnect, connect, submit.
+  // Expected inputs: add, connect, lose, close, reconnect, connect, submit.
   EXPECT_LE(result.inputs, 12u);
   EXPECT_GE(result.inputs, 9u);
 }

@@ -20,7 +20,8 @@ struct Rerun::Shared {
 };
 
 namespace {
-// Size of the shared memory: Shared, then the indexes of inputs, then their record numbers.
+// Returns the size of the shared memory. It holds Shared, then the indexes of inputs, then their record
+// numbers.
 template <class Shared>
 constexpr std::size_t bytes() {
   return sizeof(Shared) + Rerun::kMaxInputs * sizeof(std::uint32_t) * 2;

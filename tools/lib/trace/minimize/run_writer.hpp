@@ -14,12 +14,12 @@ namespace rtrs::tools {
 // Indexes of inputs, ascending.
 using Inputs = std::vector<std::uint32_t>;
 
-// Actions of the kind of the machine.
+// Recorded actions of one machine; the alternative depends on the kind of the machine.
 using RecordedActions = std::variant<std::vector<ClientAction>, std::vector<ServerAction>,
                                      std::vector<ClientDevicesAction>, std::vector<ServerDevicesAction>>;
 
 struct Written {
-  int error = 0;  // positive errno of writing the trace; 0: none
+  int error = 0;  // positive errno if the trace could not be written; 0: none
   std::uint64_t records = 0;
   const char* broken = nullptr;  // invariant that the last input broke; nullptr: none
 };

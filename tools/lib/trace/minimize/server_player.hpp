@@ -18,8 +18,8 @@ class ServerPlayer {
   explicit ServerPlayer(const ServerInputs& trace) : machine_(trace.config, trace.session) {}
 
   // Returns the input with the identifiers of this run, or nullopt if the input is impossible. `number`:
-  // index of the input in the trace. The caller must pass the result to step(), because the input counts as
-  // done.
+  // index of the input in the trace. The caller must pass the result to step(), because the player already
+  // counts the input as executed.
   std::optional<ServerInput> prepare(const ServerInput&, std::uint32_t number, const InputMeta&);
   void step(const ServerInput&, ServerActions&);
   const char* broken_invariant() const { return rtrs::broken_invariant(machine_); }

@@ -110,12 +110,12 @@ TEST(Format, EveryActionKindHasANumber) {
   std::set<KindId> actions;
   add_kinds(std::type_identity<ClientAction>{}, actions);
   add_kinds(std::type_identity<ServerAction>{}, actions);
-  EXPECT_EQ(actions.size(), 22U);  // 8 kinds belong to client and server
+  EXPECT_EQ(actions.size(), 22U);  // 8 kinds are actions of both client and server
   add_kinds(std::type_identity<RegistryAction>{}, actions);
   EXPECT_EQ(actions.size(), 25U);
 }
 
-// The list of words ends at the first value without a word, so a missing word would cut it.
+// The list of words ends at the first value without a word, so a missing word would shorten the list.
 TEST(Format, EveryErrorHasAWord) {
   const auto found = std::find_if(builtin_schema().enums.begin(), builtin_schema().enums.end(),
                                   [](const EnumInfo& one) { return one.name == "Errc"; });
@@ -190,7 +190,7 @@ TEST(Format, BlocksAreFilledAndBounded) {
   EXPECT_LE(back.blocks, bytes.size() / (kMaxBlock - 64) + 1);
 }
 
-// Blocks are framing only: the same records have the same chain hash.
+// Blocks are only framing: the same records in other blocks have the same chain hash.
 TEST(Format, ChainHashIgnoresBlocks) {
   std::uint64_t hashes[2];
   for (const bool flush : {false, true}) {

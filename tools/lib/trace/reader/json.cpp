@@ -128,8 +128,8 @@ bool get_value(const Json& json, const FieldInfo& field, const Schema& schema, V
   return false;
 }
 
-// Like get(), but throws if the number does not fit or is not an integer. get() would truncate it, or be
-// undefined.
+// Like get(), but throws if the value is not an integer or does not fit. get() would truncate it or have
+// undefined behaviour.
 template <class T>
 T get_unsigned(const Json& json) {
   if (!json.is_number_unsigned() || !std::in_range<T>(json.get<std::uint64_t>())) {
@@ -140,7 +140,7 @@ T get_unsigned(const Json& json) {
   return static_cast<T>(json.get<std::uint64_t>());
 }
 
-// Returns the word of an event class, or its number if only a later version knows the class.
+// Returns the word for an event class, or its number if only a later version has a word for it.
 Json class_json(EventClass category) {
   const auto number = static_cast<std::size_t>(category);
   return number < std::size(kClassWords) ? Json(kClassWords[number]) : Json(number);
@@ -262,7 +262,8 @@ std::string JsonImporter::line(std::string_view text) {
   } catch (const Json::parse_error&) {
     return "the line is not valid JSON";
   } catch (const Json::other_error& error) {
-    // Thrown by this file. Removes the prefix of the library, "[json.exception.other_error.N] ".
+    // The exception comes from this file. Removes the prefix that the library adds,
+    // "[json.exception.other_error.N] ".
     const std::string what = error.what();
     const std::size_t prefix = what.find("] ");
     return prefix == std::string::npos ? what : what.substr(prefix + 2);

@@ -1,5 +1,5 @@
-// Reads a trace from start to end. Handles any bytes: on invalid data it stops and reports position and
-// reason. Memory use is bounded by the header, one block, and 24 bytes per block read.
+// Reads a trace from start to end. The bytes may be arbitrary: on invalid data the reader stops and reports
+// position and reason. Memory use is bounded by the header, one block, and 24 bytes per block read.
 #pragma once
 #include <cstddef>
 #include <cstdint>

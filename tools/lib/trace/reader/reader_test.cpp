@@ -163,8 +163,8 @@ TEST(Reader, ReadsAdditionsOfALaterVersion) {
 TEST(Reader, SkipsFramesOfALaterVersion) {
   std::vector<std::size_t> ends;
   const std::string whole = small_trace(2, &ends);
-  // The frame is inserted before the first block. The index in the trailer becomes wrong, so only the blocks
-  // are checked.
+  // The frame is inserted before the first block. This makes the index in the trailer wrong, so only the
+  // blocks are checked.
   std::uint8_t frame[kFrameHeadSize + 5 + kCrcSize] = {};
   encode_frame_head({0x314d4d4d, 5, 0, 0, 0}, frame);
   put_u32(frame + kFrameHeadSize + 5, crc32c(frame, kFrameHeadSize + 5));

@@ -29,7 +29,8 @@ class Incomplete {
       if constexpr (Reflected<Field>) look<Field>(name + "." + field);
     });
     std::size_t expected = members<T>();
-    // A ConKey records path and session as one number. An event records the members of its ticket.
+    // Two exceptions: a ConKey records path and session as one number, and an event with a ticket records
+    // each member of the ticket.
     if constexpr (std::is_same_v<T, ConKey>) --expected;
     if constexpr (requires { value.ticket; }) expected += members<rnbd::IoTicket>() - 1;
     if (listed != expected)

@@ -60,7 +60,7 @@ TEST_F(RecorderTest, FileHasInputsAndActions) {
   recorder.state(3, 0xabcdef);
   recorder.end(200, 3);
   const RecorderCounters open = recorder.counters();
-  EXPECT_EQ(open.file_records, 3 + 100 + 100 + 2U);  // 7 % 3 + .. + 106 % 3 == 100
+  EXPECT_EQ(open.file_records, 3 + 100 + 100 + 2U);  // each input i causes i % 3 actions
   ASSERT_EQ(recorder.close_file(), 0);
 
   const std::string bytes = content(path("a"));
@@ -106,8 +106,8 @@ TEST_F(RecorderTest, RingKeepsTheNewestRecords) {
   EXPECT_EQ(recorder.counters().ring_overwritten, recorder.counters().ring_records - 64);
 }
 
-// With 100 machines, an input causes no more snapshots than with 16. When the ring grows, it keeps its
-// records.
+// With 100 machines, an input causes no more snapshots than with 16. The ring keeps its records when it
+// grows.
 TEST_F(RecorderTest, RingGrowsWithTheNumberOfWatchedMachines) {
   constexpr unsigned kMachines = 100, kRing = 256, kRounds = 200;
   Recorder recorder(kRing);
@@ -165,7 +165,7 @@ TEST_F(RecorderTest, RingThatNeverWrappedIsComplete) {
   EXPECT_EQ(back.records[0].kind, kKindOf<BeginClient>);
   EXPECT_EQ(back.records[0].fields, encoded_fields(BeginClient{0, config}));
   EXPECT_EQ(count(back, kKindOf<ImmReceived>), 29U);
-  EXPECT_EQ(count(back, kKindOf<ActionCount>), 20U);  // feed() gives an action if i % 3 != 0
+  EXPECT_EQ(count(back, kKindOf<ActionCount>), 20U);  // inputs with i % 3 != 0 cause actions
 }
 
 // A value in several slots is dropped if its first slot was overwritten.

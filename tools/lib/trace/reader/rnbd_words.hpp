@@ -9,8 +9,8 @@
 
 namespace rtrs::trace {
 
-// Functions that name ids, because ids are valid in one run only. Without a function, an id is shown as a
-// number.
+// Functions that return a name for an id, because an id has a meaning in one run only. Without a function,
+// the id is shown as a number.
 struct RnbdNames {
   std::function<std::string(std::uint32_t)> device;
   std::function<std::string(std::uint64_t)> instance;  // name of a cache instance of an export

@@ -113,15 +113,16 @@ TEST(RnbdWords, UserHeaderOfANote) {
     head.insert(head.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
     return head;
   };
-  wire::RdmaReadHeader read;
-  read.usr_len = length;
-  read.generation = 5;
-  wire::RdmaReadHeader descriptor = read;
+  wire::IoRequest write;
+  write.usr_len = length;
+  write.generation = 5;
+  wire::IoRequest read = write;
+  read.direction = Direction::read;
+  wire::IoRequest descriptor = read;
   descriptor.has_descriptor = true;
   descriptor.desc = {0x1000, 7, 4096};
   for (const std::size_t data : {0U, 512U}) {
-    for (const auto& head :
-         {head_of(wire::RdmaWriteHeader{length, 5}, data), head_of(read, data), head_of(descriptor, data)}) {
+    for (const auto& head : {head_of(write, data), head_of(read, data), head_of(descriptor, data)}) {
       const wire::Bytes found = user_header_of(head);
       EXPECT_TRUE(std::equal(found.begin(), found.end(), header.begin(), header.end()));
     }

@@ -85,7 +85,8 @@ void write_random(Writer& writer, Written& one) {
   }
 }
 
-// Appends one random event of the kind. Adds the record that a reader must return to `written`.
+// Appends one random event of the kind to the trace. Adds the record that a reader must return for it to
+// `written`.
 inline void write_random(Writer& writer, KindId kind, std::vector<Written>& written) {
   Written one;
   one.kind = kind;

@@ -39,7 +39,7 @@ std::string quoted(std::string_view text) {
   return out + '"';
 }
 
-// Replaces spaces and control characters, because names also come from the file.
+// Replaces spaces and control characters in a name, because names come from the trace and are untrusted, too.
 std::string plain(std::string_view name) {
   std::string out(name);
   for (char& c : out) {

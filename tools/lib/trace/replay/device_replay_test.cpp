@@ -34,7 +34,7 @@ ReplayResult replayed_bytes(const std::string& bytes) {
   return replay(source, core_machines(), options);
 }
 
-// A client device machine that is recorded like in BlockClient.
+// A client device machine that is recorded in the same way as in BlockClient.
 class RecordedDevices {
  public:
   explicit RecordedDevices(Recorder& recorder) : recorder_(recorder) {
@@ -89,7 +89,7 @@ class RecordedDevices {
 constexpr rnbd::IoNature kWrite{true, false, false};
 constexpr rnbd::IoNature kFlush{false, false, true};
 
-// Feeds each kind of input at least once, including a server restart that loses the cache, and invalid names.
+// Feeds each kind of input at least once, including invalid names and a server restart that loses the cache.
 void feed_all_inputs(RecordedDevices& devices) {
   EXPECT_EQ(devices.step(rnbd::MapRequested{"", wire::rnbd::AccessMode::read_only}).error, 22);
   EXPECT_NE(devices.step(rnbd::MapRequested{std::string_view("a\0b", 3), {}}).error, 0);
@@ -138,8 +138,8 @@ class DeviceReplay : public ::testing::Test {
     EXPECT_EQ(recorder.close_file(), 0);
     return bytes_of(path("t"));
   }
-  // Changes to a trace: record `left_out` is removed; field `field` of record `changed` is passed to
-  // `change`.
+  // Changes to a trace: record `left_out` is removed, and `change` is called with field `field` of record
+  // `changed`.
   struct TraceEdit {
     std::uint64_t left_out = kNever;
     std::uint64_t changed = kNever;
@@ -210,7 +210,7 @@ TEST_F(DeviceReplay, RecordsAsText) {
   last_with(trace, "< IoJudged               disposition=retry_after_remap");
 }
 
-// The ring contains inputs of several slots, and the number of actions after each input.
+// Dumps a ring that contains inputs of several slots, and the number of actions after each input.
 TEST_F(DeviceReplay, RingDumpReplaysIdentically) {
   Recorder recorder;
   RecordedDevices devices(recorder);
@@ -263,7 +263,7 @@ TEST_F(DeviceReplay, InvalidStateIsRefused) {
   EXPECT_GT(refused, 10U);
 }
 
-// A changed field of an action is a divergence at that record.
+// Changes one field of an action. The replay must report a divergence at that record.
 TEST_F(DeviceReplay, ChangedFieldOfAnActionIsADivergence) {
   const std::string trace = story();
   unsigned changed = 0;
@@ -286,8 +286,8 @@ TEST_F(DeviceReplay, ChangedFieldOfAnActionIsADivergence) {
   EXPECT_GT(changed, 100U);
 }
 
-// A changed input is also found, because the machine reacts differently: an id in an OPEN_RSP, a name, an
-// errno.
+// Changes an input: an id in an OPEN_RSP, a name, an errno. The replay must report it, because the machine
+// reacts differently.
 TEST_F(DeviceReplay, ChangedInputIsADivergence) {
   const std::string trace = story();
   const auto found = [&](const std::string& record, std::size_t field, std::function<void(Value&)> change) {
@@ -308,8 +308,8 @@ TEST_F(DeviceReplay, ChangedInputIsADivergence) {
   found("LinkUp                   extended=true", 0, flip);
 }
 
-// Removes the OPEN after a reconnect, as if the machine had forgotten it. The first different input is
-// reported.
+// Removes the OPEN after a reconnect, as if the machine had forgotten it. The first input that is different
+// must be reported.
 TEST_F(DeviceReplay, MissingReopenIsADivergence) {
   const std::string trace = story();
   std::vector<std::uint64_t> opens;

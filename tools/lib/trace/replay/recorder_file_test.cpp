@@ -1,4 +1,5 @@
-// Tests trace files that begin in the middle of a run, are replaced during a run, or cannot be written.
+// Tests trace files whose recording begins in the middle of a run, that are replaced during a run, or that
+// cannot be written.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -131,7 +132,7 @@ TEST_F(FileTest, ChangedSnapshotIsADivergence) {
   ASSERT_EQ(recorder.open_file(path("late").c_str(), {}), 0);
   client.attempts(1);
   ASSERT_EQ(recorder.close_file(), 0);
-  // Copies the first snapshot to a place after inputs that changed the state.
+  // Copies the first snapshot to a later place, where it no longer matches the state.
   const std::string bytes = bytes_of(path("late"));
   MemorySource source(bytes);
   Reader reader(source);
@@ -202,7 +203,7 @@ TEST_F(FileTest, PartlyFilledBlocksAreWrittenAfterTheFlushInterval) {
   EXPECT_EQ(replayed(path("t")).verdict, Verdict::damaged);
 }
 
-// The part written before the limit can be replayed. Recording continues in the ring.
+// The part of the file before the size limit must be replayable. Recording continues in the ring.
 TEST_F(FileTest, FileSizeLimitKeepsTheWrittenPart) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -225,7 +226,7 @@ TEST_F(FileTest, FileSizeLimitKeepsTheWrittenPart) {
   EXPECT_EQ(replayed(path("ring")).verdict, Verdict::identical);
 }
 
-// A broken invariant ends the program. The dump contains the records before it.
+// A broken invariant ends the program. The dump must contain the records before the failure.
 TEST_F(FileTest, BrokenInvariantLeavesADump) {
   const std::string dump = path("dump");
   EXPECT_DEATH(
@@ -286,7 +287,7 @@ TEST_F(FileTest, FilesAndLinksOfOtherUsersInPublicFoldersAreRefused) {
   const auto refused = [&](const std::string& name) {
     const std::string at = path("public/" + name);
     const int error = recorder.dump_ring(at.c_str(), {});
-    // EACCES comes from Linux, if fs.protected_symlinks or fs.protected_regular is set.
+    // Linux returns EACCES if fs.protected_symlinks or fs.protected_regular is set.
     EXPECT_TRUE(error == EPERM || error == EACCES) << name << ' ' << error;
   };
   std::filesystem::create_directory(path("public"));

@@ -45,15 +45,15 @@ class Run {
     Effects actions;       // actions of the last input
     std::size_t next = 0;  // index of the first action that is not compared yet
     std::uint64_t input_seq = 0;
-    bool same_fields = true;  // its begin record has the same fields as in this version
+    bool same_fields = true;  // the begin record of the machine has the same fields as in this version
   };
-  // Parts of a snapshot read so far.
+  // The parts of a snapshot that have been read so far.
   struct Assembly {
     std::string bytes;
     bool refused = false;
   };
 
-  // All return false when the replay must end.
+  // These functions return false when the replay must end.
   bool step(const Record& record);
   bool control(const Record& record);
   bool begin(const Record& record);
@@ -133,7 +133,8 @@ bool Run::begin(const Record& record) {
   return true;
 }
 
-// Handles a record of an unknown machine. If the trace lacks its beginning, skips records until a snapshot.
+// Handles a record of an unknown machine. If the trace lacks its beginning, skips the record and waits for a
+// snapshot of the machine.
 bool Run::unknown(const Record& record) {
   if ((reader_.header().flags & partial) == 0) return refuse(record, "the machine was never begun");
   ++result_.skipped;
@@ -190,7 +191,7 @@ void Run::visit(std::uint64_t seq) {
 
 bool Run::control(const Record& record) {
   const KindId kind = record.event->id;
-  if (builtin_schema().find(kind) == nullptr) return true;  // an event of a later version, not about machines
+  if (builtin_schema().find(kind) == nullptr) return true;  // of a later version, not about machines
   if (kind == kKindOf<BeginClient> || kind == kKindOf<BeginServerSession> ||
       kind == kKindOf<BeginServerRegistry> || kind == kKindOf<BeginClientDevices> ||
       kind == kKindOf<BeginServerDevices>) {
@@ -221,7 +222,7 @@ bool Run::action_count(const Record& record, Live& live) {
 }
 
 bool Run::state_hash(const Record& record, Live& live) {
-  if (!live.same_fields) {  // the hash includes the configuration, which has other fields
+  if (!live.same_fields) {  // the hash covers the configuration, which has other fields in that version
     ++result_.other_hashes;
     return true;
   }

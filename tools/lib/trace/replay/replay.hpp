@@ -15,7 +15,7 @@
 
 namespace rtrs::trace {
 
-// Actions of a machine in one step, in trace encoding, independent of the list type of the machine.
+// Actions of a machine in one step, in trace encoding, whatever list type the machine uses for them.
 class Effects {
  public:
   void clear() noexcept {
@@ -34,7 +34,7 @@ class Effects {
 
   std::size_t size() const noexcept { return ends_.size(); }
   KindId kind(std::size_t index) const noexcept { return ends_[index].kind; }
-  // Fields of an action, in the encoding of this build.
+  // Returns the fields of an action, in the encoding of this build.
   std::string_view fields(std::size_t index) const noexcept {
     const std::size_t begin = index == 0 ? 0 : ends_[index - 1].end;
     return std::string_view(bytes_).substr(begin, ends_[index].end - begin);
@@ -58,12 +58,12 @@ class Effects {
 class ReplayMachine {
  public:
   virtual ~ReplayMachine() = default;
-  // Gives an input to the machine. Returns false if machines of this kind have no such input.
+  // Passes an input to the machine. Returns false if this kind of machine has no such input.
   virtual bool feed(const Record& input, const FieldMap& map, Effects& effects) = 0;
   virtual std::uint64_t fingerprint() const = 0;
   // Returns the name of the first broken invariant of the state, or nullptr.
   virtual const char* broken_invariant() const { return nullptr; }
-  // Loads the state of a snapshot. Returns nullptr, or why it cannot be loaded.
+  // Loads the state from a snapshot. Returns nullptr, or the reason why it cannot be loaded.
   virtual const char* load(std::string_view state, std::uint64_t layout) = 0;
   virtual StateText text() const = 0;
 };
@@ -73,7 +73,8 @@ class ReplayMachine {
 using MachineFactory =
     std::function<std::unique_ptr<ReplayMachine>(const Record& begin, const FieldMap& map, std::string& why)>;
 
-// Creates a machine in an arbitrary state, for load(). Returns nullptr for an unknown kind.
+// Creates a machine in an arbitrary state, on which the caller then calls load(). Returns nullptr for an
+// unknown kind.
 using BlankFactory = std::function<std::unique_ptr<ReplayMachine>(MachineKind)>;
 
 enum class Verdict : std::uint8_t {
@@ -85,7 +86,7 @@ enum class Verdict : std::uint8_t {
 const char* to_string(Verdict) noexcept;
 
 struct Divergence {
-  std::uint64_t seq = 0;  // different record, or the record before which an action is missing
+  std::uint64_t seq = 0;  // record that differs, or before which an action is missing
   Nanos time = 0;
   InstanceId instance = 0;
   std::uint64_t input_seq = 0;      // number of the last input record of the machine
@@ -101,13 +102,13 @@ struct ReplayResult {
   std::uint64_t inputs = 0;
   std::uint64_t actions = 0;       // number of compared actions
   std::uint64_t state_hashes = 0;  // number of compared hashes
-  std::uint64_t other_hashes = 0;  // not compared: from a version whose configuration has other fields
+  std::uint64_t other_hashes = 0;  // hashes not compared: they cover configuration fields of another version
   std::uint64_t snapshots = 0;     // number of snapshots loaded or compared
   std::uint64_t skipped = 0;       // records skipped because the state of the machine is not known yet
   std::uint64_t notes = 0;         // number of wire notes, which replay skips
-  std::uint64_t chain_hash = 0;    // hash of the blocks read
+  std::uint64_t chain_hash = 0;    // chain hash of the blocks that were read
   bool counts_only = false;        // the trace has only the number of actions per step
-  bool stopped = false;            // ended after the last of ReplayOptions::visit
+  bool stopped = false;            // the replay ended after the last of ReplayOptions::visit
   Divergence divergence;
   Reader::Stop stop;
   std::string why;
@@ -121,12 +122,13 @@ struct StateAt {
 
 struct ReplayOptions {
   std::function<void(std::uint64_t bytes)> progress;  // called periodically with the bytes read; may be empty
-  // Set to the number of the current record, because a machine may crash the program. May be nullptr.
+  // The replay writes the number of the current record here, so that it is known if a machine crashes the
+  // program. May be nullptr.
   volatile std::uint64_t* position = nullptr;
-  BlankFactory blank;  // for snapshots; if empty, snapshots are skipped
-  // Record numbers, ascending. Before each of these records (kNever: at the end), on_visit() receives the
-  // states of all live machines. After the last one the replay stops, so the result covers only earlier
-  // records. If the replay ends before a requested record, on_visit() is called at the end.
+  BlankFactory blank;  // creates machines for snapshots; if empty, snapshots are skipped
+  // Record numbers, ascending; kNever stands for the end. Before each of these records, on_visit() receives
+  // the states of all live machines. The replay stops after the last of them, so the result covers only
+  // earlier records. If the replay ends before a requested record, on_visit() is called at the end.
   std::vector<std::uint64_t> visit;
   std::function<void(std::uint64_t record, std::vector<StateAt>)> on_visit;
 };

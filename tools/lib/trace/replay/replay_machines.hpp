@@ -4,13 +4,13 @@
 
 namespace rtrs::trace {
 
-// Handles the begin events of client session, server session, server registry, and of the device machines of
-// client and server. Refuses invalid configurations. An input that no driver gives fails an assertion and
-// aborts the program, as in the recorded program.
+// Handles the begin events of client sessions, server sessions, the server registry, and the device machines
+// of both sides. Refuses invalid configurations. An input that no driver can produce fails an assertion and
+// aborts the program, as it would have aborted the recording program.
 MachineFactory core_machines();
 BlankFactory blank_core_machines();
 
-// Returns why no machine can be created from the record; nullptr if it can.
+// Returns the reason why no machine can be created from the record; nullptr if it can.
 const char* problem_of(const BeginClient&);
 const char* problem_of(const BeginServerSession&);
 const char* problem_of(const BeginServerDevices&);

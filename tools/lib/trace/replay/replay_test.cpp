@@ -33,7 +33,7 @@ std::unique_ptr<ReplayMachine> make_toy(const Record& record, const FieldMap&, s
   return std::make_unique<ReplayAdapter<Toy, ToyInputs, ClientActions>>();
 }
 
-// Writes a trace like a recorder, but can change records.
+// Writes a trace in the same way as a recorder, but can change records.
 class ChoiceLog {
  public:
   ChoiceLog() : writer_(std::make_unique<StringSink>(bytes_)) { start(plain_header()); }
@@ -311,7 +311,7 @@ TEST(ReplayCore, ChangedActionIsADivergence) {
   }
 }
 
-// Another seed changes the back-off jitter, so the first delay that differs is reported.
+// Another seed changes the back-off jitter. The first delay that differs must be reported.
 TEST(ReplayCore, DifferentConfigurationDivergesOrIsRefused) {
   CoreRun choice_log;
   choice_log.run();
@@ -329,7 +329,7 @@ TEST(ReplayCore, DifferentConfigurationDivergesOrIsRefused) {
   EXPECT_EQ(refused.why, "record 0 (BeginClient): config.con_num is out of range");
 }
 
-// The trace is from a version without the configuration field `close_timeout`.
+// The trace comes from a version without the configuration field `close_timeout`.
 TEST(ReplayCore, StateHashesOfAnOlderVersionAreNotCompared) {
   CoreRun choice_log;
   choice_log.run();

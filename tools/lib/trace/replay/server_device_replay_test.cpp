@@ -19,7 +19,7 @@ namespace {
 constexpr InstanceId kOfServer = kServerDevices + 1;
 constexpr rnbd::ServerOptions kOptions{77, 1000};
 
-// A server device machine that is recorded like in BlockServer.
+// A server device machine that is recorded in the same way as in BlockServer.
 class RecordedServer {
  public:
   explicit RecordedServer(Recorder& recorder) : machine(kOptions), recorder_(recorder) {
@@ -39,8 +39,7 @@ class RecordedServer {
     recorder_.device_actions(kOfServer, actions);
   }
   void request(Direction direction, std::uint32_t data_len, wire::Bytes header) {
-    rnbd::make_request(++last_request_, direction, data_len, header,
-                       [this](const auto& input) { step(input); });
+    step(rnbd::DeviceRequest{++last_request_, data_len, direction, header});
   }
   void io(wire::rnbd::Opcode opcode, std::uint64_t sector = 0, std::size_t padding = 0) {
     wire::rnbd::Io message;
@@ -69,7 +68,7 @@ class RecordedServer {
   std::uint64_t last_request_ = 0;
 };
 
-// Causes each input and each action at least once.
+// Causes each kind of input and action at least once.
 void feed_all_inputs(RecordedServer& server) {
   rnbd::Geometry geometry;
   geometry.nsectors = 1024;
@@ -206,8 +205,8 @@ TEST_F(ServerDeviceReplay, ChangedFieldOfAnActionIsADivergence) {
   }
 }
 
-// Changed inputs: a byte in a request header, an error of storage, or a result that the machine does not wait
-// for.
+// Changes an input: a byte in a request header, a storage error, or a result that the machine does not wait
+// for. The replay must report each change.
 TEST_F(ServerDeviceReplay, ChangedInputIsADivergence) {
   const std::string trace = story();
   const auto changed = [&](std::string_view event, std::size_t field, std::size_t byte) {

@@ -27,8 +27,7 @@ void Analyzer::add(WireEvent&& event, Stream::Psn last, bool waits) {
   pending_.push_back(Pending{std::move(event), last, waits, late});
 }
 
-// Reports pending events in the order of the capture. An event that must wait therefore delays all later
-// ones.
+// Reports pending events in capture order. Therefore an event that must wait delays all later events.
 void Analyzer::release(bool all) {
   while (!pending_.empty()) {
     Pending& first = pending_.front();
@@ -55,8 +54,8 @@ void Analyzer::release(bool all) {
   }
 }
 
-// A capture without acknowledgements does not show what its clients received. All messages are assumed to be
-// received, and a gap event reports the uncertainty.
+// Handles a message in a capture without acknowledgements, which does not show what clients received. The
+// message is assumed to be received, and a gap event, once per connection, reports the uncertainty.
 void Analyzer::doubt(const Pending& pending, Connection& connection) {
   ++counters_.unproven;
   if (std::exchange(connection.doubted, true)) return;
@@ -153,7 +152,7 @@ void Analyzer::cm_reply(const Packet& packet, CmMessage&& message) {
   connection.replied = true;
   connection.server_id = message.local_id;
   connection.info.server_qpn = message.qpn;
-  // Each side sends the first sequence number that it expects.
+  // In its CM message, each side tells the first sequence number that it expects from the other side.
   connection.to_client = stream(number, false, connection.request_psn);
   connection.to_server = stream(number, true, message.psn);
   ends_[QueuePair{connection.info.server, message.qpn}] = End{number, true};
@@ -229,7 +228,8 @@ void Analyzer::transport(Packet&& packet) {
   if (!stream.packet(now_, std::move(packet))) ++counters_.retransmitted;
 }
 
-// An acknowledgement to the server acknowledges packets of the server.
+// Handles an acknowledgement. If it is sent to the server (`at_server`), it acknowledges packets of the
+// server.
 void Analyzer::acknowledge(Connection& connection, bool at_server, const Packet& packet) {
   Stream& stream = at_server ? *connection.to_client : *connection.to_server;
   ++counters_.acknowledgements;

@@ -19,8 +19,8 @@ using ConnectionNumber = std::uint32_t;
 struct WireEvent {
   enum class Kind : std::uint8_t {
     request,  // first event of a connection; data: 56 bytes of private data, padded by RDMA CM
-    reply,    // data: 196 bytes
-    reject,   // data: 148 bytes; `number` is the CM reject reason
+    reply,    // data: 196 bytes of private data
+    reject,   // data: 148 bytes of private data; `number`: CM reject reason
     closed,   // first DREQ of the connection, or a reject after the reply
     message,
     gap,  // `number` packets are missing from the capture
@@ -45,7 +45,7 @@ struct ConnectionInfo {
 
 struct AnalyzerCounters {
   std::uint64_t packets = 0;
-  std::uint64_t bad_icrc = 0;          // packets with a wrong ICRC, which are used anyway
+  std::uint64_t bad_icrc = 0;          // packets with a wrong ICRC, which the analyzer uses nevertheless
   std::uint64_t retransmitted = 0;     // number of retransmitted data packets
   std::uint64_t cm_retransmitted = 0;  // number of retransmitted CM messages
   std::uint64_t rnr_naks = 0;
@@ -54,7 +54,7 @@ struct AnalyzerCounters {
   std::uint64_t gaps = 0;
   std::uint64_t lost_packets = 0;
   std::uint64_t unacknowledged =
-      0;  // messages and CM replies to a client that the capture does not show as acknowledged; left out
+      0;  // dropped messages and CM replies to a client, whose acknowledgement is not in the capture
   std::uint64_t acknowledgements = 0;  // number of ACKs and NAKs
   std::uint64_t unproven = 0;  // messages to a client in a capture without acknowledgements; assumed received
   std::uint64_t strangers = 0;  // packets of queue pairs whose connection request is not in the capture
@@ -65,8 +65,8 @@ class Analyzer {
   using Sink = std::function<void(const WireEvent&)>;
   explicit Analyzer(Sink sink) : sink_(std::move(sink)) {}
 
-  // Takes the next packet; `time` in ns. If a time is smaller than the previous one, the previous one is
-  // used.
+  // Processes the next packet. `time`: in ns; a time before that of the previous packet is replaced by that
+  // time.
   void packet(std::uint64_t time, Packet&& packet);
   // Reports all pending events. Call once, after the last packet.
   void finish();
@@ -90,7 +90,7 @@ class Analyzer {
     bool replied = false;
     bool ready = false;  // the client has received the reply
     bool closed = false;
-    bool doubted = false;  // a gap event was reported, because it is not known what the client received
+    bool doubted = false;  // a gap event was reported because it is unknown what the client received
     std::unique_ptr<Stream> to_server;
     std::unique_ptr<Stream> to_client;
   };

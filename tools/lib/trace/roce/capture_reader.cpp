@@ -169,8 +169,8 @@ CaptureReader::Status CaptureReader::take_packet(std::uint32_t type, CapturedFra
     const auto units = (std::uint64_t{number(body_, 4, 4)} << 32) | number(body_, 8, 4);
     const std::uint64_t whole = from.denominator == 1 ? 0 : units / from.denominator;
     const std::uint64_t rest = from.denominator == 1 ? units : units % from.denominator;
-    // `rest` is below one second in units of at least 2^-62 s, so the product in long double is exact to 1
-    // ns.
+    // `rest` is less than one second, in units of at least 2^-62 s. The product in long double is therefore
+    // exact to 1 ns.
     const auto part = from.denominator == 1
                           ? rest * from.numerator
                           : static_cast<std::uint64_t>(static_cast<long double>(rest) *

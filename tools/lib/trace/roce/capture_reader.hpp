@@ -36,7 +36,7 @@ class CaptureReader {
   explicit CaptureReader(ByteSource& source) : source_(source) {}
   // Reads the file header. Call first.
   Status open();
-  // Reads the next frame.
+  // Reads the next frame. Call after open().
   Status next(CapturedFrame& frame);
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
   // Number of bytes read so far.

@@ -1,4 +1,4 @@
-// Tests real and damaged captures: frames, connection management, messages.
+// Tests decoding real and damaged captures: frames, connection management, messages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -123,7 +123,7 @@ TEST(Capture, EveryMessageOfARealCaptureIsReconstructed) {
   const Analyzed loss = analyze(frames_of(load("path_loss")).all);
   EXPECT_EQ(loss.count(WireEvent::Kind::request), 6);
   EXPECT_EQ(loss.count(WireEvent::Kind::closed), 6);
-  EXPECT_EQ(loss.counters.unacknowledged, 1U);  // the server's heartbeat on the dead path
+  EXPECT_EQ(loss.counters.unacknowledged, 1U);  // heartbeat that the server sent on the dead path
   EXPECT_GT(loss.counters.retransmitted, 100U);
   for (const char* name : kCaptures) {
     const Analyzed one = analyze(frames_of(load(name)).all);
@@ -134,7 +134,7 @@ TEST(Capture, EveryMessageOfARealCaptureIsReconstructed) {
 
 TEST(Capture, MissingFramesAreGapsInTheirDirection) {
   const std::vector<CapturedFrame> frames = frames_of(load("rnr_nak")).all;
-  const Analyzed info = analyze(frames, [](std::size_t n) { return n == 12; });  // without INFO_RSP
+  const Analyzed info = analyze(frames, [](std::size_t n) { return n == 12; });  // leaves out INFO_RSP
   EXPECT_EQ(info.counters.gaps, 1U);
   EXPECT_EQ(info.count(WireEvent::Kind::message), 22);
   const auto gap = std::find_if(info.events.begin(), info.events.end(),
@@ -226,7 +226,7 @@ TEST(Capture, TruncatedFileGivesTheFramesBeforeTheCut) {
   EXPECT_EQ(frames_of(std::as_bytes(std::span(text))).status, CaptureReader::Status::not_a_capture);
 }
 
-// No out-of-bounds read, whatever the bytes are.
+// Decoding must not read out of bounds, whatever the bytes are.
 TEST(Capture, DamagedFramesAndFilesAreSafe) {
   std::vector<std::byte> file = load("rnr_nak");
   std::uint64_t state = 1;

@@ -53,7 +53,7 @@ CaptureWriter::CaptureWriter(Out out, std::string_view application) : out_(std::
   section.put(4, 0x1a2b3c4d);
   section.put(2, 1);
   section.put(2, 0);
-  section.put(8, ~std::uint64_t{0});  // section length: unknown
+  section.put(8, ~std::uint64_t{0});  // section length: not specified
   section.option(kOptionApplication, std::as_bytes(std::span(application)));
   section.end_options();
   out_(section.finish());

@@ -27,7 +27,7 @@ void ChunkTable::renewed(std::uint32_t chunk, std::uint32_t key) {
   if (chunk < chunks_.size()) chunks_[chunk].key = key;
 }
 
-std::optional<wire::ChunkRef> ChunkTable::chunk(std::uint32_t io_req_imm) const noexcept {
+std::optional<wire::Descriptor> ChunkTable::chunk(std::uint32_t io_req_imm) const noexcept {
   if (!known() || !wire::check_io_req(depth_, chunk_size_, io_req_imm)) return std::nullopt;
   return chunks_[wire::decode_io_req(depth_, io_req_imm).buf_id];
 }
@@ -39,7 +39,7 @@ std::uint32_t ChunkTable::answered(std::uint32_t io_rsp_imm) const noexcept {
 
 namespace {
 
-// Returns the layout if an RTRS header begins at `at`.
+// Returns the layout of the request if an RTRS header begins at `at`.
 std::optional<RequestLayout> layout_at(wire::Bytes payload, std::size_t at) {
   if (payload.size() < at + wire::kWriteHeaderBytes) return std::nullopt;
   RequestLayout layout;
@@ -67,7 +67,7 @@ std::optional<RequestLayout> find_request(const ChunkTable& chunks, std::uint32_
     const std::uint64_t at = chunk->addr + wire::decode_io_req(chunks.depth(), imm).off - remote_addr;
     return at < payload.size() ? layout_at(payload, static_cast<std::size_t>(at)) : std::nullopt;
   }
-  // Without the table, tries each header length at the end of the payload.
+  // Without known chunks, tries each possible header length at the end of the payload.
   for (const std::size_t length :
        {wire::kMaxIoHeaderBytes, wire::kReadHeaderBytes, wire::kWriteHeaderBytes}) {
     if (payload.size() < length) continue;

@@ -1,5 +1,5 @@
-// Addresses of the chunks of a path, from which the position of the RTRS header in a write follows
-// (docs/protocol.md, section 5.3).
+// Keeps the addresses of a path's chunks. With them, the position of the RTRS header in a write can be
+// computed (docs/protocol.md, section 5.3).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,20 +11,20 @@ namespace rtrs::roce {
 
 class ChunkTable {
  public:
-  // Takes the CON_RSP of cid 0. Returns false if it is invalid.
+  // Reads the chunk parameters from the CON_RSP of cid 0. Returns false if it is invalid.
   bool connected(wire::Bytes conn_rsp);
-  // Takes INFO_RSP. Returns false if it contradicts CON_RSP.
+  // Reads the chunk addresses from INFO_RSP. Returns false if it contradicts CON_RSP.
   bool offered(wire::Bytes info_rsp);
   void renewed(std::uint32_t chunk, std::uint32_t key);
 
   [[nodiscard]] bool known() const noexcept { return !chunks_.empty(); }
   [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }
-  // Returns true if a response carries the data of its READ (extension data_with_answer). The data is sent
-  // separately if a SEND_WITH_INV has to come between data and response.
+  // Returns true if a response also carries the data of its READ (extension data_with_answer). The data is
+  // nevertheless sent separately if a SEND_WITH_INV must be sent between data and response.
   [[nodiscard]] bool joins_data() const noexcept { return joins_data_; }
-  // Returns the chunk of a request immediate; nullopt if it is no chunk of this path.
-  [[nodiscard]] std::optional<wire::ChunkRef> chunk(std::uint32_t io_req_imm) const noexcept;
-  // Returns the chunk in a response immediate, without the generation.
+  // Returns the chunk that a request immediate names; nullopt if this path has no such chunk.
+  [[nodiscard]] std::optional<wire::Descriptor> chunk(std::uint32_t io_req_imm) const noexcept;
+  // Returns the chunk number in a response immediate, without the generation.
   [[nodiscard]] std::uint32_t answered(std::uint32_t io_rsp_imm) const noexcept;
 
  private:
@@ -32,10 +32,10 @@ class ChunkTable {
   std::uint32_t chunk_size_ = 0;  // bytes
   bool generations_ = false;
   bool joins_data_ = false;
-  std::vector<wire::ChunkRef> chunks_;
+  std::vector<wire::Descriptor> chunks_;
 };
 
-// Layout of a written request: data, user header, RTRS header.
+// Positions of the parts of a written request: data, user header, RTRS header.
 struct RequestLayout {
   std::size_t user = 0;    // offset of the user header; also the number of data bytes
   std::size_t header = 0;  // offset of the RTRS header
@@ -44,8 +44,8 @@ struct RequestLayout {
 };
 
 // Finds the headers in `payload`, a write with immediate `imm` to `remote_addr`. If the chunks are known, the
-// immediate gives the position of the header; otherwise it is searched at the end. Returns nullopt if there
-// is no header.
+// immediate gives the position of the header; otherwise the header is searched for at the end. Returns
+// nullopt if there is no header.
 [[nodiscard]] std::optional<RequestLayout> find_request(const ChunkTable& chunks, std::uint32_t imm,
                                                         std::uint64_t remote_addr, wire::Bytes payload);
 

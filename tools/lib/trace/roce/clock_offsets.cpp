@@ -9,22 +9,22 @@
 namespace rtrs::roce {
 namespace {
 
-// Number of sequence numbers kept per queue pair.
+// How many sequence numbers are kept per queue pair.
 constexpr std::size_t kKept = 4096;
-// ns. A cause and an effect with a larger distance belong to different uses of a sequence number or queue
-// pair.
+// In ns. If more time passes between a supposed cause and its effect, they belong to different uses of a
+// sequence number or queue pair.
 constexpr std::int64_t kSameMoment = 1'000'000'000;
-// ns. Offsets closer than this belong to the same clocks, because an offset is known to half a round trip
-// time.
+// In ns. Offsets that differ by less than this belong to the same clocks, because an offset is known only to
+// half a round trip time.
 constexpr std::int64_t kSameClock = 100'000;
-// Maximum number of different offsets, because a capture has few clocks.
+// Maximum number of different offsets. A capture is made with few clocks.
 constexpr std::size_t kCandidates = 16;
 
 }  // namespace
 
 std::int64_t ClockOffsets::Bounds::offset() const {
-  // Without reversed pairs there is nothing to correct. A retransmission of a packet that the capture missed
-  // also looks reversed, but then no offset fits (least > most).
+  // Without reversed pairs there is nothing to correct. A pair also looks reversed if the capture missed a
+  // packet and has only its retransmission, but then no offset fits (least > most).
   if (reversed == 0 || least == INT64_MIN || most == INT64_MAX || least > most) return 0;
   const std::int64_t middle = least + (most - least) / 2;
   return std::abs(middle) <= kMost ? middle : 0;
@@ -39,7 +39,7 @@ void ClockOffsets::finish() {
     if (found.size() < kCandidates) found.push_back(offset);
     if (std::abs(offset) > std::abs(largest_)) largest_ = offset;
   }
-  // Address pairs with traffic in one direction use the offset of another pair, if it fits.
+  // An address pair with traffic in only one direction uses the offset of another pair, if that offset fits.
   for (const auto* one_way : {&bounds_, &rejects_}) {
     for (const auto& [ends, bounds] : *one_way) {
       if (bounds.reversed == 0 || offsets_.contains(ends)) continue;
@@ -73,7 +73,8 @@ void ClockOffsets::rejected(std::uint64_t time, const Packet& packet, std::uint3
   if (known.request) caused(rejects_, packet.destination, *known.request, packet.source, time);
 }
 
-// Request, reply and ready contain the client's CM id. With different clocks, any of the three can be first.
+// Request, reply and ready-to-use contain the client's CM id. If the clocks differ, any of the three can come
+// first in the capture.
 void ClockOffsets::manage(std::uint64_t time, const Packet& packet) {
   const std::optional<CmMessage> message = decode_cm(packet);
   if (!message) return;

@@ -1,9 +1,9 @@
-// Estimates clock offsets in a capture. If a capture is merged from captures of two hosts, the frames of the
-// two ends of a connection have time stamps of different clocks. Then effects can appear before their causes,
-// and a reader that uses the order of time stamps seems to miss packets. A packet is sent before its
-// acknowledgement, and a connect request before its reply. Many such pairs in both directions give the clock
+// Estimates clock offsets in a capture. If a capture is merged from captures of two hosts, the two ends of a
+// connection have time stamps of different clocks. Effects can then appear before their causes, and to a
+// reader that follows the time stamps, packets seem to be missing. Known causes and effects are: a packet and
+// its acknowledgement, a connect request and its reply. Many such pairs in both directions give the clock
 // offset, with an error of half the difference of the two one-way delays. Packets of the two ends that are
-// closer than this error may still be in the wrong order.
+// closer together than this error may still be in the wrong order.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -20,17 +20,17 @@ namespace rtrs::roce {
 
 class ClockOffsets {
  public:
-  // Maximum offset in ns. Clocks of hosts are assumed to be set more precisely.
+  // Maximum offset in ns. The clocks of hosts are assumed to differ by less.
   static constexpr std::int64_t kMost = 100'000'000;
 
-  // Call for each packet, in capture order; `time` in ns.
+  // Processes a packet. Call for each packet, in capture order; `time` in ns.
   void look(std::uint64_t time, const Packet& packet);
   // Call after the last packet.
   void finish();
-  // Returns the ns to add to the time of this packet; call after finish(). 0 if all causes are before their
-  // effects, or if no single offset explains the order.
+  // Returns the ns to add to the time of this packet; call after finish(). 0 if no effect is before its
+  // cause, or if no single offset explains the order.
   [[nodiscard]] std::int64_t correction(const Packet& packet) const;
-  // Returns the offset with the largest absolute value of all address pairs.
+  // Returns the largest offset, by absolute value, of all address pairs.
   [[nodiscard]] std::int64_t largest() const noexcept { return largest_; }
 
  private:
@@ -43,7 +43,7 @@ class ClockOffsets {
     std::uint64_t reversed = 0;  // number of pairs whose effect has the earlier time stamp
     [[nodiscard]] std::int64_t offset() const;
   };
-  // Send and acknowledge times of the newest packets to one queue pair, by sequence number.
+  // Times of sending and acknowledging the newest packets to one queue pair, by sequence number.
   struct Lane {
     std::unordered_map<std::uint32_t, std::uint64_t> sent;
     std::unordered_map<std::uint32_t, std::uint64_t> acknowledged;
@@ -67,8 +67,8 @@ class ClockOffsets {
                        std::uint64_t time);
 
   std::map<Ends, Bounds> bounds_;
-  // Bounds from connect requests and their rejects. Kept apart, because a reject follows almost at once and
-  // would move the middle of the other bounds.
+  // Bounds from connect requests and their rejects. Kept separately: a reject follows its request almost at
+  // once, which would shift the middle of the other bounds.
   std::map<Ends, Bounds> rejects_;
   std::map<Ends, std::int64_t> offsets_;  // address pair -> offset in ns, without pairs whose offset is 0
   std::int64_t largest_ = 0;
@@ -77,10 +77,10 @@ class ClockOffsets {
   std::map<QueuePair, Lane> lanes_;
 };
 
-// Sorts frames by corrected time. Holds a frame as long as a later frame may still have an earlier time.
+// Sorts frames by corrected time. Holds a frame as long as a later frame could still have an earlier time.
 class FrameOrder {
  public:
-  // `slack`: a later frame has a time at most this many ns smaller than an earlier frame.
+  // `slack`: a frame's time is at most this many ns before the time of an earlier frame.
   explicit FrameOrder(std::uint64_t slack) : slack_(slack) {}
 
   // Adds a frame. Calls take(time, packet) for each frame whose order is final.

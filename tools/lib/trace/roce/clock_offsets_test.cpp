@@ -23,7 +23,7 @@ Address address(std::uint8_t last) {
   return made;
 }
 
-// Times in the tests are true times. The clock of `server` is ahead by `ahead`.
+// Times in the tests are true times. The time stamps of `server` are `ahead` later.
 class ClockOffsetsTest : public testing::Test {
  protected:
   void frame(const Packet& packet, std::int64_t at) {
@@ -34,7 +34,7 @@ class ClockOffsetsTest : public testing::Test {
     const bool reply = attribute == CmAttribute::reply;
     CmMessage message;
     message.attribute = attribute;
-    // Different CM ids for each server.
+    // Each server uses other CM ids.
     const std::uint32_t own = 2U * server.bytes[15];
     message.local_id = reply ? own + 1 : own;
     message.remote_id = reply ? own : own + 1;
@@ -117,8 +117,8 @@ TEST_F(ClockOffsetsTest, OffsetAboveTheMaximumIsIgnored) {
   EXPECT_EQ(correction(), 0);
 }
 
-// The first copy of a packet is missing, so the acknowledgement is before the retransmission, although there
-// is one clock.
+// The capture misses the first copy of a packet, so the acknowledgement is before the retransmission. There
+// is only one clock, so no offset must be found.
 TEST_F(ClockOffsetsTest, RetransmissionIsNoOffset) {
   connect(0);
   exchange(7, kMs);
@@ -137,7 +137,7 @@ TEST_F(ClockOffsetsTest, RepeatedCmMessagesAreIgnored) {
   EXPECT_EQ(correction(), -ahead);
 }
 
-// The sequence number is reused later, after a wrap of the 24 bits or by another queue pair.
+// The sequence number is used again later, after a wrap of the 24 bits or by another queue pair.
 TEST_F(ClockOffsetsTest, PacketsFarApartAreNoCauseAndEffect) {
   ahead = 5 * kMs;
   connect(0);
@@ -176,14 +176,15 @@ TEST_F(ClockOffsetsTest, LargestOffsetHasTheLargestAbsoluteValue) {
   EXPECT_EQ(std::abs(clocks.largest()), 9 * kMs);
 }
 
-// One address pair has traffic in both directions, another pair of the same hosts in one direction.
+// One address pair has traffic in both directions; another pair of the same two hosts has traffic in one
+// direction.
 TEST_F(ClockOffsetsTest, OneWayAddressPairUsesAFittingOffset) {
   ahead = -5 * kMs;
   connect(0);
   const Address first = server;
   server = address(3);
   manage(CmAttribute::request, kMs);
-  manage(CmAttribute::reply, kMs + 20 * kUs);  // its time stamp is before that of the request
+  manage(CmAttribute::reply, kMs + 20 * kUs);  // the time stamp of the reply is before that of the request
   clocks.finish();
   EXPECT_EQ(correction(), 5 * kMs);
   server = first;

@@ -60,7 +60,7 @@ void store_address(MutableBytes body, std::size_t at, const Address& address) {
   for (std::size_t i = skip; i < 16; ++i) store_be(body, at + i, 1, address.bytes[i]);
 }
 
-// Writes a request with the values of rdma_cm and a kernel RTRS client.
+// Writes a connect request with the values that rdma_cm and a kernel RTRS client use.
 void store_request(MutableBytes body, const CmMessage& message) {
   store_be(body, 8, 8, message.service);
   store_be(body, 16, 8, load_be(std::as_bytes(std::span(message.source.bytes)), 8, 8));  // CA GUID

@@ -1,4 +1,4 @@
-// Connection management messages: InfiniBand CM over queue pair 1, as used by RDMA CM.
+// Encodes and decodes connection management messages: InfiniBand CM over queue pair 1, as used by RDMA CM.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@ namespace rtrs::roce {
 
 enum class CmAttribute : std::uint16_t {
   request = 0x10,
-  receipt = 0x11,  // MRA: the response takes longer
+  receipt = 0x11,  // MRA: tells the peer that the response takes longer
   reject = 0x12,
   reply = 0x13,
   ready = 0x14,
@@ -23,7 +23,7 @@ inline constexpr std::uint16_t kRejectTimeout = 4;
 inline constexpr std::uint16_t kRejectConsumer = 28;
 inline constexpr std::size_t kMadBytes = 256;
 
-// Comments name the messages that have the field.
+// The comments name the CM messages in which a field is used.
 struct CmMessage {
   CmAttribute attribute = CmAttribute::request;
   std::uint64_t transaction = 0;
@@ -50,9 +50,9 @@ struct CmMessage {
 [[nodiscard]] Packet cm_packet(const Address& from, const Address& to, std::uint32_t psn,
                                const CmMessage& message);
 
-// Returns the bytes of a path MTU code; 0 for an unknown code.
+// Returns the MTU in bytes for a path MTU code; 0 for an unknown code.
 [[nodiscard]] std::uint32_t mtu_bytes(std::uint8_t code) noexcept;
-// Returns the code for 256, 512, 1024, 2048 or 4096 bytes; 0 for another number.
+// Returns the path MTU code for 256, 512, 1024, 2048 or 4096 bytes; 0 for another number.
 [[nodiscard]] std::uint8_t mtu_code(std::uint32_t bytes) noexcept;
 
 }  // namespace rtrs::roce

@@ -1,4 +1,5 @@
-// Invariant CRC at the end of a RoCEv2 packet. The CRC covers all fields that routers do not change.
+// Computes the invariant CRC at the end of a RoCEv2 packet. The CRC covers all fields that routers do not
+// change.
 #pragma once
 #include <cstdint>
 

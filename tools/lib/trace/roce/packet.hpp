@@ -1,4 +1,5 @@
-// RoCEv2 packets: Ethernet, IP, UDP port 4791, InfiniBand transport headers, payload, ICRC.
+// Encodes and decodes RoCEv2 packets: Ethernet, IP, UDP port 4791, InfiniBand transport headers, payload,
+// ICRC.
 #pragma once
 #include <array>
 #include <compare>
@@ -89,7 +90,7 @@ struct Packet {
   std::uint32_t imm = 0;           // immediate, in host order
   std::uint8_t syndrome = 0;       // from the AETH
   std::uint32_t msn = 0;           // from the AETH
-  std::uint32_t payload_cut = 0;   // bytes of the payload that are not in the capture
+  std::uint32_t payload_cut = 0;   // number of payload bytes that are missing from the capture
   bool bad_icrc = false;           // in a decoded packet: the ICRC is wrong
   std::vector<std::byte> payload;  // payload without padding
 

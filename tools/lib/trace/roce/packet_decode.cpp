@@ -13,7 +13,8 @@ constexpr std::size_t kUdpHeader = 8;
 constexpr std::size_t kBthHeader = 12;
 constexpr std::size_t kNotIp = ~std::size_t{0};
 
-// Returns the offset after the Ethernet header and its VLAN tags; kNotIp if the frame has no IP packet.
+// Returns the offset of the byte after the Ethernet header and its VLAN tags; kNotIp if the frame has no IP
+// packet.
 std::size_t behind_ethernet(Bytes frame) noexcept {
   std::size_t at = 12;
   while (at + 2 <= frame.size()) {
@@ -46,8 +47,8 @@ std::size_t ip_offset(std::uint16_t link, Bytes frame) noexcept {
 }
 
 struct Ip {
-  std::size_t header = 0;  // bytes of the header
-  std::size_t total = 0;   // bytes of the packet, including the header
+  std::size_t header = 0;  // length of the IP header, in bytes
+  std::size_t total = 0;   // length of the packet with its IP header, in bytes
   Address source;
   Address destination;
 };

@@ -43,7 +43,7 @@ StoredNote stored(const trace::WireCm& note) {
   return one;
 }
 
-// Returns true if the note shows that its side is the client. Only clients send requests and receive
+// Returns true if the note proves that its recorder is a client. Only clients send requests and receive
 // responses.
 bool shows_client(const StoredNote& note) noexcept {
   const bool sent = note.kind == StoredNote::Kind::sent;
@@ -99,7 +99,8 @@ trace::Reader::Status Recordings::add(trace::Reader& reader) {
   return status;
 }
 
-// Returns the half of a note. A connect request always begins a new half, even if its key is used again.
+// Returns the index of the half (connection end) that a note belongs to. A connect request always begins a
+// new half, even if its key was used before.
 std::uint32_t Recordings::half_of(InstanceId instance, const StoredNote& note, const ConKey& key) {
   const auto file = static_cast<std::uint32_t>(files_.size() - 1);
   const HalfKey name(file, instance, key);
@@ -128,8 +129,8 @@ void Recordings::join() {
   align();
 }
 
-// Returns the number of messages that `to` received, if these are the first messages that `from` sent;
-// otherwise -1.
+// Returns the number of messages that `to` received, or -1 if they are not the first messages that `from`
+// sent.
 std::int64_t Recordings::matching_messages(const Half& from, const Half& to) const {
   const auto& sent = files_[from.file].notes;
   std::size_t next = 0;
@@ -181,8 +182,9 @@ void Recordings::pair_halves() {
     std::uint32_t server = ConnectionEnds::kNone;
     const auto found = waiting.find(name(half));
     if (!halves_[half].request.empty() && found != waiting.end() && !found->second.empty()) {
-      // A network can duplicate a connect request. The matching half has the reply that the client received
-      // and the same messages. If several halves match equally well, the first is taken.
+      // A network can duplicate a connect request, which creates several server halves. The right one sent
+      // the reply that the client received, and has the same messages. If several halves match equally well,
+      // the first one is taken.
       const auto rank = [this, half, &answer_of](std::uint32_t one) {
         const bool answered = answer_of(half) == answer_of(one);
         const std::int64_t forth = matching_messages(halves_[half], halves_[one]);
@@ -214,7 +216,7 @@ void Recordings::match(const Half& from, const Half& to) {
   const std::uint32_t high = std::max(from.file, to.file);
   PairBounds& bounds = bounds_[{std::min(from.file, to.file), high}];
   std::size_t next = 0;
-  // sent + offset of `from` <= received + offset of `to`
+  // Invariant: sent + offset of `from` <= received + offset of `to`.
   const auto narrow = [&](Bounds& one, Nanos sent_at, Nanos received_at) {
     const auto way = static_cast<std::int64_t>(received_at - sent_at);
     if (to.file == high) {
@@ -250,7 +252,7 @@ void Recordings::match(const Half& from, const Half& to) {
   }
 }
 
-// Returns 0 if the bounds allow it, otherwise the middle of the bounds, or the only bound.
+// Returns the offset to use: 0 if the bounds allow it, otherwise the middle of the bounds, or the only bound.
 std::int64_t Recordings::Bounds::best() const noexcept {
   if (low <= 0 && high >= 0) return 0;
   if (high == -kNoBound) return low;
@@ -258,8 +260,8 @@ std::int64_t Recordings::Bounds::best() const noexcept {
   return low + (high - low) / 2;
 }
 
-// Finds the clock offset of each trace, starting at the first trace, so that each message arrives after it
-// was sent. The offset is 0 if the clocks agree already.
+// Finds the clock offset of each trace relative to the first one, so that each message arrives after it was
+// sent. The offset is 0 if the clocks agree already.
 void Recordings::align() {
   for (std::size_t root = 0; root < files_.size(); ++root) {
     if (files_[root].placed) continue;
@@ -272,7 +274,7 @@ void Recordings::align() {
         const std::uint32_t other = pair.first == known ? pair.second : pair.first;
         if ((pair.first != known && pair.second != known) || files_[other].placed) continue;
         if (!bounds.loose.hold()) ++drifting_;
-        // Offset of the second file of the pair relative to the first.
+        // The offset of the pair's second file relative to the first.
         const std::int64_t shift = (bounds.exact.hold() ? bounds.exact : bounds.loose).best();
         files_[other].offset = files_[known].offset + (pair.first == known ? shift : -shift);
         files_[other].placed = true;
@@ -292,7 +294,8 @@ std::vector<Recordings::Told> Recordings::story() const {
   std::vector<std::size_t> next(files_.size());
   for (;;) {
     std::size_t best = files_.size();
-    // Used if each file waits for another one. Drifting clocks do not cause this.
+    // File whose next note is the earliest. Taken if the next note of every file waits for its send in
+    // another file, which mismatched messages can cause, but drifting clocks cannot.
     std::size_t first = files_.size();
     for (std::size_t file = 0; file < files_.size(); ++file) {
       if (next[file] == files_[file].notes.size()) continue;

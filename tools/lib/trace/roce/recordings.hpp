@@ -1,5 +1,5 @@
 // Merges the wire notes of several traces of one run: pairs the two ends of each connection, aligns the
-// clocks of different hosts, and sorts each received message after its send.
+// clocks of different hosts, and puts each received message after its send.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -27,8 +27,8 @@ struct StoredNote {
   std::uint32_t length = 0;
   std::uint64_t remote_addr = 0;
   std::uint64_t digest = 0;
-  Nanos time = 0;                // start of the note's step, on the clock of the recording
-  Nanos until = 0;               // start of the next step: the event was before this time
+  Nanos time = 0;                // time at which the note's step began, on the clock of the recording
+  Nanos until = 0;               // time at which the next step began; the event happened earlier
   std::vector<std::byte> bytes;  // head of a message, or private data of a CM message
 };
 
@@ -52,10 +52,10 @@ class Recordings {
  public:
   // Reads the records of an opened trace. Returns the final status of the reader.
   trace::Reader::Status add(trace::Reader& reader);
-  // Pairs and aligns all traces. Call once, after the last add().
+  // Pairs the connections of all traces and aligns the clocks. Call once, after the last add().
   void join();
 
-  // A note in the merged order. `time`: on the clock of the first trace.
+  // A note in the merged order. `time` is on the clock of the first trace.
   struct Told {
     Nanos time = 0;
     const StoredNote* note = nullptr;
@@ -66,10 +66,10 @@ class Recordings {
   [[nodiscard]] const std::vector<Half>& halves() const noexcept { return halves_; }
   [[nodiscard]] const std::vector<ConnectionEnds>& connections() const noexcept { return connections_; }
   [[nodiscard]] std::uint64_t notes() const noexcept;
-  // Number of connections with both ends.
+  // Number of connections of which both ends were recorded.
   [[nodiscard]] std::uint64_t paired() const noexcept;
-  // Number of pairs of traces whose clocks drift so much that with any offset some message would arrive
-  // before its send, even if it arrived at the end of its step.
+  // Number of pairs of traces whose clocks drift too much to be aligned: with every offset some message would
+  // arrive before its send, even if it arrived at the end of its step.
   [[nodiscard]] std::uint64_t drifting() const noexcept { return drifting_; }
 
  private:
@@ -78,7 +78,7 @@ class Recordings {
     std::int64_t offset = 0;  // ns to add to the times of the file
     bool placed = false;
   };
-  // Sent note of a received note: file and index.
+  // The sent note that belongs to a received note: file and index.
   struct Origin {
     std::uint32_t file = ConnectionEnds::kNone;
     std::uint32_t index = 0;

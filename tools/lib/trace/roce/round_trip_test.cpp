@@ -1,6 +1,6 @@
-// Round trip: traces of simulated worlds are converted to captures and back to traces. The messages of the
-// clients must be the same, whether the capture was made from the traces of the clients, of the servers, or
-// of both.
+// Tests the round trip of traces: traces of simulated worlds are converted to captures and back to traces.
+// The messages of the clients must stay the same, whether the capture was made from the traces of the
+// clients, of the servers, or of both.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ namespace {
 using trace::WireCmKind;
 using trace::WireOp;
 
-// A message or CM message in comparable form.
+// A message or CM message, reduced to the fields that are compared.
 struct Line {
   bool to_server = false;
   bool cm = false;
@@ -51,8 +51,8 @@ std::ostream& operator<<(std::ostream& out, const Line& line) {
              << line.remote_addr << " length " << line.length << " head " << line.bytes.size();
 }
 
-// Name of a connection: its connect request, and its number among equal requests. Story: messages by
-// connection.
+// Name: identifies a connection by its connect request and its number among equal requests. Story: the
+// messages of each connection.
 using Name = std::pair<std::vector<std::byte>, unsigned>;
 using Story = std::map<Name, std::vector<Line>>;
 
@@ -62,8 +62,8 @@ struct Files {
 };
 
 Files play(const tools::ScratchFolder& folder, std::uint64_t seed) {
-  // Excludes clocks with different rates, which are not aligned, and client restarts with equal connect
-  // requests, which cannot be distinguished.
+  // Excludes faults that the conversion cannot handle: clocks with different rates, and restarted clients
+  // that repeat an equal connect request.
   sim::FaultFilter filter;
   filter.calm = {sim::Label::clock_rate, sim::Label::rare_swarm};
   filter.keys = true;
@@ -106,8 +106,8 @@ Recordings load_text(const std::string& text) {
   return recordings;
 }
 
-// Returns the number of a half among those with the same connect request. A server half has the number of its
-// client half, because with a duplicated request the server has more halves than the client.
+// Returns the number of a half (connection end) among those with the same connect request. A server half gets
+// the number of its client half, because a duplicated request gives the server more halves than the client.
 unsigned number_of_half(const Recordings& recordings, const Half& half, unsigned seen) {
   if (half.client) return seen;
   constexpr unsigned kDoubled = 1000;
@@ -125,8 +125,8 @@ unsigned number_of_half(const Recordings& recordings, const Half& half, unsigned
                     [&](const Half& one) { return one.client && one.request == half.request; }));
 }
 
-// Returns the messages of the halves of one side. Only CM requests and replies are included,
-// because the two traces can differ in which side disconnects first.
+// Returns the messages in the halves of one side. The only CM messages are requests and replies, because the
+// two traces can differ in which side disconnects first.
 Story told_by(const Recordings& recordings, bool client) {
   Story story;
   std::map<std::vector<std::byte>, unsigned> seen;
@@ -198,10 +198,10 @@ std::vector<Line> only(const std::vector<Line>& lines, bool to_server, bool writ
     if (line.to_server != to_server) continue;
     const bool write = !line.cm && line.op == WireOp::write;
     const bool answer = !line.cm && !to_server && line.op == WireOp::write_imm;
-    // An empty write is a probe, which the receiver does not see.
+    // The receiver does not notice an empty write, which is a probe.
     if (write && line.length == 0) continue;
     if (writes ? !write && !(answer && line.length != 0) : write) continue;
-    // The receiver of a response does not see address, key and length.
+    // The receiver of a response does not learn address, key and length.
     if (answer && !writes) {
       line.rkey = line.length = 0;
       line.remote_addr = 0;
@@ -239,7 +239,7 @@ void check_both(const Files& files, std::uint32_t mtu) {
     RC_ASSERT(without_cm(only(again, false, false)) == without_cm(only(lines, false, false)));
     const auto server = servers.find(name);
     if (server == servers.end()) continue;
-    // The data of reads is a prefix of the data that servers wrote: unacknowledged data is missing.
+    // The data of reads must be a prefix of what servers wrote: unacknowledged data is not exported.
     std::vector<Line> data = only(again, false, true);
     std::vector<Line> wrote = only(server->second, false, true);
     for (Line& line : data) line.bytes.clear();
@@ -267,11 +267,11 @@ std::vector<Line> without_preflush(std::vector<Line> lines) {
   constexpr std::byte kPreflush{wire::rnbd::kRwPreflush >> 8};
   for (Line& line : lines)
     if (line.bytes.size() > 20 && line.bytes[0] == std::byte{4})
-      line.bytes[17] &= ~kPreflush;  // byte of the field `rw`, which is at 16
+      line.bytes[17] &= ~kPreflush;  // a byte of the field `rw`, which begins at byte 16
   return lines;
 }
 
-// A server does not see addresses and keys of requests. The export must reconstruct those of the client.
+// A server does not learn addresses and keys of requests. The export must reconstruct those of the client.
 void check_server(const Files& files, std::uint32_t mtu) {
   const Recordings recordings = load(files.servers);
   AnalyzerCounters counters;
@@ -281,7 +281,7 @@ void check_server(const Files& files, std::uint32_t mtu) {
   RC_ASSERT(back.size() == original.size());
   for (const auto& [name, lines] : original) {
     const auto client = truth.find(name);
-    if (client == truth.end()) continue;  // a duplicated request
+    if (client == truth.end()) continue;  // server end of a duplicated connect request
     const std::vector<Line> requests = without_preflush(only(back.at(name), true, false));
     RC_ASSERT(requests.size() == only(lines, true, false).size());
     RC_ASSERT(is_prefix(requests, without_preflush(only(client->second, true, false))));
@@ -302,7 +302,7 @@ Frames frames_of(const Recordings& recordings) {
   return frames;
 }
 
-// Returns the frames as in a merged capture of two hosts with different clocks.
+// Returns the frames as they would be in a merged capture of two hosts whose clocks differ.
 Frames with_server_clock_ahead(Frames frames, std::int64_t ahead) {
   std::set<Address> servers;
   for (const auto& [time, packet] : frames)
@@ -377,7 +377,7 @@ TEST_F(RoundTrip, DuplicatedConnectRequestIsPairedByItsMessages) {
   }
 }
 
-// The last messages of a connection that never ends: one before the analyzer's patience, one within it.
+// The connection never ends. One of its last messages is older than Analyzer::kPatience, one is younger.
 TEST_F(RoundTrip, OldMessagesOfASilentServerAreAcknowledged) {
   const tools::ScratchFolder folder;
   EXPECT_NO_THROW(check_server(play(folder, 25388), 256));

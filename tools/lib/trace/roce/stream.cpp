@@ -5,7 +5,7 @@
 namespace rtrs::roce {
 namespace {
 
-// Added to the first sequence number, so that a late packet cannot have a negative number.
+// Added to the first sequence number, so that the number of a late packet cannot become negative.
 constexpr std::uint64_t kBase = std::uint64_t{1} << 32;
 
 }  // namespace
@@ -60,7 +60,7 @@ void Stream::drain(std::uint64_t time) {
 void Stream::take(std::uint64_t time, Psn psn, Packet&& packet) {
   next_ = psn + 1;
   const Place place = place_of(packet.opcode);
-  if (!place.carries) return;  // RTRS uses no RDMA READ
+  if (!place.carries) return;  // a packet of an RDMA READ, which RTRS does not use
   if (place.first) {
     open_ = true;
     whole_ = true;
@@ -69,7 +69,7 @@ void Stream::take(std::uint64_t time, Psn psn, Packet&& packet) {
     message_.remote_addr = packet.remote_addr;
     message_.rkey = packet.rkey;
   }
-  if (!open_) return;  // rest of a message whose beginning is missing
+  if (!open_) return;  // the packet continues a message whose beginning is missing
   if (write_ != place.write || packet.payload_cut != 0) whole_ = false;
   message_.payload.insert(message_.payload.end(), packet.payload.begin(), packet.payload.end());
   if (place.last) close(time, psn, packet);

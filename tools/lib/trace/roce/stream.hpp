@@ -1,5 +1,6 @@
-// One direction of a reliable connection. Assembles packets in capture order to messages in order of sequence
-// numbers. Drops retransmissions; a packet that overtook others waits for these packets.
+// One direction of a reliable connection. Takes packets in capture order and assembles them to messages in
+// the order of sequence numbers. Drops retransmissions. A packet that overtook others waits until those
+// arrive.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,7 +14,7 @@ class Stream {
  public:
   // Sequence number, extended beyond the 24 bits of the packet so that it never wraps.
   using Psn = std::uint64_t;
-  // Maximum number of packets that wait for a missing one.
+  // Maximum number of packets that wait for a missing packet.
   static constexpr std::size_t kMaxWaiting = 16384;
 
   struct Sink {
@@ -23,13 +24,13 @@ class Stream {
   };
   Stream(std::uint32_t first_psn, Sink sink);
 
-  // Takes a data packet of this direction. Returns false for a retransmission.
+  // Processes a data packet of this direction. Returns false for a retransmission.
   bool packet(std::uint64_t time, Packet&& packet);
-  // The peer acknowledged all packets before `psn` (24 bits).
+  // Call when the peer has acknowledged all packets before `psn` (24 bits).
   void acknowledged_before(std::uint64_t time, std::uint32_t psn);
-  // First sequence number that is not known to have arrived.
+  // Returns the first sequence number that is not known to have arrived.
   [[nodiscard]] Psn acknowledged() const noexcept { return acknowledged_; }
-  // Returns true if packets wait for a missing one, or if a message is incomplete.
+  // Returns true if packets wait for a missing packet, or if a message is incomplete.
   [[nodiscard]] bool incomplete() const noexcept { return !waiting_.empty() || open_; }
 
  private:

@@ -1,4 +1,4 @@
-// Tests packets of one direction in all orders that a capture can have.
+// Tests packets of one direction in all orders that can occur in a capture.
 #include "tools/lib/trace/roce/stream.hpp"
 
 #include <gtest/gtest.h>

@@ -35,8 +35,8 @@ void Synthesis::run() {
   }
 }
 
-// Assigns addresses and queue pairs. A path has the addresses 10.SESSION.PATH.1 > .2, a connection has two
-// queue pairs.
+// Assigns addresses and queue pairs. Each path has two addresses, 10.SESSION.PATH.1 and 10.SESSION.PATH.2;
+// each connection has two queue pairs.
 void Synthesis::place(Link& link, const Half& half) {
   ++counters_.connections;
   link.known = true;
@@ -64,7 +64,7 @@ void Synthesis::place(Link& link, const Half& half) {
   link.server_qpn = (2 * index + 1) & kPsnMask;
   link.transaction = (std::uint64_t{1} << 32) + index;
   link.port = static_cast<std::uint16_t>(0xc000U + index % 0x4000U);
-  // The first numbers are far apart, and near the wrap of the 24 bits.
+  // The first sequence numbers of the connections are far apart, and near the wrap of the 24 bits.
   link.to_server.next_psn = (0xfffff0U + index * 0x10101U) & kPsnMask;
   link.to_client.next_psn = (0x7ffff0U + index * 0x20203U) & kPsnMask;
 }
@@ -82,7 +82,7 @@ void Synthesis::cm(Link& link, const Half& half, const StoredNote& note) {
   const bool alone = ends.client == ConnectionEnds::kNone || ends.server == ConnectionEnds::kNone;
   CmMessage message;
   message.private_data = note.bytes;
-  // If both ends recorded an event, the note of the acting end is used.
+  // If both ends recorded an event, only the note of the acting end is used.
   const bool first_hand = note.cm_sent || alone;
   switch (note.cm) {
     case WireCmKind::req:
@@ -105,8 +105,9 @@ void Synthesis::cm(Link& link, const Half& half, const StoredNote& note) {
       link.closed = true;
       return send_cm(link, false, std::move(message));
     case WireCmKind::dreq:
-      // A client that disconnects has received all messages, on all connections of the path: when the first
-      // connection ends, the server ends the others.
+      // If only the server was recorded, a client that disconnects is assumed to have received all messages.
+      // This holds for all connections of the path, because the server closes the others when the first one
+      // ends.
       if (ends.client == ConnectionEnds::kNone && !note.cm_sent) acknowledge_all_to_client(link);
       return disconnect(link, half.client == note.cm_sent);
     case WireCmKind::closed:
@@ -135,16 +136,16 @@ void Synthesis::connected(Link& link, const Half& half, const StoredNote& note, 
 
 // Sends the first disconnect of a connection, and the reply of the other side.
 void Synthesis::disconnect(Link& link, bool from_client) {
-  // An attempt without a reply ends without a message.
+  // A connection attempt that got no reply ends without a disconnect message.
   if (link.closed || !link.replied) return;
   link.closed = true;
   CmMessage message;
-  if (from_client && !link.ready) {  // the client gave up before the reply arrived
+  if (from_client && !link.ready) {  // the client gave up before it received the reply
     message.attribute = CmAttribute::reject;
     message.reason = kRejectTimeout;
     return send_cm(link, true, std::move(message));
   }
-  if (!link.held.empty()) {  // the responses of these invalidations did not arrive
+  if (!link.held.empty()) {  // the responses that these invalidations waited for never came
     for (const Message& invalidation : link.held) post(link, false, invalidation, true);
     link.held.clear();
     acknowledge_all(link, false);

@@ -1,12 +1,13 @@
-// Generates, from wire notes, the frames that a RoCEv2 network would have carried. Network addresses, queue
+// Generates from wire notes the frames that a RoCEv2 network would have carried. Network addresses, queue
 // pairs and sequence numbers are invented, but equal in each run. Private data, messages, memory addresses
-// and keys are those of the notes. User data that a trace has only as a digest is replaced by the repeated
-// digest.
+// and keys come from the notes. If a trace has user data only as a digest, the digest is repeated in place of
+// the data.
 //
 // If both ends of a connection were recorded, the frames match the recording: a message that never arrived is
 // never acknowledged. If only one end was recorded, the behaviour of the other end is inferred. A client's
-// trace has no data of reads, so the data is generated as requested. A message counts as acknowledged when
-// the other side has responded to it (client's trace) or has sent again on the path (server's trace).
+// trace does not contain the data of reads, so data of the requested length is generated. With a client's
+// trace, a message counts as acknowledged when the server has responded to it. With a server's trace, it
+// counts as acknowledged when the client has sent again on the path.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -25,7 +26,7 @@ namespace rtrs::roce {
 struct SynthesisOptions {
   std::uint32_t path_mtu = 1024;  // bytes of payload per packet; a value of mtu_bytes()
   std::uint16_t port = 1234;      // port of the RTRS server
-  bool exact = false;             // invalidations without payload, as on the wire; see invalidation_filler()
+  bool exact = false;             // do not add a payload to invalidations; see kInvalidationFiller
 };
 
 struct SynthesisCounters {
@@ -50,8 +51,8 @@ class Synthesis {
   struct Lane {
     struct End {
       std::uint64_t serial = 0;
-      std::uint32_t psn = 0;  // sequence number of its last packet
-      bool noticed = false;   // the receiver sees the message and would record it; not for plain writes
+      std::uint32_t psn = 0;  // sequence number of the last packet of the message
+      bool noticed = false;   // the receiver notices the message and would record it; false for plain writes
     };
     std::uint32_t next_psn = 0;
     std::uint64_t posted = 0;        // number of messages, and serial of the last one
@@ -72,9 +73,10 @@ class Synthesis {
     std::uint64_t transaction = 0;
     std::uint16_t port = 0;
     std::string attempt;  // key into attempts_
-    // If only the client was recorded: what a message to the server waits for -> serial of the message.
+    // Used if only the client was recorded. Key: what a message to the server waits for. Value: serial of
+    // that message.
     std::map<std::uint32_t, std::uint64_t> awaiting;
-    std::vector<Message> held;  // invalidations that wait for their response
+    std::vector<Message> held;  // invalidations that wait for the response that follows them
     Lane to_server;
     Lane to_client;
   };
@@ -85,7 +87,7 @@ class Synthesis {
     std::vector<std::uint32_t> connections;
   };
 
-  // synthesis.cpp: order of messages
+  // Order of the messages (synthesis.cpp).
   void place(Link& link, const Half& half);
   void tell(const StoredNote& note);
   void cm(Link& link, const Half& half, const StoredNote& note);
@@ -93,7 +95,7 @@ class Synthesis {
   void disconnect(Link& link, bool from_client);
   void said(Link& link, const Half& half, const StoredNote& note);
 
-  // synthesis_alone.cpp: inferred behaviour of the end without a trace
+  // Inferred behaviour of the end that was not recorded (synthesis_alone.cpp).
   void learn(Link& link, bool to_server, const StoredNote& note);
   void client_alone(Link& link, const StoredNote& note);
   void server_alone(Link& link, const StoredNote& note);
@@ -102,7 +104,7 @@ class Synthesis {
   void set_request_address(const Link& link, const StoredNote& note, Message& message);
   void respond(Link& link, const StoredNote& note);
 
-  // synthesis_packets.cpp: packets of messages
+  // Packets of the messages (synthesis_packets.cpp).
   [[nodiscard]] static Message message_of(const StoredNote& note);
   void post(Link& link, bool to_server, const Message& message, bool noticed);
   void acknowledge(Link& link, bool to_server, std::uint64_t until);

@@ -1,4 +1,4 @@
-// Connections of which only one end was recorded.
+// Generates the frames of connections of which only one end was recorded.
 #include <algorithm>
 #include <utility>
 
@@ -10,12 +10,13 @@ namespace {
 
 using trace::WireOp;
 
-// Values of what a message to the server waits for: a chunk number (its response), or one of these.
+// Keys of Link::awaiting, which say what a message to the server waits for: the response for a chunk (the
+// chunk number), or one of these constants.
 constexpr std::uint32_t kAwaitsInfo = 0x10000000;
 constexpr std::uint32_t kAwaitsHeartbeat = 0x10000001;
-constexpr std::uint32_t kAwaitsFence = 0x20000000;  // plus the serial of the fence
+constexpr std::uint32_t kAwaitsFence = 0x20000000;  // plus the serial of the fence request
 
-// Bytes. Maximum length of a chunk.
+// Maximum length of a chunk in bytes.
 constexpr std::uint32_t kMaxRead = std::uint32_t{1} << 28;
 
 bool is_response(std::uint32_t imm) noexcept {
@@ -23,7 +24,8 @@ bool is_response(std::uint32_t imm) noexcept {
   return type == wire::ImmType::io_rsp || type == wire::ImmType::io_rsp_w_inv;
 }
 
-// Returns what a SEND without immediate waits for (to the server), or what it answers (to the client).
+// Returns the key of Link::awaiting for a SEND without immediate: what it waits for (to the server), or what
+// it answers (to the client).
 std::uint32_t awaited_by_send(wire::Bytes bytes) noexcept {
   const auto type = wire::send_type(bytes);
   if (!type || bytes.size() < wire::kFenceBytes) return kAwaitsInfo;
@@ -33,7 +35,7 @@ std::uint32_t awaited_by_send(wire::Bytes bytes) noexcept {
 
 }  // namespace
 
-// Records chunks, keys and destinations of reads from the messages.
+// Remembers chunk addresses, chunk keys and the destinations of reads that the messages contain.
 void Synthesis::learn(Link& link, bool to_server, const StoredNote& note) {
   Attempt& attempt = attempts_[link.attempt];
   if (to_server) {
@@ -51,7 +53,7 @@ void Synthesis::learn(Link& link, bool to_server, const StoredNote& note) {
   if (key) attempt.chunks.renewed(key.value.buf_id, key.value.rkey);
 }
 
-// Acknowledges a message to the server when the server has answered it.
+// Acknowledges the message to the server that waited for `awaited`, because the server has answered it.
 void Synthesis::answered(Link& link, std::uint32_t awaited) {
   const auto found = link.awaiting.find(awaited);
   if (found == link.awaiting.end()) return;
@@ -72,7 +74,7 @@ void Synthesis::client_alone(Link& link, const StoredNote& note) {
     if (awaited != ~std::uint32_t{0}) link.awaiting[awaited] = link.to_server.posted;
     return;
   }
-  // A client's trace has the data of reads only if it was made from a capture.
+  // A client's trace contains the data of reads only if it was made from a capture.
   if (note.op == WireOp::write) {
     auto& reads = attempts_[link.attempt].reads;
     std::erase_if(reads, [&note](const auto& read) {
@@ -80,7 +82,8 @@ void Synthesis::client_alone(Link& link, const StoredNote& note) {
     });
     return post(link, false, message_of(note), false);
   }
-  // Held until the response: only if the response has no error was data sent before the invalidation.
+  // Holds the invalidation until its response, because data is sent before the invalidation only if the
+  // response has no error.
   if (note.op == WireOp::send_inv) {
     link.held.push_back(message_of(note));
     return;
@@ -92,8 +95,9 @@ void Synthesis::client_alone(Link& link, const StoredNote& note) {
   acknowledge_all(link, false);
 }
 
-// Posts the data of a read (unless there was an error or the response contains the data), held invalidations,
-// and the response. The response carries the data if that was negotiated and no invalidation is sent between.
+// Posts the data of a read, then held invalidations, then the response. No data is sent for an error. If
+// negotiated, the response carries the data itself, unless an invalidation must be sent between data and
+// response.
 void Synthesis::respond(Link& link, const StoredNote& note) {
   Attempt& attempt = attempts_[link.attempt];
   const std::uint32_t chunk = attempt.chunks.answered(note.imm);
@@ -122,8 +126,8 @@ void Synthesis::respond(Link& link, const StoredNote& note) {
   acknowledge_all(link, false);
 }
 
-// The client has received everything: acknowledges all messages to the client, on all connections of the path
-// without a client trace.
+// Called when the client has received everything. Acknowledges all messages to the client, on all connections
+// of the path whose client end was not recorded.
 void Synthesis::acknowledge_all_to_client(const Link& link) {
   for (const std::uint32_t other : attempts_[link.attempt].connections)
     if (recordings_.connections()[other].client == ConnectionEnds::kNone)
@@ -133,13 +137,13 @@ void Synthesis::acknowledge_all_to_client(const Link& link) {
 void Synthesis::server_alone(Link& link, const StoredNote& note) {
   if (note.kind == StoredNote::Kind::sent) {
     post(link, false, message_of(note), true);
-    // If the connection has no recorded end, its messages are acknowledged at once. Without this, the last
-    // responses of a server that becomes silent would stay unacknowledged for so long that a reader takes
-    // them for lost.
+    // If the trace does not contain the end of the connection, its messages are acknowledged at once.
+    // Otherwise the last responses of a server that becomes silent would stay unacknowledged for so long that
+    // a reader would take them for lost.
     if (!link.ends) acknowledge_all(link, false);
     return;
   }
-  // A client that sends again has received all messages, because a failed connection ends its path.
+  // A client that sends again has received all earlier messages: a lost message would have ended the path.
   acknowledge_all_to_client(link);
   Message message = message_of(note);
   if (message.op == Message::Op::write_imm && !message.payload.empty())
@@ -148,9 +152,9 @@ void Synthesis::server_alone(Link& link, const StoredNote& note) {
   acknowledge_all(link, true);
 }
 
-// Sets the address of a request, which a server does not record, from the chunk's address and the immediate.
-// If the message begins at the start of the chunk, the immediate is the offset of the header. Otherwise the
-// header is searched at the end of the message, where other bytes can look like a header.
+// Sets the address of a request from the chunk's address and the immediate, because a server does not record
+// it. If the message begins at the start of the chunk, the immediate is the offset of the header. Otherwise
+// the header is searched for at the end of the message, where other bytes can look like a header.
 void Synthesis::set_request_address(const Link& link, const StoredNote& note, Message& message) {
   const ChunkTable& chunks = attempts_[link.attempt].chunks;
   const auto chunk = chunks.chunk(note.imm);

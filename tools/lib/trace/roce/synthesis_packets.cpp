@@ -9,7 +9,7 @@ namespace rtrs::roce {
 namespace {
 
 constexpr std::uint8_t kAckWithoutCredits = 0x1f;
-// Bytes. Maximum length of an RTRS message, because chunk and offset have 28 bits.
+// Maximum length of an RTRS message in bytes, because chunk and offset have 28 bits.
 constexpr std::uint32_t kMaxMessage = std::uint32_t{1} << 28;
 
 Message::Op op_of(trace::WireOp op) noexcept {
@@ -56,8 +56,8 @@ Opcode opcode_of(const Message& message, bool first, bool last) noexcept {
 
 }  // namespace
 
-// Returns the message of a note. The part that the trace does not have is before the head of a write, and
-// after the head of a SEND.
+// Returns the message of a note. A trace contains only the head of a message. The missing part is before the
+// head in a write, and after the head in a SEND.
 Message Synthesis::message_of(const StoredNote& note) {
   Message message;
   message.op = op_of(note.op);
@@ -131,7 +131,7 @@ void Synthesis::acknowledge(Link& link, bool to_server, std::uint64_t until) {
   emit(packet);
 }
 
-// Acknowledges the messages up to the first one that the receiver sees (Lane::End::noticed).
+// Acknowledges the messages up to the next one that the receiver notices (Lane::End::noticed).
 void Synthesis::acknowledge_next(Link& link, bool to_server) {
   const Lane& lane = to_server ? link.to_server : link.to_client;
   for (const Lane::End& end : lane.ends)
@@ -148,7 +148,7 @@ void Synthesis::send_cm(const Link& link, bool from_client, CmMessage message) {
                  cm_psn_++ & kPsnMask, message));
 }
 
-// Writes a frame. Frames are at least 1 ns apart, so that times define their order.
+// Writes a frame. Times of frames differ by at least 1 ns, so that they define the order.
 void Synthesis::emit(const Packet& packet) {
   last_frame_ = std::max(now_, last_frame_ + 1);
   ++counters_.frames;

@@ -150,7 +150,8 @@ class TestRun:
 
     def test_copy_over_two_paths(self):
         self.start_server("server.rtrc")
-        # The second path may connect later than the end of the first copy.
+        # Repeats the copy until both paths are up, because the second path may connect after the first copy
+        # has ended.
         both_up = f"test $(grep -o '\"state\": *\"connected\"' {self.file('status.json')} | wc -l) = 2"
         with self.client(f"set -e; until nbdcopy --flush {self.file('disk.img')} $uri && {both_up}; do :; done; "
                          f"nbdcopy $uri {self.file('back')}") as client:
@@ -161,7 +162,7 @@ class TestRun:
         verdict = self.judged([client_trace, server_trace], "conforming")
         assert verdict["laws"]["connections"] > 0
         client, server = messages(client_trace, True), messages(server_trace, False)
-        # Both service connections, and the IO connections that were used.
+        # There are messages on both service connections and on the IO connections that were used.
         assert len(client) > 2
         assert server.keys() == client.keys()
         for name, told in client.items():
@@ -174,7 +175,7 @@ class TestRun:
             traces = [server_trace] if name == "by-server" else [client_trace, server_trace]
             again = messages(self.capture(name, *traces), True)
             assert again.keys() == server.keys()
-            # A server does not know whether its last responses reached a client that disconnected.
+            # A server does not know whether a client that disconnected has received its last responses.
             for key, told in again.items():
                 assert told[0] == server[key][0]
                 assert told[1] == server[key][1][:len(told[1])]
@@ -205,7 +206,7 @@ class TestRun:
         client = messages(client_trace, True)
         assert messages(self.capture("by-client", client_trace, restarted=True), True) == client
         self.judged([self.file("by-client.rtrc")], "conforming")
-        # The records that the killed server had not written yet are missing: at most the last second.
+        # The killed server had not written its last records yet, which cover at most one second.
         self.capture("by-server", self.file("server2.rtrc"), restarted=True)
         self.judged([self.file("server1.rtrc")], "conforming", "inconclusive")
         self.judged([self.file("server2.rtrc"), self.file("by-server.rtrc")], "conforming")

@@ -95,8 +95,8 @@ void TraceImport::without_setup(std::uint64_t packets, std::uint64_t time) {
   put(Connection{}, note);
 }
 
-// Assigns the connection to an attempt. A new attempt begins if the reconnect counter changes, or if a
-// connection of the current attempt is requested again.
+// Assigns the connection to a connection attempt of its path. A new attempt begins if the reconnect counter
+// changes, or if a connection of the current attempt is requested again.
 void TraceImport::place(const wire::ConnReq& request, Connection& connection) {
   Session& session = sessions_[request.paths_uuid];
   if (session.instance == 0) session.instance = static_cast<InstanceId>(++counters_.sessions);

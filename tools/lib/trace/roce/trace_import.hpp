@@ -33,7 +33,7 @@ struct ImportCounters {
 
 class TraceImport {
  public:
-  // `writer`: already started, with the schema of this build; must outlive the object.
+  // `writer`: already started with the schema of this build; must outlive this object.
   TraceImport(trace::Writer& writer, const ImportOptions& options) : writer_(writer), options_(options) {}
 
   // Takes the next event of `analyzer`.
@@ -75,7 +75,7 @@ class TraceImport {
   void place(const wire::ConnReq& request, Connection& connection);
   void cm(const WireEvent& event, const Connection& connection);
   void message(const WireEvent& event, const Connection& connection);
-  // Returns offset and length of the part of the payload that a machine parses.
+  // Returns offset and length of the payload's head, which the protocol machines parse.
   std::pair<std::size_t, std::size_t> head_of(const WireEvent& event, const Connection& connection);
   ChunkTable* chunks(const Connection& connection);
   template <class Note>

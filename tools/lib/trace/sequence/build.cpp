@@ -9,8 +9,8 @@ namespace rtrs::tools::sequence {
 
 namespace {
 
-// Adds a file to the story and returns an exit code. If the trace is damaged, adds the part before the
-// damage.
+// Adds the records of a file to the story and returns an exit code. From a damaged trace, adds the records
+// before the damage.
 int read_file(Story& story, const std::string& path) {
   InputFile input(path);
   if (!input.is_open()) return exit_usage;
@@ -18,8 +18,8 @@ int read_file(Story& story, const std::string& path) {
   trace::Reader reader(source);
   trace::Reader::Status status = reader.open();
   if (status != trace::Reader::Status::ok) {
-    // Without a valid header no file is added. The caller must stop then, because files are numbered as on
-    // the command line.
+    // A file without a valid header is not added. The caller must stop then, because files are numbered by
+    // their position on the command line.
     report_stop(path, status, reader);
     return exit_cannot_read;
   }

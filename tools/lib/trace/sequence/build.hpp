@@ -1,4 +1,4 @@
-// Builds a story from trace files, in stages.
+// Builds a Story, the data of a sequence diagram, from trace files. Works in stages.
 #pragma once
 #include <optional>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace rtrs::tools::sequence {
 
-// A violation to show, found by another command.
+// A violation that another command has found, and that the diagram must show.
 struct WantedMark {
   std::size_t file = 0;
   std::uint64_t record = 0;
@@ -20,14 +20,14 @@ struct WantedMark {
 // error.
 Story build_story(const std::vector<std::string>& files, const std::vector<WantedMark>& marks, int& code);
 
-// Returns the time in ns by which a receive may appear to be earlier than its send. A driver gives events the
-// time at which it began to poll. Simulated clocks are exact.
+// Returns how much earlier than its send a receive may appear, in ns. A driver stamps events with the time at
+// which it began to poll; simulated clocks are exact.
 std::int64_t clock_slack(const TraceFile& file) noexcept;
 
-// Stages after reading, in this order. Tests call build_story().
-void pair_messages(Story& story);    // finds the two ends of each connection and each message
+// Stages after reading, to be called in this order. Tests call build_story() instead.
+void pair_messages(Story& story);    // finds the two ends of each connection and of each message
 void order_steps(Story& story);      // estimates clock offsets, then sorts causes before effects
 void follow_requests(Story& story);  // finds requests and the time spans of storage
-void lay_out(Story& story);          // clients, paths, lanes, spans of path states
+void lay_out(Story& story);          // places clients, paths and lanes; finds the time spans of path states
 
 }  // namespace rtrs::tools::sequence

@@ -106,7 +106,7 @@ void Explainer::attach(const Fields& record, Step& step) {
     Connection connection;
     connection.machine = now_->machine;
     connection.key = key;
-    connection.attempt = static_cast<std::uint16_t>(key.epoch);  // on a client, the epoch is the attempt
+    connection.attempt = static_cast<std::uint16_t>(key.epoch);  // on a client, the epoch equals the attempt
     story_.connections.push_back(connection);
   }
   step.connection = at->second;

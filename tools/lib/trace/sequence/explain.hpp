@@ -1,4 +1,4 @@
-// Converts the records of one file to steps: kind, connection and text of each step.
+// Converts the records of one file to steps of the diagram: finds kind, connection and text of each step.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,12 +15,12 @@ namespace rtrs::tools::sequence {
 
 class Explainer {
  public:
-  // Adds steps, machines and connections of file `file` to the story.
+  // Adds the steps, machines and connections of file `file` to the story.
   Explainer(Story& story, Index file);
   void add(const Fields& record);
 
  private:
-  // State of a machine while its records are read.
+  // What is known about a machine while its records are read.
   struct Known {
     Index machine = kNone;
     std::map<ConKey, Index> connections;
@@ -29,9 +29,9 @@ class Explainer {
       std::uint32_t bytes = 0;
     };
     std::map<std::uint16_t, Submitted> permits;  // client only: permit -> request
-    std::map<std::uint32_t, ConKey> requests;    // server: by handle of the connect request
-    // Steps whose message text is not known yet. posted: client, by permit. delivered: server, by chunk and
-    // serial.
+    std::map<std::uint32_t, ConKey> requests;    // server only: handle of the connect request -> connection
+    // Steps whose message text is not known yet. posted: steps of a client, by permit. delivered: steps of a
+    // server, by chunk and serial.
     std::map<std::uint32_t, Index> posted, delivered;
     bool speaks_rnbd = false;  // at least one request had an RNBD message
   };
@@ -46,7 +46,7 @@ class Explainer {
   std::string chunk_or_permit(std::uint64_t number);
   void attach(const Fields& record, Step& step);
   Step step_of(const Fields& record) const;
-  // explain_devices.cpp
+  // Records of device machines (explain_devices.cpp).
   bool is_of_devices(const Fields& record);
   void add_of_devices(const Fields& record);
   std::optional<InstanceId> session_of_devices(InstanceId instance) const;
@@ -57,10 +57,10 @@ class Explainer {
   }
   void send(Step& step, std::uint64_t signature);
   void receive(Step& step, std::uint64_t signature);
-  // Returns the text of the immediate of a response or heartbeat. Sets group and tone of the step.
+  // Describes the immediate of a response or heartbeat. Sets group and tone of the step.
   std::string imm_words(std::uint32_t imm, Step& step);
 
-  // explain_control.cpp
+  // Records of connections, paths and sessions (explain_control.cpp).
   void on_begin_client(const Fields&, Step&);
   void on_begin_server(const Fields&, Step&);
   void on_end(const Fields&, Step&);
@@ -80,7 +80,7 @@ class Explainer {
   void on_link_changed(const Fields&, Step&);
   void on_end_session(const Fields&, Step&);
   void on_operator(const Fields&, Step&);
-  // explain_io.cpp
+  // Records of requests and messages (explain_io.cpp).
   void on_submitted(const Fields&, Step&);
   void on_post_request(const Fields&, Step&);
   void on_arrived(const Fields&, Step&);
@@ -101,15 +101,15 @@ class Explainer {
   Index file_;
   std::map<std::uint16_t, Known> by_instance_;
   std::set<std::uint16_t> devices_;  // instances of device machines
-  Known* now_ = nullptr;             // machine of the current record
+  Known* now_ = nullptr;             // machine of the record that is being converted
 };
 
 // Returns, for example, "errno 5 (EIO)".
 std::string errno_words(std::uint64_t number);
 // Returns, for example, "4096 B" or "128 KiB".
 std::string size_words(std::uint64_t bytes);
-// Returns a value that is equal at both ends of a message. `kind`: kind of message. `what`: distinguishes
-// messages of a kind.
+// Returns a value that is equal at both ends of a message. `kind` is the kind of the message; `what`
+// distinguishes messages of that kind.
 constexpr std::uint64_t signature(char kind, std::uint64_t what) {
   return static_cast<std::uint64_t>(static_cast<unsigned char>(kind)) << 56 | (what & ((1ULL << 56) - 1));
 }

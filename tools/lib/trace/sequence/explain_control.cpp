@@ -1,4 +1,4 @@
-// Texts for connections, paths and sessions.
+// Describes the records of connections, paths and sessions.
 #include "core/proto/reasons.hpp"
 #include "core/wire/messages.hpp"
 #include "tools/lib/trace/sequence/explain.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 std::string reason_words(const Fields& record) {
   std::string words = record.word("reason");
-  // A trace of another version may have unknown reasons; they are shown unchanged.
+  // A reason that is unknown in this version is shown unchanged.
   if (words == "none")
     words.clear();
   else if (const ReasonText* text = text_of(std::string_view(words)))
@@ -111,7 +111,7 @@ void Explainer::on_connect_failed(const Fields& record, Step& step) {
   step.group = Group::connect;
   step.tone = Tone::warning;
   step.title = with_reason("connecting failed", record);
-  // Without an errno of the peer, no message arrived.
+  // If the record has no errno from the peer, the attempt failed without a message from the peer.
   if (record.number("peer_errno") != 0) receive(step, signature('J', record.number("peer_errno")));
 }
 
@@ -158,7 +158,8 @@ void Explainer::on_lost(const Fields& record, Step& step) {
   step.group = Group::connect;
   step.tone = Tone::warning;
   step.title = with_reason("connection lost", record);
-  // While the client's driver waits for INFO_RSP, it reports "name_refused" instead of "peer_closed".
+  // A client's driver that waits for INFO_RSP reports a disconnect by the peer as "name_refused" instead of
+  // "peer_closed".
   if (record.word("reason") == "peer_closed" || record.word("reason") == "name_refused")
     receive(step, signature('D', 0));
 }

@@ -1,6 +1,6 @@
-// Texts for RNBD device machines. Such a machine has no lane; its records become steps of its session. If a
-// record belongs to a request of the session, no step is added, and the RNBD message is appended to the title
-// of the request's step.
+// Describes the records of RNBD device machines. Such a machine has no lane; its records become steps of its
+// session. A record that belongs to a request of the session adds no step: its RNBD message is appended to
+// the title of the request's step.
 #include <algorithm>
 #include <map>
 
@@ -28,7 +28,7 @@ std::string with_errno(std::string title, const Fields& record, const char* fiel
 using Title = std::string (*)(const Fields&);
 struct Row {
   Group group;
-  Title title;  // nullptr: an IO, which gets no step of its own; the title of the session's request shows it
+  Title title;  // nullptr: no step, because the title of the session's request describes the IO
 };
 
 const std::map<std::string_view, Row>& client_rows() {
@@ -150,8 +150,8 @@ bool Explainer::is_of_devices(const Fields& record) {
   return devices_.contains(instance);
 }
 
-// Returns the session of a device machine. `urtrs-replay merge` renumbers instance i of file f as i * files +
-// f.
+// Returns the session that a device machine belongs to. `urtrs-replay merge` renumbers instance i of file f
+// as i * files + f.
 std::optional<InstanceId> Explainer::session_of_devices(InstanceId instance) const {
   const auto& options = story_.files[static_cast<std::size_t>(file_)].options;
   const auto merged = std::count_if(options.begin(), options.end(),
@@ -165,8 +165,8 @@ std::optional<InstanceId> Explainer::session_of_devices(InstanceId instance) con
   return static_cast<InstanceId>(session * files + instance % files);
 }
 
-// Appends the text of a server request to the step that delivered it to storage. Returns false if there is no
-// such step.
+// Appends the description of a server request to the step that delivered the request to storage. Returns
+// false if there is no such step.
 bool Explainer::append_at_delivery(const Fields& record, const std::string& words) {
   if (record.event() != "DeviceRequest" && record.event() != "LongDeviceRequest") return false;
   // A request number consists of session, chunk and serial (core/driver/block_server.cpp).
@@ -178,8 +178,8 @@ bool Explainer::append_at_delivery(const Fields& record, const std::string& word
 }
 
 // Appends the RNBD message in the wire note of a request to the titles of the note and of the step that sent
-// it. A session without block devices has other user headers, so a header that is not an RNBD message is not
-// an error.
+// the request. The user header of a session without block devices is not an RNBD message, which is not an
+// error.
 void Explainer::append_message(const Fields& record, Step& step, std::uint32_t permit) {
   const wire::Bytes header = trace::user_header_of(message_in(record, "head"));
   if (header.empty()) return;

@@ -1,4 +1,4 @@
-// Texts for requests, responses and their messages.
+// Describes the records of requests, responses and their messages.
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
 #include "tools/lib/trace/sequence/explain.hpp"
@@ -72,7 +72,7 @@ void Explainer::on_post_imm(const Fields& record, Step& step) {
   send(step, signature('M', imm));
 }
 
-// The step has no receive at the peer, because an empty WRITE causes no event there.
+// An empty WRITE causes no event at the peer, so the step has no receive.
 void Explainer::on_probe_delivery(const Fields&, Step& step) {
   step.group = Group::heartbeat;
   step.title = "empty WRITE as a delivery probe";
@@ -132,8 +132,8 @@ void Explainer::on_wire(const Fields& record, Step& step) {
     }
     step.tone = scratch.tone;
   }
-  // The signature must match the note of the other side. A client does not know the data length of a
-  // response, so the length of responses is left out.
+  // The signature must equal that of the other side's note. A client does not know the data length of a
+  // response, so a response's signature does not contain the length.
   const bool answer = record.flag("has_imm") && wire::imm_type(imm) != wire::ImmType::io_req;
   const std::uint64_t length = answer ? 0 : record.number("length") & 0xfffff;
   const std::uint64_t sign = signature('W', std::uint64_t{imm} << 20 | length);

@@ -1,5 +1,4 @@
-// Access to the fields of a record by name, so that traces of other versions can be read as far as names
-// match.
+// Finds the fields of a record by name, so that traces of other versions can be read as far as names match.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -23,11 +22,11 @@ class Fields {
   std::uint64_t number(std::string_view name) const noexcept;
   bool flag(std::string_view name) const noexcept { return number(name) != 0; }
   std::string_view bytes(std::string_view name) const noexcept;
-  // Value as readable text.
+  // Returns the value as readable text.
   std::string word(std::string_view name) const;
   bool has_key() const noexcept { return has("key.path") && has("key.con") && has("key.epoch"); }
   ConKey key() const noexcept;
-  // All fields as lines of name=value.
+  // Returns all fields, one line NAME=VALUE each.
   std::string lines() const;
 
  private:
@@ -37,8 +36,8 @@ class Fields {
   const trace::Schema& schema_;
 };
 
-// Return a field from the lines of Fields::lines(): as text (empty if missing), or as a number (0 if missing
-// or no number).
+// Both functions find a field in the result of Fields::lines(). value_of() returns its text (empty if
+// missing), number_of() its number (0 if missing or not a number).
 std::string_view value_of(std::string_view lines, std::string_view name) noexcept;
 std::uint64_t number_of(std::string_view lines, std::string_view name) noexcept;
 

@@ -55,8 +55,8 @@ class Layout {
     }
   }
 
-  // A server path belongs to the client that any of its connections matched; otherwise to an unrecorded
-  // client.
+  // Assigns each server path to the client that one of its connections was matched to, or else to a
+  // placeholder for a client that was not recorded.
   void place_server_connections() {
     std::map<std::pair<Index, std::string>, Index> known;  // (file, uuid of the path) -> path
     const auto name = [this](const Connection& one) {
@@ -138,7 +138,7 @@ class Layout {
     story_.path_spans.push_back({path, side, state, std::string(value_of(step.fields, "reason")), at, kNone});
   }
 
-  // Ends all paths of a machine that ends or begins again.
+  // Ends the open spans of all paths of a machine, when the machine ends or begins again.
   void forget(const Machine& owner, Index at) {
     for (auto it = numbers_.begin(); it != numbers_.end();) {
       const Machine& other = machine(std::get<0>(it->first));

@@ -1,5 +1,5 @@
-// Sorts the steps of all files. The order within each file is kept, and each receive is after its send.
-// Clocks decide only the rest.
+// Sorts the steps of all files. Keeps the order within each file, and puts each receive after its send.
+// Clocks decide only the order of the other steps.
 #include <algorithm>
 #include <limits>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max() / 4;
 
-// Range of the server's clock minus the client's clock in ns, from the messages between two files.
+// Range of the server's clock minus the client's clock, in ns, computed from the messages between two files.
 struct Offset {
   std::int64_t least = -kFar, most = kFar;
   bool any = false;
@@ -91,8 +91,8 @@ class Merge {
       if (free == queues_.size() || time(head) < time(queues_[free][next_[free]])) free = file;
     }
     if (free == queues_.size()) {
-      // All files wait for each other, so some pair of send and receive is wrong. Separates one pair to
-      // continue.
+      // Every file waits for another one, so at least one pair of send and receive is wrong. Drops one pair
+      // to continue.
       free = any;
       Step& step = story_.steps[static_cast<std::size_t>(queues_[any][next_[any]])];
       story_.steps[static_cast<std::size_t>(step.peer)].peer = kNone;
@@ -123,7 +123,7 @@ class Merge {
   }
 
   Story& story_;
-  std::vector<std::vector<Index>> queues_;  // index: file
+  std::vector<std::vector<Index>> queues_;  // index: file; values: step indexes in recorded order
   std::vector<std::size_t> next_;
   std::vector<Index> place_;  // old index -> new index
 };

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Builds the JSON of the page. Step indexes are relative to the first step of the window.
+// Builds the JSON data of the page. Step indexes are relative to the first step of the window.
 class PageData {
  public:
   PageData(const Story& story, const Window& window) : story_(story), window_(window) {}
@@ -32,7 +32,7 @@ class PageData {
     data["files"] = files();
     data["lanes"] = lanes();
     data["paths"] = paths();
-    data["requests"] = requests();  // first, because it numbers the requests for the others
+    data["requests"] = requests();  // first, because the others use its request numbers
     data["steps"] = steps();
     data["pathSpans"] = path_spans();
     data["storageSpans"] = storage_spans();
@@ -45,7 +45,8 @@ class PageData {
     return step == kNone || at < window_.from || at >= window_.to ? kNone
                                                                   : static_cast<Index>(at - window_.from);
   }
-  // Clips [from, to] to the window; `to` may be kNone for an open end. Returns false if no part is inside.
+  // Clips [from, to] to the window. `to` is kNone if the range has no end. Returns false if the range is
+  // outside the window.
   bool clip(Index from, Index to, Index& first, Index& last) const {
     const auto begin = static_cast<Index>(window_.from), end = static_cast<Index>(window_.to) - 1;
     if (from > end || (to != kNone && to < begin)) return false;
@@ -102,7 +103,8 @@ class PageData {
     return at->second;
   }
 
-  // Writes columns instead of objects, so that a page of 5,000 steps is smaller than 1 MB.
+  // Writes one array per property of a step instead of one object per step, so that a page of 5,000 steps is
+  // smaller than 1 MB.
   Json steps() {
     Json out;
     constexpr const char* kColumns[] = {"file",  "record", "time",  "at",    "lane",   "wire",
@@ -141,7 +143,7 @@ class PageData {
     return out;
   }
 
-  // Writes the requests that are at least partly inside the window.
+  // Writes the requests of which at least a part is inside the window.
   Json requests() {
     Json out = Json::array();
     numbers_.assign(story_.requests.size(), kNone);
@@ -207,7 +209,7 @@ void replace(std::string& text, std::string_view what, std::string_view with) {
 }  // namespace
 
 std::string story_json(const Story& story, const Window& window) {
-  // json_text() accepts invalid UTF-8, because names and fields come from a file.
+  // json_text() accepts invalid UTF-8, which names and fields from a trace may contain.
   return tools::json_text(PageData(story, window).all());
 }
 

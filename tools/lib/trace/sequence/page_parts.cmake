@@ -1,5 +1,5 @@
-# Writes OUT, a C++ file that contains the parts of the page. The build runs:
-#     cmake -DDIR=... -DOUT=... -DSCRIPTS=a.js,b.js -P page_parts.cmake
+# Writes the C++ file OUT, which contains the parts of the page. Called by the build as
+#   cmake -DDIR=... -DOUT=... -DSCRIPTS=a.js,b.js -P page_parts.cmake
 cmake_minimum_required(VERSION 3.25)
 function(urtrs_embed NAME OUT_TEXT)
   set(hex "")

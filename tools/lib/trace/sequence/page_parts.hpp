@@ -1,4 +1,5 @@
-// Files of tools/lib/trace/sequence/page/, embedded by page_parts.cmake. The texts are static.
+// Files of tools/lib/trace/sequence/page/, embedded by page_parts.cmake. The returned texts have static
+// lifetime.
 #pragma once
 #include <string_view>
 

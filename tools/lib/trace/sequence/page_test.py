@@ -86,7 +86,7 @@ class TestPage:
         assert kinds.count("connection") == sum(lane["kind"] == "connection" for lane in self.story["lanes"])
         steps = dom.having("step")
         assert len(steps) > 20
-        # Steps are in the order of the story, and each has its text.
+        # The page shows the steps in their order in the trace data, each with its text.
         numbers = [int(one[1]["data-step"]) for one in steps]
         assert numbers == sorted(numbers)
         for one in steps:

@@ -1,6 +1,6 @@
 // Finds the client connection of each server connection, and the receive of each sent message. Connections
-// are reliable and ordered, so the received messages are the sent ones, except messages at the end that never
-// arrived. The sequences match without clocks. The best match is taken first, and its clock offset limits the
+// are reliable and ordered, so the received messages are a prefix of the sent ones. Therefore two ends can be
+// matched by their messages, without clocks. The best match is taken first, and its clock offset limits the
 // other matches. Of several equal matches, the nearest in time is taken.
 #include <algorithm>
 #include <limits>
@@ -13,7 +13,7 @@ namespace rtrs::tools::sequence {
 
 namespace {
 
-// Range of the server's clock minus the client's clock in ns, from the messages between two files.
+// Range of the server's clock minus the client's clock, in ns, computed from the messages between two files.
 struct ClockRange {
   std::int64_t least = std::numeric_limits<std::int64_t>::min() / 4;
   std::int64_t most = std::numeric_limits<std::int64_t>::max() / 4;
@@ -28,7 +28,7 @@ struct ClockRange {
 
 struct Pairs {
   std::vector<std::pair<Index, Index>> of;  // pairs of (sent, received) steps
-  std::size_t unexplained = 0;              // number of received messages without a sent one
+  std::size_t unexplained = 0;              // number of received messages that match no sent one
   bool hopeless() const { return unexplained > 16 + of.size() / 8; }
 };
 
@@ -49,7 +49,8 @@ class Pairing {
   void run() {
     place_clocks();
     collect();
-    // Assumes a common clock, as for traces of one host, unless that matches more than 10 % fewer messages.
+    // Assumes that all files have one clock, as traces of one host do, unless this assumption pairs over 10 %
+    // fewer messages.
     const std::size_t anyhow = choose(false);
     if (choose(true) * 10 < anyhow * 9) choose(false);
     for (Connection& one : story_.connections) {
@@ -68,7 +69,8 @@ class Pairing {
     return {machine(one).file, machine(one).instance, one.key.path};
   }
   UuidName uuid_name(const Connection& one) const {
-    // In a trace without its beginning there is no connect request with a uuid, so the path number is used.
+    // A trace without its beginning has no connect request with a uuid. In this case the path number replaces
+    // the uuid.
     return {machine(one).file, one.path_uuid.empty()
                                    ? std::to_string(one.machine) + '/' + std::to_string(one.key.path)
                                    : one.path_uuid};
@@ -78,7 +80,8 @@ class Pairing {
     return clock_slack(story_.files[static_cast<std::size_t>(machine(of).file)]);
   }
 
-  // Pairs the messages of one direction. `notes`: pairs wire notes, which are a separate sequence.
+  // Pairs the messages of one direction. `notes`: pairs the wire notes instead, which are a separate
+  // sequence.
   void pair_direction(const std::vector<Index>& sent, const std::vector<Index>& received, bool notes,
                       Pairs& out) const {
     constexpr std::size_t kFarthest = 1024;
@@ -120,8 +123,8 @@ class Pairing {
     return range;
   }
 
-  // Clocks of different hosts have arbitrary offsets. If the times of the files do not overlap, all files are
-  // assumed to begin at the same time.
+  // Finds the start of each file, from which distance() measures. Clocks of different hosts can have any
+  // offset: if the times of the files do not overlap, all files are assumed to begin at the same time.
   void place_clocks() {
     begin_.assign(story_.files.size(), kNever);
     std::vector<Nanos> end(story_.files.size(), 0);
@@ -204,8 +207,8 @@ class Pairing {
     return explained;
   }
 
-  // Takes a match if it is consistent: a connection has one peer, a uuid belongs to one path, and two files
-  // have one clock offset. Returns the number of paired messages.
+  // Accepts a match if it is consistent with the earlier ones: a connection has one peer, a uuid belongs to
+  // one path, and two files have one clock offset. Returns the number of messages that it pairs.
   std::size_t take(const std::pair<PathName, UuidName>& names, bool one_clock) {
     std::size_t explained = 0;
     const auto owner = owner_.find(names.second);
@@ -232,15 +235,15 @@ class Pairing {
     }
   }
 
-  // Marks messages that never arrived. This is known only if the other side was recorded.
+  // Marks messages that never arrived. Only a trace of the other side can show this.
   void find_lost() {
     for (const Connection& one : story_.connections) {
       const Side side = machine(one).side;
       if (!story_.has(side == Side::client ? Side::server : Side::client)) continue;
       for (const Index at : one.sent) {
         Step& sent = story_.steps[static_cast<std::size_t>(at)];
-        // If the other end of the connection is unknown, only a client's connect request was certainly lost.
-        // The other messages may have reached an end that was not recorded.
+        // Without the other end of the connection, only a client's connect request is certainly lost. Other
+        // messages may have reached a peer that was not recorded.
         if (one.peer == kNone && (side == Side::server || sent.group != Group::connect)) continue;
         sent.lost = sent.peer == kNone && !sent.may_vanish;
       }
@@ -248,7 +251,7 @@ class Pairing {
   }
 
   Story& story_;
-  std::vector<Nanos> begin_;  // index: file; 0 if clocks are comparable
+  std::vector<Nanos> begin_;  // index: file; all 0 if the clocks are comparable
   std::map<std::pair<PathName, UuidName>, std::vector<Candidate>> fits_;
   std::map<std::pair<Index, Index>, ClockRange> clocks_;  // (file of the client, file of the server) -> range
   std::map<UuidName, PathName> owner_;

@@ -1,4 +1,4 @@
-// Follows each request from the application through its messages to storage and back.
+// Follows each request from the application over the network to storage and back.
 #include <map>
 #include <tuple>
 
@@ -53,7 +53,7 @@ class Follower {
     closed_[static_cast<std::size_t>(io)] = true;
   }
 
-  // Ends all requests of a machine that ends or begins again.
+  // Ends all requests of a machine, when the machine ends or begins again.
   void forget(const Machine& owner) {
     const auto same = [&](Index machine) {
       const Machine& other = story_.machines[static_cast<std::size_t>(machine)];
@@ -71,8 +71,8 @@ class Follower {
     }
   }
 
-  // Returns the permit of a response; kNone for other immediates and for a late response to an earlier
-  // request of the permit.
+  // Returns the permit of a response. Returns kNone for other immediates, and for a late response to an
+  // earlier request with the same permit.
   Index answered(const Step& step, const Machine& machine) {
     const auto imm = static_cast<std::uint32_t>(field(step, "imm"));
     const wire::ImmType type = wire::imm_type(imm);

@@ -15,7 +15,7 @@ namespace rtrs::tools::sequence::sequence_test {
 namespace {
 
 constexpr std::uint32_t kDepth = 8;
-constexpr Nanos kServerClock = seconds(5000);  // offset of the server's clock to the client's clock
+constexpr Nanos kServerClock = seconds(5000);  // server's clock minus client's clock
 
 // Writes the traces of both sides of a short session: connect, INFO, a write with its response, and a
 // heartbeat that never arrives.
@@ -125,7 +125,7 @@ TEST_F(Conversation, MessagesArePairedAcrossClockOffset) {
     EXPECT_GE(to.at, from.at);
   }
   EXPECT_FALSE(story.same_clock);
-  // Any offset from 4999.999 to 5000.001 s is possible; the middle is taken.
+  // Any offset between 4999.999 s and 5000.001 s explains the trace; the middle must be chosen.
   EXPECT_NEAR(static_cast<double>(story.files[0].clock), static_cast<double>(kServerClock), 1e6);
 }
 
@@ -136,7 +136,7 @@ TEST_F(Conversation, LostMessageIsShown) {
   EXPECT_NE(text(story).find("HB - never arrived"), std::string::npos);
 }
 
-// The client's driver records the disconnect as a refused name.
+// The server disconnects, and the client's driver records this as a refused name.
 TEST_F(Conversation, DisconnectAfterRefusedNameIsPairedWithItsCause) {
   const ConKey here{0, 0, 1}, there{0, 0, 7};
   Recorder client(64), server(64);
@@ -162,8 +162,8 @@ TEST_F(Conversation, DisconnectAfterRefusedNameIsPairedWithItsCause) {
   EXPECT_EQ(story.steps[static_cast<std::size_t>(sent.peer)].event, "ConnectionLost");
 }
 
-// For a response with data, the server records the length, but the client does not know it. Many notes that
-// differ in this way must not prevent the match of the two ends of the connection.
+// In the notes of a response with data, only the server records the length. Even if many notes differ in this
+// way, the two ends of the connection must be matched.
 TEST_F(Conversation, ResponsesWithDataArePairedAlthoughTheLengthDiffers) {
   constexpr std::uint16_t kReads = 40;
   const ConKey ours{0, 0, 1};
@@ -240,8 +240,8 @@ TEST_F(Conversation, RestartedProcessHasNoRequestsInFlight) {
   EXPECT_EQ(find(story, "StateHash").group, Group::local);
 }
 
-// Records of device machines become steps of their session, except IO. A device machine is not shown as a
-// second client.
+// Records of device machines must become steps of their session, except IO. The device machine must not be
+// shown as a second client.
 TEST_F(Conversation, ClientDeviceRecordsAreStepsOfTheirSession) {
   Recorder recorder(64);
   ASSERT_EQ(recorder.open_file(client_file_.c_str(), {"test", "client", "wires", 0, {}}), 0);
@@ -330,7 +330,8 @@ TEST_F(Conversation, WindowCutsRequestsAndMessages) {
   const std::string json = story_json(story, {middle, middle + 2, ~0U});
   EXPECT_NE(json.find("\"before\":" + std::to_string(middle)), std::string::npos);
   EXPECT_NE(json.find("\"peer\":[-1,-1]"), std::string::npos);
-  // The request begins before the window and ends after it, so it spans the whole window, is open and cut.
+  // The request begins before the window and ends after it. It must span the whole window, and be marked as
+  // open and cut.
   EXPECT_NE(json.find("\"requests\":[[0,1,1,1,0,0,4096,3,0,1]]"), std::string::npos) << json;
 }
 

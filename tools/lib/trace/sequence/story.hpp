@@ -1,5 +1,5 @@
 // Data model of a sequence diagram, built from one or more traces: steps in causal order, messages between
-// steps, requests, and path states. Read-only after it is built.
+// steps, requests, and path states. Not changed after it is built.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -21,7 +21,7 @@ enum class Group : std::uint8_t { io, connect, heartbeat, fence, state, local, w
 inline constexpr unsigned kGroups = 8;
 const char* to_string(Group) noexcept;
 
-// Start and end of the line of a step.
+// Where the line of a step starts and ends.
 enum class Shape : std::uint8_t {
   point,     // on the machine's own lane
   send,      // machine to connection
@@ -48,13 +48,14 @@ struct TraceFile {
   std::int64_t clock = 0;  // ns to add to the times of this file to get common times
 };
 
-// A machine of one file from its begin to its end. If an instance begins again, it is another Machine.
+// A machine in one file, from its begin record to its end record. If an instance begins again, this makes
+// another Machine.
 struct Machine {
   Index file = kNone;
   std::uint16_t instance = 0;
   Side side = Side::client;
   bool registry = false;
-  std::uint16_t session = 0;  // server: session index, part of the path in its keys
+  std::uint16_t session = 0;  // server only: session index, a part of the path in its keys
   std::uint32_t depth = 0;    // number of chunks or permits; 0: not known yet
   bool generations = false;   // generations were negotiated
   std::uint16_t start = 0;    // counts the starts of this instance, from 0
@@ -82,7 +83,7 @@ struct Step {
   Group group = Group::local;
   Tone tone = Tone::normal;
   bool lost = false;        // a sent message that never arrived, according to the peer's trace
-  bool may_vanish = false;  // not marked as lost if it has no receive
+  bool may_vanish = false;  // not marked as lost if its receive is missing
   Index connection = kNone;
   Index path = kNone;  // index in Story::paths
   Index io = kNone;
@@ -91,7 +92,7 @@ struct Step {
   std::string event;            // name of the record
   std::string title;            // short text
   std::string fields;           // lines of name=value
-  std::string mark;             // violation at this step, given by the caller
+  std::string mark;             // violation at this step, reported by the caller
 };
 
 // A request from its submission to its end, if the traces contain both.
@@ -105,7 +106,7 @@ struct Request {
   std::uint16_t permit = 0;  // permit; chunk if only the server was recorded
 };
 
-// A path of a client. If only the server was recorded, the client stands for a server session.
+// A path of a client. If only the server was recorded, each server session is shown as a client.
 struct Path {
   Index owner = kNone;  // index in Story::clients
   std::uint16_t number = 0;
@@ -125,7 +126,7 @@ struct StorageSpan {
 };
 
 struct ClientView {
-  Index file = kNone;  // kNone: not recorded, known only from the server's trace
+  Index file = kNone;  // kNone: the client was not recorded and is known only from the server's trace
   std::uint16_t instance = 0;
   std::string name;
 };
@@ -133,10 +134,10 @@ struct ClientView {
 struct Lane {
   enum class Kind : std::uint8_t { client, connection, server, storage } kind = Kind::client;
   std::string name;
-  Index owner = kNone;  // client; for server and storage lanes: file
+  Index owner = kNone;  // index of the client; in server and storage lanes, of the file
   Index path = kNone;
   std::uint16_t con = 0;
-  bool recorded = true;  // there is a trace of it
+  bool recorded = true;  // the machine of the lane was recorded
 };
 
 struct Mark {
@@ -157,9 +158,9 @@ struct Story {
   std::vector<StorageSpan> storage_spans;
   std::vector<Mark> marks;
   std::uint64_t left_out_before = 0, left_out_after = 0;  // steps outside the window
-  bool same_clock = true;  // all files have one clock, judging from their messages
+  bool same_clock = true;  // the messages between the files show no clock offset
 
-  Index lane_of(const Step& step) const noexcept;  // lane of the step's machine
+  Index lane_of(const Step& step) const noexcept;  // returns the lane of the step's machine
   bool has(Side side) const noexcept;
 };
 

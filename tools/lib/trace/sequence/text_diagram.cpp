@@ -62,14 +62,15 @@ class TextDiagram {
  private:
   struct Column {
     std::string name;
-    std::size_t at = 0;  // column of the line of this lane
+    std::size_t at = 0;  // column in which the line of this lane is drawn
     Lane::Kind kind = Lane::Kind::client;
     bool recorded = true;
     Index path = kNone;
     unsigned alive = 0;  // number of open connections
   };
 
-  // Several requests can end at one step, for example when their process ends.
+  // Counts the requests in flight after each step. Several requests can end at one step, for example when
+  // their process ends.
   void count_requests() {
     change_.assign(story_.steps.size(), 0);
     for (const Request& request : story_.requests) {
@@ -130,7 +131,7 @@ class TextDiagram {
     const Index lane =
         step.connection == kNone ? kNone : story_.connections[static_cast<std::size_t>(step.connection)].lane;
     if (lane != kNone) {
-      // Both sides of a connection are counted: each opens and closes its own view.
+      // Each side of a connection opens and closes its own view of it, so both are counted.
       const auto here = static_cast<std::size_t>(lane);
       const bool open = open_[step.connection];
       const bool closes = step.event == "ConnectionClosed";
@@ -145,7 +146,7 @@ class TextDiagram {
         std::string(15 - std::min<std::size_t>(15, 3), ' ') + glyphs_.gap + "  " + duration_words(ns), kDim));
   }
 
-  // Returns the columns at which a step begins and ends; equal for a point.
+  // Returns the columns at which a step begins and ends. The two are equal for a step that is a point.
   std::pair<std::size_t, std::size_t> ends(const Step& step) const {
     const Index own = story_.lane_of(step);
     const std::size_t machine = own == kNone ? 0 : column_of_[static_cast<std::size_t>(own)];
@@ -241,7 +242,7 @@ class TextDiagram {
   std::vector<Column> columns_;
   std::vector<std::size_t> column_of_;  // index: lane
   std::map<Index, bool> open_;          // connection -> true: it is open
-  std::vector<int> change_;             // change of the number of requests in flight; index: step
+  std::vector<int> change_;             // index: step; change of the number of requests in flight
   std::size_t width_ = 0;
   int in_flight_ = 0;
 };

@@ -9,7 +9,8 @@
 
 namespace rtrs::tools::sequence {
 
-// Selects steps [from, to) of the groups in `groups` (bit number = Group). Marked steps are always shown.
+// Selects the steps [from, to) whose group is in `groups` (bit number = Group). Marked steps are always
+// shown.
 struct Window {
   std::size_t from = 0, to = 0;
   unsigned groups = ~0U;
@@ -18,7 +19,7 @@ struct Window {
 
 struct TextStyle {
   bool color = false;
-  bool ascii = false;     // do not use box drawing characters
+  bool ascii = false;     // draw with ASCII instead of box drawing characters
   std::size_t width = 0;  // columns of the terminal; 0: no limit
   bool by_path = false;   // one lane per path instead of per connection
 };

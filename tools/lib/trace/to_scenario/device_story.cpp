@@ -18,9 +18,9 @@ using sim::Step;
 using Verb = Step::Verb;
 
 constexpr std::uint32_t kMaxDisks = 8;     // maximum number of disks per simulated client
-constexpr std::uint32_t kMaxIoLength = 8;  // sectors; short, so that several fit side by side on a disk
+constexpr std::uint32_t kMaxIoLength = 8;  // sectors; short, so that several IOs fit side by side on a disk
 constexpr std::uint32_t kDiskSectorBytes = wire::rnbd::kSectorBytes;
-// An action of the server's operator is assumed to happen this long before its first effect in the trace.
+// The server's operator is assumed to act this long before the first effect that the trace shows.
 constexpr Nanos kBefore = microseconds(100);
 
 class Devices {
@@ -61,7 +61,8 @@ class Devices {
   std::size_t first_action(std::size_t input) const {
     return input < devices_.metas.size() ? devices_.metas[input].first_action : devices_.actions.size();
   }
-  // Returns the last input that uses a device. Unmaps after it are part of closing the client.
+  // Returns the index of the last input that uses a device. Unmaps after it belong to the closing of the
+  // client.
   std::size_t last_use() const {
     std::size_t last = 0;
     for (std::size_t at = 0; at < devices_.inputs.size(); ++at)
@@ -105,7 +106,7 @@ class Devices {
     Device* one = device(input.device);
     if (one == nullptr) return;
     one->begun.push_back(input.now);
-    // A resent message is not a new IO.
+    // A message that is sent again is not a new IO.
     if (one->again != 0) {
       --one->again;
       return;
@@ -120,7 +121,7 @@ class Devices {
     }
     if (!input.nature.flushes) {
       io.number = std::clamp<std::uint32_t>(bytes / kDiskSectorBytes, 1, kMaxIoLength);
-      // Neighbouring places on the disk, which are reused later.
+      // Places IOs side by side on the disk; after the last place, starts again with the first.
       io.time = count_++ % (sim::kSectorsOfADisk / 2 / kMaxIoLength) * kMaxIoLength;
     }
     add(input.now, io);
@@ -132,7 +133,7 @@ class Devices {
     done_->begun.pop_front();
     if (!input.delivered) return;
     story_.slowest = std::max(story_.slowest, input.now - since);
-    // ENOTCONN from the same server: the operator has removed the device.
+    // The server is still the same and answers ENOTCONN, so the operator has removed the device.
     if (input.peer_errno == ENOTCONN && done_->same_server) {
       done_->same_server = false;
       add(before(since), step(Verb::take_away, done_->disk));
@@ -163,7 +164,7 @@ class Devices {
     if (one == nullptr) return;
     if (action.state == rnbd::DeviceState::open) return opened(*one, action.geometry.nsectors);
     one->same_server = false;
-    // ENOTCONN is no refusal: the server does not know the device.
+    // ENOTCONN is not a refusal: the server has lost the device.
     if (action.peer_errno == 0 || action.peer_errno == ENOTCONN) return;
     if (!forbidden_.insert(one->disk).second) return;
     Step forbid = step(Verb::forbid, one->disk);
@@ -190,7 +191,8 @@ class Devices {
     one.sectors = sectors;
   }
 
-  // The session records a message after the machine of the devices has recorded it.
+  // Returns the data length of the next request of the session. The session records a message later than the
+  // device machine does.
   std::uint32_t bytes_of_next_request() {
     const std::uint64_t record = devices_.metas[at_].record;
     while (request_ < session_.inputs.size()) {
@@ -205,12 +207,12 @@ class Devices {
   const ClientInputs& session_;
   DeviceStory story_;
   std::size_t at_ = 0;                    // index of the current input
-  std::size_t leaves_ = ~std::size_t{0};  // the client closes after this input
+  std::size_t leaves_ = ~std::size_t{0};  // index of the input after which the client closes
   std::size_t request_ = 0;               // index of the next input of the session
   const trace::MapRequested* mapping_ = nullptr;
   Device* done_ = nullptr;  // device of the last IoDone
   Nanos now_ = 0;
-  Nanos asked_ = 0;  // time of the last OPEN
+  Nanos asked_ = 0;  // time at which the last OPEN was sent
   std::map<std::string, std::uint32_t> disk_of_;
   std::map<rnbd::DeviceHandle, Device> known_;
   std::set<std::uint32_t> forbidden_;  // disks whose last OPEN the server refused

@@ -1,6 +1,6 @@
-// Converts the history of the block devices of a recorded client to steps of a directed world: map, unmap,
-// read, write, refuse, resize, remove. A client trace does not contain the positions of IOs, the time that
-// storage took, and when the server's operator acted, so these are guessed.
+// Converts the history of a recorded client's block devices to steps of a directed world: map, unmap, read,
+// write, refuse, resize, remove. A client's trace shows neither the positions of IOs, nor the duration of
+// storage operations, nor when the server's operator acted, so these are guessed.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace rtrs::tools {
 
-// A step with its time in the trace.
+// A step of the world, with its time in the trace.
 struct Timed {
   Nanos time;
   sim::Step step;

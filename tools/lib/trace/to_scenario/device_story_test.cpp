@@ -1,5 +1,5 @@
-// Tests worlds made from traces of clients with block devices: the devices must have the same history as in
-// the trace.
+// Tests directed worlds that are made from traces of clients with block devices: the devices must have the
+// same history as in the trace.
 #include "tools/lib/trace/to_scenario/device_story.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 
 using Verb = sim::Step::Verb;
 
-// State changes of the devices while they were used, and number of IOs by result.
+// What happened to the devices while they were used: their state changes, and the number of IOs by result.
 struct Ending {
   std::vector<std::string> changes;
   std::map<std::string, int> ios;
@@ -82,7 +82,7 @@ class DeviceStoryTest : public ::testing::Test {
     }
     return found;
   }
-  // Runs `steps` with two disks, and returns the guesses from its trace.
+  // Runs `steps` with two disks, and returns the guesses that are made from the trace of this run.
   std::vector<Guess> told_by(const std::string& steps) {
     sim::Setups setups;
     std::string why;
@@ -102,8 +102,8 @@ class DeviceStoryTest : public ::testing::Test {
     std::erase_if(changes, [device](const std::string& change) { return change.front() != device; });
     return changes;
   }
-  // Checks the most faithful world: the changes of each device begin with those of the trace, and IOs have
-  // the same results, among them `shown`.
+  // Runs the most faithful guess. The state changes of each device must begin with those of the trace, and
+  // IOs must have the same results, `shown` among them.
   void expect_same_endings(const std::string& steps, const std::string& shown) {
     const std::vector<Guess> guesses = told_by(steps);
     ASSERT_FALSE(guesses.empty());
@@ -115,7 +115,7 @@ class DeviceStoryTest : public ::testing::Test {
     const Ending is = after.ending();
     ASSERT_FALSE(was.changes.empty());
     EXPECT_EQ(was.ios.count(shown), 1u) << ::testing::PrintToString(was.ios);
-    // Changes of two devices at the same time have no fixed order.
+    // Two devices can change at the same time, in either order, so each device is compared separately.
     for (const char device : {'0', '1'}) {
       const std::vector<std::string> before_it = of(device, was.changes);
       const std::vector<std::string> after_it = of(device, is.changes);

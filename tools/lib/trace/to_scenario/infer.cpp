@@ -23,7 +23,7 @@ constexpr std::uint32_t kSectors = 16;  // few sectors, so that requests overlap
 constexpr std::uint32_t kMaxSectors = 8;
 constexpr std::uint32_t kSectorBytes = 512;
 
-// Upper limit of storage delays, because the disk oracles of the simulator do not allow for slower storage.
+// Limits storage delays, because the disk oracles of the simulator report slower storage as a failure.
 Nanos slow_disk(Nanos interval) {
   return std::min(interval / 2, milliseconds(2500));
 }
@@ -95,8 +95,8 @@ class Story {
     return std::any_of(up_.begin(), up_.end(),
                        [path](const auto& one) { return one.first != path && one.second; });
   }
-  // Returns true if the last path leads to another server. In a simulated world, only the last path can do
-  // so.
+  // Returns true if the last path leads to another server. Simulated worlds allow this only for the last
+  // path.
   bool last_path_leads_to_other_server() const {
     if (paths_.size() < 2) return false;
     const auto last = strange_.find(*paths_.rbegin());
@@ -144,13 +144,13 @@ class Story {
     } else if constexpr (std::is_same_v<Input, ConnectionLost>) {
       lost(input.key.path, input.now, input.reason);
     } else if constexpr (std::is_same_v<Input, ConnectionClosed>) {
-      // The path was closed without an event of the peer, so the peer was silent.
+      // The path was closed without a user request or an event from the peer, so the peer was silent.
       if (up_[input.key.path] && !asked_[input.key.path]) cut(input.key.path, heard_[input.key.path]);
       asked_[input.key.path] = up_[input.key.path] = false;
     } else if constexpr (std::is_same_v<Input, ConnectFailed>) {
-      // The server of this path does not know the session that another path has.
+      // Another path is up, but the server of this path does not know the session: it is another server.
       if (input.peer_errno == ENXIO && another_is_up(input.key.path)) ++strange_[input.key.path];
-      // No answer: the link is still cut.
+      // The peer did not answer, so the link is still cut.
       if (input.peer_errno == 0 && first_info_ != 0) cut(input.key.path, heard_[input.key.path]);
     } else if constexpr (std::is_same_v<Input, ImmReceived> || std::is_same_v<Input, KeyedResponseReceived>) {
       heard(input.key.path, input.now);
@@ -172,7 +172,7 @@ class Story {
       add(input.now, step(Verb::reconnect, input.path));
     } else if constexpr (std::is_same_v<Input, PathRemoveRequested>) {
       asked_[input.path] = true;
-      // A second removal has no effect.
+      // Removing a path again has no effect.
       if (removed_.insert(input.path).second) add(input.now, step(Verb::remove, input.path));
     } else if constexpr (std::is_same_v<Input, PolicyChanged>) {
       Step policy = step(Verb::policy, 0);
@@ -210,7 +210,7 @@ class Story {
     add(input.now, request);
     most_ = std::max(most_, static_cast<std::uint32_t>(begun_.size()));
   }
-  // Assumes slow storage for a slow response, unless the path was lost in between.
+  // If a response was slow, assumes slow storage, unless the path was lost before the response.
   void answered(std::uint32_t request, Nanos now) {
     const auto found = begun_.find(request);
     if (found == begun_.end()) return;
@@ -230,18 +230,19 @@ class Story {
   Nanos first_info_ = 0;
   Nanos last_ = 0;
   std::vector<Timed> steps_;
-  std::map<std::size_t, Step> slow_;  // storage delay for the request of a step (key)
+  std::map<std::size_t, Step> slow_;  // index of a step -> storage delay for its request
   std::set<std::uint16_t> paths_, removed_;
-  std::set<std::uint16_t> joined_;             // paths that connected while another path was up
-  std::map<std::uint16_t, unsigned> strange_;  // number of refusals because of an unknown session
+  std::set<std::uint16_t> joined_;             // paths that connected while another path was already up
+  std::map<std::uint16_t, unsigned> strange_;  // refusals because of an unknown session, by path
   std::map<std::uint16_t, bool> up_, asked_, cuts_;
   std::map<std::uint16_t, Nanos> heard_;
-  std::map<std::uint32_t, std::pair<Nanos, std::size_t>> begun_;  // submit time, index of the step
+  std::map<std::uint32_t, std::pair<Nanos, std::size_t>> begun_;  // request -> submit time, index of its step
   std::uint32_t most_ = 0;
   std::uint32_t count_ = 0;
 };
 
-// Adds late messages, slow drains and slow storage, which cause races and which a client trace does not show.
+// Adds late messages, slow drains and slow storage to the world. They cause races, and a client's trace does
+// not show them.
 sim::Scenario rough(sim::Scenario s) {
   const auto chance = [&s](const char* name, Nanos per_million) {
     Step rate;
@@ -262,7 +263,8 @@ sim::Scenario rough(sim::Scenario s) {
   return s;
 }
 
-// Variant in which the server crashes wherever a path was lost. Returns nullopt if no path was lost.
+// Returns a variant of the world in which the server crashes wherever a path was lost, or nullopt if no path
+// was lost.
 std::optional<sim::Scenario> crashed(sim::Scenario s) {
   bool any = false;
   sim::Script script;
@@ -287,14 +289,14 @@ std::optional<sim::Scenario> crashed(sim::Scenario s) {
   return any ? std::optional(s) : std::nullopt;
 }
 
-// Returns true if the world can have simulated disks. The disk oracles need the fence, and a server without
-// extensions cannot report that its cache was replaced.
+// Returns true if the world may have simulated disks. The disk oracles need the fence extension, because a
+// server without it cannot report that its cache was replaced.
 bool may_have_disks(const sim::Scenario& s) {
   return s.fenced && has(s.client.extensions & s.server.extensions,
                          wire::Extensions::fence | wire::Extensions::generation);
 }
 
-// Returns nullopt if the client never connected.
+// Makes the most faithful world. Returns nullopt if the client never connected.
 std::optional<sim::Scenario> world_of(const Trace& trace, const DeviceStory* devices) {
   Story story(trace, devices);
   return story.read() ? std::optional(story.scenario()) : std::nullopt;

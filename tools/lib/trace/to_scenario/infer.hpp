@@ -1,7 +1,7 @@
-// Makes a directed world in which a client has the history of a recorded client: same configuration, same
-// requests at the same times, same path losses and reconnects. Facts that a trace of one side does not
-// contain (which link was cut, storage delays, positions of requests) are guessed. If the client had block
-// devices, the world has them too (device_story.hpp).
+// Makes a directed world whose client has the history of a recorded client: same configuration, same requests
+// at the same times, same path losses and reconnects. Facts that the trace of one side does not contain
+// (which link was cut, storage delays, positions of requests) are guessed. If the client had block devices,
+// the world has them, too (device_story.hpp).
 #pragma once
 #include <string>
 #include <vector>
@@ -15,8 +15,8 @@ struct Guess {
   std::string words;  // description of the guess
   sim::Scenario scenario;
 };
-// Returns the guesses, most faithful first; empty if the client never connected. `devices`: block devices of
-// the session, or nullptr.
+// Returns the guesses, the most faithful one first; empty if the client never connected. `devices`: device
+// machine of the session, or nullptr.
 std::vector<Guess> infer(const ClientInputs&, const ClientDevicesInputs* devices = nullptr);
 
 }  // namespace rtrs::tools

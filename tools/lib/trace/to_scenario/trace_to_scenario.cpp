@@ -10,9 +10,10 @@ namespace rtrs::tools {
 
 namespace {
 
-// Returns the devices machine of the `number`-th client session, or nullptr. The machine is recorded from the
-// first mapped device on, possibly before its session. If some session had no devices, the match depends on
-// the order in the trace.
+// Returns the device machine of the client session at index `session`, which is the `number`-th client
+// session; nullptr if it has none. The recording of a device machine starts with the first mapped device,
+// which can be earlier than that of its session. If some session has no devices, the order in the trace
+// decides which session a device machine belongs to.
 const ClientDevicesInputs* devices_of(const LoadedTrace& trace, std::size_t session, std::size_t number) {
   std::vector<const ClientDevicesInputs*> all;
   std::size_t sessions = 0;
@@ -39,7 +40,7 @@ std::vector<Guess> guesses_of(const LoadedTrace& trace) {
   return {};
 }
 
-// Sets `found.why`: why no world fails.
+// Sets `found.why`, the reason why no world fails.
 void explain(const LoadedTrace& trace, FoundScenario& found) {
   const tools::TraceScratch scratch;
   Rerun rerun(scratch.prefix(), judge_by_check());
@@ -86,7 +87,7 @@ FoundScenario find_scenario(const LoadedTrace& trace, const ScenarioSearch& opti
     return found;
   }
   runner.ask_specification();
-  // Alternates between the guesses, so that a guess that never fails does not use all the time.
+  // Takes the guesses in turn for each seed, so that a guess that never fails does not use up the time.
   for (std::uint64_t seed = 0; seed < options.seeds && !found.fails; ++seed) {
     for (const Guess& guess : guesses) {
       if (elapsed() > options.seconds / 2) break;

@@ -1,4 +1,4 @@
-// Searches a simulated world that fails like a recorded trace.
+// Searches for a simulated world that fails like a recorded trace.
 #pragma once
 #include <functional>
 #include <string>
@@ -9,8 +9,8 @@
 namespace rtrs::tools {
 
 struct ScenarioSearch {
-  std::uint64_t seeds = 200;  // per guess; a seed decides delays and orders that are not in the trace
-  double seconds = 120;       // time limit; half of it is for the search
+  std::uint64_t seeds = 200;  // seeds per guess; a seed decides delays and orders that are not in the trace
+  double seconds = 120;       // time limit for everything; the search gets half of it
   std::function<void(const std::string& what)> progress;  // may be empty
 };
 struct FoundScenario {
@@ -20,11 +20,12 @@ struct FoundScenario {
   sim::Scenario scenario;
   tools::ShrunkRun run;
   std::uint64_t tried = 0;
-  std::string error;   // if not empty: why no world could be tried
+  std::string error;   // if not empty: reason why no world could be tried
   bool sound = false;  // no world fails, and the trace has no failure either
-  std::string why;     // why no world fails
+  std::string why;     // reason why no world fails
 };
-// Worlds are judged by the oracles of the simulator, and their traces by the rules of `urtrs-replay check`.
+// Searches for a world that fails. Worlds are judged by the oracles of the simulator, their traces by the
+// rules of `urtrs-replay check`.
 FoundScenario find_scenario(const LoadedTrace&, const ScenarioSearch&);
 
 }  // namespace rtrs::tools

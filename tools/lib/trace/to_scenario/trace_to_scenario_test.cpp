@@ -1,4 +1,4 @@
-// Tests worlds made from traces of simulated clients.
+// Tests directed worlds that are made from traces of simulated clients.
 #include "tools/lib/trace/to_scenario/trace_to_scenario.hpp"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST_F(LiftTest, WorldsOfPassingRunsPass) {
   }
 }
 
-// One path has a wrong address: its server does not know the session of the other paths.
+// The address of one path is wrong: its server does not know the session of the other paths.
 TEST_F(LiftTest, PathToAnotherServerIsReproduced) {
   sim::Setups setups;
   std::string why;

@@ -8,7 +8,7 @@
 
 namespace rtrs::workload {
 
-// Response of the server that the workload is replayed against.
+// Response of the server to which the workload is replayed.
 struct Told {
   bool answered = false;
   std::uint16_t peer_errno = 0;               // errno of the response; 0: success
@@ -18,7 +18,8 @@ struct Told {
 
 struct Difference {
   std::string field;  // "errno", "nsectors", ..., or "answer": one server sent no response
-  // Position of the field in the response, in bytes; both 0 if the difference is not in a field.
+  // Position of the field in the response, in bytes. Position and length are 0 if the difference is not in a
+  // field.
   std::size_t offset = 0;
   std::size_t length = 0;
   std::string recorded;  // value as a number or as text

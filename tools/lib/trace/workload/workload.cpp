@@ -69,7 +69,7 @@ class Reading {
     return {number(record, "key.path"), number(record, "key.con"), number(record, "imm")};
   }
 
-  // Submitted IO without a response; the map key is the permit.
+  // A submitted IO that has no response yet. The map key is the permit.
   struct Open {
     std::uint64_t record = 0;
     Nanos at = 0;
@@ -115,7 +115,7 @@ class Reading {
       auto& names = work_.devices;
       asked.device = static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
       if (asked.device == names.size()) names.push_back(name);
-      // After a reconnect a client reopens its devices; a reopen is not part of the workload.
+      // After a reconnect a client opens its devices again. These OPENs are not part of the workload.
       if (std::exchange(is_open_[asked.device], true)) {
         again_[number(record, "token")] = asked.device;
         return;

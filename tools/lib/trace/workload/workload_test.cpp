@@ -98,10 +98,10 @@ class Story {
     EXPECT_NE(wire::rnbd::encode(io, header), 0U);
     head.append(reinterpret_cast<const char*>(header.data()), header.size());
     std::array<std::byte, wire::kMaxIoHeaderBytes> end{};
-    const bool reads = wire::rnbd::io_framing(io).direction == Direction::read;
-    const std::size_t length =
-        reads ? wire::encode(wire::RdmaReadHeader{.usr_len = wire::rnbd::kIoBytes}, end)
-              : wire::encode(wire::RdmaWriteHeader{.usr_len = wire::rnbd::kIoBytes}, end);
+    wire::IoRequest request;
+    request.direction = wire::rnbd::io_framing(io).direction;
+    request.usr_len = wire::rnbd::kIoBytes;
+    const std::size_t length = wire::encode(request, end);
     head.append(reinterpret_cast<const char*>(end.data()), length);
     PostRequest post{};
     post.permit = permit;
