@@ -215,8 +215,8 @@ void add_check(CLI::App& app, Runner& runner) {
         ->type_name("N");
     command
         .add_option("--heartbeat-interval-ms", options.heartbeat_ms,
-                    "Heartbeat interval of both peers of a capture, which does not contain it (kernel: "
-                    "5000); without this option the frequency of heartbeats in captures is not judged")
+                    "Heartbeat interval of both peers in a capture, where it is unknown (kernel: 5000); "
+                    "without it, the frequency of heartbeats there is not judged")
         ->check(CLI::Range(1, 3'600'000))
         ->type_name("MS");
     command.add_flag("--rules", options.rules, "Print the table of all rules instead");

@@ -58,7 +58,7 @@ const char* meaning_of(const std::string& verb) {
 }
 
 std::string common_options() {
-  return help_entry("-h,--help", "print this help, or the help of a command, and exit") +
+  return help_entry("-h,--help", "print this help, or that of a command, and exit") +
          help_entry("--help-all", "all commands and options") +
          help_entry("--version", "print version, fabrics and compiler, and exit") +
          help_entry("--json", "JSON output, also for errors");

@@ -73,8 +73,7 @@ constexpr std::array kOwn{
          "identities of keys and certificates that may connect, separated by commas; unset: all of them"},
         [](D d) { return &d->allow_identities; }},
     Own{{"allow_sessions", text("LIST"), "",
-         "session names that clients may use, separated by commas, with %IDENTITY% at the start and * at the "
-         "end; unset: any"},
+         "session names that clients may use, with commas, %IDENTITY% first and * last; unset: any"},
         [](D d) { return &d->allow_sessions; }},
     Own{{"trace", file_or_empty(), "", "file that records every input"}, [](D d) { return &d->trace; }},
     Own{{"trace_detail", words("machines|wire|payload"), "",

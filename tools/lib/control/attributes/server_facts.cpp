@@ -140,9 +140,8 @@ constexpr tools::Fact<At> kPath[] = {
               tools::seconds_of(dead_peer_time(at.heartbeat))),
     RTRS_FACT(real("since_s", "Since/s", "seconds since the path entered this state"),
               tools::seconds_between(at.path.since, at.now)),
-    RTRS_FACT(
-        real("silent_s", "Silent/s", "seconds since a heartbeat after which nothing arrived").if_known(),
-        tools::seconds_since(at.path.silent_since, at.now)),
+    RTRS_FACT(real("silent_s", "Silent/s", "seconds since a heartbeat that nothing followed").if_known(),
+              tools::seconds_since(at.path.silent_since, at.now)),
     {text("reason", "Reason", "why it closes").if_known(), reason_of<&ReasonText::code>},
     {text("sentence", "Meaning", "of the reason").if_known(), reason_of<&ReasonText::sentence>},
     {plain("errno", "Errno", "of the reason").if_known(), reason_of<&ReasonText::linux_errno>},

@@ -24,9 +24,8 @@ constexpr tools::Fact<MappedDevice> kFacts[] = {
     RTRS_FACT(text("uri", "URI", "for NBD clients").shown(), at.uri),
     RTRS_FACT(text("socket", "Socket", "of nbdkit"), at.socket),
     RTRS_FACT(plain("errno", "Errno", "of the last refusal"), at.error),
-    RTRS_FACT(
-        text("sentence", "Meaning", "why the session is not connected, or the server rejects the device"),
-        at.sentence),
+    RTRS_FACT(text("sentence", "Meaning", "why there is no connection, or the server rejects it"),
+              at.sentence),
 };
 
 }  // namespace
