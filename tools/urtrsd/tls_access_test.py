@@ -262,7 +262,7 @@ def test_keys_can_be_created_and_listed(tmp_path):
     assert (done.returncode, done.stdout) == (0, "")
     assert file.stat().st_mode & 0o777 == 0o600
     done = run(program("urtrs"), "key", "new", "alice", file)
-    assert done.returncode == 1 and "there is a key of alice already" in done.stderr
+    assert done.returncode == 1 and "a key of alice already exists" in done.stderr
     assert run(program("urtrs"), "key", "new", "a b", file).returncode == 2
     done = run(program("urtrs"), "key", "new", "bob", file, "--json")
     assert json.loads(done.stdout)["identity"] == "bob" and file.read_text().split(":")[-1].strip() not in done.stdout

@@ -196,7 +196,7 @@ TEST_F(KeysFile, adding_a_second_key_for_an_identity_is_rejected) {
   EXPECT_EQ(about.st_mode & 07777U, 0600U);
   const auto again = add_key(path, "alice", second);
   ASSERT_FALSE(again);
-  EXPECT_NE(again.error().find("there is a key of alice already"), std::string::npos) << again.error();
+  EXPECT_NE(again.error().find("a key of alice already exists"), std::string::npos) << again.error();
   ASSERT_TRUE(add_key(path, "bob", second));
   const auto keys = read_keys(path);
   ASSERT_TRUE(keys) << keys.error();

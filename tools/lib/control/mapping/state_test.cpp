@@ -159,7 +159,7 @@ TEST(StateText, CredentialsInvalidForThePluginAreRefused) {
   EXPECT_EQ(refusal("auth_keys", 1), "\"auth_keys\" of the credentials is not a string");
   EXPECT_NE(refusal("queue_depth", "1").find("\"queue_depth\" is not one of tls, tls_keys, "),
             std::string::npos);
-  EXPECT_NE(refusal("auth_identity", "a\nb").find("no control characters"), std::string::npos);
+  EXPECT_NE(refusal("auth_identity", "a\nb").find("without control characters"), std::string::npos);
   EXPECT_NE(refusal("tls", "allow").find("it is for servers"), std::string::npos);
   EXPECT_EQ(refusal("auth_identity", ""), "session \"web1\": auth_identity=: is empty");
 }

@@ -107,7 +107,7 @@ TEST(Probe, ProbesAllAdaptersOrTheRequestedOne) {
   const Lines none = probe(PlayedSystem(), {.device = "mlx5_7", .rounds = {}}, short_pace());
   expect_report(none, "RDMA devices", Grade::failed, "no RDMA device named \"mlx5_7\", only hfi1_0, mlx5_0");
   mock_hca::reset({});
-  expect_report(probe(PlayedSystem(), {}, short_pace()), "RDMA devices", Grade::failed, "has none");
+  expect_report(probe(PlayedSystem(), {}, short_pace()), "RDMA devices", Grade::failed, "has no RDMA device");
   expect_report(probe(PlayedSystem(), {.device = "mlx5_7", .rounds = {}}, short_pace()), "RDMA devices",
                 Grade::failed, "no RDMA device named \"mlx5_7\": this host has no RDMA device");
 }
