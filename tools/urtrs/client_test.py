@@ -172,7 +172,7 @@ def test_devices_are_mapped_resized_and_unmapped(web1):
     size = client("device show disk1", "client_device_show")["size_bytes"]
     client("device resize disk1 512k web1", "done")
     assert client("device show disk1", "client_device_show")["size_bytes"] == 512 << 10 < size
-    assert "whole sectors" in urtrs("client", "device", "resize", "disk1", "1000", code=2)
+    assert "multiple of 512 bytes" in urtrs("client", "device", "resize", "disk1", "1000", code=2)
     assert "'x' is not a size" in urtrs("client", "device", "resize", "disk1", "x", code=2)
     assert "no client has a device" in urtrs("client", "device", "resize", "disk7", "1M", code=1)
     client("device unmap disk1", "done")
