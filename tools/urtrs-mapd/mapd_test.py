@@ -103,7 +103,7 @@ def test_sessions_are_named_after_host_and_server(mapd, server, mapped, urtrs):
     urtrs("map", "disk2", "from", "web1")
     assert mapd.devices()["disk2"]["session"] == f"{host}@web1"
     assert "has other paths" in urtrs("map", "disk0", "from", "web1", "127.0.0.3", code=1)
-    assert f"uses port {server.port}, not 7; give the server another name" in urtrs("map", "disk0", "from", "web1", "--port=7", code=1)
+    assert f"uses port {server.port}, not 7; use another name for the server" in urtrs("map", "disk0", "from", "web1", "--port=7", code=1)
     assert "uses the fabric tcp, not verbs" in urtrs("map", "disk0", "from", "web1", "--fabric=verbs", code=1)
     urtrs("map", "disk0", "from", "web1", "ip:127.0.0.2,ip:127.0.0.1", "ro")
     assert "have a device \"disk0\"" in urtrs("unmap", "disk0", code=1)

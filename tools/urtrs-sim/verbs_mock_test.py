@@ -29,8 +29,8 @@ def test_seed_is_deterministic_and_differs_from_other_fabrics():
 def test_sweep_runs_each_seed_twice_identically():
     ran = run("sweep", *OVER, "--seeds", "0..60", "--check-determinism", "100", "--replay-check", "--jobs", "2")
     assert ran.returncode == 0, ran.stdout
-    # Each seed has two worlds: its own, and one with block devices.
-    assert " 120 run twice" in ran.stdout, ran.stdout
+    # Each seed has a world of its own, and one seed in eight has one with block devices.
+    assert " 68 run twice" in ran.stdout, ran.stdout
 
 
 def test_verbose_names_the_network_and_adapters():
