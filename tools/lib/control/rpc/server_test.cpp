@@ -264,7 +264,9 @@ TEST_F(RpcServerTest, MissingDescriptorIsLoggedOnce) {
   // Enough time for several failed accept() calls, which are 100 ms apart.
   std::this_thread::sleep_for(std::chrono::milliseconds(250));
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_NE(sentence.find("accepting connections failed: Too many open files; raise the limit with ulimit -n"), std::string::npos)
+  EXPECT_NE(
+      sentence.find("accepting connections failed: Too many open files; raise the limit with ulimit -n"),
+      std::string::npos)
       << sentence;
   EXPECT_TRUE(client().call("who", json::object())) << "accepts connections again";
   ::close(newcomer);
