@@ -22,7 +22,7 @@ inline void raise_event(int event_fd) {
   [[maybe_unused]] const ssize_t written = ::write(event_fd, &one, sizeof one);
 }
 
-// Replaces an address in memory that libfabric will free. Returns false if there is no memory.
+// Replaces `target` with a malloc() copy of `address`, which libfabric will free. False if out of memory.
 inline bool set_address(void*& target, std::size_t& length, const net::SocketAddress& address) {
   void* copy = std::malloc(address.length);
   if (copy == nullptr) return false;

@@ -69,9 +69,9 @@ class Sockets final : public Transport {
   int wait_fd() const noexcept override { return epoll_.get(); }
 
  private:
-  // A connection whose host name is being resolved. The descriptor of the connection is a placeholder outside
-  // of the epoll instance, and is later replaced by the socket with the same number. On failure it is
-  // reported as writable, and outcome() returns the error.
+  // A connection whose host name is being resolved. Its descriptor is a placeholder outside of the epoll
+  // instance, until dup3() gives that descriptor number to the real socket. If the resolution fails, the
+  // connection is reported as writable, and outcome() returns the error.
   struct UnresolvedConnection {
     ConKey key{};
     unsigned undelivered_ms = 0;

@@ -1,4 +1,4 @@
-// Maps numbers of libibverbs and librdmacm to protocol reasons and log texts.
+// Maps status and error codes of libibverbs and librdmacm to protocol reasons and log texts.
 #pragma once
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>

@@ -113,7 +113,7 @@ TEST_F(Shortage, NewConnectionTakesNoSpaceOfUnreadCompletions) {
     come(kNear, kFar);
     ASSERT_EQ(send_all(client, kNear), 64U);
     client.fabric->disconnect(kNear);
-    // While nothing else is pending, polls read a part of the queue.
+    // `looks`: before the second connection is made, a poll reads a part of the completion queue.
     std::array<FabricEvent, 1> one;
     if (looks) {
       ASSERT_EQ(client.fabric->poll(now, one), 1U);

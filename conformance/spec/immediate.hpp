@@ -33,8 +33,8 @@ constexpr std::uint32_t response_errno(std::uint32_t imm) noexcept {
 constexpr std::uint32_t response_id(std::uint32_t imm) noexcept {
   return imm & 0x7ffff;
 }
-// Bits of the generation in the id of a response (docs/architecture.md): those of 19 that the permit does not
-// need, at most 8.
+// Number of generation bits in a response id (docs/architecture.md). The id has 19 bits; the generation uses
+// at most 8 of the bits that the permit leaves free.
 constexpr unsigned generation_bits(std::uint32_t depth) noexcept {
   const unsigned left = 19 - log2up(depth);
   return left < 8 ? left : 8;

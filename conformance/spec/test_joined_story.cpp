@@ -1,4 +1,4 @@
-// The event sequences of test_server_story.cpp and test_wire_story.cpp, changed to the extensions keys_stay
+// The event sequences of test_server_story.cpp and test_wire_story.cpp, adapted to the extensions keys_stay
 // and data_with_answer: the response of a READ is the RDMA write that carries its data, and the client's key
 // is not invalidated.
 #include <deque>

@@ -250,7 +250,7 @@ TEST(Pipes, CorruptedPipeDeliversNoWrongData) {
     pair.play(3'000);
     if (!pair.server.greeted() || !pair.server.agreed.crc || pair.up.passed <= pair.up.wrong_at) continue;
     Lines seen = pair.server.seen();
-    if (pair.server.receiver().stream.fault() == Fault::none) continue;  // the wrong length covers the rest
+    if (pair.server.receiver().stream.fault() == Fault::none) continue;  // its length spans the later data
     ++found;
     ASSERT_FALSE(seen.empty());
     const Fault fault = pair.server.receiver().stream.fault();

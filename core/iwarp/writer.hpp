@@ -97,7 +97,7 @@ inline constexpr Room kRoomForControl{fpdu_bytes(kUntaggedBytes + kTerminateByte
 // nothing.
 class Writer {
  public:
-  // Only tests set another first number.
+  // `first_number`: message sequence number of the first message; only tests set a value other than 1.
   explicit Writer(bool crc, std::uint32_t first_number = kFirstNumber) noexcept
       : crc_(crc), number_(first_number) {}
 

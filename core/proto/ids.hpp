@@ -74,7 +74,7 @@ struct PeerIdentity {
 
 // A request that the server has not answered yet.
 struct OldestRequest {
-  Nanos since = 0;  // send time, in the time of the inputs
+  Nanos since = 0;  // send time, on the clock of the inputs
   std::uint16_t path = 0;
   std::uint16_t con = 0;
 };

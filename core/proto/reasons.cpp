@@ -168,7 +168,7 @@ constexpr std::array<Row, kReasonCount> kTable{{
       kEacces, Kind::refused}},
 }};
 
-// Compares without a function of the C library, which this folder does not use.
+// Compares character by character, because the code in this folder calls no C library function.
 bool is_word(std::string_view text, const char* word) noexcept {
   for (const char c : text) {
     if (*word == '\0' || *word != c) return false;

@@ -28,7 +28,7 @@ enum class DeviceReason : std::uint8_t {
 inline constexpr unsigned kDeviceReasonCount = static_cast<unsigned>(DeviceReason::grown) + 1;
 
 struct DeviceReasonText {
-  const char* code;           // never changes its meaning; the words are disjoint from those of rtrs::Reason
+  const char* code;           // stable; differs from the codes of all values of rtrs::Reason
   const char* sentence;       // for the end of a line: no initial capital, no full stop
   const char* hint;           // what to do, in the same form; empty only for DeviceReason::none
   std::uint16_t linux_errno;  // errno with this meaning; 0: nothing failed

@@ -9,7 +9,7 @@ namespace {
 
 using wire::rnbd::Opcode;
 
-// The largest size field that is still a whole number of the largest logical block.
+// The largest 32-bit size that is a multiple of the largest logical block.
 constexpr std::uint64_t kMaxPieceBytes = std::uint64_t{1} << 31;
 
 std::uint64_t limit_of(const Geometry& geometry, std::uint32_t max_io_size, Opcode opcode) noexcept {

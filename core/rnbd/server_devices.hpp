@@ -260,9 +260,9 @@ class ServerDevices {
     std::uint16_t next_vacant = 0;
     Kind kind = Kind::vacant;
     bool flushes = false;  // FLUSH or PREFLUSH
-    bool syncs = false;    // storage makes something durable: flushes, or a change with FUA
-    // Storage: number of this sync among the syncs of the device. Settling: number of the last sync that had
-    // started when this sync succeeded.
+    bool syncs = false;    // must make data durable: `flushes`, or a change with FUA
+    // While `kind` is storage: number of this sync among the device's syncs. While it is settling: number of
+    // the last sync that had started when this sync succeeded.
     std::uint64_t sync = 0;
     std::uint32_t failures = 0;  // Device::sync_failures when it started
     bool operator==(const Operation&) const = default;

@@ -115,8 +115,8 @@ void Connection::note_stall() noexcept {
   update_interest();
 }
 
-// Starts the time limit for the rest of an incomplete message. At the end of each period, is_cut_off() ends
-// the connection only if nothing was received during the period.
+// Starts a time limit for the rest of an incomplete message. When it expires, is_cut_off() reports a lost
+// peer only if nothing was received in the meantime; otherwise it starts a new time limit.
 void Connection::expect_rest() noexcept {
   if (rest_by_ != kNever || fabric_parts_.options.undelivered_timeout_ms == 0) return;
   rest_mark_ = received_;

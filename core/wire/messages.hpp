@@ -83,7 +83,7 @@ inline constexpr std::uint16_t kReadNeedInval = 0x1;
 struct Descriptor {
   std::uint64_t addr = 0;
   std::uint32_t key = 0;
-  std::uint32_t len = 0;  ///< bytes
+  std::uint32_t len = 0;  ///< size of the region in bytes
   bool operator==(const Descriptor&) const = default;
 };
 

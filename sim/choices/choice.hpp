@@ -246,14 +246,14 @@ class SeededChoice final : public ChoiceSource {
 
  private:
   std::uint64_t state_;
-  std::uint64_t rare_;     // state for labels from rare_swarm to dead_link
-  std::uint64_t late_;     // state for labels from dead_link to hang
-  std::uint64_t hang_;     // state for labels from hang to disk
-  std::uint64_t disk_;     // state for labels from disk to cruel
-  std::uint64_t cruel_;    // state for labels from cruel to closing
-  std::uint64_t closing_;  // state for labels from closing to recover
-  std::uint64_t recover_;  // state for labels from recover to pipe_size
-  std::uint64_t pipe_;     // state for labels from pipe_size to late_disk
+  std::uint64_t rare_;     // generator state for the labels in [rare_swarm, dead_link)
+  std::uint64_t late_;     // generator state for the labels in [dead_link, hang)
+  std::uint64_t hang_;     // generator state for the labels in [hang, disk)
+  std::uint64_t disk_;     // generator state for the labels in [disk, cruel)
+  std::uint64_t cruel_;    // generator state for the labels in [cruel, closing)
+  std::uint64_t closing_;  // generator state for the labels in [closing, recover)
+  std::uint64_t recover_;  // generator state for the labels in [recover, pipe_size)
+  std::uint64_t pipe_;     // generator state for the labels in [pipe_size, late_disk)
   std::uint64_t late_disk_;
   std::uint64_t host_name_;
   std::uint64_t wide_;

@@ -6,7 +6,7 @@ namespace rtrs::sim {
 
 namespace {
 
-// The content was `value` throughout [begin, end].
+// A period [begin, end] throughout which the content must have been `value`, as its write and reads show.
 struct Pin {
   Tick begin;
   Tick end;
@@ -23,7 +23,7 @@ class Pins {
       if (pins_[at].begin <= pins_[at - 1].end) return false;
     return true;
   }
-  // True if some instant in the open interval lies outside all pins with other values.
+  // True if the content can have been `value` at some instant of (after, before): no pin of another value
   bool leaves_room(Tick after, Tick before, std::uint32_t value) const {
     if (after >= before) return false;
     const Pin* pin = last_from(after);

@@ -23,7 +23,7 @@ class IdentityWatch {
     std::uint32_t request = 0;
     PeerIdentity identity{};
   };
-  // A session of the server while it has connections.
+  // A server session; removed when its last connection is closed.
   struct Session {
     std::uint32_t index = 0;
     PeerIdentity identity{};

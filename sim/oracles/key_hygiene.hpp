@@ -16,14 +16,14 @@ class KeyHygiene {
     if (count != 0)
       judge_.fail(Oracle::keys, now, "a peer refused a message: its key was dead or not its own");
   }
-  // `keys`: keys that READs of one client offer now. `reads`: number of READs that the client has in flight.
+  // `keys`: number of keys that one client currently offers to its peers. `reads`: its READs in flight.
   void offered(std::uint32_t client, std::uint64_t keys, std::uint64_t reads, Nanos now) {
     if (keys <= reads) return;
     judge_.fail(Oracle::keys, now,
                 "client " + std::to_string(client) + " offers " + std::to_string(keys) + " keys for " +
                     std::to_string(reads) + " READs: a key outlived its request");
   }
-  // `keys`: keys of one client's READs that its peers left valid although the client had asked for their
+  // `keys`: number of READ keys that a client's peers left valid although the client had asked for their
   // invalidation and had not agreed to leave keys valid.
   void left(std::uint32_t client, std::uint64_t keys, Nanos now) {
     if (keys == 0) return;

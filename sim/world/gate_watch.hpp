@@ -22,8 +22,8 @@ class GateWatch final : public ForwardingFabric {
   GateWatch(Fabric& inner, Judge& judge, const ClockRate& clock)
       : ForwardingFabric(inner), judge_(judge), clock_(clock) {}
 
-  // Returns the last connect request with a proof that was not sent by `stranger` (digest of its address);
-  // empty if there is none.
+  // Returns the last connect request that carried a proof and came from another address than the attacker's,
+  // whose digest is `stranger`. Empty if there is none.
   const std::vector<std::byte>& heard_by(std::uint32_t stranger) noexcept {
     stranger_ = stranger;
     return heard_;

@@ -32,7 +32,7 @@ class LineQueue {
   // dropped lines is printed later.
   void push(bool important, const std::string& line);
 
-  // Kinds of lines that clients can cause without limit. In each ten seconds, a few lines of each kind are
+  // Kinds of lines that clients can cause without limit. Every ten seconds, a few lines of each kind are
   // printed, and the others are only counted.
   enum class Flood : std::uint8_t { refused_export, failed_request, count };
   void push(Flood kind, const std::string& line);

@@ -13,7 +13,7 @@ template <class Start, class Handler>
 void wait_in_background(boost::asio::io_context& context, Start start, Handler handler) {
   const auto executor = context.get_executor();
   start([executor, handler = std::move(handler)](const auto&... result) mutable {
-    executor.on_work_started();  // balanced by the context when the handler has returned
+    executor.on_work_started();  // the context calls on_work_finished() after the handler
     handler(result...);
   });
   executor.on_work_finished();

@@ -64,7 +64,7 @@ Owned<SSL_CTX> make_context(Side side, bool kernel) {
   SSL_CTX_set_num_tickets(ctx, 1);
   SSL_CTX_set_timeout(ctx, kTicketSeconds);
   constexpr unsigned char kName[] = "urtrs";
-  // Not set for a client, because OpenSSL would then reject the session that represents a pre-shared key.
+  // If a client set this context, OpenSSL would reject the session that represents a pre-shared key.
   if (side == Side::server) SSL_CTX_set_session_id_context(ctx, kName, sizeof kName - 1);
   SSL_CTX_set_session_cache_mode(
       ctx, side == Side::client ? SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL : SSL_SESS_CACHE_OFF);

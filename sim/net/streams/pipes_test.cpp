@@ -73,7 +73,7 @@ class StreamsTest : public ::testing::Test {
   tcp::SocketId listener_ = tcp::kNoSocket, near_ = tcp::kNoSocket, far_ = tcp::kNoSocket;
 };
 
-// The client stays in the queue of the listener, as with accept4().
+// If accept() fails for lack of a descriptor, the client stays in the listener's queue, as with accept4().
 TEST_F(StreamsTest, a_client_waits_while_there_is_no_free_descriptor) {
   SeededChoice choice(1);
   open(choice);

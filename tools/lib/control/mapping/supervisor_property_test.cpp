@@ -275,7 +275,7 @@ class World {
       return give(PathChanged{session, change->path, error});
     }
     const auto& unmap = std::get<Unmap>(action);
-    if (error == ETIMEDOUT) error = EBUSY;  // the machine reports ETIMEDOUT itself, much earlier
+    if (error == ETIMEDOUT) error = EBUSY;  // only the Supervisor itself reports ETIMEDOUT
     if (error == 0 || error == ENOENT) process.mapped.erase(unmap.device);
     give(Unmapped{session, unmap.device, error});
   }

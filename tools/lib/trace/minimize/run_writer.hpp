@@ -1,4 +1,4 @@
-// Runs the core of this program on selected inputs of a recorded machine, and writes the trace.
+// Runs this program's protocol core on selected inputs of a recorded state machine, and writes the trace.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,7 +14,7 @@ namespace rtrs::tools {
 // Indexes of inputs, ascending.
 using Inputs = std::vector<std::uint32_t>;
 
-// Recorded actions of one machine; the alternative depends on the kind of the machine.
+// Recorded actions of one state machine; its kind determines the alternative.
 using RecordedActions = std::variant<std::vector<ClientAction>, std::vector<ServerAction>,
                                      std::vector<ClientDevicesAction>, std::vector<ServerDevicesAction>>;
 

@@ -172,7 +172,7 @@ class Reading {
     const auto open = io_.find(post->second);
     posts_.erase(post);
     has_notes_ = true;
-    if (open == io_.end() || open->second.request) return {};  // a message, or a resend on another path
+    if (open == io_.end() || open->second.request) return {};  // the post carries no IO, or resends it
     const wire::Bytes head = bytes(record, "head");
     const wire::Bytes header = trace::user_header_of(head);
     const auto io = wire::rnbd::parse_io(header);
