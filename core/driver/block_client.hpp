@@ -25,9 +25,9 @@
 namespace rtrs {
 
 struct BlockClientOptions {
-  // max_queued must be at least 256, so that there is room for device messages besides those of requests.
+  // max_queued must be at least 256, so that there is room for device messages in addition to the requests.
   ClientOptions session;
-  std::uint32_t max_requests = 65536;  // requests in flight, over all devices
+  std::uint32_t max_requests = 65536;  // maximum in flight, over all devices
 };
 
 // One request; `offset` and `length` in bytes, whole logical blocks of the device. A FLUSH has neither.
@@ -45,7 +45,7 @@ struct BlockRequest {
   // SESS_INFO.
   std::uint16_t prio = 0;
   RegionId region = kNoRegion;      // fabric region that contains `data`, at `region_offset`
-  std::uint32_t region_offset = 0;  // bytes
+  std::uint32_t region_offset = 0;  // in bytes
   std::uint64_t user_data = 0;      // returned in the completion
 };
 
@@ -119,7 +119,7 @@ class BlockClient {
   bool take_event(BlockEvent& into);
 
   // Closes the client: unsent requests fail with session_closed, sent requests complete, then devices are
-  // unmapped and the session disconnects. Allowed at any time, also before open(). Call once only.
+  // unmapped and the session disconnects. Allowed at any time, even before open(). Call once only.
   void close(Fabric&, Nanos now);
   // True if the session is closed and every request completed, even if its completion was not polled.
   bool closed() const noexcept;

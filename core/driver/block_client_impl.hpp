@@ -53,7 +53,7 @@ struct BlockClient::Impl {
     std::uint32_t next = kNoIndex;
     wire::rnbd::Io what;
     rnbd::IoTicket ticket;
-    std::uint64_t at = 0;  // offset in the request's data, bytes
+    std::uint64_t at = 0;  // offset in the request's data, in bytes
   };
   struct Message {
     std::array<std::byte, wire::rnbd::kOpenRspBytes> response{};

@@ -5,7 +5,7 @@
 //   - One thread owns a block server, and all calls take the same fabric. The server owns no thread, clock or
 //     socket, and never calls user code. `now` must never decrease.
 //   - poll() hands out actions (core/driver/block_actions.hpp). Perform them in the order handed out.
-//     Results may be given at any time between two calls, also while actions are being performed, and in any
+//     Results may be given at any time between two calls, even while actions are being performed, and in any
 //     order. The next poll() hands out the consequences of a result; next_deadline() is 0 while
 //     any are pending.
 //   - Each StartStorage, OpenExport and MeasureExport ends with exactly one result, however long it takes. A
@@ -60,7 +60,7 @@ class BlockServer {
   // `error` is 0 or a positive errno. `sync_failed`: the error concerns the durability of data written
   // earlier, by this or other requests.
   bool storage_done(Fabric&, Nanos now, block::OpId, int error, bool sync_failed = false);
-  // Returns false also if there is no memory to record the export; the OPEN was then answered with ENOMEM.
+  // If there is no memory to record the export, answers the OPEN with ENOMEM and returns false.
   // After false the caller closes what it opened; after true it keeps the export open until CloseExport.
   bool export_opened(Fabric&, Nanos now, block::OpId, const block::ExportOpened&);
   // Reports the current number of sectors; an incomplete last logical block is not exported. 0: size unknown.

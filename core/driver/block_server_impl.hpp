@@ -31,7 +31,7 @@ struct BlockServer::Impl {
       OpKind kind = OpKind::none;
     };
     rnbd::ServerDevices devices;
-    std::vector<std::span<std::byte>> data;  // data of the request in each chunk
+    std::vector<std::span<std::byte>> data;  // request data, indexed by chunk
     std::vector<Operation> operations;
     std::uint64_t serial;
     std::uint16_t index;

@@ -74,7 +74,7 @@ struct ClientStats {
   // or, if the server has no fence, fence_timeout after the path was removed.
   std::uint64_t permits_given_up = 0;
   std::uint64_t stale_events = 0;      // events of older incarnations, dropped
-  std::uint64_t refused_messages = 0;  // messages of the server that did not parse
+  std::uint64_t refused_messages = 0;  // server messages that did not parse
   std::uint64_t stale_responses = 0;   // responses to requests that no longer waited for them, dropped
   std::uint64_t copied_reads = 0;      // reads into an application region for which the fabric gave no key
 };

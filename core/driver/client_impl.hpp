@@ -23,14 +23,14 @@ struct Client::Impl {
 
   struct Slot {
     std::uint64_t user_data = 0;
-    std::span<std::byte> data;    // memory of the application
+    std::span<std::byte> data;    // application memory
     RegionId region = kNoRegion;  // region that contains `data`
     std::uint32_t region_offset = 0;
     std::uint32_t usr_len = 0;
     Direction direction = Direction::read;
     bool copied = false;   // data is copied through `buffers`
     RemoteKey remote_key;  // READ: the destination's key, if only this request uses it
-    ConKey key_on{};       // connection of the key; keys on other devices may have equal values
+    ConKey key_on{};       // connection that the key belongs to; keys on other devices may have equal values
     Nanos posted = 0;      // time of the last post
   };
   struct Waiting {

@@ -269,7 +269,7 @@ struct Server::Impl {
   DeadlineHeap deadlines;
   std::size_t events_since_due = 0;  // events taken since a deadline became due
   std::deque<SetUp> set_ups;
-  unsigned setup_cost = 0;  // cost of the set-ups of this poll
+  unsigned setup_cost = 0;  // total cost of the set-ups in this poll
   ServerStats counted;
   ServerSession::Counters of_retired;
   mutable ServerStats shown;

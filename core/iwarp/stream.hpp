@@ -32,7 +32,7 @@ class Stream {
     // With CRC: at least kMaxFpduBytes of the caller's memory, for FPDUs that arrive in pieces. Must outlive
     // the stream. Not used without CRC.
     MutableBytes staging{};
-    std::uint32_t first_number = kFirstNumber;  // number of the peer's first message; tests set other values
+    std::uint32_t first_number = kFirstNumber;  // sequence number of the peer's first message
   };
 
   explicit Stream(const Options&) noexcept;
@@ -130,15 +130,15 @@ class Stream {
   bool stalled_ = false;
   Fault fault_ = Fault::none;
   Phase phase_ = Phase::header;
-  unsigned quiet_ = 0;  // FPDUs of this call without an event
+  unsigned quiet_ = 0;  // FPDUs in this call that caused no event
 
   // --- the segment ---
   bool last_ = false;
   bool key_died_ = false;
   Opcode opcode_ = Opcode::write;
-  std::uint32_t collected_ = 0;  // bytes of the header, the trailer, or the staged FPDU
-  std::uint32_t trailer_ = 0;    // bytes of padding and CRC
-  std::uint32_t left_ = 0;       // missing bytes of payload
+  std::uint32_t collected_ = 0;  // collected bytes of the header, the trailer, or the staged FPDU
+  std::uint32_t trailer_ = 0;    // size of padding and CRC in bytes
+  std::uint32_t left_ = 0;       // missing payload bytes
   std::byte* place_ = nullptr;   // destination of the next payload byte
   std::array<std::byte, kMaxHeaderBytes> header_;
   std::array<std::byte, kMaxTerminateBytes> small_;  // payload of an immediate or a Terminate message
@@ -148,8 +148,8 @@ class Stream {
   Opcode open_opcode_ = Opcode::write;
   std::uint32_t field_ = 0;   // key of a write; else the four bytes that are reserved in a SEND
   std::uint64_t next_ = 0;    // tagged offset after the segment
-  std::uint32_t length_ = 0;  // payload so far, including this segment
-  std::uint32_t number_;      // number of the open message, or else of the next one
+  std::uint32_t length_ = 0;  // payload bytes so far, including this segment
+  std::uint32_t number_;      // sequence number of the open message, or else of the next one
   MutableBytes receive_{};
 
   Events* events_ = nullptr;  // set during a call

@@ -21,7 +21,7 @@ class TestMemory final : public Memory {
   explicit TestMemory(std::size_t size = 1U << 20) : bytes(size, kUntouched) {}
 
   struct Window {
-    std::uint64_t base = 0;  // tagged offset of the first byte
+    std::uint64_t base = 0;  // tagged offset of the window's first byte
     std::size_t at = 0;      // offset in `bytes`
     std::size_t length = 0;
     bool foreign = false;

@@ -73,7 +73,7 @@ struct Room {
   std::size_t arena_bytes = 0;
   std::size_t pieces = 0;
 };
-inline constexpr std::size_t kMaxParts = 3;  // maximum number of parts of a write's payload
+inline constexpr std::size_t kMaxParts = 3;  // maximum number of payload parts in one write
 
 constexpr std::size_t segments_of(std::size_t payload) noexcept {
   return payload <= kSegmentBytes ? 1 : (payload + kSegmentBytes - 1) / kSegmentBytes;
@@ -127,7 +127,7 @@ class Writer {
                 std::size_t offset, bool last, Bytes payload, Outgoing& out) noexcept;
 
   bool crc_;
-  std::uint32_t number_;  // number of the next message
+  std::uint32_t number_;  // sequence number of the next message
 };
 
 }  // namespace rtrs::iwarp

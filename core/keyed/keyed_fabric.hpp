@@ -65,7 +65,7 @@ class KeyedFabric final : public ForwardingFabric {
     bool challenged = false;  // the reject carries the nonce
     wire::KeyNonce nonce{};
     std::optional<SharedKey> key;  // set after a valid proof
-    std::string refusal;           // text of the reason to reject
+    std::string refusal;           // log text: why the request is rejected
     ConReq con_req{};
   };
 

@@ -109,7 +109,7 @@ void ClientPath::wait_until(Nanos when, Reason reason) noexcept {
   reason_ = reason;
   deadline_ = when;
   held_back_ = false;
-  addresses_.tried = 0;  // a wait ends the round, also if a busy server is tried again at the same address
+  addresses_.tried = 0;  // a wait ends the round, even if a busy server is retried at the same address
 }
 
 void ClientPath::hold_back(Nanos when) noexcept {

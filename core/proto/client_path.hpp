@@ -213,7 +213,7 @@ class ClientPath {
   // Addresses of the path's host name. One attempt, as attempts() counts, tries all addresses.
   struct Addresses {
     static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
-    std::uint16_t count = 0;                           // found for this attempt; 0: there is only one
+    std::uint16_t count = 0;                           // addresses found for this attempt; 0: only one
     std::uint16_t next = 0;
     std::uint16_t tried = 0;  // addresses that failed in this round
     bool operator==(const Addresses&) const = default;

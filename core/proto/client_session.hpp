@@ -42,7 +42,7 @@ namespace rtrs {
 struct ClientCounters {
   std::uint64_t stale_events = 0;     // events of older incarnations, ignored
   std::uint64_t stale_responses = 0;  // responses for a permit that no longer waits for one, ignored
-  std::uint64_t violations = 0;       // protocol violations of the server, each closes a path
+  std::uint64_t violations = 0;       // protocol violations by the server; each closes a path
   // Writes and service messages that failed with no_path although the server may still execute them, without
   // a fence that delays later requests (ClientConfig::kernel_peer, fence_failed).
   std::uint64_t unproven_failures = 0;
@@ -138,7 +138,7 @@ class ClientSession {
     std::uint32_t serial = 0;
     ConKey asked_over{};
     Nanos since = 0;          // time since which requests of the path wait
-    Nanos deadline = kNever;  // deadline of the answer
+    Nanos deadline = kNever;  // deadline for the answer
     bool operator==(const Fence&) const = default;
     RTRS_FIELDS(state, lingering, upto_epoch, serial, asked_over, since, deadline)
   };
@@ -232,7 +232,7 @@ class ClientSession {
   PathTable paths_{};
   // No path was ever added at this index or above. Cached because every IO asks for the next deadline.
   Uncompared<PathEnd> path_end_;
-  GrowingVector<Fence, kPathsInside, kMaxPaths> fences_;  // index: path
+  GrowingVector<Fence, kPathsInside, kMaxPaths> fences_;  // indexed by path
   // False: no fence has `lingering` set. Cached because every IO checks it and the value is nearly always
   // false.
   Uncompared<Lingering> lingering_;

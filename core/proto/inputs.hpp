@@ -205,9 +205,9 @@ using ClientInput =
 struct ConnectRequested {
   Nanos now;
   ConKey key;
-  std::uint32_t request;       // handle of the fabric, to accept or reject
+  std::uint32_t request;       // the fabric's handle, for Accept or Reject
   std::uint32_t address_pair;  // digest of (client address, server address), without ports
-  wire::Uuid sess_uuid;        // identity of the path
+  wire::Uuid sess_uuid;        // identifies the path
   std::uint16_t cid_num;
   std::uint16_t recon_cnt;
   wire::Extensions extensions;

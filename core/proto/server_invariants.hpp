@@ -5,7 +5,7 @@
 namespace rtrs {
 
 // Name of the first violated invariant, or null. Linear in the depth and in the connections. Safe for any
-// state, also for one that was read from a damaged snapshot.
+// state, even for one that was read from a damaged snapshot.
 const char* broken_invariant(const ServerSession&) noexcept;
 
 }  // namespace rtrs

@@ -163,7 +163,7 @@ class ServerSession {
   void start(std::uint16_t chunk, const ChunkUser&, bool parked, ServerActions&) noexcept;
   void deliver(std::uint16_t chunk, ServerActions&) noexcept;
   bool invalidates(const ChunkUser&) const noexcept;    // the response begins with SEND_WITH_INV
-  bool may_join_data(const ChunkUser&) const noexcept;  // the write of the data may be the response
+  bool may_join_data(const ChunkUser&) const noexcept;  // the data write may serve as the response
   bool renews_key(
       const ChunkUser&) const noexcept;  // the chunk's key is invalidated before the request is served
   bool joins_data(const ServerChunk&) const noexcept;

@@ -39,14 +39,14 @@ class Writer;
 
 // Content of a file in addition to inputs and actions.
 enum class Detail : std::uint8_t {
-  machines,  // nothing else
+  machines,  // no additional content
   wire,      // notes of wire traffic, user data as digests
   payload,   // notes of wire traffic with user data
 };
 
 struct FileOptions {
   Detail detail = Detail::machines;
-  std::uint32_t state_every = 4096;  // inputs of a watched machine between two hashes of its state
+  std::uint32_t state_every = 4096;  // a watched state machine is hashed after this many inputs
   Nanos flush_every = 0;             // maximum age of a block before it is written; 0: only when full
   // 0: one file of unlimited size. Otherwise a file that reaches this size is completed and renamed to
   // PATH.1, PATH.1 to PATH.2 and so on; the oldest beyond rotate_files is deleted. Each file can be replayed
@@ -64,7 +64,7 @@ struct RecorderCounters {
   std::uint64_t file_bytes = 0;         // bytes passed to the operating system
   std::uint64_t file_records_lost = 0;  // records not written since the file failed; excludes later actions
   std::uint64_t files_rotated = 0;
-  std::uint64_t snapshots = 0;  // snapshots of machines
+  std::uint64_t snapshots = 0;  // snapshots of state machines
 };
 
 class Recorder {

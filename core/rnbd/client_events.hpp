@@ -80,7 +80,7 @@ struct ResizeRequested {
 struct MessageDone {
   std::uint64_t token = 0;
   bool delivered = true;
-  std::uint16_t peer_errno = 0;  // errno of the server, positive
+  std::uint16_t peer_errno = 0;  // positive errno from the server
   InlineBytes<wire::rnbd::kOpenRspBytes> response{};
   Nanos now = 0;
   RTRS_FIELDS(now, token, peer_errno, delivered, response)

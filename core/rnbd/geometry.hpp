@@ -28,7 +28,7 @@ struct Geometry {
               write_cache, fua, features)
 };
 
-// True if block size and sector count have a wire form and the size is a whole number of blocks.
+// True if block size and sector count have a wire form and the size is a multiple of the block size.
 [[nodiscard]] bool valid(const Geometry& geometry) noexcept;
 
 // Secure erase is never offered. `instance`: instance of the export's cache; 0: unknown.

@@ -230,7 +230,7 @@ class ServerDevices {
 
   // Fingerprint of the whole state. Equal states have equal fingerprints, on every compiler.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
-  // Name of the first violated invariant of the state, or null. For tests and tools; safe for any state, also
+  // Name of the first violated invariant of the state, or null. For tests and tools; safe for any state, even
   // for one that was read from a damaged snapshot.
   [[nodiscard]] const char* broken_invariant() const noexcept;
   // True if the machine waits for this result. Only such a result may be fed.
@@ -264,7 +264,7 @@ class ServerDevices {
     // While `kind` is storage: number of this sync among the device's syncs. While it is settling: number of
     // the last sync that had started when this sync succeeded.
     std::uint64_t sync = 0;
-    std::uint32_t failures = 0;  // Device::sync_failures when it started
+    std::uint32_t failures = 0;  // Device::sync_failures when the operation started
     bool operator==(const Operation&) const = default;
     RTRS_FIELDS(request, io, data_len, device, next_vacant, kind, flushes, syncs, sync, failures)
   };

@@ -137,8 +137,8 @@ class Connection final : public Watched, private iwarp::Memory {
  private:
   struct Slot {
     WorkRequest work;
-    std::vector<std::byte> bytes;  // copy of its inline bytes
-    std::uint64_t end = 0;         // stream position after its last byte
+    std::vector<std::byte> bytes;  // copy of the request's inline bytes
+    std::uint64_t end = 0;         // stream position after the request's last byte
   };
 
   // --- iwarp::Memory ---
@@ -180,8 +180,8 @@ class Connection final : public Watched, private iwarp::Memory {
   std::uint64_t encoded_ = 0;  // requests before this number are sent or in the outbox
   std::uint64_t done_ = 0;
   std::uint64_t first_bytes_ = 0;
-  std::uint64_t queued_ = 0;  // bytes put into outboxes
-  std::uint64_t sent_ = 0;    // bytes accepted by the transport
+  std::uint64_t queued_ = 0;  // bytes put into the outbox so far
+  std::uint64_t sent_ = 0;    // bytes accepted by the transport so far
   std::unique_ptr<Outbox> box_;
   iwarp::Writer writer_{false};
   bool send_with_immediate_ = true;
@@ -192,7 +192,7 @@ class Connection final : public Watched, private iwarp::Memory {
   std::unique_ptr<std::byte[]> staging_;
   iwarp::Stream stream_;
   Receives receives_;
-  std::uint64_t received_ = 0;         // bytes
+  std::uint64_t received_ = 0;         // bytes received so far
   std::vector<std::byte> left_store_;  // received but not consumed by the stream
   iwarp::Bytes left_{};
   bool more_ = false;

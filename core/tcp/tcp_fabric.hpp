@@ -184,7 +184,7 @@ class FabricImpl final : public TcpFabric {
   std::deque<std::string> shown_bytes_;
   std::vector<Connection*> ready_;      // recently active connections, which are read in turn
   std::vector<Connection*> dirty_;      // connections with unsent requests
-  std::vector<Connection*> mid_;        // connections with an incomplete message; may hold others too
+  std::vector<Connection*> mid_;        // connections with an incomplete message; may contain others
   std::vector<Connection*> delivered_;  // connections whose receives hold data of reported events
   bool check_now_ = true;
   bool asleep_ = false;              // true from a successful try_wait() to the next poll() or wake()

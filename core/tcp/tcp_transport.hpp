@@ -70,9 +70,9 @@ class Transport {
   struct Client {
     SocketId socket = kNoSocket;
     int error = 0;            // EAGAIN: no client is waiting
-    std::string name;         // address of the client
+    std::string name;         // client address
     std::uint32_t host = 0;   // digest of the client's host, for limits per host
-    bool last_place = false;  // the remaining descriptors are reserved for the rest of the process
+    bool last_place = false;  // the remaining descriptors are reserved for other uses in the process
   };
   virtual Client accept(SocketId listener) = 0;
   // Accepts the oldest client and closes it at once, because accept() has no descriptor left.
@@ -104,9 +104,9 @@ class Transport {
   struct Delivery {
     bool known = false;
     bool pending = false;            // some sent bytes are not acknowledged
-    unsigned attempts = 0;           // timeouts and retransmissions of the oldest bytes, without success
+    unsigned attempts = 0;           // timeouts since the oldest bytes were sent, without success
     std::uint64_t packets = 0;       // packets with data, including retransmissions
-    Nanos quiet = 0;                 // time since the last of these packets
+    Nanos quiet = 0;                 // time since the last packet with data
     std::uint32_t packet_bytes = 0;  // maximum packet size
     std::uint64_t acknowledged = 0;  // bytes since the start of the stream
   };
@@ -117,7 +117,7 @@ class Transport {
     bool sealed = false;      // receive() takes no `place`, and kSealedRoom in `behind`
     bool settled = true;      // false: receive() continues a handshake and returns no data before its end
     bool has_output = false;  // handshake or alert bytes wait until the stream is writable
-    std::size_t memory = 0;   // maximum memory in bytes
+    std::size_t memory = 0;   // maximum memory of the guard in bytes
   };
   virtual Guard guard(SocketId) const noexcept { return {}; }
   // True if connect() creates encrypted streams.

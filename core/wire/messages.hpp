@@ -164,7 +164,7 @@ struct InfoReq {
   bool operator==(const InfoReq&) const = default;
 };
 
-/// Returns 0 also if the name is not a valid session name.
+/// Returns 0 if there is no room, or if the name is not a valid session name.
 [[nodiscard]] std::size_t encode(const InfoReq& message, MutableBytes out) noexcept;
 /// Errors: too_short, bad_length (longer than 272 bytes), bad_type, bad_name.
 [[nodiscard]] Parsed<InfoReq> parse_info_req(Bytes bytes) noexcept;
@@ -181,7 +181,7 @@ using ChunkRef [[deprecated("use wire::Descriptor")]] = Descriptor;
   return kInfoRspHeaderBytes + kDescriptorBytes * sg_cnt;
 }
 
-/// Returns 0 also for no descriptor or more than 65535.
+/// Returns 0 if there is no room, or if `runs` has no descriptor or more than 65535.
 [[nodiscard]] std::size_t encode_info_rsp(std::span<const Descriptor> runs, MutableBytes out) noexcept;
 /// Accepts only runs that cover exactly `queue_depth` chunks of `chunk_size` bytes. Errors: too_short,
 /// bad_type, bad_depth, bad_chunk_size, bad_count, bad_descriptor, bad_length.

@@ -96,7 +96,7 @@ struct Open {
   bool operator==(const Open&) const = default;
 };
 
-/// Returns 0 also for an empty name.
+/// Returns 0 if there is no room, or if the name is empty.
 [[nodiscard]] std::size_t encode(const Open& message, MutableBytes out) noexcept;
 /// Errors: too_short, bad_type, bad_access_mode, bad_name (empty or no NUL in its 255 bytes).
 [[nodiscard]] Parsed<Open> parse_open(Bytes bytes) noexcept;

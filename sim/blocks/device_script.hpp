@@ -23,7 +23,7 @@
 
 namespace rtrs::sim {
 
-// Arguments that a verb accepts, besides the disk.
+// Arguments that a verb accepts.
 enum DeviceWord : std::uint32_t {
   kDisk = 1,
   kNumber = 2,
@@ -35,7 +35,7 @@ enum DeviceWord : std::uint32_t {
   kFua = 128,
   kReadOnly = 256,
   kProcess = 512,
-  kMemory = 1024,      // memory, no_fua, writable and read_only of a disk
+  kMemory = 1024,      // disk properties: memory, no_fua, writable, read_only
   kName = 2048,        // name of an IO instead of a disk
   kNewDisk = 4096,     // any disk name
   kSectorsWord = 8192  // `sectors`, but not `sector`
@@ -92,7 +92,7 @@ struct DeviceLine {
 #undef RTRS_SIM_DEVICE_VERB
   };
   struct Range {
-    std::uint64_t low = 0, high = 1;  // high excluded
+    std::uint64_t low = 0, high = 1;  // `high` is exclusive
   };
   // Expected result of an IO.
   enum class Outcome : std::uint8_t {

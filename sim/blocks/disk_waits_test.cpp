@@ -9,7 +9,7 @@
 namespace rtrs::sim::disk_waits_test {
 namespace {
 
-// A second DiskBook, besides that of the world, which observes the client.
+// A second DiskBook, in addition to the world's own, observes the client.
 class BookBesideWorldTest : public testing::Test {
  protected:
   explicit BookBesideWorldTest(const BlockOptions& how)

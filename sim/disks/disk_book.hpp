@@ -19,7 +19,7 @@
 //     however busy other devices are
 //   - a refused device is retried after 1 s. The delay doubles each time that no device was opened in
 //     between, up to 15 s
-//   - the client has the geometry with which the server opened the device, with a whole number of blocks
+//   - the client has the geometry with which the server opened the device: a multiple of the block size
 //   - a request fits the blocks and limits that its device had when it was last opened; no message of the
 //     request exceeds them
 //   - while the link is up and the server has no request, a device that is not open is retried after 250 ms
@@ -158,7 +158,7 @@ class DiskBook {
     unsigned caches = 0;       // number of times the disk's cache was replaced before submission
     std::uint64_t losses = 0;  // value of losses() at submission
     Nanos submitted = 0;
-    Nanos submitted_clock = 0;  // by the clock of the client node
+    Nanos submitted_clock = 0;  // on the client node's clock
     std::uint16_t error = 0;
     bool over = false;
     bool abandoned = false;  // the client died; the IO may still take effect
@@ -169,7 +169,7 @@ class DiskBook {
     bool durable = true;
     std::uint64_t changes = 0;  // number of changes that began, succeeded, or were lost with the server
     std::uint64_t acked = 0;    // moment when the last change succeeded; 0: durable or unknown
-    DeviceHandle by = 0;        // device of that change
+    DeviceHandle by = 0;        // device that made the last successful change
   };
   // A change that was acknowledged at moment `acked`, lost, and reported by a failed flush at moment `told`.
   struct Loss {
@@ -216,7 +216,7 @@ class DiskBook {
   Nanos holds_since_ = kNever;  // client time since which the client has sent no request
   // Client time since which the session has had no request in flight although a device is not open.
   Nanos asks_since_ = kNever;
-  Nanos clock_ = 0;  // clock of the client node at its last poll
+  Nanos clock_ = 0;  // client node's clock at its last poll
   // Client time of the next retry of refused devices. kNever: no retry pause is running.
   Nanos reopen_at_ = kNever;
   unsigned reopens_ = 0;        // retry pauses that ended with a refused device, since one was opened

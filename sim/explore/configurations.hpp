@@ -9,12 +9,12 @@ namespace rtrs::explore {
 
 struct Configuration {
   std::string name;
-  std::string text;              // description for people
+  std::string text;              // human-readable description
   sim::MachineConfig machines;   // configuration in which both ends agreed on the fence
   unsigned connected_first = 0;  // number of paths connected before the search starts
   std::uint64_t states =
       0;                   // approximate number of states with and without fence, to estimate remaining time
-  bool fence_off = false;  // searched without the fence too
+  bool fence_off = false;  // also searched without the fence
   bool failover = false;   // without the fence, the failover rules must be violated
   std::string violated_rule;  // rule that the mutant of this configuration violates; empty: no mutant
 };
@@ -23,7 +23,7 @@ const std::vector<Configuration>& configurations();
 // Returns nullptr for an unknown name.
 const Configuration* configuration(const std::string& name);
 
-// Returns the configuration changed to a server without fences and generations, like the kernel server. Its
+// Returns the configuration adapted to a server without fences and generations, like the kernel server. Its
 // client replays at once.
 sim::MachineConfig without_fence(sim::MachineConfig);
 // Returns the world at which a search starts.

@@ -47,7 +47,7 @@ struct FaultOptions {
 FaultOptions draw_fault_options(ChoiceSource&, Nanos time_scale);
 // Draws the classes from black_hole to post_short, and the bias; with p = 1/2 all of them are off.
 void draw_rare_faults(ChoiceSource&, FaultOptions&);
-// Turns the class crowd on with p = 1/4.
+// Turns the class `crowd` (connect requests that never complete a path) on with p = 1/4.
 void draw_crowd(ChoiceSource&, FaultOptions&);
 // Turns the class hang on with p = 1/4. Only for worlds in which a probe or a timeout detects every hang.
 void draw_hangs(ChoiceSource&, FaultOptions&);

@@ -154,7 +154,7 @@ class MachineWorld {
   };
   enum class End : std::uint8_t { none, connecting, open, closing, closed };
   struct Connection {
-    std::uint32_t id = 0;  // numbered from 1; handle of the connect request and epoch at the server
+    std::uint32_t id = 0;  // from 1; also the connect request's handle, and the server's epoch
     ConKey client_key;
     ConKey server_key;
     End client = End::connecting;

@@ -77,8 +77,8 @@ class ClientPromises {
     Nanos since = kNever, until = 0;
   } outage_;
   Nanos down_before_ = 0;
-  Nanos lost_at_ = 0;             // loss of the last path; older requests may have been resent
-  Reason missed_ = Reason::none;  // reason of a path that a deadline ended in this poll
+  Nanos lost_at_ = 0;             // time when the last path was lost; older requests may have been resent
+  Reason missed_ = Reason::none;  // why a deadline ended a path in this poll
   std::uint64_t timeouts_ = 0;    // requests that failed with request_timeout
   static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
   std::array<std::uint64_t, kMaxPaths>

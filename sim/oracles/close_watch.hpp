@@ -22,7 +22,7 @@ class CloseWatch {
   // Called when the process has done everything that is due and has not closed. `ended`: it has disconnected
   // all connections.
   void check(bool ended, Nanos now) const {
-    constexpr Nanos kRounding = milliseconds(1);  // by the process clock
+    constexpr Nanos kRounding = milliseconds(1);  // allowance for the rounding of process time
     const Nanos bound = wait_ + kRounding + (ended ? drain_ : 0);
     if (now <= since_ + bound) return;
     judge_.fail(Oracle::promises, now,

@@ -147,8 +147,8 @@ void ConnectionWatch::news(std::size_t number, PathState state, Reason reason, N
   if (limits_.connections != 0) check_round(path, number, state, reason, delay, at);
   if (state == PathState::connected && path.waits == Waits::for_info) path.waits = Waits::for_nothing;
   if (state != PathState::draining && state != PathState::closing) return;
-  // At a client, rejected_busy means that the server sent a rejection. A server uses this reason also for a
-  // path that a newer attempt replaced, without a rejection.
+  // At a client, rejected_busy means that the server sent a rejection. At a server, it may also mean that a
+  // newer attempt replaced the path, without a rejection.
   const bool is_client = limits_.connections != 0;
   // At certain moments the client driver reports a disconnect as name_refused; the fabric reported it as
   // peer_closed.
@@ -164,7 +164,7 @@ void ConnectionWatch::news(std::size_t number, PathState state, Reason reason, N
 }
 
 void ConnectionWatch::poll_begins(Nanos now, std::span<const Nanos> waiting) {
-  constexpr Nanos kRounding = milliseconds(1);  // by the node clock
+  constexpr Nanos kRounding = milliseconds(1);  // allowance for the rounding of node time
   for (std::size_t number = 0; number < paths_.size(); ++number) {
     const Path& path = paths_[number];
     const bool waits = number < waiting.size() && waiting[number] == path.retry_since;

@@ -23,7 +23,7 @@ class Pins {
       if (pins_[at].begin <= pins_[at - 1].end) return false;
     return true;
   }
-  // True if the content can have been `value` at some instant of (after, before): no pin of another value
+  // True if at some instant between `after` and `before`, both exclusive, no pin requires another value.
   bool leaves_room(Tick after, Tick before, std::uint32_t value) const {
     if (after >= before) return false;
     const Pin* pin = last_from(after);

@@ -29,7 +29,7 @@ bool ClientHost::poll(std::uint32_t index) {
   // Checks for overdue requests before the poll: the poll itself fails them, even if the client never set a
   // timer for them. Skipped if a pause of the node ends at this instant, because requests may be overdue
   // then.
-  constexpr Nanos kRounding = milliseconds(1);  // by the clock of the node
+  constexpr Nanos kRounding = milliseconds(1);  // allowance for the rounding of node time
   if (client.paused_until != now()) {
     watch_.check_waits(client, index, kRounding);
     client.fabric->connections().poll_begins(now(client), watch_.waiting_since(client));

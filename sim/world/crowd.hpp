@@ -1,4 +1,4 @@
-// A crowd of clients with one address. Each opens a session with one connect request and never completes it.
+// Many clients with one address. Each opens a session with one connect request and never completes it.
 #pragma once
 #include <memory>
 #include <span>
@@ -20,7 +20,7 @@ class Crowd : private Part {
  private:
   struct Stranger {
     NodeId id = kNone;
-    std::unique_ptr<Fabric> sim;  // nullptr before the first crowd
+    std::unique_ptr<Fabric> sim;  // nullptr before the first begin()
     Fabric* bare = nullptr;       // inner fabric, which adds no proof of a key
     std::vector<ConKey> open;
     std::uint32_t requests = 0;

@@ -37,7 +37,7 @@ struct Node {
   unsigned fruitless = 0;  // consecutive polls at one instant that did nothing
   unsigned overdue = 0;    // consecutive polls that left a timer due
   std::unique_ptr<Fabric> sim;
-  std::unique_ptr<CorruptingFabric> lies;  // nullptr for an honest node
+  std::unique_ptr<CorruptingFabric> lies;  // nullptr if the node obeys the protocol
   std::unique_ptr<NamedFabric> names;      // nullptr if the run has no host names
   std::unique_ptr<PreflushFabric> preflushes;
   std::unique_ptr<GateWatch> gate;            // set for a server that requires keys
@@ -103,7 +103,7 @@ struct ClientNode : Node {
   std::uint32_t under_way = 0;
   Nanos next_submit = 0;
   std::deque<WantedRequest> wanted;
-  std::deque<Step> disk_steps;                    // steps of the script for the application on disks
+  std::deque<Step> disk_steps;                    // script steps for the application on disks
   std::vector<PathAddress> missing;               // removed paths that are to be added again
   std::array<PathAddress, kMaxPaths> address_of;  // by path
   std::uint64_t failovers_seen = 0;

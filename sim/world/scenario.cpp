@@ -215,8 +215,8 @@ void draw_disks(ChoiceSource& choice, Scenario& s) {
     load.server_actions = static_cast<std::uint32_t>(1 + number / 6 % 3);
 }
 
-// In half of the worlds with fault class crowd, sets limits that the crowd reaches. Derived from the client
-// seed instead of a draw.
+// In half of the worlds with fault class `crowd`, sets session limits that these clients reach. Derived from
+// the client seed instead of a draw.
 void draw_session_limits(Scenario& s) {
   const std::uint64_t number = s.client.seed / 768;
   if (s.faults.weight[static_cast<unsigned>(FaultClass::crowd)] == 0 || number % 2 != 0) return;

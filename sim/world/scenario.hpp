@@ -35,9 +35,9 @@ struct WorkloadOptions {
   Nanos opening = 0;    // maximum time to open an export
   // Block devices with volatile caches that a play adds itself.
   bool own_disks = false;
-  std::uint32_t max_requests = 65536;  // maximum number of requests of a client in flight
+  std::uint32_t max_requests = 65536;  // maximum number of requests that a client has in flight
   std::uint32_t max_queued = 4096;     // maximum number of requests waiting for a permit
-  std::uint32_t server_actions = 64;   // maximum number of actions per poll of the server
+  std::uint32_t server_actions = 64;   // maximum number of actions per server poll
   bool one_export = false;             // all disks share one export with one cache
   bool replaces = false;               // the medium of a disk is replaced in the middle of a write
   bool preflushes = false;             // every second write is marked with PREFLUSH
@@ -65,11 +65,11 @@ struct Play {
   bool adds_disks = false;          // the play adds block devices: sets workload.own_disks
 };
 
-// Additional addresses of a path's host name, besides the address of its link.
+// Addresses to which a path's host name resolves in addition to the address of its link.
 struct Names {
-  std::uint32_t before = 0, after = 0;  // number of dead addresses before and after the address of the link
-  // The host name has a second working address, after that of the link. When the faults end, the address of
-  // the link dies, and the path must reconnect at the second address.
+  std::uint32_t before = 0, after = 0;  // number of dead addresses before and after the link's address
+  // The host name has a second working address, after the link's address. When the faults end, the link's
+  // address dies, and the path must reconnect at the second address.
   bool dies = false;
   bool any() const noexcept { return before != 0 || after != 0 || dies; }
   std::uint32_t addresses() const noexcept { return before + 1 + (dies ? 1 : 0) + after; }
@@ -96,13 +96,13 @@ struct Scenario {
   Nanos close_gap = kNever;
   // True: no request executes after the client gave up its path, because a replay waits for a proof.
   bool fenced = true;
-  // Events of a directed world besides the load. `safety` limits how long a step may wait.
+  // Events of a directed world in addition to the load. `safety` limits how long a step may wait.
   Script script;
   Play play;
   bool directed = false;
   // Node whose fabric violates the protocol (see sim/net/basic/corrupting_fabric.hpp). kNone: none.
   NodeId liar = kNone;
-  std::uint32_t poll_batch = 0;   // maximum number of events per poll of a fabric; 0: no limit
+  std::uint32_t poll_batch = 0;   // maximum number of events per fabric poll; 0: no limit
   bool server_changes = false;    // a restarted server may have other limits
   bool disks_change = false;      // a restarted server may have other disks behind its export names
   bool disks_late = false;        // a restarted server may start before some of its disks are available

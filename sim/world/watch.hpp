@@ -52,10 +52,10 @@ class Watch : private Part {
   // A hung connection with undelivered messages. Each time says since when messages of this kind are
   // undelivered; kNever: there are none.
   struct Undelivered {
-    QpId qp = kNone;                               // end of the client
-    Nanos by_client = kNever, by_server = kNever;  // messages whose loss this side must detect
-    Nanos of_fence = kNever;                       // a fence or its response
-    std::uint32_t fences_over = 0;                 // messages of fences for which no client waits any more
+    QpId qp = kNone;                               // the client's end
+    Nanos by_client = kNever, by_server = kNever;  // of messages whose loss this side must detect
+    Nanos of_fence = kNever;                       // of a fence or its response
+    std::uint32_t fences_over = 0;                 // fence messages that no client waits for any more
   };
 
   void mark_options();

@@ -166,7 +166,7 @@ class WatchedFabric final : public ForwardingFabric {
   std::optional<ConnectionWatch> connections_;
   std::optional<FenceWatch> fences_;
   Nanos now_ = 0;      // true time of the last poll
-  Nanos own_now_ = 0;  // time of the last poll by the clock of the process
+  Nanos own_now_ = 0;  // time of the last poll, on the process clock
   std::uint64_t acts_ = 0;
   std::uint64_t taken_ = 0;
 };

@@ -38,7 +38,7 @@ struct NetworkParts {
       cm_retry,     // qp may repeat its connect request
       close,        // qp: report ConnectionClosed
       heal,         // heal link `qp`, direction `arg`
-      broken_peer,  // the refusal of the peer reaches qp
+      broken_peer,  // the peer's refusal reaches qp
       rnr,          // the RNR budget of qp may be exhausted
     };
     Nanos time;
@@ -82,7 +82,7 @@ struct NetworkParts {
     std::vector<Key> keys;  // by RemoteKeyId
     std::vector<RemoteKeyId> free_keys;
     std::vector<Listener> listeners;
-    std::vector<Pending> events;  // poll() has not reported [first, end)
+    std::vector<Pending> events;  // poll() has not reported those from `first` on
     std::size_t first = 0;
     std::vector<PayloadId> held;  // payloads of the events of the last poll()
   };

@@ -34,7 +34,7 @@ struct PipeEnd : EngineEnd {
   bool shut = false;      // the outgoing stream ends after `out`
   bool finished = false;  // the incoming stream ends after `in`
   bool keyed = false;     // belongs to a connection of the fabric
-  bool accepted = false;  // server: taken from the queue of its listener
+  bool accepted = false;  // server: taken from its listener's queue
   bool deliver_scheduled = false;
   bool corrupted = false;  // some bytes that this end sent were changed in transit
   int error = 0;
