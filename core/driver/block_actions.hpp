@@ -23,8 +23,8 @@ constexpr std::uint16_t session_of(OpId id) noexcept {
 
 // --- actions ---
 //
-// An action of the RNBD machine (core/rnbd/server_devices.hpp) with its session. `request` and `operation`
-// are internal. The caller chooses export handles and reports them in ExportOpened::handle.
+// An action of the RNBD state machine (core/rnbd/server_devices.hpp), and its session. `request` and
+// `operation` are internal. The caller chooses export handles and reports them in ExportOpened::handle.
 
 // Execute this operation on storage; ends with storage_done().
 struct StartStorage : rnbd::Storage {

@@ -74,8 +74,8 @@ struct BlockClient::Impl {
   // block_client.cpp: session and devices
   template <class Input>
   void feed(Fabric&, Nanos now, const Input&);
-  // Feeds an input, except begin_io(), to the devices: records it, steps the machine, leaves its actions in
-  // `actions`.
+  // Feeds an input, except begin_io(), to the devices: records it, steps the state machine, leaves its
+  // actions in `actions`.
   template <class Input>
   auto step(Nanos now, Input input) {
     input.now = now;

@@ -22,8 +22,8 @@ struct BlockServer::Impl {
           operations(depth),
           serial(serial_),
           index(index_) {}
-    // Operation in progress at the caller. Indexed by the device machine's operation number; a request has at
-    // most one.
+    // Operation in progress at the caller. Indexed by the device state machine's operation number; a request
+    // has at most one.
     struct Operation {
       Nanos since = 0;
       std::uint32_t serial = 0;
@@ -64,7 +64,7 @@ struct BlockServer::Impl {
   void handle_request(Fabric&, Nanos now, const ServerEvent&);
 
   // --- devices ---
-  // Feeds an input to the devices: records it, steps the machine, leaves its actions in `list`.
+  // Feeds an input to the devices: records it, steps the state machine, leaves its actions in `list`.
   template <class Input>
   void step(Nanos now, Session& session, Input input, rnbd::ServerActions& list) {
     input.now = now;

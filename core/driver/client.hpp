@@ -46,7 +46,7 @@ struct IoRequest {
   std::uint16_t affinity = 0;  // requests with equal affinity share a connection and stay in order on it
   std::span<const std::byte> user_header;  // copied before submit() returns; at most kMaxUserHeader bytes
   // Data to send (write) or buffer to fill (read). Owned by the client until the completion is polled. With a
-  // region the fabric works on it directly, otherwise it is copied through memory of the client.
+  // region the fabric works on it directly, otherwise it is copied through the client's memory.
   std::span<std::byte> data;
   RegionId region = kNoRegion;  // fabric region that contains `data`, at `region_offset`
   std::uint32_t region_offset = 0;

@@ -1,4 +1,4 @@
-// Converts fabric events to inputs of the session. Bytes of the server are parsed only here.
+// Converts fabric events to inputs of the session. Bytes from the server are parsed only here.
 #include <algorithm>
 #include <cstring>
 
@@ -50,7 +50,7 @@ Reason failure_of(Reason told_by_fabric) noexcept {
   }
 }
 
-// Every server, also the kernel's, refuses a session name by closing the connection instead of sending
+// Every server, even the kernel's, refuses a session name by closing the connection instead of sending
 // INFO_RSP (protocol section 2.3), the only message that the client waits for then. While another path of the
 // session is connected, the server has accepted the name, so the close has another reason.
 Reason loss_of(const ClientSession& session, const ClientConfig& config, const event::ConnectionLost& lost) {

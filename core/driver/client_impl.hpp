@@ -58,7 +58,7 @@ struct Client::Impl {
   }
   const Fabric* bound = nullptr;
 
-  // Feeds an input: records it, steps the machine, performs its actions.
+  // Feeds an input: records it, steps the state machine, performs its actions.
   template <class Input>
   void feed(Fabric& fabric, const Input& input) {
     if (recorder != nullptr) recorder->input(kInstance, input);
@@ -72,7 +72,7 @@ struct Client::Impl {
     posts.flush(fabric);
   }
 
-  // client_events.cpp: events of the fabric
+  // client_events.cpp: fabric events
   void handle(Fabric&, Nanos now, const FabricEvent&);
   void note(Nanos now, const FabricEvent&);
   void handle_connected(Fabric&, Nanos now, const event::Connected&);

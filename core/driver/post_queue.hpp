@@ -1,6 +1,6 @@
 // Queue of work requests for the fabric. The work requests of one step are posted together. A fabric may
-// accept only a prefix; the rest keeps its order and is posted by the next flush. The protocol machine limits
-// the length by the room in the send queues, so the memory reserved at the start suffices.
+// accept only a prefix; the rest keeps its order and is posted by the next flush. The protocol state machine
+// limits the length by the room in the send queues, so the memory reserved at the start suffices.
 #pragma once
 #include <algorithm>
 #include <cstddef>

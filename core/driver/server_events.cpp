@@ -1,4 +1,4 @@
-// Handles the events that the fabric reports to a server. Bytes of the peer are parsed here; bytes that do
+// Handles the events that the fabric reports to a server. Bytes from the peer are parsed here; bytes that do
 // not parse close the path.
 #include <algorithm>
 #include <new>
@@ -279,8 +279,8 @@ void Server::Impl::handle_request(Fabric& fabric, Nanos now, Session& session,
   input.now = now;
   input.key = event.key;
   const unsigned path = event.key.path;
-  // The machine ignores a request on a path that is not connected, and the driver must not read the chunks
-  // for such a path.
+  // The state machine ignores a request on a path that is not connected, and the driver must not read the
+  // chunks for such a path.
   if (!session.machine.knows(event.key) || session.machine.path_state(path) != PathState::connected) {
     return feed(fabric, session, input);
   }

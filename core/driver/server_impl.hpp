@@ -88,8 +88,8 @@ struct Server::Impl {
   }
   const Fabric* bound = nullptr;
 
-  // Feeds one input to a session: records it, steps the machine, performs the actions and everything that
-  // follows without an outside event. The session may be destroyed afterwards.
+  // Feeds one input to a session: records it, steps the state machine, performs the actions and everything
+  // that follows without an outside event. The session may be destroyed afterwards.
   template <class Input>
   void feed(Fabric& fabric, Session& session, const Input& input) {
     step(fabric, session, input);
@@ -135,7 +135,7 @@ struct Server::Impl {
     if (recorder != nullptr) recorder->actions(kRegistry, answer);
   }
 
-  // server_events.cpp: events of the fabric
+  // server_events.cpp: fabric events
   void handle(Fabric&, Nanos now, const FabricEvent&);
   void on(Fabric&, Nanos now, Session&, const event::ImmReceived&);
   void on(Fabric&, Nanos now, Session&, const event::MessageReceived&);

@@ -1,4 +1,4 @@
-// Collects the status of a server for operators.
+// Collects the server status for operators.
 #include <algorithm>
 
 #include "core/driver/server_impl.hpp"

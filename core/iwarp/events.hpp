@@ -22,7 +22,7 @@ struct Immediate {
   std::uint32_t imm = 0;
   bool operator==(const Immediate&) const = default;
 };
-// A SEND. `payload` is the used front part of the receive that it consumed.
+// A SEND. `payload` is the filled first part of the receive that the SEND consumed.
 struct Message {
   std::optional<std::uint32_t> imm;  // set for a SEND with immediate
   Bytes payload{};

@@ -1,4 +1,4 @@
-// Failover of the requests of a lost path. A request is held until both conditions hold, and is then resent:
+// Failover of a lost path's requests. A request is held until both conditions hold, and is then resent:
 //   1. The client has drained the path: no response can arrive and no memory is in use.
 //   2. The server has closed and drained the old incarnation, so it cannot execute the request any more.
 //   Proof:

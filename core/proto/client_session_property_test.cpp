@@ -174,7 +174,7 @@ class Conversation {
     feed(Submitted{now, permit, which % 2 == 0 ? Direction::write : Direction::read, which % 16 == 15, false,
                    which, 4096, 32});
   }
-  // Answers a request, also one of a lost path that is not drained yet.
+  // Answers a request, which may be one of a lost path that is not drained yet.
   void answer(std::size_t which) {
     const auto request = taken(requests, which);
     if (!request) return;

@@ -16,8 +16,8 @@
 
 namespace rtrs {
 
-// Identifies a recorded machine. The driver chooses the numbers, unique among the existing machines of a
-// recorder.
+// Identifies a recorded state machine. The driver chooses the numbers, unique among the existing machines of
+// a recorder.
 using InstanceId = std::uint16_t;
 enum class MachineKind : std::uint8_t {
   client_session,
@@ -55,7 +55,7 @@ enum class EventClass : std::uint8_t { control = 0, input = 1, action = 2, note 
 
 // --- control events: written by the recorder itself ---
 
-// A machine was created. A second begin of an existing instance replaces it.
+// A state machine was created. A second begin of an existing instance replaces it.
 struct BeginClient {
   Nanos now = 0;
   ClientConfig config;
@@ -78,19 +78,19 @@ struct BeginServerRegistry {
   ServerConfig config;
   RTRS_FIELDS(now, config)
 };
-// A machine is created.
+// A state machine is created.
 struct BeginClientDevices {
   Nanos now = 0;
   RTRS_FIELDS(now)
 };
-// A machine is created for session `session` of the server.
+// A state machine is created for session `session` of the server.
 struct BeginServerDevices {
   Nanos now = 0;
   std::uint16_t session = 0;
   rnbd::ServerOptions options;
   RTRS_FIELDS(now, session, options)
 };
-// The machine was destroyed.
+// The state machine was destroyed.
 struct End {
   Nanos now = 0;
   RTRS_FIELDS(now)
@@ -100,8 +100,8 @@ struct StateHash {
   std::uint64_t fingerprint = 0;
   RTRS_FIELDS(fingerprint)
 };
-// The whole state of a machine before its next input (core/record/state.hpp), in consecutive parts of at most
-// kMaxStatePart bytes. `layout` identifies the fields of the state.
+// The whole state of a state machine before its next input (core/record/state.hpp), in consecutive parts of
+// at most kMaxStatePart bytes. `layout` identifies the fields of the state.
 struct Snapshot {
   Nanos now = 0;
   MachineKind machine = MachineKind::client_session;
@@ -118,7 +118,7 @@ struct ActionCount {
   RTRS_FIELDS(count)
 };
 
-// --- events of the RNBD machines (core/rnbd) ---
+// --- events of the RNBD state machines (core/rnbd) ---
 
 using rnbd::CacheDamaged;
 using rnbd::CacheReplaced;

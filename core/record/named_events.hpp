@@ -1,5 +1,5 @@
-// Types for events of the RNBD machines that are recorded in another form: a borrowed header is copied, a
-// device name becomes text, and the result of a step becomes a separate event.
+// Types for events of the RNBD state machines that are recorded in another form: a borrowed header is copied,
+// a device name becomes text, and the result of a step becomes a separate event.
 #pragma once
 #include <cstdint>
 

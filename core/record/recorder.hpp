@@ -1,6 +1,6 @@
-// Records every input of the protocol machines into a ring in memory and, on request, inputs and actions into
-// a file (docs/trace_format.md). The ring never allocates and never fails. If writing the file fails,
-// recording continues in the ring only; the machines are not affected.
+// Records every input of the protocol state machines ("machines") into a ring in memory and, on request,
+// inputs and actions into a file (docs/trace_format.md). The ring never allocates and never fails. If writing
+// the file fails, recording continues in the ring only; the machines are not affected.
 //
 // For watched machines the recorder also takes periodic snapshots of the state. If a ring dump or a file
 // starts in the middle of a run, replay starts from such a snapshot.

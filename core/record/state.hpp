@@ -1,5 +1,5 @@
-// Converts the state of a machine to bytes and back, and to text: every reflected field, in order. Only a
-// build whose state has the same fields (state_layout()) can read the bytes.
+// Converts the state of a state machine to bytes and back, and to text: every reflected field, in order. Only
+// a build whose state has the same fields (state_layout()) can read the bytes.
 #pragma once
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-// A machine whose state a recorder may read between its steps.
+// A state machine that a recorder may read between its steps.
 #pragma once
 #include <array>
 #include <cstddef>

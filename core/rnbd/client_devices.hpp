@@ -3,7 +3,7 @@
 //
 // Risk 1: a device id is valid only on the server that assigned it. After a path failure the transport
 // resends requests to whatever server answers, and a restarted server may assign the same id to another
-// device. Hence the invariant of this machine:
+// device. Hence the invariant of this state machine:
 // while an OPEN is unanswered, no IO and no CLOSE is unanswered. A request with an old id can then only reach
 // the server that assigned it, or one that knows no id at all and answers ENOTCONN. Whenever the server may
 // be a different one (the link is up again, or an IO was answered with ENOTCONN), a round begins: new IO is
@@ -64,7 +64,7 @@ class ClientDevices {
   [[nodiscard]] Gate gate(DeviceHandle device) const noexcept;
   // Errno of a refused IO: ENODEV (not mapped), else the errno that closed the device.
   [[nodiscard]] std::uint16_t refusal_errno(DeviceHandle device) const noexcept;
-  // Errno of the last refusal since the device was last open, also during a retry; 0: none.
+  // Errno of the last refusal since the device was last open, even during a retry; 0: none.
   [[nodiscard]] std::uint16_t last_refusal(DeviceHandle device) const noexcept;
   // State to store for an IO that arrives now, regardless of gate(); all zeroes for dead handles.
   [[nodiscard]] IoArrival arrive(DeviceHandle device) const noexcept;
@@ -100,12 +100,12 @@ class ClientDevices {
   // Successful changes that no FLUSH covers yet; 0 for dead handles.
   [[nodiscard]] std::uint64_t unflushed(DeviceHandle device) const noexcept;
   [[nodiscard]] unsigned messages_in_flight() const noexcept;
-  // RNBD version of the server; 0 until SESS_INFO was answered.
+  // The server's RNBD version; 0 until SESS_INFO was answered.
   [[nodiscard]] std::uint8_t version() const noexcept { return version_; }
 
   // Fingerprint of the whole state. Equal states have equal fingerprints, on every compiler.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
-  // Name of the first violated invariant of the state, or null. For tests and tools; safe for any state, also
+  // Name of the first violated invariant of the state, or null. For tests and tools; safe for any state, even
   // for one that was read from a damaged snapshot.
   [[nodiscard]] const char* broken_invariant() const noexcept;
   bool operator==(const ClientDevices&) const = default;
@@ -113,7 +113,7 @@ class ClientDevices {
               needs_info_, paused_, holding_, ending_)
 
  private:
-  // Counter for the caller only; does not affect this machine.
+  // Counter for the caller only; does not affect this state machine.
   struct Openings {
     std::uint32_t count = 0;
   };

@@ -37,7 +37,7 @@ enum class DeviceState : std::uint8_t {
 
 // --- inputs ---
 //
-// `now` is for the recorder; the machine does not read it.
+// `now` is for the recorder; the state machine does not read it.
 
 // The session has a connected path. `extended`: its peer granted an extension, so it is not a kernel server
 // and initialises the response bytes that are reserved for a kernel server.

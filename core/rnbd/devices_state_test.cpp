@@ -24,7 +24,7 @@ using wire::rnbd::AccessMode;
 using wire::rnbd::Opcode;
 
 // Collects the names of the structs in a machine that do not list all of their members as fields. The members
-// of the machine itself, which is not an aggregate, are checked by the property tests.
+// of the state machine itself, which is not an aggregate, are checked by the property tests.
 class Incomplete {
  public:
   template <class T>

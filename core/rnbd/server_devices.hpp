@@ -35,7 +35,7 @@ inline constexpr unsigned kMaxDeviceWaiters = 8;
 
 // --- inputs ---
 //
-// `now` is for the recorder; the machine does not read it.
+// `now` is for the recorder; the state machine does not read it.
 
 // `request` identifies the request to the caller and is returned unchanged.
 struct DeviceRequest {
@@ -225,7 +225,7 @@ class ServerDevices {
   // Number of IO messages with undefined flags in rw. The flags are ignored: flags of newer kernels only
   // affect how an IO is executed, and mandatory ones have a separate opcode.
   [[nodiscard]] std::uint64_t unknown_flags() const noexcept { return unknown_flags_; }
-  // RNBD version of the client; 0 until its SESS_INFO.
+  // The client's RNBD version; 0 until its SESS_INFO.
   [[nodiscard]] std::uint8_t version() const noexcept { return version_; }
 
   // Fingerprint of the whole state. Equal states have equal fingerprints, on every compiler.
@@ -233,7 +233,7 @@ class ServerDevices {
   // Name of the first violated invariant of the state, or null. For tests and tools; safe for any state, even
   // for one that was read from a damaged snapshot.
   [[nodiscard]] const char* broken_invariant() const noexcept;
-  // True if the machine waits for this result. Only such a result may be fed.
+  // True if the state machine waits for this result. Only such a result may be fed.
   [[nodiscard]] bool awaits(const ExportOpened& input) const noexcept;
   [[nodiscard]] bool awaits(const StorageDone& input) const noexcept;
   [[nodiscard]] bool awaits(const ExportMeasured& input) const noexcept;

@@ -122,7 +122,7 @@ TEST(ServerIo, UnknownFlagsAreCountedAndTheIoIsServed) {
   EXPECT_EQ(session.devices.unknown_flags(), 1U);
 }
 
-// WRITE_SAME of kernels up to 5.17 has the opcode that write_zeroes has now, and one block of data.
+// Up to Linux 5.17, WRITE_SAME had the opcode that write_zeroes has now, and carried one block of data.
 TEST(ServerIo, ZeroesWithDataAreRefused) {
   Session session;
   const auto id = session.opened("disk");

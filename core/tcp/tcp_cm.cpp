@@ -184,7 +184,7 @@ void FabricImpl::read_reply(Connection& one) {
 void FabricImpl::fail_connect(Connection& one, const std::string& where, Reason reason,
                               const std::string& detail, std::string bytes) {
   const std::string text = where + ": " + connect_text(reason) + ": " + detail;
-  // Every attempt fails like this until somebody fixes the cause, so the error is logged only once.
+  // Every attempt fails in the same way until an operator fixes the cause, so the error is logged only once.
   const bool grave = reason == Reason::tls_failed && text != last_refusal_;
   if (grave) last_refusal_ = text;
   say(grave ? LogLevel::error : LogLevel::warning, text);

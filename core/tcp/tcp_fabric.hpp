@@ -36,7 +36,7 @@ class FabricImpl final : public TcpFabric {
     std::uint64_t memory = 0;
     std::size_t half_open = 0;
     std::size_t last_words = 0;
-    // Sums of the counters per client address.
+    // Sums over the counters per client address.
     std::size_t accepted_by_host = 0;
     std::uint64_t memory_by_host = 0;
     std::size_t half_open_by_host = 0;

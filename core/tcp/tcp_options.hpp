@@ -15,7 +15,7 @@ enum class LogLevel : std::uint8_t { debug, info, warning, error };
 struct TcpOptions {
   // Adds a CRC-32C to each message, if either peer requests it. Detects errors that TCP's checksum misses.
   bool crc = false;
-  // Time in ms that a client has to send its whole connect request, and the same time again for its first
+  // Time limit in ms for a client to send its whole connect request, and again for its first
   // message.
   unsigned handshake_timeout_ms = 5000;
   // Maximum number of clients in the handshake, in total and per address. If it is exceeded, or a quarter of

@@ -14,9 +14,9 @@ namespace rtrs::wire {
 
 /// Nonce that the server issues for one path of one client; valid for a short time.
 using KeyNonce = std::array<std::byte, 16>;
-/// Proof of the client: a truncated MAC.
+/// The client's proof: a truncated MAC.
 using KeyProof = std::array<std::byte, 8>;
-/// Proof of the server: a full MAC.
+/// The server's proof: a full MAC.
 using ServerKeyProof = std::array<std::byte, 32>;
 
 /// Ranges of CON_REQ and CON_RSP that the proofs cover, in bytes: everything before the proof, except the

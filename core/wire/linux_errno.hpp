@@ -34,7 +34,7 @@ inline constexpr int kEconnrefused = 111;
 inline constexpr int kEhostunreach = 113;
 inline constexpr int kEalready = 114;
 
-/// Largest errno of Linux; larger numbers are not errnos.
+/// Largest Linux errno; larger numbers are not errnos.
 inline constexpr int kMaxErrno = 4095;
 
 }  // namespace rtrs::wire::linux_errno

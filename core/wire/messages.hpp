@@ -35,7 +35,7 @@ inline constexpr std::size_t kReadHeaderBytes = 8;  ///< without its descriptor
 inline constexpr std::size_t kWriteHeaderBytes = 4;
 inline constexpr std::size_t kFenceBytes = 24;
 inline constexpr std::size_t kMaxIoHeaderBytes = kReadHeaderBytes + kDescriptorBytes;
-/// Session name: field of 255 bytes, NUL included.
+/// Size of the session name field, including the NUL.
 inline constexpr std::size_t kNameFieldBytes = 255;
 inline constexpr std::size_t kMaxNameBytes = kNameFieldBytes - 1;
 
@@ -260,7 +260,7 @@ struct [[deprecated("use IoRequest")]] RdmaReadHeader
 /// Returns the user header of a request parsed from `chunk`.
 [[nodiscard]] Bytes user_header(Bytes chunk, const IoRequest& request) noexcept;
 
-/// Extension of urtrs, SEND on cid 0 of a connected path: asks the server to close and drain incarnation
+/// urtrs extension, SEND on cid 0 of a connected path: asks the server to close and drain incarnation
 /// `recon_cnt` of `path`.
 struct FenceReq {
   std::uint16_t recon_cnt = 0;
@@ -269,7 +269,7 @@ struct FenceReq {
   bool operator==(const FenceReq&) const = default;
 };
 
-/// Extension of urtrs, response on the same connection. `error` 0: the incarnation can no longer access
+/// urtrs extension, response on the same connection. `error` 0: the incarnation can no longer access
 /// memory.
 struct FenceRsp {
   std::uint16_t error = 0;  ///< 0 or a positive errno up to 4095

@@ -46,7 +46,7 @@ class BlockWorld {
   std::int64_t map(const std::string& name, AccessMode mode = AccessMode::read_write);
   void unmap(DeviceHandle);
   void remap(DeviceHandle);
-  // Returns the number of the IO. Waits first until no other IO uses its sectors.
+  // Returns the IO number. Waits first until no other IO uses its sectors.
   std::uint32_t submit(DeviceHandle, Opcode, std::uint64_t sector, std::uint32_t sectors, bool fua = false,
                        bool nounmap = false);
   // True if an IO in flight uses one of the sectors.
@@ -71,7 +71,7 @@ class BlockWorld {
   void replace_server();
   // The server operator takes the disk away from its session.
   void take_away(const std::string& name);
-  // Allowed at any time, also during IO. Data beyond the new size is lost; added sectors read as zeroes.
+  // Allowed at any time, even during IO. Data beyond the new size is lost; added sectors read as zeroes.
   void resize(const std::string& name, std::uint64_t sectors) { w_.cluster().disks->resize(name, sectors); }
 
   // The server refuses to open the disk with this errno for `time`; error 0: it no longer refuses.
@@ -92,7 +92,7 @@ class BlockWorld {
   std::uint16_t result(std::uint32_t io) const { return book().result(io); }
   rnbd::DeviceState state(DeviceHandle device) const { return client().state(device); }
   const rnbd::Geometry* geometry(DeviceHandle device) const { return client().geometry(device); }
-  // Errno with which the device was last refused or closed.
+  // Errno with which the server last refused or closed the device.
   std::uint16_t refusal(DeviceHandle device) const { return book().at(device).refusal; }
   unsigned times_opened(DeviceHandle device) const { return book().at(device).opened; }
   // Direct access, for requests that DiskBook does not judge. Their `user_data` is 0.

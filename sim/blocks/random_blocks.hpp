@@ -7,9 +7,9 @@
 namespace rtrs::sim {
 
 BlockOptions draw_block_options(ChoiceSource&);
-// Maps and unmaps devices, also read-only; makes the server refuse, resize and take away devices; submits
-// requests of any length, also without a path; breaks and cuts paths; crashes and restarts the server and its
-// host; makes syncs fail. Ends all faults before it returns.
+// Maps and unmaps devices, some of them read-only; makes the server refuse, resize and take away devices;
+// submits requests of any length, even without a path; breaks and cuts paths; crashes and restarts the server
+// and its host; makes syncs fail. Ends all faults before it returns.
 void play_random_blocks(BlockWorld&);
 
 }  // namespace rtrs::sim

@@ -223,7 +223,7 @@ class ScopedGroup {
   ChoiceSource& source_;
 };
 
-// Pseudo-random numbers from a seed; the same on every machine and compiler.
+// Pseudo-random numbers from a seed; the same on every platform and compiler.
 class SeededChoice final : public ChoiceSource {
  public:
   explicit SeededChoice(std::uint64_t seed) noexcept

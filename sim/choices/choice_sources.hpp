@@ -10,7 +10,7 @@
 
 namespace rtrs::sim {
 
-// Uses bytes of a fuzzer; each draw takes as few bytes as its range needs. After the last byte all choices
+// Uses bytes from a fuzzer; each draw takes as few bytes as its range needs. After the last byte all choices
 // are calm, and exhausted() is true so that the caller can stop. The bytes are not owned.
 class BytesChoice final : public ChoiceSource {
  public:
@@ -49,8 +49,8 @@ class OdometerChoice final : public ChoiceSource {
   std::uint64_t runs_ = 0;
 };
 
-// Calls a function of the caller for each draw. For tests, and for searches that copy the state and try each
-// value.
+// Calls a caller-supplied function for each draw. For tests, and for searches that copy the state and try
+// each value.
 class ExplicitChoice final : public ChoiceSource {
  public:
   using Chooser = std::function<std::uint32_t(std::uint32_t n, Label)>;

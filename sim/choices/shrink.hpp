@@ -28,7 +28,7 @@ struct LogSize {
   std::size_t operations = 0;  // operations of operators, and steps of a directed scenario
   std::size_t options = 0;     // options that are not calm
   std::size_t others = 0;      // delays and orders that are not calm
-  // Number of entries that somebody who reads the log has to look at.
+  // Number of entries that a reader of the log has to look at.
   std::size_t groups() const noexcept { return faults + requests + operations + options + others; }
   bool operator==(const LogSize&) const = default;
 };

@@ -1,7 +1,7 @@
 // Records the IO of one application on block devices, and what the disks that only it uses may contain.
 //
 // Only one IO at a time uses a sector, so that its content is known: each written sector contains the disk,
-// the sector and the number of the IO. Rules that are always checked:
+// the sector and the IO number. Rules that are always checked:
 //   - a read returns the data of the last successful write; zeroes if nothing was written, or after a
 //     discard or write-zeroes
 //   - no IO reaches a disk other than its own, or a disk that no session has open
@@ -80,7 +80,7 @@ class DiskBook {
   void unmapped(DeviceHandle device) { mapped_[device].unmapped = true; }
   // True if an IO in flight uses one of the sectors.
   bool overlaps(const std::string& disk, std::uint64_t sector, std::uint32_t sectors) const;
-  // Creates the next IO, for sectors that no IO in flight uses. `clock`: clock of the client node.
+  // Creates the next IO, for sectors that no IO in flight uses. `clock`: the client node's clock.
   BlockRequest open(DeviceHandle, Opcode, std::uint64_t sector, std::uint32_t sectors, bool fua, bool nounmap,
                     Nanos now, Nanos clock);
   // Checks the result of submitting the IO.
@@ -89,7 +89,7 @@ class DiskBook {
   }
 
   // --- results and events of the client ---
-  // Records a result. `clock`: clock of the client node; `now`: virtual time. A request whose `user_data` is
+  // Records a result. `clock`: the client node's clock; `now`: virtual time. A request whose `user_data` is
   // 0 is not judged: unjudged() keeps its result, oldest first.
   void over(const BlockCompletion&, Nanos clock);
   void event(const BlockEvent&, Nanos now);
@@ -134,7 +134,7 @@ class DiskBook {
   // Number of READs in flight.
   unsigned reads() const noexcept { return reads_; }
   std::deque<BlockCompletion>& unjudged() noexcept { return unjudged_; }
-  // Number of losses of paths, servers and caches.
+  // Number of lost paths, servers and caches.
   std::uint64_t losses() const noexcept { return losses_noted_; }
 
   // Content of a sector that IO `number` wrote; 0: zeroes.

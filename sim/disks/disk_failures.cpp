@@ -16,7 +16,7 @@ void Disks::crash(Death death, Nanos now) {
   for (DiskBook* book : books_) book->server_died(now);
   openings_.clear();
   sessions_ = 0;
-  // A sync failure whose result was in flight is counted now: no process knows of it any more.
+  // A sync failure whose result was in flight is counted now, because no process knows of it any more.
   for (const StorageOp& op : storage_)
     if (op.sync_failed)
       each_part(disks_.at(exports_.at(op.what.handle).disk),

@@ -85,7 +85,7 @@ const char* text_of(Opcode) noexcept;
 class Disks {
  public:
   using Fail = std::function<void(const std::string&)>;
-  // A running server. `now` is virtual time, `clock` the clock of the server node.
+  // A running server. `now` is virtual time, `clock` the server node's clock.
   struct Host {
     BlockServer& server;
     Fabric& fabric;
@@ -124,7 +124,7 @@ class Disks {
   // one of those disks is open again.
   void fail_sync_during_open(BlockDisk&);
   bool is_shared(const BlockDisk&);
-  // Allowed at any time, also during IO. Data beyond the new size is lost; added sectors read as zeroes.
+  // Allowed at any time, even during IO. Data beyond the new size is lost; added sectors read as zeroes.
   void resize(const std::string& name, std::uint64_t sectors);
 
   // Call only while no server runs. exchange() puts an empty disk behind the export; reshape() changes blocks

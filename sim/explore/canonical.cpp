@@ -31,8 +31,8 @@ constexpr std::uint32_t kMaxDelayAttempt = 8;
 constexpr std::uint16_t kLargeQueue = 1024;
 constexpr std::size_t kMaxBlocks = 8;
 
-// Hashes all fields except those named here, so that a new field of a machine distinguishes states until
-// somebody shows that it is irrelevant.
+// Hashes all fields except those named here, so that a new field of a state machine distinguishes states
+// until it is shown to be irrelevant.
 class View {
  public:
   explicit View(const MachineWorld& world) : world_(world), config_(world.config()), names_(world) {

@@ -1,4 +1,4 @@
-// The steps to a violated rule, as a sequence diagram for people and as a file for replay.
+// The steps to a violated rule, as a sequence diagram for human readers and as a file for replay.
 #pragma once
 #include <optional>
 #include <string>

@@ -85,7 +85,7 @@ class Reader {
   std::uint64_t zeros_ = 0;
 };
 
-// Types of which most objects are unused in a small world, such as paths: one byte marks an unused object.
+// For types whose objects are mostly unused in a small world, such as paths: one byte marks an unused object.
 template <class T>
 inline constexpr bool kOftenUnused = std::is_same_v<T, ClientPath> || std::is_same_v<T, ServerPath>;
 

@@ -35,7 +35,7 @@ class Renaming {
   // connection(), counted from 1. Connections that no longer exist get the next numbers, in the order of the
   // calls. 0 stays 0.
   std::uint32_t name_of(std::uint32_t id);
-  // Number of newer attempts of the path that some machine still remembers.
+  // Number of newer attempts of the path that some state machine still remembers.
   std::size_t age(unsigned path, std::uint32_t epoch) const;
   // Age of a fence serial: the number of fences that followed.
   std::uint32_t serial(std::uint32_t number) const noexcept { return next_serial_ - number; }

@@ -1,6 +1,6 @@
-// A model of the protocol machines of one client and its server, and of all messages in flight between them,
-// as a copyable value: no drivers, no bytes, no pointers. enabled() lists the possible next steps; to try
-// another order, copy the world and apply another step. Steps give the same result on every machine and
+// A model of the protocol state machines of one client and its server, and of all messages in flight between
+// them, as a copyable value: no drivers, no bytes, no pointers. enabled() lists the possible next steps; to
+// try another order, copy the world and apply another step. Steps give the same result on every machine and
 // compiler.
 //
 // Rules of the connections, as in sim::Network: messages of one connection and direction arrive in order.
@@ -43,7 +43,7 @@ struct MachineConfig {
   std::uint16_t early_deadlines = 0;
   std::uint16_t losses =
       0;  // number of connect requests and accepts that may be lost while one end waits for them
-  // Number of times that an operator reconnects a path of the client or disconnects a path of the server.
+  // Number of times that an operator reconnects a client path or disconnects a server path.
   std::uint16_t operators = 0;
   std::uint16_t crashes = 0;  // number of server crashes
   bool close = false;         // the application may close the session at any time
@@ -110,7 +110,7 @@ class MachineWorld {
   // True if every request is answered and, if the session was closed, the client has ended. Only clean-up is
   // left.
   bool finished() const;
-  // Description of `step`, which must be one of enabled(), for people.
+  // Description of `step`, which must be one of enabled(), for human readers.
   std::string describe(const MachineStep& step) const;
   // Hash of all state that determines the future; equal worlds have equal hashes. Excludes statistics.
   std::uint64_t fingerprint() const;

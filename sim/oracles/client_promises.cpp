@@ -7,7 +7,7 @@ namespace rtrs::sim {
 
 namespace {
 
-// True if the machine ends a path for this reason only when one of its deadlines expires.
+// True if the state machine ends a path for this reason only when one of its deadlines expires.
 bool is_of_deadline(Reason reason) noexcept {
   return reason == Reason::heartbeat_lost || reason == Reason::info_timeout ||
          reason == Reason::request_timeout || reason == Reason::connection_silent;

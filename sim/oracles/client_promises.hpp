@@ -51,7 +51,7 @@ class ClientPromises {
   void leaves() { leaving_ = true; }
 
   void poll_begins(const Before& before);
-  // Must be called for all events of the client, in order. `news.at` is time of the client's clock.
+  // Must be called for all events of the client, in order. `news.at` is a time on the client's clock.
   void note(const PathEvent& news);
   void completed(std::uint32_t io, Errc result, Nanos submitted, Nanos now);
   // `taken`: number of events that the fabric reported during this poll. `all_results`: the client has no

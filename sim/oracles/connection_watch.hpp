@@ -1,4 +1,4 @@
-// Checks the connections of one node from outside: by its calls to the fabric, the events of the fabric, and
+// Checks the connections of one node from outside: by its calls to the fabric, the fabric's events, and
 // the path events of the node.
 //   O24  the node ends a lost or refused connection in the poll that reports it; if a path event blames the
 //        network or the peer, the fabric has just reported such a reason
@@ -34,7 +34,7 @@ class ConnectionWatch {
   void asked(ConKey, std::uint16_t address = 0);
   void accepted(ConKey key) { open_.push_back(key); }
   void ended(ConKey);
-  // Events of the fabric.
+  // Fabric events.
   void found(ConKey, std::uint16_t count, Nanos now);
   void up(ConKey, Nanos now);
   void lost(ConKey, Reason);

@@ -1,4 +1,4 @@
-// Small hash functions of the simulation; equal results on every machine and compiler.
+// Small hash functions of the simulation; equal results on every platform and compiler.
 #pragma once
 #include <cstddef>
 #include <cstdint>

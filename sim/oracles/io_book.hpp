@@ -25,7 +25,7 @@ struct BookedIo {
   Tick window_end = kOpenEnd;  // the request takes no effect after this
   Tick last_effect = 0;        // 0: none so far
   bool good = false;           // succeeded
-  Nanos submitted = 0;         // by the client clock
+  Nanos submitted = 0;         // on the client's clock
   std::size_t values = 0;      // good reads: index of the first of `sectors` values
 };
 

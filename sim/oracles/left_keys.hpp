@@ -28,8 +28,8 @@ class LeftKeys {
     std::uint32_t rkey;
     bool excused;  // the key was invalidated, or its connection was lost
   };
-  // Attempt of a path: whether CON_REQ of its first connection requested the extension, and whether CON_RSP
-  // granted it.
+  // A path's attempt: whether its first CON_REQ requested the extension, and whether the CON_RSP granted
+  // it.
   struct Path {
     bool asked = false;
     bool keys_stay = false;

@@ -6,7 +6,7 @@
 
 namespace rtrs::sim {
 
-// Rate of the clock of a process: `num` / `den` of true time, from 1/4 to 4.
+// Rate of a process clock: `num` / `den` of true time, from 1/4 to 4.
 struct ClockRate {
   std::uint32_t num = 1, den = 1;
   Nanos local_time(Nanos world) const noexcept { return world / den * num + world % den * num / den; }

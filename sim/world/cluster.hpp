@@ -24,7 +24,7 @@ class Cluster {
 
   std::string describe() const;  // the scenario, and settings drawn by the network
   Nanos now() const noexcept { return network.now(); }
-  // Current time by the clock of the node.
+  // Current time on the node's clock.
   Nanos now(const Node& node) const noexcept { return node.clock.local_time(now()); }
   void note(Journal::Kind kind, std::uint32_t node, std::uint64_t a = 0, std::uint64_t b = 0,
             std::uint64_t c = 0) {
@@ -44,7 +44,7 @@ class Cluster {
   // --- nodes ---
   std::unique_ptr<Fabric> open_fabric(NodeId);
   bool has_events(const Node&) const noexcept;
-  // True if the node has to be polled at this deadline, given by the clock of the node.
+  // True if the node has to be polled at this deadline, given on the node's clock.
   bool due(const Node&, Nanos deadline) const;
   ClientNode* client_of(const Step&);  // nullptr if the client is down
   std::uint32_t client_named(std::string_view name) const;
@@ -55,13 +55,13 @@ class Cluster {
     return scenario.liar == 0 || scenario.liar == client + 1;
   }
   bool honest() const noexcept { return scenario.fenced && scenario.liar == kNone; }
-  // True if the application of the client submits requests now. The session itself accepts requests only
+  // True if the client's application submits requests now. The session itself accepts requests only
   // while a path is connected.
   bool takes_requests(const ClientNode& client) const {
     return scenario.workload.block_device || disks != nullptr || client.driver->session().link_up() ||
            (scenario.submits_always && client.driver->session().depth() != 0);
   }
-  // Size of the smallest request in sectors: one sector, or one block.
+  // Smallest request size in sectors: one sector, or one block.
   std::uint32_t unit() const noexcept { return scenario.workload.block_device ? kSectorsPerBlock : 1; }
   std::size_t max_io_bytes() const noexcept { return std::size_t{kMaxUnits} * unit() * kSectorBytes; }
   std::size_t in_storage() const noexcept;  // number of storage operations in flight
@@ -70,7 +70,7 @@ class Cluster {
   // --- links (cluster_links.cpp) ---
   PathAddress address(std::uint32_t client, std::uint32_t path) const;
   LinkId link_of(const Step&);
-  // Link of a server path; kNone if the path has no connection.
+  // The link under a server path; kNone if the path has no connection.
   LinkId server_link(std::size_t path) const;
   // State of the server's end of a path.
   PathState server_state(LinkId);

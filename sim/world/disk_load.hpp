@@ -21,10 +21,10 @@ std::vector<std::string> disk_names(std::uint32_t client, std::uint32_t disks);
 
 class DiskLoad {
  public:
-  // `client`, `book` and `disks` must outlive the load. Each process of a client has a separate load.
+  // `client`, `book` and `disks` must outlive the load. Each process of a client has its own load.
   DiskLoad(BlockClient&, DiskBook&, Disks&, ChoiceSource&, std::vector<std::string> names);
 
-  // Context of a call: the fabric, the true time `now`, and the time by the clock of the node.
+  // Context of a call: the fabric, the true time `now`, and the time on the node's clock.
   struct Call {
     Fabric& fabric;
     Nanos now = 0;
@@ -33,7 +33,7 @@ class DiskLoad {
   // Performs one random operation of the application; with `may_disturb`, possibly also an operation of the
   // server operator. Returns false if it did nothing because it would have had to wait.
   bool act(const Call&, bool may_disturb);
-  // Performs a step of a script; skips a step that is no longer possible. Returns false if the step must wait
+  // Performs a script step; skips a step that is no longer possible. Returns false if the step must wait
   // for another IO.
   bool carry_out(const Call&, const Step&);
   // Called after the faults have ended: maps all unmapped devices and sends a request to each device.

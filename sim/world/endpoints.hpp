@@ -102,7 +102,7 @@ class ServerEnd {
   virtual void close_session(Fabric&, Nanos now, std::uint16_t session) = 0;
   virtual void close(Fabric&, Nanos now) = 0;
   virtual bool closed() const noexcept = 0;
-  // Block server: true if the client of the session has sent its RNBD version.
+  // Block server: true if the session's client has sent its RNBD version.
   virtual bool knows_version(std::uint16_t) const noexcept { return false; }
   virtual const char* broken() const noexcept = 0;
   // Disk server: processes the storage operations that are due.

@@ -22,7 +22,7 @@ class GateWatch final : public ForwardingFabric {
   GateWatch(Fabric& inner, Judge& judge, const ClockRate& clock)
       : ForwardingFabric(inner), judge_(judge), clock_(clock) {}
 
-  // Returns the last connect request that carried a proof and came from another address than the attacker's,
+  // Returns the last connect request that carried a proof and came from an address other than the attacker's,
   // whose digest is `stranger`. Empty if there is none.
   const std::vector<std::byte>& heard_by(std::uint32_t stranger) noexcept {
     stranger_ = stranger;

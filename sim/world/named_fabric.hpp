@@ -20,7 +20,7 @@ class NamedFabric final : public ForwardingFabric {
   bool has_events() const noexcept { return !found_.empty(); }
 
  private:
-  // Address that the first connection of a path's last attempt used.
+  // Address that the first connection of a path's last attempt used; later connections must use it too.
   struct Pin {
     std::uint32_t epoch = 0;
     std::string destination;

@@ -78,7 +78,7 @@ struct AppBuffer {
   std::span<std::byte> bytes;
 };
 
-// A request of a script, in sectors or, on a block device, in blocks.
+// A scripted request, in sectors or, on a block device, in blocks.
 struct WantedRequest {
   Direction direction = Direction::write;
   std::uint32_t units = 1;

@@ -35,8 +35,8 @@ void Phases::disconnect_dead() {
       }
 }
 
-// Adds removed paths again. A paused server counts as not connected, because a client may not have noticed
-// yet that it loses its path.
+// Adds removed paths again. A paused server counts as not connected, because a client may not have detected
+// the loss of its path yet.
 bool Phases::all_connected() {
   if (!server_.up) return false;
   bool all = server_.paused_until <= now();
@@ -88,7 +88,7 @@ void Phases::heal() {
   for (const auto& client : clients_) client->left = std::min(client->left, scenario_.workload.window);
 }
 
-// Waits until every request of the script has a buffer. A script may have more requests than buffers, so that
+// Waits until every scripted request has a buffer. A script may have more requests than buffers, so that
 // no time limit for all of them is known. Instead, at least one waiting request must start within the time
 // limit of one request.
 bool Phases::drain_backlog(Nanos each) {
@@ -258,7 +258,7 @@ bool Phases::finish_closings() {
   return !judge_.failed();
 }
 
-// Returns false if a wait of the script timed out or an oracle fired.
+// Returns false if a script wait timed out or an oracle fired.
 bool Phases::follow_script() {
   if (!timeline_.run_while(now() + scenario_.safety, [this] { return script_.is_done(); })) {
     if (judge_.failed()) return false;

@@ -25,7 +25,7 @@ class Phases : private Part {
         timeline_(timeline) {}
 
   void play();
-  // True if the run failed because a wait of its script timed out.
+  // True if the run failed because a script wait timed out.
   bool script_stuck() const noexcept { return script_stuck_; }
 
  private:

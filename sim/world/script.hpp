@@ -148,7 +148,7 @@ std::string steps_text();
 // Returns nullopt for an invalid line, with the reason in `why`.
 std::optional<Step> parse_step(std::string_view line, std::string& why);
 
-// Rates of the network by name and by step number; nullopt or nullptr if there is none.
+// Network rates by name and by step number; nullopt or nullptr if there is none.
 std::optional<std::uint32_t> rate_named(std::string_view name);
 std::uint32_t Rates::*rate_at(std::uint32_t number);
 

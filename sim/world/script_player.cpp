@@ -326,7 +326,7 @@ void ScriptPlayer::act(const Step& step) {
   }
 }
 
-// Posts an immediate that no protocol machine requested, on connection `con` of the path.
+// Posts an immediate that no protocol state machine requested, on connection `con` of the path.
 void ScriptPlayer::inject(const Step& step) {
   Node* node = step.client == 0 ? static_cast<Node*>(&server_) : cluster_.client_of(step);
   if (node == nullptr || !node->up) return;

@@ -27,7 +27,7 @@ class Watch : private Part {
   // By path: time at which the wait for its next attempt began; kNever: the path does not wait.
   std::array<Nanos, kMaxPaths> waiting_since(const ClientNode&) const;
   void check_waits(ClientNode&, std::uint32_t index, Nanos slack);
-  // Called after a poll. `timer`: time of the next timer, by the clock of the node.
+  // Called after a poll. `timer`: time of the next timer, on the node's clock.
   void watch_timer(Node&, Nanos timer);
   // Fails the run if an invariant is violated: `broken` (nullptr: none), or one that the recorder found.
   void check_invariants(const Node&, const char* broken);

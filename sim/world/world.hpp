@@ -14,8 +14,8 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // A violated invariant of a protocol machine ends the program; the traces are complete up to the step that
-  // violated the invariant. A process can run only one world at a time.
+  // A violated invariant of a protocol state machine ends the program; the traces are complete up to the step
+  // that violated the invariant. A process can run only one world at a time.
   WorldResult run();
   const Scenario& scenario() const noexcept { return cluster_.scenario; }
   std::string describe() const { return cluster_.describe(); }

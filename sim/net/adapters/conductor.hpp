@@ -15,7 +15,7 @@
 
 namespace rtrs::mock_hca {
 
-// Message of the connection manager from one end of a connection to the other.
+// Connection manager message from one end of a connection to the other.
 struct Message {
   enum class Kind : std::uint8_t { none, request, reply, ready, reject, disconnect, disconnected };
   Kind kind = Kind::none;

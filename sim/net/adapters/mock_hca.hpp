@@ -38,12 +38,12 @@ struct Profile {
   // Operations that ibv_create_qp_ex() supports for posting with ibv_wr_*(), as enum
   // ibv_qp_create_send_ops_flags. 0: the library does not have that function.
   std::uint64_t calls = 0;
-  // Grants unsupported operations and leaves their function pointers null, as the library of bnxt_re has done
+  // Grants unsupported operations and leaves their function pointers null, as the bnxt_re library has done
   // since rdma-core 56.
   bool grants_any_call = false;
   // Behaves as soft-RoCE's library up to rdma-core 63: ibv_wr_bind_mw() also accepts windows of type 1, data
-  // is inline only if IBV_SEND_INLINE is set, and inline data is miscounted in two places. (The library of
-  // mlx5 treats each window as type 2.)
+  // is inline only if IBV_SEND_INLINE is set, and inline data is miscounted in two places. (The mlx5 library
+  // treats each window as type 2.)
   bool calls_of_soft_roce = false;
   // What ibv_post_send() does with a bind of a type 1 window, for which ibv_bind_mw() should be used.
   enum class Type1Chain : std::uint8_t { takes, refuses, fails } type_1_in_chain = Type1Chain::takes;
@@ -55,7 +55,7 @@ struct Profile {
   // queue pair that the other side holds in timewait is rejected as stale, until end_timewait().
   bool reuses_numbers = false;
   // Randomises every order that the specification leaves open, from the seed of reset(): work of different
-  // queue pairs, completions of sends and receives, asynchronous events and events of the connection manager.
+  // queue pairs, completions of sends and receives, asynchronous events and connection manager events.
   // Also reports IBV_EVENT_COMM_EST whether or not the queue pair may send yet. Work progresses when a queue
   // is read, or with tick().
   bool hostile = false;
@@ -176,7 +176,7 @@ void fail_creations(unsigned skip, unsigned count);
 bool creation_failed();
 // Makes the next ibv_wr_complete() return `error` and post nothing.
 void refuse_next_batch(int error);
-// Removes ibv_wr_*() from the library of the adapter.
+// Removes ibv_wr_*() from the adapter's library.
 void forget_calls(std::size_t adapter);
 
 }  // namespace rtrs::mock_hca

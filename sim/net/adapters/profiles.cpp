@@ -3,8 +3,8 @@
 namespace rtrs::mock_hca {
 namespace {
 
-// MLX5_SUPPORTED_SEND_OPS_FLAGS_RC and RXE_SUP_RC_QP_SEND_OPS_FLAGS of rdma-core 44. The libraries of irdma
-// and hfi1 support no such operations; that of bnxt_re has supported some since rdma-core 56.
+// MLX5_SUPPORTED_SEND_OPS_FLAGS_RC and RXE_SUP_RC_QP_SEND_OPS_FLAGS of rdma-core 44. The irdma and hfi1
+// libraries support no such operations; the bnxt_re library has supported some since rdma-core 56.
 constexpr std::uint64_t kCalls = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                                  IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
                                  IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ |
@@ -14,7 +14,7 @@ constexpr std::uint64_t kCalls = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA
 }  // namespace
 
 // drivers/infiniband/sw/rxe/rxe_param.h of Linux 6.12: RXE_MAX_QP_WR_, RXE_MAX_SGE, RXE_MAX_CQE,
-// RXE_MAX_INLINE_DATA. Completions carry the flag of the kernel (IB_WC_WITH_INVALIDATE in
+// RXE_MAX_INLINE_DATA. Completions carry the kernel's flag (IB_WC_WITH_INVALIDATE in
 // include/rdma/ib_verbs.h).
 Profile rxe() {
   Profile one;

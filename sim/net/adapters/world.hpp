@@ -354,7 +354,7 @@ void put(std::deque<T>& queue, T one, MayNotOvertake stays_behind) {
 inline constexpr std::uint8_t kRequestData = 56, kAnswerData = 196, kRejectData = 148;
 // Values of enum ib_cm_rej_reason.
 inline constexpr int kTimeout = 4, kNoSuchService = 8, kStale = 10, kByConsumer = 28, kVendorOption = 35;
-// Delivers an event of the connection manager.
+// Delivers a connection manager event.
 void tell(Identifier&, rdma_cm_event_type, int status = 0, std::span<const std::byte> data = {},
           std::uint8_t field = 0);
 Identifier& make_identifier(EventChannel&, void* context, rdma_port_space);

@@ -54,7 +54,7 @@ NodeId MockNet::add_node() {
   return id;
 }
 
-// Returns the adapter of the port. If necessary, creates it and the adapters of lower ports.
+// Returns the adapter of the port. If necessary, creates it and the lower ports' adapters.
 std::size_t MockNet::adapter_of(NodeId id, std::uint32_t port) {
   Node& node = nodes_[id];
   while (node.adapters.size() <= port) {

@@ -3,7 +3,7 @@
 // node. This class drives the adapters in virtual time.
 //
 // Work requests of a queue pair arrive in order, each after the latency of its link; their acknowledgements
-// return the same way. Messages of the connection manager are lost or delayed, and are repeated. An outage
+// return the same way. Connection manager messages are lost or delayed, and are repeated. An outage
 // longer than the retry budget breaks a queue pair. An unplugged adapter fails as a device does, and returns
 // as a new device. Allocations of memory, keys and queues may fail.
 //
