@@ -30,7 +30,7 @@ constexpr std::uint16_t session_of(OpId id) noexcept {
 struct StartStorage : rnbd::Storage {
   OpId id{};
   std::uint16_t session = 0;
-  // Memory of the session, `bytes` long: destination of a read or data of a write; empty for other
+  // Session memory, `bytes` long: destination of a read or data of a write; empty for other
   // operations. The caller may use it until storage_done(), even after the client or its connections are
   // lost. Aligned to 4,096 bytes, as O_DIRECT may require, if Fabric::allocate() returns whole pages, as all
   // fabrics in backends/ do.
@@ -60,10 +60,10 @@ struct CacheDamaged : rnbd::CacheDamaged {
 // Reported when the first path of a session is connected.
 struct SessionOpened {
   std::uint16_t session = 0;
-  std::uint64_t serial = 0;  // serial number of the session, from 1; never reused, unlike its index
+  std::uint64_t serial = 0;  // session serial number, from 1; never reused, unlike its index
   std::string_view name{};   // valid until the next poll()
 };
-// No memory for the devices of the session. The session is being closed and its requests are answered with
+// No memory for the session's devices. The session is being closed and its requests are answered with
 // ENOMEM. Neither SessionOpened nor SessionClosed is reported for it.
 struct SessionRefused {
   std::uint16_t session = 0;

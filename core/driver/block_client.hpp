@@ -59,11 +59,11 @@ struct BlockRequest {
 //   cache_lost   EIO: acknowledged changes are lost. Reported once by a FLUSH, and until then by each change
 //                with FUA
 //   not_open     ENODEV: the handle is dead or being unmapped, for example because the first OPEN was refused
-//   request_timeout  ETIMEDOUT: timeout of the session; or the device was not open for queue_timeout while
+//   request_timeout  ETIMEDOUT: session timeout; or the device was not open for queue_timeout while
 //                the link was up or flapping. The time counts from the submission of the request, or from the
 //                end of the client's last request in flight, whichever is later. If queue_timeout is 0,
 //                requests that would have to wait fail at the next poll()
-//   no_path, no_permit, session_closed: errors of the session, see Client::submit()
+//   no_path, no_permit, session_closed: session errors, see Client::submit()
 //
 // A request split into several messages reports the first error of any of them. An unanswered message takes
 // precedence, because a server may still execute it.
@@ -91,7 +91,7 @@ class BlockClient {
   // Starts to connect. Errors: those of Client::open(); invalid if max_queued is below 256.
   Errc open(Fabric&, Nanos now);
   // Errors: EEXIST, EINVAL (name), ENOSPC (too many devices), ESHUTDOWN (after close()). On 0 a DeviceChanged
-  // follows: open, or unmapped with the errno of the server. Waits while no path is connected.
+  // follows: open, or unmapped with the server's errno. Waits while no path is connected.
   rnbd::MapOutcome map(Fabric&, Nanos now, std::string_view name, wire::rnbd::AccessMode);
   // Unmaps a device: waiting requests fail with not_open, requests at the server complete, then
   // DeviceChanged{unmapped} follows. Unknown handles are ignored.

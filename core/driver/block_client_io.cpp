@@ -1,4 +1,4 @@
-// Splits requests of the user into RNBD messages and combines their results.
+// Splits user requests into RNBD messages and combines their results.
 #include <algorithm>
 #include <utility>
 

@@ -27,7 +27,7 @@ struct BlockServer::Impl {
     struct Operation {
       Nanos since = 0;
       std::uint32_t serial = 0;
-      std::uint16_t chunk = 0;  // chunk of the request; unused by `measure`
+      std::uint16_t chunk = 0;  // the request's chunk; unused by `measure`
       OpKind kind = OpKind::none;
     };
     rnbd::ServerDevices devices;

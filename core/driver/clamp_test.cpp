@@ -1,4 +1,4 @@
-// Tests the options of a client, and their reduction on a fabric with fewer capabilities.
+// Tests client options, and their reduction on a fabric with fewer capabilities.
 #include <gtest/gtest.h>
 
 #include "core/driver/client.hpp"

@@ -34,7 +34,7 @@ struct ClientOptions {
   std::uint32_t max_queued = 4096;  // requests that wait for a permit
 };
 
-// Returns the options reduced to the capabilities of the fabric: credits, per-request keys, queue depths.
+// Returns the options reduced to the fabric's capabilities: credits, per-request keys, queue depths.
 // open() does not check this: connections with options beyond the capabilities fail repeatedly. A default
 // protocol.seed is replaced by one derived from session_uuid, so that clients do not reconnect simultaneously
 // after an outage.
@@ -92,7 +92,7 @@ class Client {
   // interval).
   Errc open(Fabric&, Nanos now);
   // Queues a request. Errors: queue_full, too_large, session_closed, invalid, and not_open before the first
-  // path ever connected, because the limits of the session are unknown until then. On ok, exactly one
+  // path ever connected, because the session's limits are unknown until then. On ok, exactly one
   // IoCompletion follows. While no path is connected, requests (including those that wait for a permit) wait
   // at most queue_timeout and then complete with no_path. While the server may still execute failed requests
   // on all permits (ClientStats::permits_given_up), requests also wait at most queue_timeout and then

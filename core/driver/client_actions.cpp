@@ -1,4 +1,4 @@
-// Performs the actions of the session.
+// Performs the session's actions.
 #include <algorithm>
 #include <cstring>
 

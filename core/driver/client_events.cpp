@@ -1,4 +1,4 @@
-// Converts fabric events to inputs of the session. Bytes from the server are parsed only here.
+// Converts fabric events to session inputs. Bytes from the server are parsed only here.
 #include <algorithm>
 #include <cstring>
 

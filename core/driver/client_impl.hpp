@@ -81,7 +81,7 @@ struct Client::Impl {
   void refuse(Fabric&, Nanos now, ConKey, wire::Refusal);
   std::uint16_t permit_of(ConKey, std::uint32_t rkey) const noexcept;
 
-  // client_actions.cpp: actions of the session
+  // client_actions.cpp: session actions
   void perform(Fabric&, Nanos, const PostRequest&);
   void perform(Fabric&, Nanos, const PostImm&);
   void perform(Fabric&, Nanos, const PostReceive&);

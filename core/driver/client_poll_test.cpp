@@ -41,7 +41,7 @@ class ClientPollTest : public testing::Test {
     fabric.events.assign(others, event::SendDone{{0, 0, 77}, 0});
     fabric.events.emplace_back(event::Connected{fabric.connects.front(), accepted});
   }
-  // Polls after the deadline of the connect request has passed, as after a pause of the process.
+  // Polls after the deadline of the connect request has passed, as after a process pause.
   void poll_late(Client& client) {
     std::array<IoCompletion, 8> done;
     client.poll(fabric, seconds(1) + options.protocol.connect_timeout + seconds(7), done);

@@ -28,7 +28,7 @@ struct RequestInFlight {
   Nanos arrived = 0;
   Nanos since = 0;              // `storage` and `open`: start of this wait; otherwise equal to `arrived`
   std::uint64_t operation = 0;  // `storage` and `open`: the block::OpId
-  // User header as the client sent it. Valid until the next non-const call of the server.
+  // User header as the client sent it. Valid until the next non-const call on the server.
   std::span<const std::byte> user_header{};
 };
 

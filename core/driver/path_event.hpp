@@ -20,14 +20,14 @@ struct PathEvent {
   };
   Kind kind = Kind::path;
   Nanos at = 0;
-  std::uint16_t session = 0;     // server: index of the session
+  std::uint16_t session = 0;     // server: session index
   std::string session_name{};    // server: empty before the first INFO_REQ and for kind refused
   PathChanged path{};            // for kind path
   Reason reason = Reason::none;  // for kinds session_ended and refused
   std::uint16_t refusal = 0;     // kind refused: Linux errno sent to the client
   // Server, kind path: Fabric::describe() of its first connection. Kind refused: Fabric::describe_request().
   std::string peer{};
-  std::string identity{};  // server: identity of the client, Fabric::identity_of_request()
+  std::string identity{};  // server: the client's identity, Fabric::identity_of_request()
   // Kind refused: Fabric::refusal_of_request(). Kind path: the session that holds refused_name.
   std::string refusal_words{};
   std::string refused_name{};  // server, kind path: session name for which an INFO_REQ was refused

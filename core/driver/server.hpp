@@ -84,7 +84,7 @@ struct ServerPathStatus {
   Nanos since = 0;                // time at which the state was entered
   Traffic traffic;
   // Times from the arrival of a request to the post of its response. Null before the path is connected. Valid
-  // until the next non-const call of the server.
+  // until the next non-const call on the server.
   const ServiceTimes* times = nullptr;
   std::uint32_t connections_wanted = 0;  // number of connections of a complete path
   std::uint32_t answers_waiting = 0;     // responses that wait for send queue room; part of in_service
@@ -102,7 +102,7 @@ struct ServerSessionStatus {
   std::vector<ServerPathStatus> paths{};
 };
 
-// Returns the configuration reduced to the capabilities of the fabric: credits, SEND_WITH_INV, queue depths.
+// Returns the configuration reduced to the fabric's capabilities: credits, SEND_WITH_INV, queue depths.
 // always_invalidate is unchanged; listen() fails if the fabric does not support it.
 ServerConfig clamp_to(const ServerConfig& wanted, const Capabilities& fabric) noexcept;
 

@@ -11,7 +11,7 @@ namespace rtrs {
 
 namespace {
 
-// Encodes a message of the server into `room`. Precondition: the message has a wire form and fits.
+// Encodes a server message into `room`. Precondition: the message has a wire form and fits.
 template <class Message, std::size_t Size>
 std::span<const std::byte> encoded(const Message& message, std::array<std::byte, Size>& room) noexcept {
   const std::size_t length = wire::encode(message, room);

@@ -37,7 +37,7 @@ struct Server::Impl {
   // for a storm of connections.
   static constexpr unsigned kSetUpShare = 8;
   static constexpr unsigned kConnectCost = 1;
-  static constexpr unsigned kInfoCost = 4;  // cost of an INFO_REQ: memory and keys of a path
+  static constexpr unsigned kInfoCost = 4;  // cost of an INFO_REQ: path memory and keys
   static constexpr std::size_t kMaxSetups = 4096;
   // A poll that delays set-ups counts as this many events in `events_since_due`.
   static constexpr std::size_t kEventsOfShare = 128;
@@ -169,7 +169,7 @@ struct Server::Impl {
   void handle_request(Fabric&, Nanos now, Session&, const event::ImmReceived&);
   void refuse(Fabric&, Nanos now, Session&, ConKey, wire::Refusal);
 
-  // server_actions.cpp: actions of a session
+  // server_actions.cpp: session actions
   void perform(Fabric&, Nanos, Session&, const PostResponse&);
   void perform(Fabric&, Nanos, Session&, const PostImm&);
   void perform(Fabric&, Nanos, Session&, const PostReceive&);

@@ -44,7 +44,7 @@ class ServerPollTest : public testing::Test {
     fabric.events.assign(others, event::SendDone{{9, 0, 77}, 0});
     fabric.events.emplace_back(event::MessageReceived{fabric.accepts.front(), {}, named});
   }
-  // Polls after the handshake deadline has passed, as after a pause of the process; true if the path is
+  // Polls after the handshake deadline has passed, as after a process pause; true if the path is
   // connected.
   bool connects_late() {
     const std::vector<ServerEvent> events = poll(seconds(8) + config().handshake_timeout);

@@ -47,7 +47,7 @@ struct ConnectionParams {
   std::uint32_t receive_depth = 0;  // maximum number of posted receives
   std::uint32_t key_depth = 0;      // keys that may be created or invalidated at the same time
   // accept(): private data of the reject that is sent if the resources of the connection cannot be allocated.
-  // The key then ends as after the loss of a connection.
+  // The key then ends as after a lost connection.
   std::span<const std::byte> refusal{};
   // connect(), where the destination is a host name: index of the address to use, modulo their number
   // (event::AddressesFound). Used only for con 0 of a path and epoch; the other connections of that epoch use
@@ -89,7 +89,7 @@ class Fabric {
   // --- memory (set-up calls; may allocate) ---
   // Allocates zeroed memory and registers it. Owned by the fabric until release().
   virtual Result<Region> allocate(std::size_t bytes) = 0;
-  // Registers memory of the caller, which must outlive the region.
+  // Registers the caller's memory, which must outlive the region.
   virtual Result<Region> register_memory(std::span<std::byte> memory) = 0;
   virtual void release(RegionId) = 0;
   // Memory of a region; valid until release().

@@ -58,7 +58,7 @@ struct ConnectRequested {
   std::uint32_t address_pair = 0;  // equal for connections between the same two addresses
   std::uint32_t host = 0;          // digest of the client's address; limits are counted per host
   std::span<const std::byte> private_data{};
-  PeerIdentity identity{};  // identity of the client, if the fabric has authenticated it
+  PeerIdentity identity{};  // client identity, if the fabric has authenticated it
   // Reason for which the fabric rejects the client, or none. The caller rejects the request with EACCES
   // before any other check.
   Reason refusal = Reason::none;

@@ -17,7 +17,7 @@ namespace rtrs::iwarp {
 struct Greeted {
   bool operator==(const Greeted&) const = default;
 };
-// An Immediate Data message. All earlier writes of the peer are placed. Consumed one receive.
+// An Immediate Data message. All of the peer's earlier writes are placed. Consumed one receive.
 struct Immediate {
   std::uint32_t imm = 0;
   bool operator==(const Immediate&) const = default;

@@ -24,7 +24,7 @@ enum class Fault : std::uint8_t {
   bad_opcode,        // opcode not 0 or 3 to 8, or tagged instead of untagged or vice versa
   unknown_key,       // the key (STag) is not valid; reported by Memory
   foreign_key,       // the key belongs to another session; reported by Memory
-  out_of_bounds,     // the range is not wholly inside the memory of the key; reported by Memory
+  out_of_bounds,     // the range is not wholly inside the key's memory; reported by Memory
   offset_wraps,      // offset plus length exceeds 2^64; reported by Memory
   broken_message,    // a segment that does not continue the open message
   write_too_long,    // a write longer than Options::max_message

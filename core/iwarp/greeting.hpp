@@ -38,7 +38,7 @@ struct Greeting {
   std::uint16_t ord = 0;
   bool own = false;  // has the urtrs field
   Wishes wishes{.crc = false, .send_with_immediate = false};
-  Bytes private_data{};  // private data of the caller; points into the reader's memory
+  Bytes private_data{};  // the caller's private data; points into the reader's memory
 };
 
 // Options of the connection; both peers compute the same result. `mine` are the options that this peer

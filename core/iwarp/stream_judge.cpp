@@ -77,7 +77,7 @@ Fault Stream::judge_tagged(const std::byte* header, std::uint32_t n, Memory& mem
   }
   open_ = Open::tagged;
   field_ = key;
-  next_ = to + n;  // cannot overflow: inside the range of the key
+  next_ = to + n;  // cannot overflow: inside the key's range
   length_ = before + n;
   return Fault::none;
 }

@@ -169,7 +169,7 @@ void KeyedFabric::open_answer(Nanos, FabricEvent& event, const event::Connected&
   if (!prover_) return;
   const ConKey key = connected.key;
   Reason reason = Reason::key_refused;
-  // A server can only prove the key in response to a proof of the client.
+  // A server can only prove the key in response to a client proof.
   if (asked && asked->nonce &&
       asked->prover->accepts(*asked->nonce, asked->request, connected.private_data)) {
     try {

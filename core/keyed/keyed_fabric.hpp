@@ -2,7 +2,7 @@
 // section 12). The user of this fabric sees CON_REQ and CON_RSP as without keys: proofs are added on the way
 // to the wire and removed on the way back, and appear in no trace. If a proof is missing or invalid, the user
 // gets the reason:
-//   - server: event::ConnectRequested has a refusal, or with a valid proof the identity of the key;
+//   - server: event::ConnectRequested has a refusal, or with a valid proof the key's identity;
 //   - client: the connect request fails with challenged, which causes an immediate retry, or with
 //   key_refused.
 #pragma once
@@ -52,14 +52,14 @@ class KeyedFabric final : public ForwardingFabric {
   using ConReq = std::array<std::byte, wire::kConnReqBytes>;
   using ConRsp = std::array<std::byte, wire::kConnRspBytes>;
 
-  // A pending connect request of this client.
+  // This client's pending connect request.
   struct Asked {
     ConKey key{};
     ConReq request{};
     std::shared_ptr<Prover> prover;       // holds the key used for this request
     std::optional<wire::KeyNonce> nonce;  // nonce of the proof in the request, if any
   };
-  // A connect request of a peer.
+  // A peer's connect request.
   struct Judged {
     std::uint32_t request = 0;
     bool challenged = false;  // the reject carries the nonce

@@ -180,7 +180,7 @@ struct SendFenceRsp {
   wire::Uuid sess_uuid;
   RTRS_FIELDS(key, cookie, serial, peer_errno, sess_uuid)
 };
-// Zero-length write without immediate, always signalled. The write consumes no receive of the peer, changes
+// Zero-length write without immediate, always signalled. The write consumes no receive at the peer, changes
 // no memory and needs no key (InfiniBand specification C9-88), so that every peer accepts it, including the
 // kernel. The completion proves that the connection delivers (Capabilities::done_means_delivered).
 struct ProbeDelivery {

@@ -1,4 +1,4 @@
-// Tests ProbeDelivery: work on a connection does not complete, although the heartbeat of the path is
+// Tests ProbeDelivery: work on a connection does not complete, although the path's heartbeat is
 // answered. The server does not support the probe extension.
 #include <algorithm>
 
@@ -75,7 +75,7 @@ TEST_F(ClientDeliveryProbeTest, ServerWithTheProbeExtensionGetsNoProbeDelivery) 
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(tick().empty());
 }
 
-// Other connections keep the heartbeat of the path alive.
+// Other connections keep the path's heartbeat alive.
 TEST_F(ClientDeliveryProbeTest, UndeliveredServiceRequestClosesThePathDespiteOtherTraffic) {
   open(1);
   feed(Submitted{now, session.next_permit(), Direction::write, true, false, 0, 512, 32});

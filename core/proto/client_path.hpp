@@ -34,7 +34,7 @@ using ClientConnections = GrowingVector<ClientConnection, kConsInside, kMaxCons>
 
 class ClientPath {
  public:
-  // Next step of the path after it is drained.
+  // The path's next step after it is drained.
   enum class Goal : std::uint8_t { retry, retry_at_once, close, remove, answer_challenge, next_address };
 
   PathState state() const noexcept { return state_; }
@@ -107,7 +107,7 @@ class ClientPath {
   }
   bool joins() const noexcept { return !first_; }
 
-  // Index of the address that the attempt uses, if the host name of the path has several addresses.
+  // Index of the address that the attempt uses, if the path's host name has several addresses.
   std::uint16_t address() const noexcept { return addresses_.next; }
   // The lookup for the first connection of the attempt returned `count` addresses.
   void addresses_found(Nanos now, std::uint16_t count, const ClientConfig&) noexcept;

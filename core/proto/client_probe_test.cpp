@@ -1,4 +1,4 @@
-// Tests that the probe detects one connection that delivers nothing, although the heartbeat of the path is
+// Tests that the probe detects one connection that delivers nothing, although the path's heartbeat is
 // answered.
 #include "core/proto/test_client_session.hpp"
 

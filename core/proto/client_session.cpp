@@ -212,7 +212,7 @@ void ClientSession::violation(unsigned index, Nanos now, ClientActions& out) noe
   lose_path(index, now, Reason::protocol_violation, 0, out);
 }
 
-// True if the limits of the session cannot change: it was opened, or another path was accepted with them and
+// True if the session's limits cannot change: it was opened, or another path was accepted with them and
 // may still open it.
 bool ClientSession::limits_are_held(unsigned index) const noexcept {
   if (opened()) return true;

@@ -123,7 +123,7 @@ class Conversation {
   std::vector<PostRequest> requests;    // unanswered requests
   std::vector<ConKey> connecting, closing;
   std::vector<SendFenceReq> fences;
-  std::map<std::uint16_t, std::uint32_t> sent_attempt;  // permit -> attempt of the path
+  std::map<std::uint16_t, std::uint32_t> sent_attempt;  // permit -> path attempt
   std::map<std::uint16_t, std::uint32_t> proven;        // path -> last attempt that the server has drained
 
  private:

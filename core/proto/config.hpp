@@ -36,7 +36,7 @@ struct ClientConfig {
   std::uint64_t seed = 1;           // seed of the reconnect jitter; must differ between sessions
   std::uint16_t con_num = 3;        // connections per path: one for service, the rest for IO; 2 .. kMaxCons
   std::uint16_t max_depth = 512;    // maximum number of permits, 1 .. kMaxPermits; the server may offer fewer
-  std::uint16_t send_depth = 1024;  // send queue entries of a connection, at least 8
+  std::uint16_t send_depth = 1024;  // send queue entries per connection, at least 8
   wire::Extensions extensions = wire::kKnownExtensions;  // extensions offered to the server
   bool imm_consumes_receive = true;                      // copied from the fabric's capabilities
   bool offer_invalidation = false;                       // each READ offers its own key (needs per_io_keys)
@@ -80,7 +80,7 @@ struct ServerConfig {
   std::uint32_t chunk_size =
       131072;  // bytes; a power of two >= 8192; log2up(queue_depth) + log2(chunk_size) <= 28
   std::uint32_t max_hdr_size = 4096;
-  std::uint16_t send_depth = 1024;  // send queue entries of a connection
+  std::uint16_t send_depth = 1024;  // send queue entries per connection
   std::uint16_t max_sessions = 64;
   std::uint16_t max_host_sessions = 0;  // maximum number of sessions of one client address; 0: max_sessions
   std::uint16_t max_half_open =

@@ -178,7 +178,7 @@ struct FenceAnswered {
   std::uint16_t peer_errno;
   RTRS_FIELDS(now, key, serial, peer_errno)
 };
-// A request of the application. `permit` is next_permit() of the session at this moment; its headers and
+// An application request. `permit` is the session's next_permit() at this moment; its headers and
 // scatter list are already with the driver.
 struct Submitted {
   Nanos now;
@@ -271,7 +271,7 @@ using ServerInput =
 struct SessionSought {
   Nanos now;
   std::uint32_t request;
-  wire::Uuid paths_uuid;  // identity of the session
+  wire::Uuid paths_uuid;  // identifies the session
   bool first_conn;
   std::uint32_t host = 0;  // digest of the client's address; 0: not known, not limited by address
   PeerIdentity identity{};

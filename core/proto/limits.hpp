@@ -5,12 +5,12 @@
 
 namespace rtrs {
 
-// Maximum number of paths of a session, by protocol (protocol section 1). A session contains room for
+// Maximum number of paths per session, by protocol (protocol section 1). A session contains room for
 // kPathsInside paths and allocates memory for more when they are added.
 inline constexpr unsigned kMaxPaths = 128;
 inline constexpr unsigned kPathsInside = 8;
 
-// Maximum number of connections of a path, by protocol (protocol section 1). A kernel client opens one per
+// Maximum number of connections per path, by protocol (protocol section 1). A kernel client opens one per
 // CPU, one per poll queue and one more (protocol section 1.1). A path contains room for kConsInside
 // connections.
 inline constexpr unsigned kMaxCons = 4096;
@@ -21,7 +21,7 @@ inline constexpr unsigned kConsInside = 4;
 // depth.
 inline constexpr unsigned kMaxPermits = 1024;
 
-// Maximum number of sessions of a server.
+// Maximum number of sessions per server.
 inline constexpr unsigned kMaxSessions = 16384;
 
 // Maximum number of unanswered fences of a server session: the fence of each path may be requested over two

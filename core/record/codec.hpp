@@ -126,7 +126,7 @@ T get_struct(const Record& record, const FieldMap& map) noexcept {
 // Encodes the fields of a record of built-in kind as this build would; `out` has room for kMaxBuiltinRecord.
 std::uint8_t* put_fields(std::uint8_t* out, const Record& record, const FieldMap& map) noexcept;
 
-// Compares the events of a file with those of this build.
+// Compares a file's events with those of this build.
 class Compatibility {
  public:
   explicit Compatibility(const Schema& file);

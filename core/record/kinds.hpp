@@ -29,7 +29,7 @@ enum class MachineKind : std::uint8_t {
 const char* to_string(MachineKind) noexcept;
 // Instance of the device state machine in the recorder of a BlockClient; the session is instance 0.
 inline constexpr InstanceId kClientDevices = 1;
-// In the recorder of a server, instance 0 is the registry. Session i is instance i + 1, and its devices (in a
+// In a server's recorder, instance 0 is the registry. Session i is instance i + 1, and its devices (in a
 // BlockServer) are instance i + 1 + 1024. From session 1024 on, they are instances 2 i + 1 and 2 i + 2.
 inline constexpr InstanceId kServerDevices = 1024;
 constexpr InstanceId session_instance(unsigned session) noexcept {

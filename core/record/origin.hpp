@@ -11,7 +11,7 @@ namespace rtrs::trace {
 struct Origin {
   std::string tool;                  // name and version
   std::string role;                  // client, server or both
-  std::string backend;               // name of the fabric
+  std::string backend;               // fabric name
   std::uint64_t seed = 0;            // seed of the run; 0: none
   std::vector<std::string> options;  // each as key=value
   bool operator==(const Origin&) const = default;

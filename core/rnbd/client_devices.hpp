@@ -76,7 +76,7 @@ class ClientDevices {
   [[nodiscard]] bool retry_wanted() const noexcept { return paused_; }
   // True if the server refused the device and no retry has started.
   [[nodiscard]] bool refused(DeviceHandle) const noexcept;
-  // True if the server refused a device that was open before: the file of the device may be missing or locked
+  // True if the server refused a device that was open before: the device's file may be missing or locked
   // for a moment only. Feed ReopenDue after reopen_pause_s().
   [[nodiscard]] bool reopen_wanted() const noexcept;
   // Seconds until the next ReopenDue, 1 .. kReopenPauseMax. Doubles with each attempt, because each round

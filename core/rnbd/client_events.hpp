@@ -85,12 +85,12 @@ struct MessageDone {
   Nanos now = 0;
   RTRS_FIELDS(now, token, peer_errno, delivered, response)
 };
-// Effect of an IO on the cache of its export.
+// Effect of an IO on its export's cache.
 struct IoNature {
   bool changes = false;  // write, discard, write-zeroes
   bool durable = false;  // a change that was promised to be durable when it succeeds
   // Makes durable every change that completed before this IO began. With `durable`, it is the final flush of
-  // an FUA change on a device without FUA: it reports losses like that change, not like a FLUSH of the user.
+  // an FUA change on a device without FUA: it reports losses like that change, not like a user's FLUSH.
   bool flushes = false;
   auto operator<=>(const IoNature&) const = default;
   RTRS_FIELDS(changes, durable, flushes)
@@ -102,7 +102,7 @@ struct IoNature {
 }
 // State known to the user when an IO arrived. The default fails too many IOs, never too few.
 struct IoArrival {
-  std::uint64_t flush_told = 0;  // losses of the device that a FLUSH had reported
+  std::uint64_t flush_told = 0;  // device losses that a FLUSH had reported
   std::uint64_t fua_told = 0;    // losses that a FLUSH or a FUA change had reported
   std::uint64_t changes = 0;     // changes that had succeeded
   auto operator<=>(const IoArrival&) const = default;
@@ -180,7 +180,7 @@ struct DeviceChanged {
   RTRS_FIELDS(device, state, peer_errno, geometry)
 };
 
-// The cache of the export differs from the one at the last OPEN: the server's host was restarted, or it
+// The export's cache differs from the one at the last OPEN: the server's host was restarted, or it
 // exports something else now. `unflushed`: changes that succeeded, were not flushed and may be lost; if not
 // 0, the next FLUSH and the next FUA change fail. For the log.
 struct CacheReplaced {
@@ -193,7 +193,7 @@ using ClientAction = std::variant<SendMessage, DeviceChanged, CacheReplaced>;
 using ClientActions = FixedVector<ClientAction, 3 * kMaxClientDevices>;
 
 // `error` is 0, or a positive errno: EEXIST (mapped already), EINVAL (name), ENOSPC (too many devices).
-// With 0 the outcome follows as DeviceChanged: open, or unmapped with the errno of the server.
+// With 0 the outcome follows as DeviceChanged: open, or unmapped with the server's errno.
 struct MapOutcome {
   std::uint16_t error = 0;
   DeviceHandle device = 0;

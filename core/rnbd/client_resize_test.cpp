@@ -1,4 +1,4 @@
-// Tests a device size that an operator of the client has set.
+// Tests a device size that a client operator has set.
 #include <gtest/gtest.h>
 
 #include "core/rnbd/test_client.hpp"

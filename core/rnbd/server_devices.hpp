@@ -30,7 +30,7 @@ inline constexpr unsigned kMaxServerDevices =
     kMaxSlots;  // open devices per session; an OPEN beyond it fails with ENOSPC
 inline constexpr unsigned kMaxServerOperations =
     1024;  // unanswered requests per session; a request beyond it fails with EBUSY
-// Unanswered OPEN or CLOSE messages per device (caused by resends of a client); one more fails with EBUSY.
+// Unanswered OPEN or CLOSE messages per device (caused by client resends); one more fails with EBUSY.
 inline constexpr unsigned kMaxDeviceWaiters = 8;
 
 // --- inputs ---
@@ -59,7 +59,7 @@ struct ExportOpened {
   Nanos now = 0;
   RTRS_FIELDS(now, operation, error, handle, geometry, instance)
 };
-// Current size of the export in sectors of 512 bytes; an incomplete last block is not exported. 0: unknown,
+// Current export size in sectors of 512 bytes; an incomplete last block is not exported. 0: unknown,
 // the size does not change.
 struct ExportMeasured {
   std::uint16_t operation = 0;

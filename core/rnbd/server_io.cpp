@@ -1,4 +1,4 @@
-// IO of an open device: checks before storage sees it, waits for the size of its export, and waits for
+// IO of an open device: checks before storage sees it, waits for its export's size, and waits for
 // concurrent syncs. Waiting for syncs is needed because a kernel reports a failed writeback to only one sync
 // per file description; any other sync that ends later succeeds although the data is lost.
 #include <algorithm>
@@ -19,7 +19,7 @@ int errno_of(Refusal why) noexcept {
     case Refusal::bad_opcode:
       return kEopnotsupp;
     case Refusal::bad_offset:
-      return kEio;  // the same errno as for an IO beyond the end of the device
+      return kEio;  // the same errno as for an IO beyond the device end
     default:
       return kEinval;
   }

@@ -75,7 +75,7 @@ class Client {
   Disposition io_done(DeviceHandle handle, std::uint16_t peer_errno, bool delivered = true) {
     return step(IoDone{handle, delivered, peer_errno});
   }
-  // Begins an IO that neither changes the cache of the export nor flushes it.
+  // Begins an IO that neither changes the export's cache nor flushes it.
   std::uint32_t begin(DeviceHandle handle) { return devices.begin_io({handle}).device_id; }
   bool only_message_is(MessageKind kind) const { return messages.size() == 1 && messages[0].kind == kind; }
   const DeviceChanged& last_news() const { return news[news.size() - 1]; }

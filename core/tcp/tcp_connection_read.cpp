@@ -38,7 +38,7 @@ void Connection::post_receives(unsigned count, std::uint32_t bytes_each) noexcep
   try {
     for (; count != 0; --count) receives_.post(bytes_each);
   } catch (const std::bad_alloc&) {
-    // No memory for the receive: messages of the peer wait, as if it had not been posted.
+    // No memory for the receive: the peer's messages wait, as if it had not been posted.
   }
   if (!stream_.stalled()) return;
   receive_by_ = kNever;
@@ -92,7 +92,7 @@ std::size_t Connection::translate(std::span<const iwarp::Event> list, std::span<
   return count;
 }
 
-// The inbox is shared, so bytes that the stream did not consume are moved to memory of the connection.
+// The inbox is shared, so bytes that the stream did not consume are moved to the connection's memory.
 void Connection::keep_rest() noexcept {
   const std::byte* const own = left_store_.data();
   if (left_.empty() || (left_.data() >= own && left_.data() < own + left_store_.size())) return;

@@ -36,7 +36,7 @@ void FabricImpl::check_deliveries() {
 }
 
 // Detects a network that drops large packets from the start: two successive sessions of an address pair ended
-// after only the greeting was acknowledged. The next message of the server fills whole packets, and
+// after only the greeting was acknowledged. The server's next message fills whole packets, and
 // heartbeats start after it. A plain outage rarely starts just before this message, and hardly ever twice in
 // a row.
 void FabricImpl::judge_end(const Connection& one) {

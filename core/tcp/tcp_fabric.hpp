@@ -129,7 +129,7 @@ class FabricImpl final : public TcpFabric {
   std::uint64_t memory_for(const HostBooks& host) const noexcept;
   // Allocates memory for more outstanding requests. Returns false if that exceeds max_memory or fails.
   bool make_room(Connection&) noexcept;
-  // Lets a later poll() report the loss of the connection with Reason::no_resources.
+  // Lets a later poll() report the connection as lost with Reason::no_resources.
   void give_up(Connection&) noexcept;
   void lose(Connection&, Reason, const std::string& why);
   void end_broken(Connection&);

@@ -56,7 +56,7 @@ class Transport {
   struct Opened {
     SocketId socket = kNoSocket;
     int error = 0;
-    std::string name;  // name of the destination, or the actual address of the listener
+    std::string name;  // destination name, or the listener's actual address
     std::uint16_t port = 0;
     std::string why;  // details of kRefused and of errors that errno does not describe
   };
@@ -77,7 +77,7 @@ class Transport {
   virtual Client accept(SocketId listener) = 0;
   // Accepts the oldest client and closes it at once, because accept() has no descriptor left.
   virtual Client accept_and_drop(SocketId listener) = 0;
-  // Maximum number of descriptors of the process.
+  // The process's maximum number of descriptors.
   virtual std::size_t descriptors() const noexcept = 0;
 
   struct Ends {

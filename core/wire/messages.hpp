@@ -195,7 +195,7 @@ using ChunkRef [[deprecated("use wire::Descriptor")]] = Descriptor;
 [[nodiscard]] Parsed<Descriptor> info_rsp_chunk(Bytes bytes, std::uint32_t index,
                                                 std::uint32_t chunk_size) noexcept;
 
-/// Iterates over all chunks in order, O(1) each. Borrows the bytes of the message.
+/// Iterates over all chunks in order, O(1) each. Borrows the message bytes.
 class ChunkWalk {
  public:
   ChunkWalk(Bytes info_rsp, std::uint32_t chunk_size) noexcept : bytes_(info_rsp), chunk_size_(chunk_size) {}

@@ -60,7 +60,7 @@ class BlockWorld {
   void break_path(std::uint32_t path);
   // With Death::host, each sector that is not durable is lost or kept at random.
   void crash_server(Death = Death::host);
-  // A flush by another session of the server fails, and all data that is not durable is lost.
+  // A flush by another server session fails, and all data that is not durable is lost.
   void fail_sync(const std::string& name);
   void close_session();
   // Pauses the server process for this time.

@@ -277,7 +277,7 @@ class RandomPlay {
   void take_away_to_the_end() {
     if (devices_.empty() || w.state(devices_.begin()->second) != DeviceState::open || w.failed()) return;
     const auto& [name, device] = *devices_.begin();
-    // Submits a read, because the client detects the removal of a device only by IO.
+    // Submits a read, because the client detects a removed device only by IO.
     w.submit(device, Opcode::read, 0, 1);
     over(w);
     reopen();

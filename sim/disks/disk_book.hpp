@@ -5,7 +5,7 @@
 //   - a read returns the data of the last successful write; zeroes if nothing was written, or after a
 //     discard or write-zeroes
 //   - no IO reaches a disk other than its own, or a disk that no session has open
-//   - data that was written with FUA, or before a successful flush, survives the death of the server
+//   - data that was written with FUA, or before a successful flush, survives the server's death
 //   - after a successful flush, all changes survive that were acknowledged through the same mapping
 //     before it, unless an earlier flush reported a loss; no flush reports a loss if only the server's
 //     process died
@@ -68,7 +68,7 @@ class DiskBook {
     std::uint64_t replaced = 0;  // moment when the client last reported that changes may be lost
   };
 
-  // --- actions of the application ---
+  // --- application actions ---
   // Sets the client, which was just created. Borrowed.
   void begins(BlockClient& client) { client_ = &client; }
   // The client process dies. Its IO in flight may still take effect until the server closes the session or
@@ -88,7 +88,7 @@ class DiskBook {
     expect(result == Errc::ok, std::string("the client takes an IO, and says ") + to_string(result));
   }
 
-  // --- results and events of the client ---
+  // --- client results and events ---
   // Records a result. `clock`: the client node's clock; `now`: virtual time. A request whose `user_data` is
   // 0 is not judged: unjudged() keeps its result, oldest first.
   void over(const BlockCompletion&, Nanos clock);
@@ -105,7 +105,7 @@ class DiskBook {
   void reverted(const std::string& disk, std::size_t sector, std::uint64_t content);
   // The sector lost a change that no flush had made durable.
   void lost(const std::string& disk, std::size_t sector);
-  // The only process that knew of lost changes of the disk has died.
+  // The only process that knew of the disk's lost changes has died.
   void forget_loss_reports(const std::string& disk);
   void taken_away(const std::string& disk, Nanos now);
   void server_died(Nanos now);

@@ -25,13 +25,13 @@ std::string errno_text(std::uint16_t error);
 inline constexpr std::size_t kDiskSector = wire::rnbd::kSectorBytes;
 inline constexpr std::uint32_t kMaxZeroes = 1U << 16;  // maximum number of sectors per write-zeroes
 
-// An export of the server; outlives the server process.
+// A server export; outlives the server process.
 struct BlockDisk {
   std::uint32_t number = 0;  // number that each stamp on the disk contains
   // Disks with the same id are parts of one export with one cache: if a sync of one part fails, cached data
   // of all parts is lost.
   std::uint32_t export_id = 0;
-  DiskBook* book = nullptr;  // book of the application that uses the disk; never nullptr
+  DiskBook* book = nullptr;  // book of the disk's application; never nullptr
   bool writable = true;      // false: opening for writing is refused
   // Errno with which the server refuses to open the disk until `absent_until`, because the server started
   // before the disk was available; 0: it does not refuse.
@@ -45,7 +45,7 @@ struct BlockDisk {
   std::uint32_t most_discard = 1U << 16;  // in sectors; 0: discard is not supported
   bool reports_instance = true;           // reports the instance of its cache when it is opened
   std::vector<std::uint64_t> now;         // by sector: content that a read returns; see DiskBook::stamp()
-  std::vector<std::uint64_t> durable;     // by sector: content after the death of the server host
+  std::vector<std::uint64_t> durable;     // by sector: content after the server host died
   std::vector<bool> forgotten;            // by sector: the host marked it clean when a sync failed
   std::uint64_t sync_failures = 0;        // number of sync failures that the server process knows of
   bool failure_unreported = false;        // a sync failed, and the server has not reported this failure
@@ -104,7 +104,7 @@ class Disks {
   BlockDisk& at(const std::string& name) { return disks_.at(name); }
   const std::map<std::string, BlockDisk>& all() const noexcept { return disks_; }
 
-  // Executes an action of the server.
+  // Executes a server action.
   void perform(const Host&, const block::Action&);
   // Completes the operations that are due.
   void due(const Host&);
@@ -115,7 +115,7 @@ class Disks {
   // The server process has died.
   void crash(Death, Nanos now);
 
-  // A flush by another session of the server fails, and all data that is not durable is lost. `server`:
+  // A flush by another server session fails, and all data that is not durable is lost. `server`:
   // nullptr if none is running.
   void fail_sync(const std::string& name, BlockServer* server, Nanos now);
   // The server operator takes the disk away from its session.
@@ -128,7 +128,7 @@ class Disks {
   void resize(const std::string& name, std::uint64_t sectors);
 
   // Call only while no server runs. exchange() puts an empty disk behind the export; reshape() changes blocks
-  // and limits of the disk.
+  // and the disk's limits.
   void exchange(const std::string& name);
   void reshape(BlockDisk&);
 
@@ -220,7 +220,7 @@ class Disks {
   std::vector<StorageOp> storage_;
   std::vector<Opening> openings_;
   std::vector<block::OpId> reported_;  // completed; their results are reported a second time
-  unsigned sessions_ = 0;              // number of open sessions of the server
+  unsigned sessions_ = 0;              // number of open server sessions
   std::uint64_t next_handle_ = 1;
   std::uint64_t moment_ = 0;
   unsigned deaths_ = 0;

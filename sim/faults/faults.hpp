@@ -59,7 +59,7 @@ void draw_late_faults(ChoiceSource&, FaultOptions&);
 // A fault that the owner of the world carries out.
 struct WorldFault {
   enum class Kind : std::uint8_t {
-    crash,    // destroy the driver of the node; the network has crashed the node already
+    crash,    // destroy the node's driver; the network has crashed the node already
     restart,  // create a new driver; the network has restarted the node already
     pause,    // do not poll the node before `until`
     crowd,    // send connect requests but complete no path until `until`; has no node
@@ -104,7 +104,7 @@ class FaultContext {
   // Records the strike in the journal. Call once per strike.
   void note(FaultRecord::Target, std::uint32_t id, Nanos until);
   void note_one_way(FaultRecord::Target, std::uint32_t id, Way, Nanos until);
-  // Cuts the directions of the link until `until`, or until the phase ends if that is earlier. Cuts are
+  // Cuts the link directions until `until`, or until the phase ends if that is earlier. Cuts are
   // counted for each direction: when one ends, an overlapping one stays in force.
   void cut_until(LinkId, std::initializer_list<Way>, Nanos until);
   void cut(LinkId, std::initializer_list<Way>);
@@ -142,7 +142,7 @@ class FaultDriver {
   // `clients` and `servers`: nodes that may crash or pause.
   FaultDriver(const FaultOptions&, std::vector<NodeId> clients, std::vector<NodeId> servers);
 
-  // Starts the faults: sets the fault probabilities of the network and draws the time of the first timed
+  // Starts the faults: sets the network's fault probabilities and draws the time of the first timed
   // fault.
   void arm(Net&, ChoiceSource&);
   Nanos next_time() const noexcept;

@@ -73,7 +73,7 @@ struct MachineStep {
     to_server,       // the oldest message of connection `which` arrives
     to_client,       // the oldest message to the client of connection `which` arrives
     forget,          // the connect request of `which`, on which the client gave up, is lost
-    server_lost,     // the server end of `which` detects the loss of the connection
+    server_lost,     // the server end of `which` detects the lost connection
     client_lost,     // the client end of `which` detects the loss
     server_closed,   // the server end of `which` is drained
     client_closed,   // the client end of `which` is drained
@@ -142,7 +142,7 @@ class MachineWorld {
     Kind kind = Kind::connect;
     std::uint8_t extensions = 0;  // connect; request: the generation
     bool first_conn = false;
-    std::uint16_t path = 0;   // connect, fence_req: path of the client; request, data: chunk
+    std::uint16_t path = 0;   // connect, fence_req: client path; request, data: chunk
     std::uint16_t recon = 0;  // connect, fence_req
     std::uint16_t peer_errno = 0;
     std::uint16_t cid_num = 0;
@@ -191,7 +191,7 @@ class MachineWorld {
   template <class Input>
   void feed_server(ConKey key, const Input& input);
 
-  // Executes actions of the machines. `session`: session of the server.
+  // Executes actions of the state machines. `session`: server session.
   void run_client_action(const ClientAction&);
   void run_client_action(const ClientControlAction&);
   void run_server_action(std::uint16_t session, const ServerAction&);

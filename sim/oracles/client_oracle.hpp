@@ -13,7 +13,7 @@ namespace rtrs::sim {
 class ClientOracle {
  public:
   virtual ~ClientOracle() = default;
-  // The process of the client starts or restarts: it has no paths and no link.
+  // The client process starts or restarts: it has no paths and no link.
   virtual void started() {}
   // A path changes its state. `was_connected`: the path was connected before the change.
   virtual void path(const PathChanged&, bool /*was_connected*/, Nanos) {}

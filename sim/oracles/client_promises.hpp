@@ -69,7 +69,7 @@ class ClientPromises {
   Before before_;
   std::array<bool, kMaxPaths> must_reconnect_at_once_{};  // must reconnect at once after draining
   std::array<Nanos, kMaxPaths> asked_;  // when an operator ended the path; kNever: an attempt has begun since
-  // Start of the time without a path, now and at the start of the poll. Initially the start of the client.
+  // Start of the time without a path, now and at the start of the poll. Initially the client's start.
   Nanos down_since_ = 0;
   // The last period without a path that was as long as queue_timeout. A message that failed then may belong
   // to a request whose other messages end later.

@@ -24,7 +24,7 @@ bool is_of_fabric(Reason reason) noexcept {
   }
 }
 
-// True if the reason indicates a bad address, not a problem of the server at the address.
+// True if the reason indicates a bad address, not a problem of the server there.
 bool is_of_address(Reason reason) noexcept {
   switch (reason) {
     case Reason::address_unresolved:

@@ -1,5 +1,5 @@
 // Checks the connections of one node from outside: by its calls to the fabric, the fabric's events, and
-// the path events of the node.
+// the node's path events.
 //   O24  the node ends a lost or refused connection in the poll that reports it; if a path event blames the
 //        network or the peer, the fabric has just reported such a reason
 //   O20  client: it gives up an unanswered connection after connect_timeout, and a path with all connections
@@ -22,7 +22,7 @@ namespace rtrs::sim {
 
 class ConnectionWatch {
  public:
-  // Limits of a client.
+  // Client limits.
   struct Limits {
     Nanos connect = kNever, info = kNever;
     std::uint16_t connections = 0;  // per path
@@ -30,7 +30,7 @@ class ConnectionWatch {
   ConnectionWatch(Judge& judge, std::string who, const Limits& limits)
       : judge_(judge), who_(std::move(who)), limits_(limits) {}
 
-  // Actions of the node.
+  // The node's actions.
   void asked(ConKey, std::uint16_t address = 0);
   void accepted(ConKey key) { open_.push_back(key); }
   void ended(ConKey);
@@ -38,7 +38,7 @@ class ConnectionWatch {
   void found(ConKey, std::uint16_t count, Nanos now);
   void up(ConKey, Nanos now);
   void lost(ConKey, Reason);
-  // Must be called for all path events of the node, in order. `path`: number of the path as in its ConKeys.
+  // Must be called for all of the node's path events, in order. `path`: number of the path as in its ConKeys.
   void news(std::size_t path, PathState, Reason, Nanos delay, Nanos at);
   // True if the node has ended all connections that it requested or accepted.
   bool all_ended() const noexcept { return open_.empty(); }

@@ -15,7 +15,7 @@ class ExactlyOnce {
  public:
   explicit ExactlyOnce(Judge& judge) : judge_(judge) {}
   void accepted(std::uint32_t io, Nanos now);
-  // The upper layer of the server completed one execution of the request.
+  // The server's upper layer completed one execution of the request.
   void served(std::uint32_t io, std::uint16_t error);
   // `believed`: false if the server violates the protocol, so that its result is not checked.
   void completed(std::uint64_t io, Errc result, std::uint16_t peer_errno, Nanos now, bool believed = true);

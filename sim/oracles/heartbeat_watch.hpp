@@ -1,5 +1,5 @@
 // O8: a path is not declared dead while something was received from the peer within missed_max intervals, nor
-// while the fabric holds an unread message of the peer; a silent peer is detected within missed_max + 2
+// while the fabric holds an unread message from the peer; a silent peer is detected within missed_max + 2
 // intervals. One watch per node; paths are numbered as in their ConKeys. After a pause of the process, time
 // counts from the end of the pause.
 #pragma once
@@ -19,7 +19,7 @@ class HeartbeatWatch {
       : judge_(judge), config_(config), rounding_(rounding) {}
   void connected(std::size_t path, Nanos now);
   void received(std::size_t path, Nanos now);
-  // The path ended. `unread`: the fabric held an unread message of the peer at that time.
+  // The path ended. `unread`: the fabric held an unread message from the peer at that time.
   void lost(std::size_t path, Reason reason, bool unread, Nanos now);
   bool is_connected(std::size_t path) const noexcept {
     return path < paths_.size() && paths_[path].connected;

@@ -27,7 +27,7 @@ inline std::string text_of(const PeerEnd& end) {
          std::to_string(end.key.epoch);
 }
 
-// `who`: for example "server, session 0 path 1". `same_attempt`: the epochs of the peer count attempts, so
+// `who`: for example "server, session 0 path 1". `same_attempt`: the peer's epochs count attempts, so
 // that they must be equal (checked from the server).
 inline void check_incarnation(Judge& judge, Nanos now, const std::string& who, std::span<const PeerEnd> ends,
                               bool same_attempt) {

@@ -1,4 +1,4 @@
-// O14: link events of a client alternate and start with "up". A link event is reported whenever the number of
+// O14: a client's link events alternate and start with "up". A link event is reported whenever the number of
 // connected paths changes from or to zero.
 #pragma once
 #include "sim/oracles/client_oracle.hpp"

@@ -46,7 +46,7 @@ TEST(Blocks, SameSeedGivesSameRun) {
   EXPECT_NE(play_directed(one, 7).hash, play_directed(one, 8).hash);
 }
 
-// forgotten(): the content of the disk changes without a write. not_durable(): the disk loses durable data.
+// forgotten(): the disk content changes without a write. not_durable(): the disk loses durable data.
 void forgotten(BlockWorld& w) {
   const auto device = static_cast<DeviceHandle>(w.map("a"));
   const auto write = w.submit(device, Opcode::write, 0, 4, true);

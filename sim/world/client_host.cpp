@@ -27,7 +27,7 @@ bool ClientHost::poll(std::uint32_t index) {
   const bool had_events = cluster_.has_events(client);
   const Nanos deadline = client.driver->next_deadline();
   // Checks for overdue requests before the poll: the poll itself fails them, even if the client never set a
-  // timer for them. Skipped if a pause of the node ends at this instant, because requests may be overdue
+  // timer for them. Skipped if a node pause ends at this instant, because requests may be overdue
   // then.
   constexpr Nanos kRounding = milliseconds(1);  // allowance for the rounding of node time
   if (client.paused_until != now()) {

@@ -35,7 +35,7 @@ class Cluster {
   std::string unfinished();
 
   // --- traces and laws ---
-  // Creates the recorder of the node unless it has one; a restarted node keeps its recorder.
+  // Creates the node's recorder unless it has one; a restarted node keeps its recorder.
   void record(Node&, const char* role, const std::string& file);
   void save_traces() noexcept;
   void complete_traces();
@@ -48,7 +48,7 @@ class Cluster {
   bool due(const Node&, Nanos deadline) const;
   ClientNode* client_of(const Step&);  // nullptr if the client is down
   std::uint32_t client_named(std::string_view name) const;
-  // True if all permits of the client belong to requests that it gave up without proof.
+  // True if all client permits belong to requests that it gave up without proof.
   bool out_of_permits(const ClientNode&) const;
   // True if the fabric of one end of this client's session falsifies messages.
   bool has_misbehaving_end(std::uint32_t client) const noexcept {
@@ -76,7 +76,7 @@ class Cluster {
   PathState server_state(LinkId);
   void kill_links(), cut_live_links();
   void kill_addresses(bool at_the_end);
-  // True if the link of this path of the client is permanently dead now.
+  // True if the link of this client path is permanently dead now.
   bool is_dead(const ClientNode&, unsigned path) const;
   // True if the link of the port is not permanently dead and the path on it was not removed.
   bool lives(const ClientNode&, std::uint32_t port) const;

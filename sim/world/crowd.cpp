@@ -70,7 +70,7 @@ void Crowd::send_stray_request() {
     request.recon_cnt = static_cast<std::uint16_t>(request.recon_cnt + 1);
     request.first_conn = false;
     // The request must differ from every request that a client sends, because the trace tools find the two
-    // ends of a connection by the bytes of its connect request.
+    // ends of a connection by its connect request's bytes.
     request.cid_num = static_cast<std::uint16_t>(request.cid_num > 2 ? request.cid_num - 1 : 3);
     judge_.mark(Mark::impostor);
   }

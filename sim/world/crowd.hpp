@@ -21,7 +21,7 @@ class Crowd : private Part {
   struct Stranger {
     NodeId id = kNone;
     std::unique_ptr<Fabric> sim;  // nullptr before the first begin()
-    Fabric* bare = nullptr;       // inner fabric, which adds no proof of a key
+    Fabric* bare = nullptr;       // inner fabric, which adds no key proof
     std::vector<ConKey> open;
     std::uint32_t requests = 0;
     Nanos next = kNever;

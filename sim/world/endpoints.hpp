@@ -54,7 +54,7 @@ class ClientEnd {
   // Returns the violated rule as text; nullptr if there is none.
   virtual const char* broken() const noexcept = 0;
   // Application that submits its own requests to block devices; nullptr if there is none. With such an
-  // application, poll() records the completions in the book of the application and returns their number.
+  // application, poll() records the completions in the application's book and returns their number.
   virtual DiskLoad* disks() noexcept { return nullptr; }
 };
 std::unique_ptr<ClientEnd> make_raw_client(const ClientOptions&, Recorder*);
@@ -74,7 +74,7 @@ struct DiskHost {
 };
 std::unique_ptr<ClientEnd> make_disks_client(const ClientOptions&, Recorder*, const DiskUser&);
 
-// Executes the requests of a server.
+// Executes a server's requests.
 class ServerUser {
  public:
   virtual ~ServerUser() = default;
@@ -110,7 +110,7 @@ class ServerEnd {
 };
 std::unique_ptr<ServerEnd> make_raw_server(const ServerConfig&, Recorder*);
 // `life`: number of server processes that this node ran before. Device ids depend on it, so that they differ
-// between the processes. `sectors`: size of the disk in sectors of the world.
+// between the processes. `sectors`: disk size in world sectors.
 std::unique_ptr<ServerEnd> make_block_server(const ServerConfig&, Recorder*, unsigned life,
                                              std::uint32_t sectors);
 std::unique_ptr<ServerEnd> make_disks_server(const ServerConfig&, Recorder*, unsigned life, const DiskHost&);

@@ -22,7 +22,7 @@ class Journal {
     crashed,
     restarted,
     paused,    // a = until
-    closing,   // the user of the node calls close()
+    closing,   // the node's user calls close()
     operated,  // a = operation, b = path
     phase,     // a = number
     struck,    // a = FaultClass, b = until, c = place: way << 48 | connection << 32 | path << 16 | client

@@ -69,7 +69,7 @@ struct Node {
   }
 };
 
-inline constexpr std::uint32_t kMaxUnits = kLongestRequest;  // maximum size of a request in units
+inline constexpr std::uint32_t kMaxUnits = kLongestRequest;  // maximum request size in units
 
 struct AppBuffer {
   std::uint32_t io = 0;  // the last request that used the buffer; 0: none yet
@@ -125,7 +125,7 @@ using Clients = std::vector<std::unique_ptr<ClientNode>>;
 struct ServerNode : Node {
   std::unique_ptr<ServerEnd> driver;
   std::vector<StorageModel::Op> answers;  // storage completions received during a pause
-  std::vector<std::uint32_t> session_of;  // client of each session, by session index
+  std::vector<std::uint32_t> session_of;  // client of each session, indexed by session
   std::vector<bool> session_up;
   std::vector<unsigned> came_up;            // by session index: number of paths that connected
   std::vector<PathState> path_state;        // by ConKey::place()

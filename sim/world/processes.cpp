@@ -111,7 +111,7 @@ void Processes::settle_limits() {
   if (scenario_.server != default_server_config_) restart_now(server_.id);
   for (const auto& client : clients_) {
     const Client& session = client->driver->session();
-    // The session depth equals the queue depth of the server only if the client's own maximum is higher.
+    // The session depth equals the server's queue depth only if the client's own maximum is higher.
     const bool tells = session.depth() < scenario_.client.max_depth;
     const bool usual =
         tells && session.depth() == default_server_config_.queue_depth &&

@@ -18,7 +18,7 @@ class Processes : private Part {
   void restart_now(NodeId);
   // Starts the nodes that the script left down, and plugs all ports in.
   void restart_all();
-  // Restores the default limits of the server, and restarts the nodes that use other limits.
+  // Restores the server's default limits, and restarts the nodes that use other limits.
   void settle_limits();
   void begin_close(ClientNode&), begin_shutdown();
   // Releases the memory region of a closed client's application, then checks that the client holds nothing

@@ -227,7 +227,7 @@ void draw_session_limits(Scenario& s) {
   if (number / 48 % 2 == 0) s.server.max_host_sessions = static_cast<std::uint16_t>(2 + number / 96 % 3);
 }
 
-// Draws more than two clients, an operator who also removes the last path of a session, and paths that wait
+// Draws more than two clients, an operator who also removes a session's last path, and paths that wait
 // without limit while another path tries to create the session. Derived from the client seed instead of a
 // draw.
 void draw_extra_clients(Scenario& s) {
@@ -311,7 +311,7 @@ void draw_recoveries(ChoiceSource& choice, Scenario& s) {
   if (choice.hits(20, 100, Label::recover)) s.recover_gap = s.interval * (1 + choice.draw(6, Label::recover));
 }
 
-// Draws whether a restarted server may have a different file or disk under the name of an export.
+// Draws whether a restarted server may have a different file or disk under an export name.
 void draw_other_disks(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::option);
   s.disks_change = choice.hits(60, 100, Label::closing) && s.workload.disks != 0;

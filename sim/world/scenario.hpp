@@ -31,7 +31,7 @@ struct WorkloadOptions {
   // Number of block devices with volatile caches per client (sim/disks), used instead of `block_device`; 0:
   // none.
   std::uint32_t disks = 0;
-  Nanos disk_time = 0;  // maximum time of a disk operation
+  Nanos disk_time = 0;  // maximum duration of a disk operation
   Nanos opening = 0;    // maximum time to open an export
   // Block devices with volatile caches that a play adds itself.
   bool own_disks = false;
@@ -39,7 +39,7 @@ struct WorkloadOptions {
   std::uint32_t max_queued = 4096;     // maximum number of requests waiting for a permit
   std::uint32_t server_actions = 64;   // maximum number of actions per server poll
   bool one_export = false;             // all disks share one export with one cache
-  bool replaces = false;               // the medium of a disk is replaced in the middle of a write
+  bool replaces = false;               // a disk's medium is replaced in the middle of a write
   bool preflushes = false;             // every second write is marked with PREFLUSH
 };
 
@@ -159,7 +159,7 @@ struct LivenessBound {
   std::string describe() const;
 };
 LivenessBound liveness_bound(const Scenario&);
-// Maximum time from a disconnect by the user to the last event of the connection.
+// Maximum time from a disconnect by the user to the connection's last event.
 Nanos drain_bound(const Scenario&);
 
 }  // namespace rtrs::sim

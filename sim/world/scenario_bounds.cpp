@@ -30,7 +30,7 @@ LivenessBound liveness_bound(const Scenario& s) {
   bound.lead = s.client.lead_head_start == kNever ? 0 : s.paths * s.client.lead_head_start;
   bound.attempt = s.client.reconnect_max + s.client.reconnect_jitter + s.client.connect_timeout +
                   s.client.info_timeout + kTail * s.network.cm_latency + bound.teardown;
-  // The connections of a path are created one after another.
+  // A path's connections are created one after another.
   if (s.client.con_num > kFewCons) bound.attempt += s.client.con_num * kTail * s.network.cm_latency;
   if (s.keys) bound.attempt *= 2;  // the first try of each attempt is challenged
   bound.attempt *= s.names.addresses();

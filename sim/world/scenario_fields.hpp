@@ -1,4 +1,4 @@
-// The members of a scenario by name, for readers and writers of choice logs and scenario files.
+// The scenario members by name, for readers and writers of choice logs and scenario files.
 #pragma once
 #include <array>
 #include <string>

@@ -1,4 +1,4 @@
-// Validates the steps of a script: a script with an invalid step would test nothing.
+// Validates script steps: a script with an invalid step would test nothing.
 #include <string>
 
 #include "sim/world/disk_load.hpp"

@@ -10,7 +10,7 @@ constexpr std::uint32_t kToServer = 1, kToClient = 2;
 
 }  // namespace
 
-// Number of live connections of the link at the server.
+// Number of the link's live connections at the server.
 std::uint32_t ScriptPlayer::server_connections(LinkId link, bool connected_only) {
   std::uint32_t count = 0;
   if (!server_.up) return 0;

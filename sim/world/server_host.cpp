@@ -143,7 +143,7 @@ bool ServerHost::belongs_to(const block::StartStorage& action, std::uint32_t io)
 }
 
 // Number of the request that the message belongs to; 0 if it belongs to none. `prio` names the request, but
-// the server drops `prio` until it knows the RNBD version of the client, and SESS_INFO may take longer than
+// the server drops `prio` until it knows the client's RNBD version, and SESS_INFO may take longer than
 // OPEN. In this case the data of a write identifies the request; a READ is matched with any fitting request
 // in flight.
 std::uint32_t ServerHost::request_of(const block::StartStorage& action) const {
@@ -173,7 +173,7 @@ void ServerHost::begin_storage(const StorageModel::Op& op) {
   cluster_.storage.start(op, now(), choice_);
 }
 
-// True if every sector carries the number of this request.
+// True if every sector carries this request's number.
 bool ServerHost::is_written_by(std::span<const std::byte> data, std::uint64_t lba, std::uint32_t io) const {
   for (std::size_t at = 0; at < data.size(); at += kSectorBytes)
     if (writer_of(data.subspan(at, kSectorBytes), lba + at / kSectorBytes, cluster_.options.seed) != io)

@@ -1,6 +1,6 @@
 // An in-memory storage device behind the simulated server. Requests take random times, overtake each other
 // and fail with random errnos. A write takes effect, and a read copies the data, at a random instant between
-// its start and its end. The sectors survive a crash of the server; requests in flight are lost.
+// its start and its end. The sectors survive a server crash; requests in flight are lost.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace rtrs::sim {
 
 struct StorageOptions {
   std::uint32_t sectors = 32;
-  Nanos latency = microseconds(50);  // maximum time of a request
+  Nanos latency = microseconds(50);  // maximum duration of a request
   std::uint32_t slow_rate = 0;       // per million: takes up to `slow_latency`
   Nanos slow_latency = 0;
   std::uint32_t error_rate = 0;  // per million: the request fails
@@ -58,7 +58,7 @@ class StorageModel {
   // Returns the next event that is due. The caller notifies its oracles of the begin and end of each effect,
   // and then calls perform().
   bool take(Nanos now, Due&);
-  // Applies the effect to the sectors or to the memory of the request.
+  // Applies the effect to the sectors or to the request's memory.
   void perform(const Op&) noexcept;
   // Drops all requests in flight.
   void crash() {

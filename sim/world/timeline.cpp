@@ -4,7 +4,7 @@
 
 namespace rtrs::sim {
 
-// Returns the time of the next poll of the node.
+// Returns the time of the node's next poll.
 Nanos Timeline::wake(const Node& node, Nanos deadline, Nanos timer) const {
   constexpr unsigned kFruitless = 4;
   deadline = node.clock.true_time(deadline);

@@ -135,7 +135,7 @@ void Watch::check_idle(Nanos until) {
   judge(client, acts, client.driver->poll(*client.fabric, now(client), done));
 }
 
-// Number of undelivered messages that a probe of the client covers: the client's messages, and between peers
+// Number of undelivered messages that a client probe covers: the client's messages, and between peers
 // that support the probe also the responses.
 std::uint32_t Watch::undelivered_messages(const ClientNode& client, QpId qp) const {
   const QpInfo info = network_.qp_info(qp);
@@ -189,7 +189,7 @@ void Watch::watch_fence(const ClientNode& client, Undelivered& one) {
   client.hearts->withheld(network_.qp_info(one.qp).key.place(), one.of_fence, now());
 }
 
-// Number of paths that connected in the current session of the client at this server.
+// Number of paths that connected in the client's current session at this server.
 unsigned Watch::count_connected_paths(const ClientNode& client, bool astray) const {
   const std::uint32_t index = client.id - 1;
   if (astray) return cluster_.other_server->came_up("client" + std::to_string(index));

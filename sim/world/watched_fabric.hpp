@@ -37,7 +37,7 @@ class WatchedFabric final : public ForwardingFabric {
     stranger_ = host;
     return heard_;
   }
-  // Judges the connections of the process. Required before connections() may be called.
+  // Judges the process's connections. Required before connections() may be called.
   void watch_connections(Judge& judge, std::string who, const ConnectionWatch::Limits& limits) {
     connections_.emplace(judge, std::move(who), limits);
   }
@@ -51,7 +51,7 @@ class WatchedFabric final : public ForwardingFabric {
   // Connections opened since the last clear_fresh().
   const std::vector<ConKey>& fresh() const noexcept { return fresh_; }
   void clear_fresh() noexcept { fresh_.clear(); }
-  // True if the last connect request of the path was to join an existing session.
+  // True if the path's last connect request was to join an existing session.
   bool joins(std::size_t path) const noexcept { return joins_[path]; }
   // Number of rkeys in use that were made for single requests.
   std::size_t offers() const noexcept { return offers_.size(); }

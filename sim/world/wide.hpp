@@ -12,7 +12,7 @@ struct Wide {
 };
 Wide draw_wide(ChoiceSource&);
 // Called before the options that depend on the size of the world. If a path has many connections, sets one
-// client and a slow heartbeat, because the connections of a path are created one after another.
+// client and a slow heartbeat, because a path's connections are created one after another.
 void prepare(Scenario&, const Wide&);
 // Called after all other options.
 void widen(Scenario&, const Wide&);

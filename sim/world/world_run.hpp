@@ -25,7 +25,7 @@ class NodeListeners {
 
 struct WorldOptions {
   std::uint64_t seed = 0;
-  std::string trace;                   // prefix of the trace files, one per node; empty: no traces
+  std::string trace;                   // trace file prefix; one file per node; empty: no traces
   NodeListeners* listeners = nullptr;  // borrowed; nullptr: none. Not used if there are trace files
   bool verbose = false;                // print the journal as it grows
   std::uint64_t max_events = 5'000'000;

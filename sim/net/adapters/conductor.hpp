@@ -86,15 +86,15 @@ void unanswered(std::uint32_t identifier);
 // Identifier of the other end, if this end knows it; otherwise 0.
 std::uint32_t peer_of(std::uint32_t identifier);
 
-// True if a file descriptor of the host is readable.
+// True if one of the host's file descriptors is readable.
 bool readable(unsigned host);
 std::size_t objects(unsigned host);
-// Kills the processes of the host. With `orderly` the kernel first disconnects all peers. Afterwards no
+// Kills the host's processes. With `orderly` the kernel first disconnects all peers. Afterwards no
 // message of the host reaches a peer.
 void sever(unsigned host, bool orderly);
 void join_again(unsigned host);
 bool has_problems();
-// True if a peer may write with this rkey of the adapter.
+// True if a peer may write with this adapter rkey.
 bool is_open(std::size_t adapter, std::uint32_t key);
 
 }  // namespace rtrs::mock_hca

@@ -288,7 +288,7 @@ int rdma_disconnect(rdma_cm_id* given) {
   const std::scoped_lock lock(world().lock);
   auto& id = *static_cast<Identifier*>(given);
   Message message;
-  if (id.state == State::left) {  // this call answers the disconnect of the peer
+  if (id.state == State::left) {  // this call answers the peer's disconnect
     id.state = State::over;
     message.kind = Kind::disconnected;
     say(id, std::move(message));

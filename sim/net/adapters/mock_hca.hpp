@@ -17,7 +17,7 @@
 namespace rtrs::mock_hca {
 
 struct Profile {
-  std::string name;  // name of the adapter
+  std::string name;  // adapter name
   std::uint32_t vendor = 0x02c9;
   std::uint32_t part = 4123;  // ConnectX-6
   std::uint32_t max_qp_wr = 32768;
@@ -96,7 +96,7 @@ Held held(std::size_t adapter);
 // Capabilities granted to the most recent queue pair.
 ibv_qp_cap last_granted();
 
-// Counts the calls of the program to an adapter since the adapter was created. On real hardware each call
+// Counts the program's calls to an adapter since the adapter was created. On real hardware each call
 // that posts to the send queue writes a doorbell, however many work requests it posts. Receives have a
 // separate doorbell, which many adapters read from memory.
 struct Counts {

@@ -115,7 +115,7 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
   auto& queue = *static_cast<Queue*>(cq);
   if (world().queues.count(&queue) == 0)
     return world().problem("a completion queue that is gone was read"), -1;
-  // A real library takes the lock of a queue pair when it reads an error completion of this queue pair. A
+  // A real library takes a queue pair's lock when it reads an error completion of this queue pair. A
   // poll may read completions of every queue pair that uses the completion queue, so none of these may have
   // an open batch.
   for (const auto& [number, pair] : world().queue_pairs)

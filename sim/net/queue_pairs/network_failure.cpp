@@ -128,7 +128,7 @@ void Network::on_rnr(QpId id, ChoiceSource& choice) {
   }
   if (qp.swallowed || !reaches_peer(id)) return poke_rnr(id);
   if (is_cut(qp.link, opposite(qp.way))) {
-    // RNR NAKs of the peer are lost now. The budget starts again with the next NAK that arrives.
+    // The peer's RNR NAKs are lost now. The budget starts again with the next NAK that arrives.
     qp.rnr_since = now_;
     qp.rnr_scheduled = true;
     return schedule(now_ + config_.rnr_budget, Event::Kind::rnr, id);

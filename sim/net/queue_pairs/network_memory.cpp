@@ -68,7 +68,7 @@ RemoteKey Network::make_key(NodeId node_id, RegionId region, std::size_t offset,
   if (node.free_keys.empty()) {
     id = static_cast<RemoteKeyId>(node.keys.size());
     RTRS_ASSERT(id < kMaxKeys);
-    // Keys from before a restart of the node are not valid after it.
+    // Keys from before a node restart are not valid after it.
     node.keys.emplace_back().generation = static_cast<std::uint16_t>(node.starts * 0x1357u);
   } else {
     id = node.free_keys.back();

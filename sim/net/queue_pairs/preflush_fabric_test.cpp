@@ -26,7 +26,7 @@ class Kept final : public ForwardingFabric {
 
 class PreflushFabricTest : public testing::Test {
  protected:
-  static constexpr std::uint32_t kAt = 64;  // offset of the user header
+  static constexpr std::uint32_t kAt = 64;  // user header offset
 
   PreflushFabricTest() : region(fabric.allocate(4096).value()) {}
   static wire::rnbd::Io io(wire::rnbd::Opcode opcode, std::uint16_t prio) {

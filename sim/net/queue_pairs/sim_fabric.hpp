@@ -4,7 +4,7 @@
 // An empty source of connect() means port 0. listen() uses `source`, or `destination` if `source` is empty;
 // both empty: any port. A port is the endpoint of links; PathAddress::port is the service number.
 //
-// poll() reports the events due at the current time of the network and does not advance it; its argument
+// poll() reports the events due at the network's current time and does not advance it; its argument
 // `now` is ignored. The owner of the world calls Network::run_until(). Network and ChoiceSource must outlive
 // the fabric. After a crash of its node an object is inert: calls have no effect, poll() reports nothing.
 #pragma once

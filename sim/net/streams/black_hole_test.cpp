@@ -116,7 +116,7 @@ class BlackHoleTest : public ::testing::Test {
     pass(milliseconds(100));
     fabrics_[0]->post_receive(key, 1000, 64);
     fabrics_[1]->post_receive({.con = con, .epoch = con + 1U}, 1000, 64);
-    // A server must not send before the first message of the client.
+    // A server must not send before the client's first message.
     send(0, key);
   }
   void pass(Nanos time) {

@@ -189,7 +189,7 @@ class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
   PipeLaws laws_;
 
  private:
-  // Resumes traffic some time after a change of the link, as retransmission timers do.
+  // Resumes traffic some time after a link change, as retransmission timers do.
   void link_changed(LinkId id, ChoiceSource& choice) {
     for (QpId end = 0; end < ends_.size(); ++end) {
       if (ends_[end].link != id || ends_[end].stuck_since == kNever) continue;

@@ -1,4 +1,4 @@
-// Checks that run after each poll of the fabric.
+// Checks that run after each fabric poll.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -11,7 +11,7 @@ namespace {
 
 // The engine combines deadlines that are close together, and may therefore miss one by this time.
 constexpr Nanos kSlack = milliseconds(50);
-// The engine must have checked its deadlines within this number of polls, even after a pause of the process.
+// The engine must have checked its deadlines within this number of polls, even after a process pause.
 constexpr unsigned kLatePolls = 40;
 
 // Hash of the memory. In large memory it covers every eighth word only, because a stray write would be

@@ -1,4 +1,4 @@
-// Checks the promises of a fabric from outside: compares what is posted on one end with what is reported at
+// Checks a fabric's promises from outside: compares what is posted on one end with what is reported at
 // the other, watches the memory behind keys, and watches the sockets. Shares no code with the fabric.
 //
 //   A1  arrivals are a prefix of what was posted, in order

@@ -33,7 +33,7 @@ struct PipeEnd : EngineEnd {
   bool closed = false;    // closed by its process; the rest of `out` is still delivered
   bool shut = false;      // the outgoing stream ends after `out`
   bool finished = false;  // the incoming stream ends after `in`
-  bool keyed = false;     // belongs to a connection of the fabric
+  bool keyed = false;     // belongs to a fabric connection
   bool accepted = false;  // server: taken from its listener's queue
   bool deliver_scheduled = false;
   bool corrupted = false;  // some bytes that this end sent were changed in transit
@@ -48,7 +48,7 @@ struct PipeEnd : EngineEnd {
   Nanos delivered = 0;       // time of the last delivery
   ByteQueue out, in;
   Nanos since = kNever;          // time when accept() or outcome() reported the connection
-  unsigned late_polls = 0;       // polls of the process since it missed a deadline of this end
+  unsigned late_polls = 0;       // process polls since a deadline of this end was missed
   Nanos starved_since = kNever;  // since when received bytes wait for a posted receive
   Nanos owed_since = kNever;     // since when the socket has accepted less than offered
   std::uint64_t taken = 0;       // bytes that the socket has accepted

@@ -1,4 +1,4 @@
-// The sockets of one process on a node of a PipeNetwork. After a crash of the node, calls have no effect.
+// The sockets of one process on a node of a PipeNetwork. After a node crash, calls have no effect.
 #pragma once
 #include <array>
 #include <map>

@@ -60,7 +60,7 @@ class MockFabric final : public PlainFabric {
   void annotate_event(FabricEvent&);
   void end_engine();
   NodeId client_of(std::uint32_t request) const;
-  // True if a peer can still write with this rkey to the adapter of the connection.
+  // True if a peer can still write with this rkey to the connection's adapter.
   bool is_open(QpId, std::uint32_t key) const;
 
   MockNet& network_;

@@ -1,4 +1,4 @@
-// Messages of the connection managers in transit.
+// Connection manager messages in transit.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
