@@ -133,7 +133,7 @@ class Client {
   bool peer_extends() const noexcept;
   bool closed() const noexcept;
   unsigned inflight() const noexcept;          // requests accepted and not yet polled as complete
-  std::uint32_t max_io_size() const noexcept;  // bytes; 0 until the first path connected
+  std::uint32_t max_io_size() const noexcept;  // in bytes; 0 until the first path connected
   std::uint32_t depth() const noexcept;        // number of permits; 0 until the first path connected
   // Takes the oldest path state or link change that was not taken yet. False if there is none.
   bool take_news(PathEvent&);

@@ -18,13 +18,13 @@ struct RequestInFlight {
     open,        // OpenExport was handed out
     send_queue,  // its response waits for room in the send queue
   };
-  std::uint16_t session = 0;  // index
+  std::uint16_t session = 0;  // session index
   std::uint16_t chunk = 0;    // the client's permit
   std::uint16_t con = 0;
-  unsigned path = 0;  // index
+  unsigned path = 0;  // path index
   Waits waits = Waits::devices;
   Direction direction = Direction::read;
-  std::uint32_t data_len = 0;  // bytes
+  std::uint32_t data_len = 0;  // in bytes
   Nanos arrived = 0;
   Nanos since = 0;              // `storage` and `open`: start of this wait; otherwise equal to `arrived`
   std::uint64_t operation = 0;  // `storage` and `open`: the block::OpId

@@ -94,7 +94,7 @@ struct ServerPathStatus {
   Nanos silent_since = kNever;  // connected: send time of a heartbeat after which nothing was received
 };
 struct ServerSessionStatus {
-  std::uint16_t session = 0;  // index
+  std::uint16_t session = 0;  // session index
   bool opened = false;        // session_opened was reported or is pending
   bool closing = false;       // a close was requested
   std::string name{};         // empty before the first INFO_REQ

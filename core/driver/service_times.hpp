@@ -11,7 +11,7 @@ namespace rtrs {
 
 class ServiceTimes {
  public:
-  using Times = Histogram<4>;  // nanoseconds
+  using Times = Histogram<4>;  // in nanoseconds
   Times& of(Direction direction) noexcept { return times_[static_cast<std::size_t>(direction)]; }
   const Times& of(Direction direction) const noexcept { return times_[static_cast<std::size_t>(direction)]; }
   void clear() noexcept {

@@ -159,7 +159,7 @@ class Fabric {
   virtual bool try_wait() noexcept = 0;
 
  protected:
-  std::vector<std::span<std::byte>> regions_;  // index: RegionId
+  std::vector<std::span<std::byte>> regions_;  // indexed by RegionId
 };
 
 }  // namespace rtrs

@@ -39,7 +39,7 @@ struct WorkRequest {
   Op op = Op::write;
   std::uint8_t part_count = 0;
   bool signalled = false;  // a good completion is reported as SendDone; a failed one always as ConnectionLost
-  std::uint32_t imm = 0;   // host order
+  std::uint32_t imm = 0;   // in host byte order
   std::uint32_t rkey = 0;
   std::uint64_t remote_addr = 0;
   std::uint64_t cookie = 0;

@@ -56,7 +56,7 @@ struct TerminateCode {
 
 // The response to a fault. An initiator always closes on a fault of the MPA reply.
 enum class Answer : std::uint8_t {
-  nothing,    // for Fault::none
+  nothing,    // no response, for Fault::none
   close,      // close the connection
   reject,     // send a reply that rejects the request, then close the connection
   terminate,  // send a Terminate message, then close the connection

@@ -31,7 +31,7 @@ struct Wishes {
 // A request or reply that was received.
 struct Greeting {
   std::uint8_t revision = 2;  // 1 or 2
-  bool rejected = false;      // replies only
+  bool rejected = false;      // only set in a reply
   bool enhanced = false;      // has the IRD/ORD field: revision 2 with the S flag
   bool peer_to_peer = false;  // the initiator sends an empty RDMA write first, so that the responder may send
   std::uint16_t ird = 0;      // 0..16383, valid if `enhanced`. Informational: urtrs issues no RDMA reads

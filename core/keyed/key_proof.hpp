@@ -130,7 +130,7 @@ class Prover {
   MacFunction mac_;
   SharedKey key_;
   std::uint16_t hint_;
-  std::vector<Known> known_;  // oldest first
+  std::vector<Known> known_;  // in order of age, oldest first
 };
 
 }  // namespace rtrs::keyed

@@ -78,7 +78,7 @@ struct ClientConfig {
 struct ServerConfig {
   std::uint16_t queue_depth = 512;  // chunks per session, 1 .. kMaxPermits
   std::uint32_t chunk_size =
-      131072;  // bytes; a power of two >= 8192; log2up(queue_depth) + log2(chunk_size) <= 28
+      131072;  // in bytes; a power of two >= 8192; log2up(queue_depth) + log2(chunk_size) <= 28
   std::uint32_t max_hdr_size = 4096;
   std::uint16_t send_depth = 1024;  // send queue entries per connection
   std::uint16_t max_sessions = 64;

@@ -6,7 +6,7 @@
 
 namespace rtrs::trace {
 
-inline constexpr std::size_t kMaxVarint = 10;  // bytes
+inline constexpr std::size_t kMaxVarint = 10;  // in bytes
 
 // Returns the end of the written bytes; `out` has room for kMaxVarint bytes.
 inline std::uint8_t* put_varint(std::uint8_t* out, std::uint64_t value) noexcept {

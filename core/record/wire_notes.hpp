@@ -35,7 +35,7 @@ struct WireSent {
   ConKey key;
   WireOp op = WireOp::write;
   bool has_imm = false;
-  std::uint32_t imm = 0;   // host order, as core/wire/imm.hpp uses it
+  std::uint32_t imm = 0;   // in host byte order, as core/wire/imm.hpp uses it
   std::uint32_t rkey = 0;  // write: key of the target; send_inv: key to invalidate; else 0
   std::uint64_t remote_addr = 0;
   std::uint32_t length = 0;  // bytes of the whole payload

@@ -121,7 +121,7 @@ struct MeasureExport {
 struct Storage {
   std::uint64_t request = 0;
   std::uint64_t handle = 0;
-  std::uint64_t sector = 0;  // unit: 512 bytes; whole logical blocks; 0 for flush
+  std::uint64_t sector = 0;  // in units of 512 bytes; whole logical blocks; 0 for flush
   std::uint32_t bytes = 0;   // > 0; 0 for flush. Read and write: the request's data, of exactly this length
   std::uint16_t operation = 0;
   std::uint16_t prio = 0;  // Linux ioprio; 0 from peers that do not support version 2
@@ -221,7 +221,7 @@ class ServerDevices {
   [[nodiscard]] const Device* begin() const noexcept { return devices_.begin(); }
   [[nodiscard]] const Device* end() const noexcept { return devices_.end(); }
   [[nodiscard]] unsigned open_count() const noexcept;
-  [[nodiscard]] unsigned unanswered() const noexcept { return unanswered_; }  // unanswered requests
+  [[nodiscard]] unsigned unanswered() const noexcept { return unanswered_; }  // number of requests
   // Number of IO messages with undefined flags in rw. The flags are ignored: flags of newer kernels only
   // affect how an IO is executed, and mandatory ones have a separate opcode.
   [[nodiscard]] std::uint64_t unknown_flags() const noexcept { return unknown_flags_; }

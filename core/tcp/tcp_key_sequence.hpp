@@ -10,7 +10,7 @@ namespace rtrs::tcp {
 class KeySequence {
  public:
   static constexpr unsigned kRounds = 10;
-  using Secret = std::array<std::uint64_t, kRounds>;  // random
+  using Secret = std::array<std::uint64_t, kRounds>;  // must be random
 
   explicit KeySequence(const Secret& secret) noexcept : secret_(secret) {}
   std::uint32_t next() noexcept {

@@ -37,9 +37,9 @@ struct IoReqImm {
 };
 
 struct IoRspImm {
-  std::uint32_t msg_id = 0;  ///< 19 bits
+  std::uint32_t msg_id = 0;  ///< at most 19 bits
   int error = 0;             ///< 0 or a positive errno up to 511
-  bool invalidated = false;  ///< type io_rsp_w_inv
+  bool invalidated = false;  ///< the type is io_rsp_w_inv
   bool operator==(const IoRspImm&) const = default;
 };
 

@@ -57,7 +57,7 @@ inline constexpr std::uint32_t kConnRspGeneration = 0x200;
 inline constexpr std::uint32_t kConnRspProbe = 0x400;
 inline constexpr std::uint32_t kConnRspKeysStay = 0x800;
 inline constexpr std::uint32_t kConnRspDataWithAnswer = 0x1000;
-inline constexpr std::uint32_t kConnRspKeyProof = 0x2000;  ///< key_proof.hpp
+inline constexpr std::uint32_t kConnRspKeyProof = 0x2000;  ///< see key_proof.hpp
 
 /// Returns the extensions that the flags of a ConnRsp grant.
 constexpr Extensions granted_extensions(std::uint32_t flags) noexcept {
@@ -112,7 +112,7 @@ void store_name(const Name& name, MutableBytes to, std::size_t at) noexcept;
 /// Private data of a connect request (protocol section 2.1).
 struct ConnReq {
   std::uint16_t cid = 0;
-  std::uint16_t cid_num = 0;    ///< 1..4096
+  std::uint16_t cid_num = 0;    ///< number of connections, 1..4096
   std::uint16_t recon_cnt = 0;  ///< number of connection attempts of this path; wraps
   Uuid sess_uuid{};             ///< identifies the path
   Uuid paths_uuid{};            ///< identifies the session
@@ -129,8 +129,8 @@ struct ConnReq {
 struct ConnRsp {
   std::int16_t error = 0;  ///< as on the wire: 0, or a NEGATIVE errno
   std::uint16_t queue_depth = 0;
-  std::uint32_t max_io_size = 0;   ///< bytes
-  std::uint32_t max_hdr_size = 0;  ///< bytes
+  std::uint32_t max_io_size = 0;   ///< in bytes
+  std::uint32_t max_hdr_size = 0;  ///< in bytes
   std::uint32_t flags = 0;         ///< kConnRsp* bits; unknown bits kept
   bool operator==(const ConnRsp&) const = default;
 
@@ -206,7 +206,7 @@ class ChunkWalk {
   Bytes bytes_;
   std::uint32_t chunk_size_;
   std::size_t run_ = 0;
-  std::uint64_t into_run_ = 0;  ///< bytes
+  std::uint64_t into_run_ = 0;  ///< offset in the current run, in bytes
 };
 
 /// Payload of SEND_WITH_IMM, server to client: the key for the next request on a chunk (protocol
@@ -231,7 +231,7 @@ struct IoRequest {
   std::uint32_t data_len = 0;  ///< off - usr_len
   std::uint16_t usr_len = 0;
   bool need_inval = false;      ///< never without a descriptor
-  bool has_descriptor = false;  ///< reads only
+  bool has_descriptor = false;  ///< only set for reads
   Descriptor desc{};            ///< the response to a read has desc.len bytes, not data_len; 1..chunk size
   bool operator==(const IoRequest&) const = default;
 };

@@ -103,14 +103,14 @@ struct Open {
 
 struct OpenRsp {
   std::uint32_t device_id = 0;
-  std::uint64_t nsectors = 0;  ///< unit: 512 bytes, regardless of the block size
+  std::uint64_t nsectors = 0;  ///< in units of 512 bytes, regardless of the block size
   std::uint32_t max_hw_sectors = 0;
   std::uint32_t max_write_zeroes_sectors = 0;
   std::uint32_t max_discard_sectors = 0;
-  std::uint32_t discard_granularity = 0;  ///< bytes
-  std::uint32_t discard_alignment = 0;    ///< bytes
-  std::uint16_t physical_block_size = 0;  ///< bytes; 0 stands for 64 KiB or unknown
-  std::uint16_t logical_block_size = 0;   ///< bytes, a power of two from 512
+  std::uint32_t discard_granularity = 0;  ///< in bytes
+  std::uint32_t discard_alignment = 0;    ///< in bytes
+  std::uint16_t physical_block_size = 0;  ///< in bytes; 0 stands for 64 KiB or unknown
+  std::uint16_t logical_block_size = 0;   ///< in bytes, a power of two from 512
   std::uint16_t max_segments = 0;
   std::uint16_t secure_discard = 0;  ///< non-zero: secure erase supported
   std::uint8_t cache_policy = 0;     ///< kCache* bits
@@ -158,15 +158,15 @@ struct Close {
 
 struct Io {
   std::uint32_t device_id = 0;
-  std::uint64_t sector = 0;  ///< unit: 512 bytes
+  std::uint64_t sector = 0;  ///< in units of 512 bytes
   Opcode opcode = Opcode::read;
   bool sync = false;
   bool fua = false;
   bool preflush = false;
   bool nounmap = false;
   std::uint32_t unknown_flags = 0;  ///< undefined bits of rw
-  std::uint32_t size = 0;           ///< bytes
-  std::uint16_t prio = 0;           ///< Linux ioprio
+  std::uint32_t size = 0;           ///< in bytes
+  std::uint16_t prio = 0;           ///< as the Linux ioprio
   bool operator==(const Io&) const = default;
   RTRS_FIELDS(device_id, sector, opcode, sync, fua, preflush, nounmap, unknown_flags, size, prio)
 };

@@ -302,7 +302,7 @@ class PartlyZeroChoice final : public ChoiceSource {
 
  private:
   ChoiceSource& inner_;
-  std::vector<bool> calm_;  // by label
+  std::vector<bool> calm_;  // indexed by label
 };
 
 // Always calm.

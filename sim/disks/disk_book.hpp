@@ -208,7 +208,7 @@ class DiskBook {
   std::map<std::string, std::vector<Expected>> expected_;
   std::map<std::string, std::vector<Loss>> losses_;
   std::map<DeviceHandle, Mapped> mapped_;
-  std::deque<Io> ios_{Io{}};  // by number; a deque, so that addresses stay valid
+  std::deque<Io> ios_{Io{}};  // indexed by number; a deque, so that addresses stay valid
   std::deque<BlockCompletion> unjudged_;
   unsigned under_way_ = 0;
   unsigned reads_ = 0;

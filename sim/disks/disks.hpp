@@ -44,9 +44,9 @@ struct BlockDisk {
   std::uint32_t block = kDiskSector;      // block size in bytes
   std::uint32_t most_discard = 1U << 16;  // in sectors; 0: discard is not supported
   bool reports_instance = true;           // reports the instance of its cache when it is opened
-  std::vector<std::uint64_t> now;         // by sector: content that a read returns; see DiskBook::stamp()
-  std::vector<std::uint64_t> durable;     // by sector: content after the server host died
-  std::vector<bool> forgotten;            // by sector: the host marked it clean when a sync failed
+  std::vector<std::uint64_t> now;         // indexed by sector: content that a read returns; see DiskBook::stamp()
+  std::vector<std::uint64_t> durable;     // indexed by sector: content after the server host died
+  std::vector<bool> forgotten;            // indexed by sector: the host marked it clean when a sync failed
   std::uint64_t sync_failures = 0;        // number of sync failures that the server process knows of
   bool failure_unreported = false;        // a sync failed, and the server has not reported this failure
   // By sector: moment when the only process died that knew of the failed sync which lost the data.
@@ -216,7 +216,7 @@ class Disks {
   Fail fail_, note_;
   std::map<std::string, BlockDisk> disks_;
   std::vector<DiskBook*> books_;             // books of all disks, each once
-  std::map<std::uint64_t, Export> exports_;  // by handle
+  std::map<std::uint64_t, Export> exports_;  // keyed by handle
   std::vector<StorageOp> storage_;
   std::vector<Opening> openings_;
   std::vector<block::OpId> reported_;  // completed; their results are reported a second time

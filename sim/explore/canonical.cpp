@@ -337,7 +337,7 @@ class View {
   Fingerprint hash_;
   std::array<Fingerprint, kMaxBlocks> blocks_;
   std::uint32_t places_ = 0;                     // number of places that contained a request so far
-  std::array<const ServerChunks*, 4> chunks_{};  // by session
+  std::array<const ServerChunks*, 4> chunks_{};  // indexed by session
 };
 
 }  // namespace

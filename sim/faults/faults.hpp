@@ -26,7 +26,7 @@ const char* to_string(FaultClass) noexcept;
 const char* text_of(FaultClass) noexcept;
 
 struct FaultOptions {
-  std::array<std::uint32_t, kFaultClasses> weight{};  // 0: off
+  std::array<std::uint32_t, kFaultClasses> weight{};  // indexed by class; 0: off
   std::uint32_t budget = 0;                           // maximum number of timed faults, or kUnlimited
   Nanos mean_gap = seconds(2);                        // mean time between timed faults
   Nanos min_hold = milliseconds(10);                  // minimum duration of a timed fault
@@ -178,7 +178,7 @@ class FaultDriver {
   std::vector<NodeId> clients_, servers_;
   std::vector<Ending> endings_;
   std::vector<FaultRecord> fault_records_;
-  std::vector<std::array<std::uint32_t, 2>> cuts_;  // by link and direction
+  std::vector<std::array<std::uint32_t, 2>> cuts_;  // indexed by link and direction
   std::array<std::uint64_t, kFaultClasses> fault_counts_{};
   Nanos next_ = kNever;
   Nanos quiet_since_ = 0;

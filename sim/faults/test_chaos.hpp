@@ -51,7 +51,7 @@ class Chaos {
   };
   struct Host {
     RegionId region = kNoRegion;
-    std::map<std::uint32_t, Con> cons;  // by epoch
+    std::map<std::uint32_t, Con> cons;  // keyed by epoch
     std::uint32_t epoch = 0;
     Nanos paused_until = 0;
   };

@@ -51,7 +51,7 @@ class MemoryStore {
   static int carry_out(MemoryDisk&, const block::StartStorage&);
 
   MemoryDisks& disks_;
-  std::map<std::uint64_t, Open> open_;  // by handle
+  std::map<std::uint64_t, Open> open_;  // keyed by handle
   std::uint64_t last_handle_ = 0;
 };
 

@@ -238,11 +238,11 @@ class MachineWorld {
   std::vector<ServerSession> sessions_;
   std::vector<Connection> connections_;
   std::vector<StorageOp> storage_;
-  std::vector<ChunkMemory> memory_;       // by session * depth + chunk
-  std::vector<std::uint16_t> permit_io_;  // by permit
-  std::vector<std::uint16_t> buffers_;    // by permit: the write whose data a READ received
-  std::vector<IoState> ios_;              // by request
-  std::vector<std::uint16_t> disk_;       // by block: the write whose data the block holds
+  std::vector<ChunkMemory> memory_;       // indexed by session * depth + chunk
+  std::vector<std::uint16_t> permit_io_;  // indexed by permit
+  std::vector<std::uint16_t> buffers_;    // indexed by permit: the write whose data a READ received
+  std::vector<IoState> ios_;              // indexed by request
+  std::vector<std::uint16_t> disk_;       // indexed by block: the write whose data the block holds
   std::uint16_t cuts_;
   std::uint16_t early_deadlines_;
   std::uint16_t losses_;

@@ -25,7 +25,7 @@ class ConnectionWatch {
   // Client limits.
   struct Limits {
     Nanos connect = kNever, info = kNever;
-    std::uint16_t connections = 0;  // per path
+    std::uint16_t connections = 0;  // number per path
   };
   ConnectionWatch(Judge& judge, std::string who, const Limits& limits)
       : judge_(judge), who_(std::move(who)), limits_(limits) {}

@@ -24,7 +24,7 @@ struct BookedIo {
   Tick answered = kOpenEnd;    // time of the result, success or failure
   Tick window_end = kOpenEnd;  // the request takes no effect after this
   Tick last_effect = 0;        // 0: none so far
-  bool good = false;           // succeeded
+  bool good = false;           // the request succeeded
   Nanos submitted = 0;         // on the client's clock
   std::size_t values = 0;      // good reads: index of the first of `sectors` values
 };

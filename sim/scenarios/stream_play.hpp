@@ -38,7 +38,7 @@ class StreamPlay {
   };
   struct End {
     bool asked = false;   // connect() or accept() was called
-    bool up = false;      // may post
+    bool up = false;      // may post work
     bool left = false;    // disconnect() was called
     bool closed = false;  // ConnectionClosed was reported
     std::uint64_t receives = 0;
@@ -46,7 +46,7 @@ class StreamPlay {
   // A connection. Its key is the same at both ends; the client writes to the server's memory.
   struct Link {
     ConKey key{};
-    End ends[2];  // by node
+    End ends[2];  // indexed by node
     Region target;
     RemoteKey remote;
     std::uint32_t rkey = 0;  // rkey that the client knows

@@ -105,9 +105,9 @@ struct ClientNode : Node {
   std::deque<WantedRequest> wanted;
   std::deque<Step> disk_steps;                    // script steps for the application on disks
   std::vector<PathAddress> missing;               // removed paths that are to be added again
-  std::array<PathAddress, kMaxPaths> address_of;  // by path
+  std::array<PathAddress, kMaxPaths> address_of;  // indexed by path
   std::uint64_t failovers_seen = 0;
-  std::array<std::uint64_t, kMaxPaths> loss_reasons{};  // by path, one bit per Reason
+  std::array<std::uint64_t, kMaxPaths> loss_reasons{};  // indexed by path; one bit per Reason
   std::uint32_t losses = 0;                             // number of lost connected paths
   std::uint32_t reads_in_flight = 0;
   bool probing = false;
@@ -127,9 +127,9 @@ struct ServerNode : Node {
   std::vector<StorageModel::Op> answers;  // storage completions received during a pause
   std::vector<std::uint32_t> session_of;  // client of each session, indexed by session
   std::vector<bool> session_up;
-  std::vector<unsigned> came_up;            // by session index: number of paths that connected
-  std::vector<PathState> path_state;        // by ConKey::place()
-  std::vector<std::uint64_t> loss_reasons;  // by link, one bit per Reason
+  std::vector<unsigned> came_up;            // indexed by session: number of paths that connected
+  std::vector<PathState> path_state;        // indexed by ConKey::place()
+  std::vector<std::uint64_t> loss_reasons;  // indexed by link; one bit per Reason
   bool retired = false;                     // a script closed the server
 };
 

@@ -47,7 +47,7 @@ inline constexpr std::uint32_t kMaxClients = 4;
 
 // Permanently dead links. At least one link of each client stays alive, and the rest of the system must work.
 struct DeadLinks {
-  std::array<std::uint32_t, kMaxClients> paths{};  // by client: bit i stands for path i
+  std::array<std::uint32_t, kMaxClients> paths{};  // indexed by client: bit i stands for path i
   std::uint32_t ways = 3;    // dead directions: 1: to the server, 2: to the client, 3: both
   bool from_start = false;   // false: the links die when the other faults end
   bool others_late = false;  // the other links are cut until the other faults end

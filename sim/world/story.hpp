@@ -25,8 +25,8 @@ void set_script(Scenario&, Script);
 
 struct Story {
   std::uint32_t clients = 1;
-  std::uint32_t paths = 2;     // per client
-  std::uint32_t requests = 0;  // per client, in addition to those in the steps
+  std::uint32_t paths = 2;     // number per client
+  std::uint32_t requests = 0;  // number per client, in addition to those in the steps
   std::uint64_t seed = 1;      // determines the random delays and orders
   bool over_tcp = false;       // the TCP fabric instead of queue pairs
 };

@@ -158,7 +158,7 @@ class WatchedFabric final : public ForwardingFabric {
   std::vector<ConKey> fresh_;
   std::vector<RemoteKeyId> offers_;
   LeftKeys left_keys_;
-  std::array<bool, kMaxPaths> joins_{};  // by path, only for a client
+  std::array<bool, kMaxPaths> joins_{};  // indexed by path, only for a client
   std::optional<CrowdWatch> crowds_;
   std::optional<IdentityWatch> identities_;
   std::optional<wire::ConnReq> heard_;

@@ -55,7 +55,7 @@ void reply(const Message& message) {
 }
 
 void receive_request(const Message& message) {
-  if (server_of(message.from) != nullptr) return;  // duplicate
+  if (server_of(message.from) != nullptr) return;  // a duplicate request
   const auto& address = reinterpret_cast<const sockaddr&>(message.destination);
   Adapter& here = *world().adapters[message.receiver];
   const auto said = world().answered.find({here.host, message.from});

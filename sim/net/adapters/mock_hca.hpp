@@ -27,7 +27,7 @@ struct Profile {
   // For adapters that limit a send queue in bytes: size of the queue, rounded up to a power of two (0: no
   // such limit), bytes of a work request without data, and allocation unit.
   std::uint32_t send_queue_bytes = 0, work_bytes = 0, work_unit = 64;
-  std::uint32_t max_message = 1U << 30;  // bytes
+  std::uint32_t max_message = 1U << 30;  // in bytes
   int vectors = 8;                       // number of completion vectors
   bool windows_type_1 = true;
   bool windows_type_2b = true;
@@ -59,15 +59,15 @@ struct Profile {
   // Also reports IBV_EVENT_COMM_EST whether or not the queue pair may send yet. Work progresses when a queue
   // is read, or with tick().
   bool hostile = false;
-  std::uint64_t gives_up_after = 500'000'000;  // ns
+  std::uint64_t gives_up_after = 500'000'000;  // in ns
 };
 
 // Profiles of soft-RoCE in Linux 6.12 and of adapters, from their drivers in rdma-core and Linux 6.12.
 Profile rxe();
 Profile mlx5();
 Profile irdma();    // windows of type 1 only, 4,096 work requests
-Profile bnxt_re();  // no windows
-Profile hfi1();     // nothing inline
+Profile bnxt_re();  // no memory windows
+Profile hfi1();     // no inline data
 
 // Returns the profile with `hostile` set.
 Profile hostile(Profile);

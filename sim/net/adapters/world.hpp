@@ -250,7 +250,7 @@ struct World {
   std::map<std::pair<unsigned, std::uint32_t>, Message> answered;
   std::set<ManagerEvent*> shown;
   std::map<std::pair<const Adapter*, std::uint32_t>, MemoryRegion*>
-      regions;  // by key, local and remote alike
+      regions;  // keyed by local and remote keys alike
   std::set<Window*> windows;
   std::map<std::uint32_t, QueuePair*> queue_pairs;
   QueuePair* last_queue_pair = nullptr;

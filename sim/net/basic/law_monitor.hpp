@@ -61,7 +61,7 @@ class LawMonitor {
     bool local = false;
     std::uint32_t imm = 0;
     std::uint32_t length = 0;
-    std::uint64_t placed = 0;  // bytes
+    std::uint64_t placed = 0;  // number of bytes placed so far
     Nanos time = 0;
     std::uint32_t rkey = 0;
     std::uint64_t address = 0;
@@ -134,7 +134,7 @@ class LawMonitor {
   Options options_;
   std::vector<Qp> qps_;
   std::vector<LinkState> links_;
-  std::vector<std::uint64_t> crashes_;                // by node
+  std::vector<std::uint64_t> crashes_;                // indexed by node
   std::unordered_map<std::uint64_t, KeyRange> keys_;  // node << 32 | rkey; looked up, never iterated
   std::vector<Violation> violations_;
   std::uint64_t violation_count_ = 0;

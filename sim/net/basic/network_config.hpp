@@ -72,7 +72,7 @@ Capabilities weak_capabilities() noexcept;
 struct LinkInfo {
   NodeId client = kNone, server = kNone;
   std::uint32_t client_port = 0, server_port = 0;
-  bool cut[2] = {false, false};   // by Way
+  bool cut[2] = {false, false};   // indexed by Way
   bool dead[2] = {false, false};  // permanently cut
 };
 struct QpInfo {

@@ -79,7 +79,7 @@ struct NetworkParts {
   };
   struct Node : NetNode {
     std::vector<Memory> memory;
-    std::vector<Key> keys;  // by RemoteKeyId
+    std::vector<Key> keys;  // indexed by RemoteKeyId
     std::vector<RemoteKeyId> free_keys;
     std::vector<Listener> listeners;
     std::vector<Pending> events;  // poll() has not reported those from `first` on

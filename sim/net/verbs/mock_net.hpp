@@ -45,7 +45,7 @@ struct MockEnd : EngineEnd {
 struct MockNode : NetNode {
   unsigned make = 0;
   MockFabric* fabric = nullptr;       // fabric of the running process; nullptr if there is none
-  std::vector<std::size_t> adapters;  // by port
+  std::vector<std::size_t> adapters;  // indexed by port
 };
 
 class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private mock_hca::Conductor {
