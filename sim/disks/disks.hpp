@@ -44,7 +44,7 @@ struct BlockDisk {
   std::uint32_t block = kDiskSector;      // block size in bytes
   std::uint32_t most_discard = 1U << 16;  // in sectors; 0: discard is not supported
   bool reports_instance = true;           // reports the instance of its cache when it is opened
-  std::vector<std::uint64_t> now;         // indexed by sector: content that a read returns; see DiskBook::stamp()
+  std::vector<std::uint64_t> now;         // indexed by sector: what a read returns; see DiskBook::stamp()
   std::vector<std::uint64_t> durable;     // indexed by sector: content after the server host died
   std::vector<bool> forgotten;            // indexed by sector: the host marked it clean when a sync failed
   std::uint64_t sync_failures = 0;        // number of sync failures that the server process knows of
