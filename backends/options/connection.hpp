@@ -40,7 +40,7 @@ struct FabricOptions {
   bool relaxed_ordering = false;      // verbs only
   bool thread_domains = false;        // verbs only
   std::string post = "send";          // verbs: auto, wr or send
-  TlsChoice tls;                      // tcp only
+  TlsChoice tls;                      // used by tcp only
   AuthChoice auth;                    // verbs and libfabric only
   bool operator==(const FabricOptions&) const = default;
 };

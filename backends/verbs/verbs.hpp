@@ -70,7 +70,7 @@ struct VerbsOptions {
 
 struct VerbsStats {
   std::uint64_t discarded_work = 0;           // work requests not completed when their connection ended
-  std::uint64_t dropped_completions = 0;      // arrived after the connection was reported lost
+  std::uint64_t dropped_completions = 0;      // that arrived after the connection was reported lost
   std::uint64_t unconfirmed_disconnects = 0;  // peers that did not confirm the end of a connection
   std::uint64_t removed_devices = 0;
 };

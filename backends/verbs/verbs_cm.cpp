@@ -41,7 +41,7 @@ rdma_conn_param request_params(const Connection& connection, const VerbsOptions&
   params.private_data = connection.private_data().data();
   params.private_data_len = static_cast<std::uint8_t>(connection.private_data().size());
   params.retry_count = options.retry_count;
-  params.rnr_retry_count = 7;  // infinite
+  params.rnr_retry_count = 7;  // 7 means infinite
   return params;
 }
 

@@ -42,8 +42,8 @@ struct Device {
   ChannelHandle channel;
   ibv_device_attr attributes{};
   bool soft_roce = false;
-  bool windows = false;         // type 1
-  bool per_qp_windows = false;  // type 2B
+  bool windows = false;         // type 1 windows are supported
+  bool per_qp_windows = false;  // type 2B windows are supported
   Limits limits;
   Capabilities can;          // capabilities of connections on this device
   bool logged_keys = false;  // the invalidation method was logged

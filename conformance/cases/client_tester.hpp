@@ -26,7 +26,7 @@ struct Attempt {
   std::vector<Message> requests;           // CON_REQs as received, in order
   std::vector<wire::ConnReq> parsed;       // the same CON_REQs, parsed
   std::vector<Con*> cons;                  // by cid; null: not connected yet
-  std::optional<Message> info;             // INFO_REQ
+  std::optional<Message> info;             // the received INFO_REQ
   bool answered = false;                   // INFO_RSP was sent
   bool joins_data = false;                 // granted: the response of a READ carries its data
   unsigned joined = 0;                     // READs whose response carried the data
@@ -114,7 +114,7 @@ class ClientTester {
   Region chunks_;
   RemoteKey whole_;
   std::deque<Attempt> attempts_;
-  std::vector<bool> busy_;  // by chunk
+  std::vector<bool> busy_;  // indexed by chunk
   std::deque<ClientRequest> held_;
   std::vector<std::byte> disk_;
   bool trial_seen_ = false;  // a path closed right after it connected; allowed once per run

@@ -58,7 +58,7 @@ struct Incoming {  // connect request that is not accepted or rejected yet
 
 class Endpoint {
  public:
-  static constexpr unsigned kReceives = 128;  // per established connection, besides the receive for INFO
+  static constexpr unsigned kReceives = 128;  // per established connection, in addition to the one for INFO
   // Size of the memory from which sources and destinations of writes are taken in turn.
   static constexpr std::size_t kMemory = std::size_t{16} << 20;
 
@@ -146,7 +146,7 @@ class Endpoint {
   std::uint32_t epoch_ = 0;
   std::uint16_t addresses_ = 1;
   std::uint16_t address_ = 0;
-  std::map<std::uint32_t, std::unique_ptr<Con>> cons_;  // by epoch
+  std::map<std::uint32_t, std::unique_ptr<Con>> cons_;  // keyed by epoch
   std::deque<Incoming> incoming_;
 };
 

@@ -32,7 +32,7 @@ class SimServer {
  public:
   using Change = std::function<void(ServerConfig&)>;
   static constexpr std::uint16_t kDepth = 24;
-  static constexpr std::uint32_t kChunk = 65536;  // bytes
+  static constexpr std::uint32_t kChunk = 65536;  // in bytes
   explicit SimServer(SimBench& bench, const Change& change = {})
       : SimServer(bench, bench.peer_fabric, change) {}
   // The server uses `fabric`: that of the bench, or a test's fabric on top of it.

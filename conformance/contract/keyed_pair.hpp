@@ -75,8 +75,8 @@ class CarrierFabric final : public ForwardingFabric {
 
   std::unique_ptr<keyed::KeyedFabric> owned_;
   CarriedData& carried_;
-  std::map<std::uint32_t, Asked> asked_;             // by epoch
-  std::set<std::uint32_t> second_;                   // epochs
+  std::map<std::uint32_t, Asked> asked_;             // keyed by epoch
+  std::set<std::uint32_t> second_;                   // challenged epochs, which have a second attempt
   std::map<std::uint32_t, std::uint64_t> requests_;  // pending requests of peers: request id to number
 };
 

@@ -253,7 +253,7 @@ class World {
   fuzz::SessionLedger ledger_;
   ServerConfig config_;
   ServerSession session_;
-  std::map<std::uint16_t, Deliver> in_service_;  // by chunk
+  std::map<std::uint16_t, Deliver> in_service_;  // keyed by chunk
   std::map<std::uint16_t, ConKey> owed_;         // answered by the application, on an established connection
   std::vector<InvalidateChunk> invalidations_;
   Nanos now_ = seconds(1);

@@ -24,7 +24,7 @@ constexpr State kWithConnections[] = {State::one_connection, State::all_connecti
 
 Message con_req_of(std::uint16_t cid) {
   Message bytes = conn_req(cid);
-  bytes[45] = std::byte{7};  // all extensions
+  bytes[45] = std::byte{7};  // fence, generation and probe extensions
   return bytes;
 }
 

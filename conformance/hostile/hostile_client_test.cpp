@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(
                    }}),
     ByName{});
 
-TEST_F(HostileClientTest, InfoBeforeAllConnectionsClosesThePath) {  // R02
+TEST_F(HostileClientTest, InfoBeforeAllConnectionsClosesThePath) {  // requirement R02
   peer.connect(kService, conn_req(0), kServer);
   ASSERT_TRUE(world.run_until([this] { return peer.count(SeenEvent::Kind::connected) == 1; }));
   peer.send(kService, info_req());
@@ -159,7 +159,7 @@ TEST_F(HostileClientTest, InfoBeforeAllConnectionsClosesThePath) {  // R02
   EXPECT_TRUE(world.run_until([this] { return server.session_count() == 0; }));
 }
 
-TEST_F(HostileClientTest, HalfOpenPathIsReaped) {  // R01
+TEST_F(HostileClientTest, HalfOpenPathIsReaped) {  // requirement R01
   peer.connect(kService, conn_req(0), kServer);
   ASSERT_TRUE(world.run_until([this] { return peer.count(SeenEvent::Kind::connected) == 1; }));
   EXPECT_TRUE(world.run_until([this] { return server.session_count() == 0; }, seconds(40)));
@@ -212,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(
                                request({2, 16})}),
     ByName{});
 
-TEST_F(HostileClientTest, SecondRequestOnABusyChunkClosesThePath) {  // L22
+TEST_F(HostileClientTest, SecondRequestOnABusyChunkClosesThePath) {  // requirement L22
   handshake();
   const Message good = request({2, 16});
   std::array<ServerEvent, 16> events;

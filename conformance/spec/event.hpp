@@ -9,7 +9,7 @@
 
 namespace rtrs::spec {
 
-using Time = std::uint64_t;  // nanoseconds
+using Time = std::uint64_t;  // in nanoseconds
 inline constexpr Time kNever = ~Time{0};
 using Uuid = std::array<std::uint8_t, 16>;
 
@@ -155,7 +155,7 @@ struct Event {
   std::uint16_t path = 0;
   std::uint16_t from = 0;
   std::uint16_t to = 0;
-  std::uint16_t permit = 0;  // client only
+  std::uint16_t permit = 0;  // only set at a client
   std::uint16_t chunk = 0;   // server: chunk; both sides: buf_id
   std::uint16_t serial16 = 0;
   std::uint16_t count = 0;

@@ -61,7 +61,7 @@ class WireSpec {
     bool data_written = false;
     bool invalidated = false;
     std::uint16_t rnbd = kNoRnbd;  // type of the RNBD message
-    std::uint32_t device = 0;      // IO and CLOSE only
+    std::uint32_t device = 0;      // only set for IO and CLOSE
     std::uint32_t path = 0;        // index of the Path
     Key key;
     Buffer buffer;
@@ -122,7 +122,7 @@ class WireSpec {
     std::map<Key, Connection> connections;
     std::vector<Path> paths;
     std::vector<Session> sessions;
-    std::map<Uuid, std::uint16_t> last_recon;  // by path uuid
+    std::map<Uuid, std::uint16_t> last_recon;  // keyed by path uuid
     // For captures: violations held back until no later gap can explain them.
     Findings found{kMaxHeld};
   };

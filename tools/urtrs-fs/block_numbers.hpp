@@ -24,7 +24,7 @@ class BlockNumbers {
   std::optional<Device> device_of(unsigned number) const;
 
  private:
-  std::map<unsigned, Device> devices_;  // by number in this tree
+  std::map<unsigned, Device> devices_;  // keyed by number in this tree
 };
 
 std::string block_name(unsigned number);  // returns for example "rnbd7"

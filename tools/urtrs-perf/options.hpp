@@ -41,7 +41,7 @@ struct Options : options::FabricOptions {
   unsigned iodepth = 1;
   std::optional<std::uint64_t> iterations;  // unset: run for `runtime`
   Nanos runtime = seconds(5);
-  std::uint64_t span = std::uint64_t{1} << 30;  // bytes; all offsets are below this value
+  std::uint64_t span = std::uint64_t{1} << 30;  // in bytes; all offsets are below this value
   Wait wait = Wait::busy;
   bool verify = false;
   bool recorder = true;

@@ -11,7 +11,7 @@ namespace rtrs::perf {
 struct PerfHeader {
   static constexpr std::size_t kBytes = 24;
   bool verify = false;       // the data must equal the pattern for (offset, seed)
-  std::uint64_t offset = 0;  // bytes
+  std::uint64_t offset = 0;  // in bytes
   std::uint64_t seed = 0;    // different for each request
 };
 

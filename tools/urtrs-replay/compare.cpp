@@ -130,7 +130,7 @@ class Collector {
   CompareMode mode_;
   const trace::Schema& schema_;
   std::vector<Thread> threads_;
-  std::vector<Names> names_;  // by index of the thread
+  std::vector<Names> names_;  // indexed by thread index
   std::map<InstanceId, std::size_t> current_;
   std::map<std::string, unsigned> count_;
 };

@@ -7,7 +7,7 @@
 #include "backends/platform/tls/test_raw_peer.hpp"
 
 namespace {
-long ahead = 0;  // seconds
+long ahead = 0;  // in seconds
 
 std::time_t shifted_time() noexcept {
   timespec now{};

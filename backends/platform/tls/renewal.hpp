@@ -15,7 +15,7 @@ struct FileMark {
   int error = 0;  // errno of stat(2); if set, all other members are 0
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
-  std::uint64_t size = 0;     // bytes
+  std::uint64_t size = 0;     // in bytes
   std::int64_t modified = 0;  // mtime and ctime, nanoseconds since 1970
   std::int64_t changed = 0;
   bool operator==(const FileMark&) const = default;

@@ -28,7 +28,7 @@ constexpr unsigned char kKeyUpdate = 24;
 // numbers come from a comment in <openssl/bio.h>.
 constexpr int kSetRecordType = 74;
 constexpr int kClearRecordType = 75;
-constexpr int kLevelTls = 282;  // SOL_TLS
+constexpr int kLevelTls = 282;  // socket option level SOL_TLS
 
 int bio_read(BIO* bio, char* to, int most) {
   BIO_clear_retry_flags(bio);

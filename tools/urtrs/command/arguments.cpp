@@ -14,7 +14,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr unsigned kMaxNbdWait = 86400;  // seconds
+constexpr unsigned kMaxNbdWait = 86400;  // in seconds
 constexpr const char* kServer = "server";
 constexpr const char* kClient = "client";
 

@@ -13,7 +13,7 @@
 namespace rtrs::daemon {
 
 struct DeviceFacts {
-  std::uint64_t size = 0;      // bytes
+  std::uint64_t size = 0;      // in bytes
   bool read_only = false;      // the block device rejects writes
   std::uint64_t sequence = 0;  // block device only; see Export::sequence()
   rnbd::Geometry geometry;
@@ -30,9 +30,9 @@ rnbd::Geometry memory_geometry();
 
 // Properties of a disk that its NBD server reports.
 struct NbdFacts {
-  std::uint64_t size = 0;       // bytes
-  std::uint64_t block = 512;    // bytes; minimum request size
-  std::uint64_t preferred = 0;  // bytes
+  std::uint64_t size = 0;       // in bytes
+  std::uint64_t block = 512;    // in bytes; minimum request size
+  std::uint64_t preferred = 0;  // in bytes
   bool cached = false;          // the server supports flush
   bool discards = false;
 };

@@ -34,8 +34,8 @@ struct NbdCommand {
   std::uint32_t index = 0;  // used by the submitter only
   Opcode opcode = Opcode::read;
   OpStep step = OpStep::done;
-  std::uint64_t offset = 0;     // bytes
-  std::uint32_t length = 0;     // bytes
+  std::uint64_t offset = 0;     // in bytes
+  std::uint32_t length = 0;     // in bytes
   std::byte* buffer = nullptr;  // a write does not modify the buffer
   bool fua = false;
   std::int32_t result = 0;  // value for OpProgress::on_result()

@@ -19,8 +19,8 @@ struct FileStep {
   OpStep kind = OpStep::sync_data;
   int fd = -1;
   std::byte* buffer = nullptr;  // has `length` bytes; for read and write only
-  std::uint64_t offset = 0;     // bytes
-  std::uint32_t length = 0;     // bytes
+  std::uint64_t offset = 0;     // in bytes
+  std::uint32_t length = 0;     // in bytes
   bool data_sync = false;       // the write must be durable when it completes (RWF_DSYNC)
   bool may_wait = false;        // even a non-blocking call may block in the file system
 };

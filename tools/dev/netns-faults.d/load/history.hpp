@@ -26,7 +26,7 @@
 
 namespace rtrs::real {
 
-using Time = std::int64_t;  // nanoseconds
+using Time = std::int64_t;  // in nanoseconds
 
 inline constexpr std::uint32_t kBroken = 0xffffffff;  // value of a cell with invalid content
 inline constexpr std::uint32_t kMaxClient = 253;

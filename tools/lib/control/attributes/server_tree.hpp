@@ -29,7 +29,7 @@ struct OpenDevice {
 
 struct ServerParameters {
   bool always_invalidate = false;
-  std::uint32_t max_chunk_size = 0;  // bytes
+  std::uint32_t max_chunk_size = 0;  // in bytes
   std::uint32_t sess_queue_depth = 0;
   std::uint32_t port = 0;
   std::string dev_search_path;

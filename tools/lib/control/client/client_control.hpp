@@ -59,7 +59,7 @@ struct ClientModel {
   Nanos reconnect_min = 0, reconnect_max = 0;  // pauses between attempts, see ClientConfig
   std::vector<ClientTimer> timers;
   std::uint32_t depth = 0;        // permits; 0 until the first path connected
-  std::uint32_t max_io_size = 0;  // bytes; 0 until the first path connected
+  std::uint32_t max_io_size = 0;  // in bytes; 0 until the first path connected
   std::size_t queued = 0;         // number of requests that wait for a permit
   unsigned under_way = 0;         // number of application requests in flight
   ClientStats stats;

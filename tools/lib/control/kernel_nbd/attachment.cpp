@@ -91,7 +91,7 @@ std::optional<unsigned> index_of(std::string_view name) {
 }
 
 std::vector<Attached> attached_devices(const std::string& blocks) {
-  constexpr std::uint64_t kSector = 512;  // bytes; unit of /sys/block/*/size
+  constexpr std::uint64_t kSector = 512;  // in bytes; unit of /sys/block/*/size
   std::vector<Attached> all;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(blocks, none)) {

@@ -1,4 +1,4 @@
-// Facts about the host that a probe needs besides its RDMA devices. Tests replace this class.
+// Facts about the host that a probe needs in addition to its RDMA devices. Tests replace this class.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -20,7 +20,7 @@ class InputFile {
   InputFile& operator=(const InputFile&) = delete;
   bool is_open() const { return fd_ >= 0; }
   int fd() const { return fd_; }
-  std::uint64_t size() const { return size_; }  // bytes; 0: unknown
+  std::uint64_t size() const { return size_; }  // in bytes; 0: unknown
 
  private:
   int fd_ = -1;

@@ -40,7 +40,7 @@ struct ConnectionInfo {
   std::uint64_t service = 0;
   std::uint32_t client_qpn = 0;
   std::uint32_t server_qpn = 0;  // 0 until the reply
-  std::uint32_t path_mtu = 0;    // bytes
+  std::uint32_t path_mtu = 0;    // in bytes
 };
 
 struct AnalyzerCounters {

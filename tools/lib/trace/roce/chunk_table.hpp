@@ -29,7 +29,7 @@ class ChunkTable {
 
  private:
   std::uint32_t depth_ = 0;
-  std::uint32_t chunk_size_ = 0;  // bytes
+  std::uint32_t chunk_size_ = 0;  // in bytes
   bool generations_ = false;
   bool joins_data_ = false;
   std::vector<wire::Descriptor> chunks_;

@@ -72,7 +72,7 @@ class ClockOffsets {
   std::map<Ends, Bounds> rejects_;
   std::map<Ends, std::int64_t> offsets_;  // address pair -> offset in ns, without pairs whose offset is 0
   std::int64_t largest_ = 0;
-  std::map<QueuePair, Handshake> handshakes_;  // by address and CM id of the client
+  std::map<QueuePair, Handshake> handshakes_;  // keyed by address and CM id of the client
   std::map<QueuePair, QueuePair> peers_;
   std::map<QueuePair, Lane> lanes_;
 };
