@@ -147,7 +147,7 @@ RTRS_CRC_TARGET std::uint32_t by_instruction(const unsigned char* at, std::size_
   return last;
 }
 
-// False until its dynamic initialisation; until then the slower portable code is used.
+// The constant is false until its dynamic initialisation; until then the slower portable code is used.
 const bool kInstruction = detect();
 
 #endif

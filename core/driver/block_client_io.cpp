@@ -107,8 +107,8 @@ void BlockClient::Impl::issue_next(Fabric& fabric, Nanos now, Device& device, rn
   } else {
     ++request.outstanding;
   }
-  // Removed from the backlog before the piece is sent, because a piece that the session does not accept may
-  // end the request.
+  // The request leaves the backlog before the piece is sent, because a piece that the session does not accept
+  // may end the request.
   if (request.all_sent) {
     device.backlog.pop_front(requests);
     --queued;

@@ -114,7 +114,7 @@ void Client::Impl::perform(Fabric& fabric, Nanos now, const Complete& action) {
   Slot& slot = slots[action.permit];
   const bool ok = action.result == Errc::ok;
   if (ok) {
-    // Done before any function call, so that no value must be saved across a call.
+    // The time is recorded before any function call, so that no value must be saved across a call.
     PathData& path = path_data[session.permit(action.permit).path];
     path.times[static_cast<std::size_t>(slot.direction)].record(now - slot.posted);
   }

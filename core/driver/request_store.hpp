@@ -75,7 +75,7 @@ class RequestStore {
 
   std::size_t header_bytes_;
   std::vector<Places> chunks_;  // up to the last chunk ever used; reserved capacity is not touched
-  // Not zeroed, so that unused pages take no memory (4 MiB per session with the defaults).
+  // The memory is not zeroed, so that unused pages take none (4 MiB per session with the defaults).
   std::unique_ptr<std::byte[]> headers_;
 };
 

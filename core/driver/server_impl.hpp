@@ -103,7 +103,7 @@ struct Server::Impl {
         break;
       }
     }
-    // Flushed before the session ends, because its responses are sent from its memory.
+    // The posts are flushed before the session ends, because responses are sent from session memory.
     if (!gathering || session.machine.ended()) posts.flush(fabric);
     if (session.machine.ended()) return retire(fabric, input.now, session);
     if (std::exchange(session.timer_changed, false)) set_timer(session);

@@ -45,7 +45,7 @@ struct WorkRequest {
   std::uint64_t cookie = 0;
   // The parts' memory must stay unchanged until the work request has completed or the connection is closed.
   std::array<LocalPart, 2> parts{};
-  // Copied by the fabric before post() returns.
+  // The fabric copies these bytes before post() returns.
   std::span<const std::byte> inline_bytes{};
 };
 

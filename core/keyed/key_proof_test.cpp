@@ -128,7 +128,7 @@ TEST_F(GateTest, AnotherKeyIsRefused) {
   challenge(liar, request());
   Prover unknown(toy_mac, key_of("nobody", 1));
   challenge(unknown, request());
-  // Rejected even if clients without a proof are accepted.
+  // A wrong proof is rejected even if clients without a proof are accepted.
   for (const Mode mode : {Mode::require, Mode::allow}) {
     const auto of_liar = judge(proved(request(), liar), mode);
     EXPECT_EQ(of_liar.refusal, Reason::key_refused);

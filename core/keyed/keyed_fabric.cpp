@@ -54,7 +54,7 @@ void KeyedFabric::connect(ConKey key, const PathAddress& address, const Connecti
     return inner_.connect(key, address, params, private_data);
   if (renew_)
     if (const auto renewed = renew_()) prover_ = std::make_shared<Prover>(prover_mac_, *renewed);
-  // Reserved here so that poll() can record a server without a valid proof and need not allocate.
+  // Reserves room, so that poll() can record a server without a valid proof and need not allocate.
   unproven_.reserve(unproven_.size() + asked_.size() + 1);
   Asked& one = asked_.emplace_back();
   one.key = key;
@@ -62,7 +62,7 @@ void KeyedFabric::connect(ConKey key, const PathAddress& address, const Connecti
   std::copy_n(private_data.begin(), one.request.size(), one.request.begin());
   if (const wire::KeyNonce* nonce = prover_->nonce_for(now_, one.request)) one.nonce = *nonce;
   prover_->prove(one.request, one.nonce ? &*one.nonce : nullptr);
-  // A copy, because the fabric may read the bytes during the whole call, and the call may end other requests.
+  // Passes a copy, because the fabric may read the bytes until the call ends, and the call may end requests.
   const ConReq request = one.request;
   inner_.connect(key, address, params, request);
 }

@@ -36,7 +36,7 @@ std::size_t ServerRegistry::oldest_of(std::uint32_t host) const noexcept {
 }
 
 std::uint32_t ServerRegistry::host_with_most_half_open() const noexcept {
-  // Sorted, because counting each host separately would take quadratic time in the number of sessions.
+  // The list is sorted, because counting each host separately would take quadratic time.
   FixedVector<std::uint32_t, kMaxSessions> hosts;
   for (const std::uint16_t session : half_open_) hosts.push_back(entries_[session].host);
   std::sort(hosts.begin(), hosts.end());

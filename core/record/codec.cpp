@@ -41,7 +41,7 @@ bool is_blob(FieldType type) noexcept {
 
 std::uint8_t* put_record(std::uint8_t* out, KindId kind, InstanceId instance, const void* value,
                          Nanos& last) noexcept {
-  // Copied into an object of its type, because the value may be in a ring slot, which is raw memory.
+  // The value is copied into an object of its type, because it may be in a ring slot, which is raw memory.
 #define RTRS_TRACE_PUT(number, event_class, type)               \
   case number: {                                                \
     type copy;                                                  \

@@ -189,7 +189,7 @@ class ClientDevices {
   bool extended_ = false;
   bool needs_info_ = true;  // SESS_INFO must be sent before the next OPEN
   bool paused_ = false;
-  // Cached by advance(), so that an IO needs to check only its own device.
+  // advance() caches both flags, so that an IO needs to check only its own device.
   bool holding_ = false;  // no IO may begin
   bool ending_ = false;   // some device waits for its last IO
 };

@@ -337,7 +337,7 @@ void FabricImpl::forget(Connection& one) noexcept {
 
 void FabricImpl::lose(Connection& one, Reason reason, const std::string& why) {
   const std::string text = one.description() + ": " + to_string(reason) + (why.empty() ? "" : ": " + why);
-  // Logged as debug only, because the session reports that a peer disconnected.
+  // This is logged as debug only, because the session reports that a peer disconnected.
   if (reason == Reason::peer_closed) {
     say(LogLevel::debug, text);
   } else {

@@ -122,7 +122,7 @@ class Connection final : public Watched, private iwarp::Memory {
   // Sends the Terminate message of the fault if the transport accepts all of it at once; else returns false.
   bool send_terminate() noexcept;
 
-  // Maintained by the fabric.
+  // Members that the fabric maintains.
   bool in_ready = false;
   bool in_dirty = false;
   bool in_mid = false;

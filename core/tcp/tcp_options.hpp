@@ -50,7 +50,7 @@ struct TcpOptions {
 };
 
 struct TcpStats {
-  // Protocol violations of peers, per fault.
+  // Number of protocol violations by peers, indexed by fault.
   std::array<std::uint64_t, iwarp::kFaultCount> faults{};
   std::uint64_t terminated = 0;         // connections that the peer ended with a Terminate message
   std::uint64_t closed_handshakes = 0;  // clients closed because no complete connect request arrived in time

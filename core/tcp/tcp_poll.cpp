@@ -93,7 +93,7 @@ void FabricImpl::handle(const Transport::Ready& ready) {
     return;
   }
   Watched& one = *ready.one;
-  // Closed earlier in this round.
+  // The socket was closed earlier in this round.
   if (!one.watched) return;
   switch (one.kind) {
     case Watched::Kind::listener:

@@ -138,7 +138,7 @@ void Disks::perform(const Host& host, const block::CacheDamaged& action) {
 std::uint64_t Disks::instance_of(const BlockDisk& disk) const {
   if (!disk.reports_instance) return 0;
   const std::uint64_t life = disk.memory ? deaths_ : hosts_;
-  // Includes the number of the server process, because each process counts its failures from 0.
+  // The instance includes the number of the server process, because each process counts its failures from 0.
   const std::uint64_t process = disk.sync_failures == 0 ? 0 : deaths_ + 1;
   return life << 48 | std::uint64_t{disk.exchanged} << 40 | std::uint64_t{disk.number} << 32 | process << 16 |
          disk.sync_failures;

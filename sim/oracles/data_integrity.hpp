@@ -12,7 +12,7 @@
 
 namespace rtrs::sim {
 
-// Small, because the rules are the same for any size and every simulated byte takes time.
+// A sector is small, because the rules are the same for any size and every simulated byte takes time.
 inline constexpr std::size_t kSectorBytes = 64;
 
 struct SectorTag {

@@ -111,7 +111,7 @@ class DiskClient final : public ClientEnd {
     while (client_.take_event(event)) {
       if (const auto* path = std::get_if<PathEvent>(&event)) {
         news = *path;
-        // Stored here, because the session may have no path later.
+        // The flag is stored here, because the session may have no path later.
         if (path->kind == PathEvent::Kind::link_up) extended_ = client_.session().peer_extends();
         return true;
       }

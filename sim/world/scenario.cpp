@@ -148,8 +148,8 @@ void draw_extreme_options(ChoiceSource& choice, Scenario& s) {
   const Nanos dead = (s.server.heartbeat.missed_max + 2) * i;
   if (happens(50)) s.client.queue_timeout = i / 4 * (1 + choice.draw(8, Label::cruel));
   if (happens(30)) s.client.request_timeout = i / 2 * (1 + choice.draw(8, Label::cruel));
-  // Allowed only if the client waits for a proof when a fence fails; otherwise it would reuse the chunk of a
-  // request that it gave up while slow storage still uses the chunk.
+  // Slow storage is drawn only if the client waits for a proof when a fence fails; otherwise it would reuse
+  // the chunk of a request that it gave up while slow storage still uses the chunk.
   if (happens(40) && s.client.fence_failed == UnfencedReplay::wait) {
     s.storage.slow_rate = 300'000;
     s.storage.slow_latency = dead * (1 + choice.draw(3, Label::cruel));
@@ -159,8 +159,8 @@ void draw_extreme_options(ChoiceSource& choice, Scenario& s) {
   if (happens(40) && hangs_are_found)
     s.faults.weight[static_cast<unsigned>(FaultClass::hang)] = 50 + choice.draw(100, Label::cruel);
   if (happens(40)) {
-    // Small batches and long pauses: after a pause, more events are pending than one poll reports, and all
-    // deadlines have passed.
+    // Draws small batches and long pauses: after a pause, more events are pending than one poll reports, and
+    // all deadlines have passed.
     s.poll_batch = 1 + choice.draw(4, Label::cruel);
     s.faults.pause_factor = 10;
   }
@@ -283,7 +283,7 @@ void draw_dead_links(ChoiceSource& choice, Scenario& s) {
   s.dead_links.ways = kWays[choice.draw(kWays.size(), Label::dead_link)];
   s.dead_links.from_start = choice.hits(40, 100, Label::dead_link);
   s.dead_links.others_late = !s.dead_links.from_start && choice.hits(50, 100, Label::dead_link);
-  // All links never work at the same time, so the faults must not wait until all paths are connected.
+  // At no time do all links work, so the faults must not wait until all paths are connected.
   s.faults_from_start = s.faults_from_start || s.dead_links.others_late;
 }
 

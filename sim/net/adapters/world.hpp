@@ -136,7 +136,7 @@ struct QueuePair : ibv_qp {
   Adapter* adapter = nullptr;
   ibv_qp_cap cap{};
   std::deque<Work> sends;  // not carried out yet
-  // Carried out but not acknowledged; used only with a conductor.
+  // Work requests that were carried out but not acknowledged; used only with a conductor.
   std::deque<std::pair<Work, ibv_wc_status>> unheard;
   std::deque<Receive> receives;
   // `posted`: number of posted work requests. `released`: number of those that the program knows to have
