@@ -115,7 +115,7 @@ int FabricImpl::open_endpoint(Connection& connection, fi_info& info) {
   if (!watch(connection.wait_fd(), &connection)) return -ENOMEM;
   by_endpoint_[&connection.endpoint()->fid] = &connection;
   ++endpoints_open_;
-  // Reserved so that the lists never grow while IO runs.
+  // Reserves room, so that the lists never grow while IO runs.
   for (auto* list : {&ready_, &unarmed_, &with_delivered_}) list->reserve(endpoints_open_);
   mark_unarmed(connection);
   mark_ready(connection);

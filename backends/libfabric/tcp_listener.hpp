@@ -80,7 +80,7 @@ class TcpListener final : public Admission {
   net::UniqueFd epoll_;
   net::UniqueFd stop_;
   net::UniqueFd arrived_;
-  // Closed temporarily to accept and close a client if no other descriptor is left.
+  // A descriptor to close temporarily, to accept and close a client if no other descriptor is left.
   net::UniqueFd spare_;
   std::uint16_t port_ = 0;
   std::atomic<std::uint64_t> reaped_{0};

@@ -143,7 +143,7 @@ void Connection::fit(Device& device) {
           " are for messages and data at a time and the rest for keys; a smaller queue depth needs less");
 }
 
-// Allocated now, because no memory is registered while IO runs.
+// Allocates the buffers now, because no memory is registered while IO runs.
 bool Connection::make_bounces(const Device& device) {
   if (inline_limit_ >= kSmallMessage) return true;
   const std::uint32_t count = std::clamp(params_.send_depth, 1U, kMaxBounces);

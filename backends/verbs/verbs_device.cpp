@@ -77,7 +77,7 @@ std::uint64_t send_ops_of(const Device& device) {
                       IBV_QP_EX_WITH_SEND_WITH_IMM;
   const unsigned flags = device.attributes.device_cap_flags;
   if ((flags & IBV_DEVICE_MEM_MGT_EXTENSIONS) != 0) ops |= IBV_QP_EX_WITH_SEND_WITH_INV;
-  // Included even if ibv_post_send() posts the bindings, because the queue must have room for them.
+  // Includes binds even if ibv_post_send() posts them, because the queue must have room for them.
   if (device.windows || device.per_qp_windows) ops |= IBV_QP_EX_WITH_BIND_MW;
   return ops;
 }

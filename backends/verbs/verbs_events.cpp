@@ -30,7 +30,7 @@ void FabricImpl::read_manager() {
     const rdma_conn_param& params = reported->param.conn;
     if (params.private_data != nullptr)
       event.data.assign(static_cast<const char*>(params.private_data), params.private_data_len);
-    // Acknowledged first, because an identifier with an unacknowledged event cannot be destroyed.
+    // Acknowledges first, because an identifier with an unacknowledged event cannot be destroyed.
     rdma_ack_cm_event(reported);
     handle(event);
   }
@@ -65,7 +65,7 @@ void FabricImpl::handle_listener(Listener& listener, const CmEvent& event) {
   for (const auto& device : devices_) {
     if (device != nullptr && !device->gone && device->name == name) lose_device(*device, Listeners::close);
   }
-  // Needed if the removed device was not in use.
+  // This is needed if the removed device was not in use.
   leave_device(name);
 }
 
@@ -204,7 +204,7 @@ void FabricImpl::read_trouble(Device& device) noexcept {
   ibv_async_event event{};
   while (ibv_get_async_event(device.context.get(), &event) == 0) {
     const ibv_async_event copy = event;
-    // Acknowledged first, because the object of an unacknowledged event cannot be destroyed.
+    // Acknowledges first, because the object of an unacknowledged event cannot be destroyed.
     ibv_ack_async_event(&event);
     handle_trouble(device, copy);
   }

@@ -172,7 +172,7 @@ Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool 
   auto [place, fresh] =
       connections_.emplace(key, std::make_unique<Connection>(around, key, params, is_client, private_data));
   RTRS_ASSERT(fresh);
-  // Reserved so that the lists never grow while IO runs.
+  // Reserves room, so that the lists never grow while IO runs.
   for (auto* list : {&ending_, &unposted_, &with_shown_, &accepting_}) list->reserve(connections_.size());
   return *place->second;
 }

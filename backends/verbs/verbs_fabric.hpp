@@ -234,7 +234,7 @@ class FabricImpl final : public VerbsFabric {
   std::vector<std::unique_ptr<Leaving>> leaving_;
   std::unordered_map<ConKey, std::unique_ptr<Connection>, ConKeyHash> connections_;
   mutable Connection* last_found_ = nullptr;
-  // Accepted by the caller, who may still post receives; the next poll() sends the accept.
+  // Connections that the caller accepted and may still post receives on; the next poll() sends the accept.
   std::vector<Connection*> accepting_;
   // Closed connections and event data; freed by the next poll(), because events point into them.
   std::vector<std::unique_ptr<Connection>> free_at_next_poll_;

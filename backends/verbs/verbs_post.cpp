@@ -124,7 +124,7 @@ inline bool Connection::fill(const WorkRequest& work, ibv_send_wr& request, std:
   return fill_message(work, request, pieces[0], slot);
 }
 
-// Inlined because it is most of the loop in post().
+// This is inlined, because it is most of the loop in post().
 [[gnu::always_inline]] inline bool Connection::fill_write(const WorkRequest& work, ibv_send_wr& request,
                                                           std::span<ibv_sge, 2> pieces) noexcept {
   RTRS_ASSERT(work.part_count <= work.parts.size());
@@ -234,7 +234,7 @@ void Connection::forget_windows_of(RegionId region) noexcept {
   std::erase_if(waiting_, [region](const Waiting& one) { return one.what.region == region; });
 }
 
-// Inlined into bind() for speed: no value is stored and reloaded. Rare cases are in place_first().
+// This is inlined into bind() for speed: no value is stored and reloaded. Rare cases are in place_first().
 [[gnu::always_inline]] inline bool Connection::place(const Binding& binding) noexcept {
   ibv_mw* const window = binding.what.window;
   SendSlot& slot = sends_[next_send_ & send_mask_];

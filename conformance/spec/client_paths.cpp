@@ -209,7 +209,7 @@ void ClientSpec::path_changed() {
                     "InfoAccepted first");
   // Another path has created the session. The next attempt of this path joins it.
   if (event_.reason == Reason::other_path_leads) {
-    // Checked only after the state connecting: while a path drains, the other path may be lost again.
+    // This is checked only after state connecting: while a path drains, the other path may be lost again.
     if (from == S::connecting)
       context().check(connected_ > 0, Rule::first_conn, "a path gives way and no other is connected",
                       "the attempt goes on");

@@ -42,7 +42,7 @@ class LineQueue {
   static std::string suppressed_summary(State& state);
   static void run(const std::shared_ptr<State>& state);
 
-  // Shared with the thread, which may outlive the queue if print() does not return.
+  // This state is shared with the thread, which may outlive the queue if print() does not return.
   std::shared_ptr<State> state_;
   std::chrono::milliseconds patience_;
 };

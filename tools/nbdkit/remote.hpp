@@ -162,7 +162,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   plugin::Settings settings_;
   Status::Lines lines_;
   Ending ending_;
-  // Guarded by the lock of the session.
+  // The session's lock guards this.
   std::unique_ptr<Status> status_;
   Exports exports_;
   unsigned attaching_ = 0;  // number of connections that wait for a device

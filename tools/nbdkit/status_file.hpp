@@ -40,7 +40,7 @@ class LatestWriter {
   struct State;
   static void run(const std::shared_ptr<State>& state);
 
-  // Shared with the thread, which may outlive the writer if write() does not return.
+  // This state is shared with the thread, which may outlive the writer if write() does not return.
   std::shared_ptr<State> state_;
   std::chrono::milliseconds patience_;
 };

@@ -160,7 +160,7 @@ class Operation {
       kept = std::launder(reinterpret_cast<Item*>(operation.bytes_));
     else
       kept = static_cast<Item*>(operation.large_);
-    // Copied because destroying the handler may destroy `given`.
+    // A copy, because destroying the handler may destroy `given`.
     const Error error = given;
     kept->forget(operation);
     Item local(std::move(*kept));

@@ -141,8 +141,8 @@ int urtrs_device_open(urtrs_session* session, const char* name, unsigned flags, 
   if (session == nullptr) return -EINVAL;
   return c::answered(*session, [&] {
     if (const int refused = session->refuse_wait(); refused != 0) return refused;
-    // Checked first: an open that has started would access the waiter of this call after the call has
-    // returned.
+    // This is checked first, because an open that has started would access this call's waiter after its
+    // return.
     if (device == nullptr) return session->fail(-EINVAL, "no place for the device is given");
     urtrs_session::Waiter waiter;
     urtrs_device* opened = nullptr;

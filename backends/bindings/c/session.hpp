@@ -120,7 +120,7 @@ struct urtrs_session {
 
   std::array<rtrs::BlockCompletion, 64> completions_;
   rtrs::BlockEvent event_;
-  // Reserved for all requests and devices, so that a turn never allocates.
+  // Has room for all requests and devices, so that a turn never allocates.
   std::vector<Due> due_;
   std::vector<Due> running_;
   std::array<bool, rtrs::kMaxPaths> changed_paths_{};

@@ -98,7 +98,7 @@ int urtrs_session_prepare(urtrs_session* session) {
   if (due == kNever) return -1;
   const Nanos now = platform::steady_now();
   if (due <= now) return 0;
-  // Rounded up, so that a timer is due when the sleep ends.
+  // The time is rounded up, so that a timer is due when the sleep ends.
   return static_cast<int>(std::min<Nanos>((due - now + milliseconds(1) - 1) / milliseconds(1), 60'000));
 }
 

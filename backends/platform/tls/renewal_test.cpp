@@ -125,7 +125,7 @@ TEST_F(RenewalTest, AChangedFileIsReadOnce) {
 TEST_F(RenewalTest, FilesWrittenInPlaceAreRead) {
   const auto renewal = make();
   const FileMarks before = mark_files(files());
-  // Retried because file systems store times with a limited resolution.
+  // Writes repeatedly, because file systems store times with a limited resolution.
   for (int i = 0; i < 1'000'000 && mark_files(files()) == before; ++i) std::ofstream(files()[0]) << "7";
   EXPECT_EQ(look_until_found(*renewal), "71");
 }

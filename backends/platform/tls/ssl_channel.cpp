@@ -100,7 +100,7 @@ Owned<BIO> bio_of(SslChannel* channel) {
   return bio_of(made, channel);
 }
 
-// Placed in front of OpenSSL's socket BIO, whose write would raise SIGPIPE if the peer has disconnected.
+// Makes a BIO in front of OpenSSL's socket BIO, whose write would raise SIGPIPE if the peer has disconnected.
 Owned<BIO> socket_bio_of(SslChannel* channel, int socket) {
   static const BIO_METHOD* const made = make_method(BIO_TYPE_FILTER, socket_write, socket_control);
   Owned<BIO> front = bio_of(made, channel);

@@ -247,7 +247,7 @@ void NbdDisk::publish() noexcept {
   owes_flush_.store(link_.owes_flush(), std::memory_order_relaxed);
   losses_.store(2 * link_.losses().count + (link_.losses().reported ? 0 : 1), std::memory_order_release);
   up_.store(link_.is_up(),
-            // Stored last, so that a thread that sees the server as lost also sees the recorded loss.
+            // This is stored last, so that a thread that sees the server as lost also sees the recorded loss.
             std::memory_order_release);
 }
 

@@ -73,7 +73,7 @@ std::optional<Node> Node::find(std::string_view path) const {
     if (name.empty()) continue;
     const auto entry = here.entries_.find(name);
     if (entry == here.entries_.end()) return std::nullopt;
-    // Stored first, because assigning the result directly to `here` would destroy the running function.
+    // The result is stored first, because assigning it directly to `here` would destroy the running function.
     Node next = entry->second();
     here = std::move(next);
   }

@@ -1,5 +1,5 @@
-// Recorded inputs and actions of the RNBD device machines. Types that contain a name or a long message are
-// boxed to keep the variant small, because they are rare.
+// Recorded inputs and actions of the RNBD device state machines. Types that contain a name or a long message
+// are boxed to keep the variant small, because they are rare.
 #pragma once
 #include <memory>
 #include <type_traits>

@@ -5,7 +5,7 @@
 namespace rtrs::roce {
 namespace {
 
-// Added to the first sequence number, so that the number of a late packet cannot become negative.
+// This is added to the first sequence number, so that a late packet's number cannot become negative.
 constexpr std::uint64_t kBase = std::uint64_t{1} << 32;
 
 }  // namespace
