@@ -6,7 +6,7 @@ namespace {
 
 enum class Side { unknown, client, server, registry };
 
-// Side of a machine whose beginning was not seen, deduced from an event that only one side has.
+// Side of a state machine whose beginning was not seen, deduced from an event that only one side has.
 Side side_of(Kind kind) noexcept {
   switch (kind) {
     case Kind::BeginClient:

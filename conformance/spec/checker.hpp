@@ -21,7 +21,7 @@ struct Coverage {
 
 class Checker {
  public:
-  // `actions`: the trace contains the machines' actions; without them only wire notes can be judged.
+  // `actions`: the trace contains the state machines' actions; without them only wire notes can be judged.
   // `capture_heartbeat`: see WireSpec.
   explicit Checker(bool actions, Time capture_heartbeat = 0)
       : actions_(actions), wire_(findings_, capture_heartbeat) {}

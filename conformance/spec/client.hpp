@@ -1,4 +1,4 @@
-// Client side of a session: which actions the machine may take, given its inputs.
+// Client side of a session: which actions the state machine may take, given its inputs.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Server side of a session: which actions the machine may take, given its inputs. Also the registry, which
-// maps sessions and session names to their clients.
+// Server side of a session: which actions the state machine may take, given its inputs. Also the registry,
+// which maps sessions and session names to their clients.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -27,7 +27,7 @@ class WireSpec {
   // `capture_heartbeat`: heartbeat interval of both peers, for recordings without begin events; 0: unknown.
   WireSpec(Findings& findings, Time capture_heartbeat)
       : findings_(findings), capture_heartbeat_(capture_heartbeat) {}
-  // The begin event of a machine names the side that recorded the following notes.
+  // The begin event of a state machine names the side that recorded the following notes.
   void begin(unsigned machine, const Event&);
   void on(unsigned machine, const Event&);
   // Call after the last event.

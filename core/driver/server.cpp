@@ -120,8 +120,8 @@ bool Server::Impl::may_hold_more(Fabric& fabric, std::size_t got, bool due, unsi
 }
 
 void Server::Impl::run_deadlines(Fabric& fabric, Nanos now) {
-  // One step may leave another path of its session overdue. The loop is bounded in case a machine does not
-  // advance its deadline; remaining deadlines are due again at the next poll.
+  // One step may leave another path of its session overdue. The loop is bounded in case a state machine does
+  // not advance its deadline; remaining deadlines are due again at the next poll.
   for (std::size_t left = (kMaxPaths + 1) * sessions.size(); left > 0 && deadlines.first() <= now; --left) {
     const std::uint16_t index = deadlines.first_index();
     if (sessions[index]->machine.next_deadline() <= now) feed(fabric, *sessions[index], DeadlineReached{now});

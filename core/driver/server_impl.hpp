@@ -265,7 +265,7 @@ struct Server::Impl {
   bool gathering = false;  // a ResponseBatch exists
   bool closing = false;
   bool invalidates = false;  // a key was invalidated in this batch
-  // Indexed by session. An entry may be earlier than its machine's deadline, never later.
+  // Indexed by session. An entry may be earlier than its state machine's deadline, never later.
   DeadlineHeap deadlines;
   std::size_t events_since_due = 0;  // events taken since a deadline became due
   std::deque<SetUp> set_ups;

@@ -36,7 +36,7 @@ namespace rtrs {
 
 // --- both sides ---
 
-// First sign that a connection is lost. The machine answers with Disconnect.
+// First sign that a connection is lost. The state machine answers with Disconnect.
 struct ConnectionLost {
   Nanos now;
   ConKey key;

@@ -4,7 +4,7 @@
 
 namespace rtrs::trace {
 
-// Name of the first violated invariant; null if there is none, or if the machine has no invariants.
+// Name of the first violated invariant; null if there is none, or if the state machine has no invariants.
 template <class Machine>
 const char* broken_rule(const Machine& machine) noexcept {
   if constexpr (requires { machine.broken_invariant(); })

@@ -95,7 +95,7 @@ struct End {
   Nanos now = 0;
   RTRS_FIELDS(now)
 };
-// fingerprint() of the machine after all inputs before this event.
+// fingerprint() of the state machine after all inputs before this event.
 struct StateHash {
   std::uint64_t fingerprint = 0;
   RTRS_FIELDS(fingerprint)

@@ -164,8 +164,8 @@ bool Recorder::take_snapshot(Nanos now, trace::Watched& watched) noexcept {
   return true;
 }
 
-// Allocates only after the machine's state has grown. Returns false if out of memory; the snapshot is then
-// omitted.
+// Allocates only after the state machine's state has grown. Returns false if out of memory; the snapshot is
+// then omitted.
 bool Recorder::make_room(const trace::Watched& watched, trace::Watched::Kept& kept) noexcept {
   const std::size_t needed = watched.bound(watched.machine);
   if (needed <= kept.room) return true;

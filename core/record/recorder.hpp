@@ -2,10 +2,10 @@
 // inputs and actions into a file (docs/trace_format.md). The ring never allocates and never fails. If writing
 // the file fails, recording continues in the ring only; the machines are not affected.
 //
-// For watched machines the recorder also takes periodic snapshots of the state. If a ring dump or a file
-// starts in the middle of a run, replay starts from such a snapshot.
+// For watched state machines the recorder also takes periodic snapshots of the state. If a ring dump or a
+// file starts in the middle of a run, replay starts from such a snapshot.
 //
-// Order of calls for one machine: begin, watch; then for every step input, followed by actions before
+// Order of calls for one state machine: begin, watch; then for every step input, followed by actions before
 // anything else is recorded; finally end. begin may be called again after or without end. Actions belong to
 // the machine's last input. Only one thread at a time may use a recorder; machines of one recorder share one
 // clock.
@@ -73,16 +73,16 @@ class Recorder {
   static constexpr std::size_t kMachinesOfARing = 16;
 
   // `ring_records` is rounded up to a power of two, at least 16; each takes 64 bytes. The ring grows by the
-  // same size for each further kMachinesOfARing watched machines, so that the cost of snapshots per input
-  // does not grow with the number of machines.
+  // same size for each further kMachinesOfARing watched state machines, so that the cost of snapshots per
+  // input does not grow with the number of machines.
   explicit Recorder(std::size_t ring_records = kDefaultRingRecords);
   ~Recorder();  // closes an open file
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Records that a machine was created from this configuration. `kind` is client_session.
+  // Records that a state machine was created from this configuration. `kind` is client_session.
   void begin(Nanos now, InstanceId, MachineKind kind, const ClientConfig&) noexcept;
-  // Records that a machine was created. `kind` is server_session, created with index `session`, or
+  // Records that a state machine was created. `kind` is server_session, created with index `session`, or
   // server_registry.
   void begin(Nanos now, InstanceId, MachineKind kind, const ServerConfig&,
              std::uint16_t session = 0) noexcept;
@@ -95,14 +95,14 @@ class Recorder {
   }
   void end(Nanos now, InstanceId) noexcept;
 
-  // Registers the machine of an instance that was begun. The recorder reads the machine between its steps
-  // until end(), forget() or another begin(). Allocates.
+  // Registers the state machine of an instance that was begun. The recorder reads the machine between its
+  // steps until end(), forget() or another begin(). Allocates.
   template <class Machine>
   void watch(InstanceId instance, MachineKind kind, const Machine& machine) {
     watch(instance, trace::Watched::of(kind, machine));
   }
-  // Call before a watched machine is destroyed without end(). Does nothing if another machine is watched for
-  // the instance by now.
+  // Call before a watched state machine is destroyed without end(). Does nothing if another machine is
+  // watched for the instance by now.
   void forget(InstanceId instance, const void* machine) noexcept;
 
   // Records an input; call before the step.
@@ -145,7 +145,7 @@ class Recorder {
       end_step(instance);
     }
   }
-  // Records the machine's current fingerprint(), which replay compares.
+  // Records the state machine's current fingerprint(), which replay compares.
   void state(InstanceId instance, std::uint64_t fingerprint) noexcept {
     put(trace::kKindOf<trace::StateHash>, instance, trace::StateHash{fingerprint});
   }
@@ -168,8 +168,8 @@ class Recorder {
   int open_listener(trace::Listener& listener, trace::Detail detail);
   // Encodes and hashes records as for a file, but writes no file. chain_hash() returns the result.
   int open_hash(const trace::Origin&);
-  // Checks the invariants of every watched machine after each step that is recorded to a file or a listener.
-  // Linear in the depth per step, so for simulation only.
+  // Checks the invariants of every watched state machine after each step that is recorded to a file or a
+  // listener. Linear in the depth per step, so for simulation only.
   void check_invariants() noexcept { checking_ = true; }
   // Name of the first violated invariant, or null.
   const char* broken_invariant() const noexcept { return broken_; }

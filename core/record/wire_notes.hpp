@@ -1,6 +1,6 @@
 // Notes of wire traffic as one side saw it, for display, for `check` and for conversion to packets (`pcap`).
-// Notes are not inputs of a machine, so replay skips them. A trace made from a capture consists of notes
-// only.
+// Notes are not inputs of a state machine, so replay skips them. A trace made from a capture consists of
+// notes only.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -23,9 +23,9 @@ enum class WireCmKind : std::uint8_t {
 };
 const char* to_string(WireCmKind) noexcept;
 
-// Payloads are stored in two parts. `head` is the part that a machine or RNBD parses: the message of a SEND;
-// the user header and RTRS header of a request, which follow the data. `digest` is content_digest() of the
-// data, which is before `head` (writes) or after it (SENDs longer than kMaxHead); 0: no data. If whole
+// Payloads are stored in two parts. `head` is the part that a state machine or RNBD parses: the message of a
+// SEND; the user header and RTRS header of a request, which follow the data. `digest` is content_digest() of
+// the data, which is before `head` (writes) or after it (SENDs longer than kMaxHead); 0: no data. If whole
 // payloads are recorded, `head` also contains the data, or as much of its end as fits in kMaxHead.
 inline constexpr std::size_t kMaxHead = 60 * 1024;
 

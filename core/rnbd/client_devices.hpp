@@ -19,7 +19,7 @@
 //
 // A server may restart before its disk is available. If it refuses to reopen a device, the device's IO is
 // held while the reason may be temporary (may_pass() of device_reasons.hpp), and the OPEN is retried
-// (reopen_wanted()). The owner of the machine limits how long IO is held.
+// (reopen_wanted()). The owner of the state machine limits how long IO is held.
 //
 // A FLUSH covers the changes that had succeeded when it arrived, and only if its success is reported to the
 // user. There is no other guarantee: a memory export loses all data with its process, including flushed data.

@@ -92,7 +92,7 @@ class View {
   void client_field(std::string_view name, const auto& field) {
     using Field = std::remove_cvref_t<decltype(field)>;
     if (name == "config_" || name == "jitter_" || name == "next_fence_serial_") return;
-    // The machine reads these fields only if there is a lead_head_start.
+    // The state machine reads these fields only if there is a lead_head_start.
     if (name == "link_since_" || name == "alive_at_") return;
     if constexpr (std::is_same_v<Field, PathTable>) {
       for (const ClientPath& path : field) client_path(path);

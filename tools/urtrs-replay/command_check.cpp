@@ -41,8 +41,8 @@ void print_finding(Output& out, const spec::Finding& finding) {
   out.line("    source:  " + std::string(rule.source));
 }
 
-// Returns the number of judged machines. Machines whose beginning is not in the trace are included, because
-// they are judged as far as their state is known.
+// Returns the number of judged machines. State machines whose beginning is not in the trace are included,
+// because they are judged as far as their state is known.
 std::uint64_t machines_of(const trace::TraceCheck& result) {
   return result.coverage.machines + result.coverage.without_beginning;
 }

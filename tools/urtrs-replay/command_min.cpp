@@ -46,7 +46,7 @@ int read_all(const MinOptions& options, const InputFile& file, std::string& byte
   return got == 0 ? exit_ok : exit_usage;
 }
 
-// Returns the session machine of the trace if there is only one. Without any session, returns the only
+// Returns the session state machine of the trace if there is only one. Without any session, returns the only
 // machine, as in a minimised trace of block devices. Returns null if the choice is ambiguous.
 const tools::MachineTrace* only_machine(const tools::LoadedTrace& trace) {
   const auto is_session = [](const tools::MachineTrace& machine) {

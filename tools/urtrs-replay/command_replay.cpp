@@ -29,7 +29,7 @@ struct ReplayCommandOptions {
   bool state = false;
 };
 
-// The states of all machines before one record.
+// The states of all state machines before one record.
 struct Visit {
   std::uint64_t record = 0;
   std::vector<trace::StateAt> states;
@@ -129,8 +129,8 @@ const trace::StateText* state_of(const Visit& visit, InstanceId instance) {
   return nullptr;
 }
 
-// Returns what changed in the states between two visits, by instance. For a new or removed machine, its whole
-// state counts as changed.
+// Returns what changed in the states between two visits, by instance. For a new or removed state machine, its
+// whole state counts as changed.
 std::map<InstanceId, std::vector<std::string>> changes(const Visit& from, const Visit& to) {
   std::map<InstanceId, std::vector<std::string>> all;
   const trace::StateText none;

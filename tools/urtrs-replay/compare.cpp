@@ -18,7 +18,7 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> li
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-// Returns true for fields that contain a handle. Its value is arbitrary, so each machine's handles are
+// Returns true for fields that contain a handle. Its value is arbitrary, so each state machine's handles are
 // replaced by numbers in the order of first use.
 bool is_handle(std::string_view field) {
   return field.ends_with("epoch") || field.ends_with("uuid") ||
@@ -78,7 +78,7 @@ class Collector {
            record.event->category == trace::EventClass::action;
   }
 
-  // A begin record always starts a new machine, even if its instance was used before.
+  // A begin record always starts a new state machine, even if its instance was used before.
   void begin(const trace::Record& record) {
     const std::string kind = record.event->name.substr(5);
     current_[record.instance] = threads_.size();

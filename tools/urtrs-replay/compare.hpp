@@ -16,7 +16,7 @@ enum class CompareMode : std::uint8_t {
   state,      // states of paths, links and sessions of each machine
 };
 
-// One step of a machine, to compare with a step of the other trace.
+// One step of a state machine, to compare with a step of the other trace.
 struct Step {
   std::uint64_t seq = 0;
   std::string key;   // text that is compared
@@ -47,8 +47,8 @@ struct Difference {
   std::vector<std::string> before;  // up to ten equal steps before the difference
 };
 
-// Compares the traces machine by machine. Of the first differences of all machines, returns the one that
-// comes first in the traces.
+// Compares the traces one state machine at a time. Of the first differences of all machines, returns the one
+// that comes first in the traces.
 Difference compare(const ComparedTrace& a, const ComparedTrace& b);
 
 }  // namespace rtrs::replay_tool

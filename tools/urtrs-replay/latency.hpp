@@ -1,5 +1,5 @@
-// Measures latencies of requests by machine and path, and finds gaps in which requests waited without any
-// record.
+// Measures latencies of requests by state machine and path, and finds gaps in which requests waited without
+// any record.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -24,7 +24,7 @@ struct PathLatency {
   Nanos percentile(double part) const;  // Returns 0 if there are no requests.
 };
 
-// A time in which a machine has pending requests, but no record.
+// A time in which a state machine has pending requests, but no record.
 struct Gap {
   Nanos length = 0;
   Nanos from = 0;

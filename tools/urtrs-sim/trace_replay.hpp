@@ -1,4 +1,4 @@
-// Replays recorded runs of the simulator with the protocol machines only.
+// Replays recorded runs of the simulator with the protocol state machines only.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,7 +1,7 @@
-// Fuzz test: replaying arbitrary recorded inputs of RNBD device machines must not crash, because a trace may
-// come from another version or be forged. The fuzzer input is the number of records (2 bytes) and the records
-// of one block. This program adds the header and the checksums, because a mutation of a complete trace would
-// never pass the checksum.
+// Fuzz test: replaying arbitrary recorded inputs of RNBD device state machines must not crash, because a
+// trace may come from another version or be forged. The fuzzer input is the number of records (2 bytes) and
+// the records of one block. This program adds the header and the checksums, because a mutation of a complete
+// trace would never pass the checksum.
 #include <map>
 #include <memory>
 #include <string>
@@ -36,7 +36,7 @@ std::string trace_of(const std::uint8_t* data, std::size_t size) {
   return header + frame.append(reinterpret_cast<const char*>(crc), sizeof crc);
 }
 
-// Creates only device machines; session machines are not tested here.
+// Creates only device state machines; session machines are not tested here.
 std::unique_ptr<ReplayMachine> made(const Record& record, const FieldMap& map, std::string& why) {
   const KindId kind = record.event->id;
   if (kind != kKindOf<BeginClientDevices> && kind != kKindOf<BeginServerDevices>) return nullptr;
@@ -58,8 +58,8 @@ void judge(const std::string& trace) {
                   (!result.divergence.recorded.empty() && !result.divergence.rerun.empty()));
 }
 
-// Passes only the inputs to the machines, without comparing the actions. replay() would stop at the first
-// input whose recorded actions differ from those of this core.
+// Passes only the inputs to the state machines, without comparing the actions. replay() would stop at the
+// first input whose recorded actions differ from those of this core.
 void feed(const std::string& trace) {
   MemorySource source(trace);
   Reader reader(source);
@@ -83,7 +83,7 @@ void feed(const std::string& trace) {
     Effects effects;
     (void)at->second->feed(record, map, effects);
     (void)at->second->fingerprint();
-    // Inputs that no real caller makes may break an invariant of the state. The machine gets no further
+    // Inputs that no real caller makes may break an invariant of the state. The state machine gets no further
     // inputs after that.
     if (at->second->broken_invariant() != nullptr) machines.erase(at);
   }

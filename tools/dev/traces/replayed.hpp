@@ -1,4 +1,4 @@
-// Replays trace files with the machines of this build.
+// Replays trace files with the state machines of this build.
 #pragma once
 #include <filesystem>
 #include <fstream>

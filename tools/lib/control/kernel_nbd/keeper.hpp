@@ -124,7 +124,7 @@ class Keeper {
 
   // `now` must not decrease.
   Actions on(const Input&, Nanos now);
-  // Returns the time at which the machine needs a Tick.
+  // Returns the time at which the state machine needs a Tick.
   Nanos next_tick() const;
 
   const std::map<unsigned, Device>& devices() const noexcept { return devices_; }

@@ -222,7 +222,7 @@ class Supervisor {
 
   // `now` must not decrease.
   Actions on(const Input&, Nanos now);
-  // Returns the time at which the machine needs a Tick; kNever if it currently needs none.
+  // Returns the time at which the state machine needs a Tick; kNever if it currently needs none.
   Nanos next_tick() const;
 
   // Returns the desired state, to be saved in the state file.

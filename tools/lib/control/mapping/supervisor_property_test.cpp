@@ -57,7 +57,7 @@ class World {
     }
   }
 
-  // Starts the process of the session before the machine starts. `unwished`: port of the process if the
+  // Starts the process of the session before the state machine starts. `unwished`: port of the process if the
   // session is not wished.
   void has_run(const std::string& session, const std::set<std::string>& mapped, std::uint16_t unwished) {
     const auto wished = machine_.sessions().find(session);
@@ -121,8 +121,8 @@ class World {
     }
   }
 
-  // Runs without faults until the machine is idle: every request is answered, and no process dies by itself.
-  // Returns how long this took.
+  // Runs without faults until the state machine is idle: every request is answered, and no process dies by
+  // itself. Returns how long this took.
   Nanos run_until_idle() {
     const Nanos began = now_;
     disk_fails_ = false;

@@ -1,4 +1,4 @@
-// Judges machines and wire notes while they are recorded, by the same rules as check_trace().
+// Judges state machines and wire notes while they are recorded, by the same rules as check_trace().
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Judges a recorded trace: checks its machines and wire notes against the specification. With traces of both
-// sides, also checks the laws of reliable connections.
+// Judges a recorded trace: checks its state machines and wire notes against the specification. With traces of
+// both sides, also checks the laws of reliable connections.
 #pragma once
 #include <cstdint>
 #include <functional>

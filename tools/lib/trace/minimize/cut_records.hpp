@@ -1,5 +1,5 @@
-// Selects records of a trace without changing them. Used for traces whose machines cannot be run again, for
-// example traces made from captures.
+// Selects records of a trace without changing them. Used for traces whose state machines cannot be run again,
+// for example traces made from captures.
 #pragma once
 #include <cstdint>
 #include <deque>

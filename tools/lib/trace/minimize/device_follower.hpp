@@ -1,5 +1,5 @@
-// Follows recorded device machines to find the earlier input that each input depends on. A shorter run needs
-// this, because its handles, tokens, operations and ids differ from the recorded ones.
+// Follows recorded device state machines to find the earlier input that each input depends on. A shorter run
+// needs this, because its handles, tokens, operations and ids differ from the recorded ones.
 #pragma once
 #include <cstdint>
 #include <deque>

@@ -20,8 +20,8 @@ namespace {
 
 class DevicesMinimizeTest : public ::testing::Test {
  protected:
-  // Returns the trace of the first seed whose client or server (`side`) has a device machine with enough
-  // inputs and successful IO. `wanted`: additional condition.
+  // Returns the trace of the first seed whose client or server (`side`) has a device state machine with
+  // enough inputs and successful IO. `wanted`: additional condition.
   template <class Devices>
   MachineTrace recorded(const std::string& side, bool (*wanted)(const Devices&) = nullptr) {
     for (std::uint64_t seed = 0; seed < 100; ++seed) {

@@ -1,5 +1,5 @@
-// Replays a subset of the recorded inputs on RNBD device machines, as ClientPlayer does for a session. The
-// replaced identifiers are handles, tokens, tickets of IOs, operations, and device ids.
+// Replays a subset of the recorded inputs on RNBD device state machines, as ClientPlayer does for a session.
+// The replaced identifiers are handles, tokens, tickets of IOs, operations, and device ids.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -104,7 +104,7 @@ class SessionFollower {
   std::uint32_t depth_ = 0;
 };
 
-// One follower per kind of machine; a machine uses only the follower of its kind.
+// One follower per kind of state machine; a machine uses only the follower of its kind.
 struct Follower {
   SessionFollower session;
   ClientDevicesFollower client_devices;

@@ -1,4 +1,4 @@
-// Inputs of one recorded machine, with the meta data needed to replay a subset.
+// Inputs of one recorded state machine, with the meta data needed to replay a subset.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -28,8 +28,8 @@ struct InputMeta {
   // first_action of the next input.
   std::size_t first_action = 0;
   std::optional<std::uint64_t> state;  // fingerprint of the machine after the input, if recorded
-  // Device machines only. about: index of the action that the input answers. gives: device id in the response
-  // to the input; 0: none.
+  // Device state machines only. about: index of the action that the input answers. gives: device id in the
+  // response to the input; 0: none.
   static constexpr std::size_t kNothing = ~std::size_t{0};
   std::size_t about = kNothing;
   std::uint32_t gives = 0;
@@ -60,15 +60,15 @@ struct MachineTrace {
 };
 
 struct LoadedTrace {
-  // Sessions and device machines, in the order in which they began. Registries are not included.
+  // Sessions and device state machines, in the order in which they began. Registries are not included.
   std::vector<MachineTrace> machines;
   std::uint64_t records = 0;
   std::string damage;  // position and reason at which reading stopped; empty: complete
 };
 // Returns the byte position at which the reader stopped, and why.
 std::string damage_text(const trace::Reader&);
-// Loads the machines of a trace. The error says why the trace cannot be minimized, for example because a
-// machine has an invalid configuration, or because a damaged trace has no readable record.
+// Loads the state machines of a trace. The error says why the trace cannot be minimized, for example because
+// a machine has an invalid configuration, or because a damaged trace has no readable record.
 tl::expected<LoadedTrace, std::string> load_machines(trace::Source&);
 
 }  // namespace rtrs::tools

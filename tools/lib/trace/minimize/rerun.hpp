@@ -1,5 +1,5 @@
-// Reruns the core of this program on some inputs of a machine, in a separate process. A run fails if the core
-// crashes or breaks an invariant, or if a judge rejects the trace of the run.
+// Reruns the core of this program on some inputs of a state machine, in a separate process. A run fails if
+// the core crashes or breaks an invariant, or if a judge rejects the trace of the run.
 #pragma once
 #include <cstdint>
 #include <optional>

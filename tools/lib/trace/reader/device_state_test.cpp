@@ -1,4 +1,4 @@
-// Tests the saved state of RNBD device machines, as bytes and as text.
+// Tests the saved state of RNBD device state machines, as bytes and as text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::vector<std::uint8_t> saved(const Machine& machine) {
   return bytes;
 }
 
-// The saved bytes restore the machine, and no truncated prefix of these bytes is accepted.
+// The saved bytes restore the state machine, and no truncated prefix of these bytes is accepted.
 template <class Machine>
 void expect_round_trip(const Machine& machine) {
   const std::vector<std::uint8_t> bytes = saved(machine);

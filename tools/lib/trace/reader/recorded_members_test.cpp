@@ -1,5 +1,5 @@
-// Checks that RTRS_FIELDS lists every member. A missing member is not recorded, so the replayed machine would
-// have another value for it than the recorded machine.
+// Checks that RTRS_FIELDS lists every member. A missing member is not recorded, so the replayed state machine
+// would have another value for it than the recorded machine.
 #include <gtest/gtest.h>
 
 #include <cstddef>

@@ -106,7 +106,7 @@ TEST_F(RecorderTest, RingKeepsTheNewestRecords) {
   EXPECT_EQ(recorder.counters().ring_overwritten, recorder.counters().ring_records - 64);
 }
 
-// With 100 machines, an input causes no more snapshots than with 16. The ring keeps its records when it
+// With 100 state machines, an input causes no more snapshots than with 16. The ring keeps its records when it
 // grows.
 TEST_F(RecorderTest, RingGrowsWithTheNumberOfWatchedMachines) {
   constexpr unsigned kMachines = 100, kRing = 256, kRounds = 200;

@@ -1,4 +1,4 @@
-// Tests recording and replaying the RNBD device machine of a client.
+// Tests recording and replaying the RNBD device state machine of a client.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ ReplayResult replayed_bytes(const std::string& bytes) {
   return replay(source, core_machines(), options);
 }
 
-// A client device machine that is recorded in the same way as in BlockClient.
+// A client device state machine that is recorded in the same way as in BlockClient.
 class RecordedDevices {
  public:
   explicit RecordedDevices(Recorder& recorder) : recorder_(recorder) {
@@ -286,8 +286,8 @@ TEST_F(DeviceReplay, ChangedFieldOfAnActionIsADivergence) {
   EXPECT_GT(changed, 100U);
 }
 
-// Changes an input: an id in an OPEN_RSP, a name, an errno. The replay must report it, because the machine
-// reacts differently.
+// Changes an input: an id in an OPEN_RSP, a name, an errno. The replay must report it, because the state
+// machine reacts differently.
 TEST_F(DeviceReplay, ChangedInputIsADivergence) {
   const std::string trace = story();
   const auto found = [&](const std::string& record, std::size_t field, std::function<void(Value&)> change) {
@@ -308,8 +308,8 @@ TEST_F(DeviceReplay, ChangedInputIsADivergence) {
   found("LinkUp                   extended=true", 0, flip);
 }
 
-// Removes the OPEN after a reconnect, as if the machine had forgotten it. The first input that is different
-// must be reported.
+// Removes the OPEN after a reconnect, as if the state machine had forgotten it. The first input that is
+// different must be reported.
 TEST_F(DeviceReplay, MissingReopenIsADivergence) {
   const std::string trace = story();
   std::vector<std::uint64_t> opens;

@@ -1,4 +1,4 @@
-// Replays protocol machines: runs them on the inputs of a trace and compares all their actions with the
+// Replays protocol state machines: runs them on the inputs of a trace and compares all their actions with the
 // recorded ones.
 #pragma once
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace rtrs::trace {
 
-// Actions of a machine in one step, in trace encoding, whatever list type the machine uses for them.
+// Actions of a state machine in one step, in trace encoding, whatever list type the machine uses for them.
 class Effects {
  public:
   void clear() noexcept {
@@ -54,11 +54,11 @@ class Effects {
   std::uint8_t scratch_[kMaxBuiltinRecord];
 };
 
-// A machine that is replayed.
+// A state machine that is replayed.
 class ReplayMachine {
  public:
   virtual ~ReplayMachine() = default;
-  // Passes an input to the machine. Returns false if this kind of machine has no such input.
+  // Passes an input to the machine. Returns false if this kind of state machine has no such input.
   virtual bool feed(const Record& input, const FieldMap& map, Effects& effects) = 0;
   virtual std::uint64_t fingerprint() const = 0;
   // Returns the name of the first broken invariant of the state, or nullptr.
@@ -68,13 +68,13 @@ class ReplayMachine {
   virtual StateText text() const = 0;
 };
 
-// Creates a machine from its begin event. Returns nullptr for an unknown event or an invalid configuration;
-// `why` then names the invalid configuration.
+// Creates a state machine from its begin event. Returns nullptr for an unknown event or an invalid
+// configuration; `why` then names the invalid configuration.
 using MachineFactory =
     std::function<std::unique_ptr<ReplayMachine>(const Record& begin, const FieldMap& map, std::string& why)>;
 
-// Creates a machine in an arbitrary state, on which the caller then calls load(). Returns nullptr for an
-// unknown kind.
+// Creates a state machine in an arbitrary state, on which the caller then calls load(). Returns nullptr for
+// an unknown kind.
 using BlankFactory = std::function<std::unique_ptr<ReplayMachine>(MachineKind)>;
 
 enum class Verdict : std::uint8_t {
@@ -114,7 +114,7 @@ struct ReplayResult {
   std::string why;
 };
 
-// State of a machine at a record of ReplayOptions::visit.
+// State of a state machine at a record of ReplayOptions::visit.
 struct StateAt {
   InstanceId instance = 0;
   StateText text;
@@ -122,8 +122,8 @@ struct StateAt {
 
 struct ReplayOptions {
   std::function<void(std::uint64_t bytes)> progress;  // called periodically with the bytes read; may be empty
-  // The replay writes the number of the current record here, so that it is known if a machine crashes the
-  // program. May be nullptr.
+  // The replay writes the number of the current record here, so that it is known if a state machine crashes
+  // the program. May be nullptr.
   volatile std::uint64_t* position = nullptr;
   BlankFactory blank;  // creates machines for snapshots; if empty, snapshots are skipped
   // Record numbers, ascending; kNever stands for the end. Before each of these records, on_visit() receives

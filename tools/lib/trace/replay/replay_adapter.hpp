@@ -1,4 +1,4 @@
-// Adapts a machine class to ReplayMachine. The class needs `void on(const Input&, Actions&)` for each
+// Adapts a state machine class to ReplayMachine. The class needs `void on(const Input&, Actions&)` for each
 // alternative of the input variant, and `fingerprint()`.
 #pragma once
 #include <array>

@@ -78,8 +78,8 @@ class ClientDevicesReplay final
     return step(rnbd::MapRequested{name, event.mode}, effects);
   }
   bool on(const IoBegun& event, Effects& effects) {
-    // If the machine would hold or refuse the IO, it takes no action. The recorded IoStarted is then reported
-    // as a divergence.
+    // If the state machine would hold or refuse the IO, it takes no action. The recorded IoStarted is then
+    // reported as a divergence.
     if (machine_.gate(event.device) != rnbd::Gate::go) return true;
     effects.add_event(machine_.begin_io(event));
     return true;
@@ -106,8 +106,8 @@ class ServerDevicesReplay final
   template <class Event>
   bool on(const Event& event, Effects& effects) {
     if constexpr (KindOf<Event>::category != EventClass::input) return false;
-    // If the machine awaits no result, it does nothing. The comparison with the recorded actions reports the
-    // difference.
+    // If the state machine awaits no result, it does nothing. The comparison with the recorded actions
+    // reports the difference.
     else if constexpr (requires { machine_.awaits(event); })
       return !machine_.awaits(event) || step(event, effects);
     else

@@ -1,4 +1,4 @@
-// Creates the RNBD device machines for replay().
+// Creates the RNBD device state machines for replay().
 #pragma once
 #include <memory>
 

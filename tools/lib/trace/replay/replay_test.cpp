@@ -14,7 +14,7 @@
 namespace rtrs::trace::test::replay_test {
 namespace {
 
-// Test machine that answers each immediate with (imm % 3) completions with increasing numbers.
+// Test state machine that answers each immediate with (imm % 3) completions with increasing numbers.
 class Toy {
  public:
   void on(const ImmReceived& in, ClientActions& actions) noexcept {
@@ -192,7 +192,7 @@ TEST(Replay, ActionCountsOfARingAreCompared) {
   }
 }
 
-// --- protocol machines ---
+// --- protocol state machines ---
 
 class CoreRun {
  public:

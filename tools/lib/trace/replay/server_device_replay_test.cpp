@@ -1,4 +1,4 @@
-// Tests recording and replaying the RNBD device machine of a server session.
+// Tests recording and replaying the RNBD device state machine of a server session.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -19,7 +19,7 @@ namespace {
 constexpr InstanceId kOfServer = kServerDevices + 1;
 constexpr rnbd::ServerOptions kOptions{77, 1000};
 
-// A server device machine that is recorded in the same way as in BlockServer.
+// A server device state machine that is recorded in the same way as in BlockServer.
 class RecordedServer {
  public:
   explicit RecordedServer(Recorder& recorder) : machine(kOptions), recorder_(recorder) {
@@ -205,8 +205,8 @@ TEST_F(ServerDeviceReplay, ChangedFieldOfAnActionIsADivergence) {
   }
 }
 
-// Changes an input: a byte in a request header, a storage error, or a result that the machine does not wait
-// for. The replay must report each change.
+// Changes an input: a byte in a request header, a storage error, or a result that the state machine does not
+// wait for. The replay must report each change.
 TEST_F(ServerDeviceReplay, ChangedInputIsADivergence) {
   const std::string trace = story();
   const auto changed = [&](std::string_view event, std::size_t field, std::size_t byte) {

@@ -75,7 +75,7 @@ class TraceImport {
   void place(const wire::ConnReq& request, Connection& connection);
   void cm(const WireEvent& event, const Connection& connection);
   void message(const WireEvent& event, const Connection& connection);
-  // Returns offset and length of the payload's head, which the protocol machines parse.
+  // Returns offset and length of the payload's head, which the protocol state machines parse.
   std::pair<std::size_t, std::size_t> head_of(const WireEvent& event, const Connection& connection);
   ChunkTable* chunks(const Connection& connection);
   template <class Note>

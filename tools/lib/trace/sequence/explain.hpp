@@ -15,12 +15,12 @@ namespace rtrs::tools::sequence {
 
 class Explainer {
  public:
-  // Adds the steps, machines and connections of file `file` to the story.
+  // Adds the steps, state machines and connections of file `file` to the story.
   Explainer(Story& story, Index file);
   void add(const Fields& record);
 
  private:
-  // What is known about a machine while its records are read.
+  // What is known about a state machine while its records are read.
   struct Known {
     Index machine = kNone;
     std::map<ConKey, Index> connections;
@@ -46,7 +46,7 @@ class Explainer {
   std::string chunk_or_permit(std::uint64_t number);
   void attach(const Fields& record, Step& step);
   Step step_of(const Fields& record) const;
-  // Records of device machines (explain_devices.cpp).
+  // Records of device state machines (explain_devices.cpp).
   bool is_of_devices(const Fields& record);
   void add_of_devices(const Fields& record);
   std::optional<InstanceId> session_of_devices(InstanceId instance) const;

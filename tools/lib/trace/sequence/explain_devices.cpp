@@ -1,6 +1,6 @@
-// Describes the records of RNBD device machines. Such a machine has no lane; its records become steps of its
-// session. A record that belongs to a request of the session adds no step: its RNBD message is appended to
-// the title of the request's step.
+// Describes the records of RNBD device state machines. Such a machine has no lane; its records become steps
+// of its session. A record that belongs to a request of the session adds no step: its RNBD message is
+// appended to the title of the request's step.
 #include <algorithm>
 #include <map>
 
@@ -150,8 +150,8 @@ bool Explainer::is_of_devices(const Fields& record) {
   return devices_.contains(instance);
 }
 
-// Returns the session that a device machine belongs to. `urtrs-replay merge` renumbers instance i of file f
-// as i * files + f.
+// Returns the session that a device state machine belongs to. `urtrs-replay merge` renumbers instance i of
+// file f as i * files + f.
 std::optional<InstanceId> Explainer::session_of_devices(InstanceId instance) const {
   const auto& options = story_.files[static_cast<std::size_t>(file_)].options;
   const auto merged = std::count_if(options.begin(), options.end(),

@@ -138,7 +138,7 @@ class Layout {
     story_.path_spans.push_back({path, side, state, std::string(value_of(step.fields, "reason")), at, kNone});
   }
 
-  // Ends the open spans of all paths of a machine, when the machine ends or begins again.
+  // Ends the open spans of all paths of a state machine, when the machine ends or begins again.
   void forget(const Machine& owner, Index at) {
     for (auto it = numbers_.begin(); it != numbers_.end();) {
       const Machine& other = machine(std::get<0>(it->first));

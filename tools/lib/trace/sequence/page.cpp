@@ -164,7 +164,7 @@ class PageData {
     return io == kNone ? kNone : numbers_[static_cast<std::size_t>(io)];
   }
 
-  // Returns the client of a machine; kNone for a server.
+  // Returns the client of a state machine; kNone for a server.
   Index client_of(Index machine) const {
     const Machine& one = story_.machines[static_cast<std::size_t>(machine)];
     for (std::size_t i = 0; i < story_.clients.size(); ++i) {

@@ -53,7 +53,7 @@ class Follower {
     closed_[static_cast<std::size_t>(io)] = true;
   }
 
-  // Ends all requests of a machine, when the machine ends or begins again.
+  // Ends all requests of a state machine, when the machine ends or begins again.
   void forget(const Machine& owner) {
     const auto same = [&](Index machine) {
       const Machine& other = story_.machines[static_cast<std::size_t>(machine)];

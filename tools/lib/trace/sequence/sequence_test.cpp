@@ -240,8 +240,8 @@ TEST_F(Conversation, RestartedProcessHasNoRequestsInFlight) {
   EXPECT_EQ(find(story, "StateHash").group, Group::local);
 }
 
-// Records of device machines must become steps of their session, except IO. The device machine must not be
-// shown as a second client.
+// Records of device state machines must become steps of their session, except IO. The device machine must not
+// be shown as a second client.
 TEST_F(Conversation, ClientDeviceRecordsAreStepsOfTheirSession) {
   Recorder recorder(64);
   ASSERT_EQ(recorder.open_file(client_file_.c_str(), {"test", "client", "wires", 0, {}}), 0);

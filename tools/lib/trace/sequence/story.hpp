@@ -48,8 +48,8 @@ struct TraceFile {
   std::int64_t clock = 0;  // ns to add to the times of this file to get common times
 };
 
-// A machine in one file, from its begin record to its end record. If an instance begins again, this makes
-// another Machine.
+// A state machine in one file, from its begin record to its end record. If an instance begins again, this
+// makes another Machine.
 struct Machine {
   Index file = kNone;
   std::uint16_t instance = 0;

@@ -84,7 +84,7 @@ class Devices {
     return found == known_.end() ? nullptr : &found->second;
   }
 
-  // --- inputs of the machine ---
+  // --- inputs of the state machine ---
   void on(const trace::LinkUp&) {}
   void on(const trace::LinkDown&) {
     for (auto& [handle, one] : known_) one.same_server = false;
@@ -142,7 +142,7 @@ class Devices {
       add(before(since), step(Verb::fail_sync, done_->disk));
   }
 
-  // --- actions of the machine ---
+  // --- actions of the state machine ---
   void did(const trace::SendMessage& action) {
     if (action.kind == rnbd::MessageKind::open) asked_ = now_;
   }
@@ -192,7 +192,7 @@ class Devices {
   }
 
   // Returns the data length of the next request of the session. The session records a message later than the
-  // device machine does.
+  // device state machine does.
   std::uint32_t bytes_of_next_request() {
     const std::uint64_t record = devices_.metas[at_].record;
     while (request_ < session_.inputs.size()) {

@@ -16,7 +16,7 @@ struct Guess {
   sim::Scenario scenario;
 };
 // Returns the guesses, the most faithful one first; empty if the client never connected. `devices`: device
-// machine of the session, or nullptr.
+// state machine of the session, or nullptr.
 std::vector<Guess> infer(const ClientInputs&, const ClientDevicesInputs* devices = nullptr);
 
 }  // namespace rtrs::tools

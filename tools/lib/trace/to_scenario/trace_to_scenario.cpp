@@ -10,7 +10,7 @@ namespace rtrs::tools {
 
 namespace {
 
-// Returns the device machine of the client session at index `session`, which is the `number`-th client
+// Returns the device state machine of the client session at index `session`, which is the `number`-th client
 // session; nullptr if it has none. The recording of a device machine starts with the first mapped device,
 // which can be earlier than that of its session. If some session has no devices, the order in the trace
 // decides which session a device machine belongs to.
