@@ -167,7 +167,7 @@ class TestRun:
         assert server.keys() == client.keys()
         for name, told in client.items():
             assert server[name] == told
-        # Two messages per IO, also for reads: the request, and the response with the data.
+        # Two messages per IO, even for reads: the request, and the response with the data.
         counted = io_messages(server_trace, False)
         assert counted[0] == counted[1] and counted[2] >= 2 * SIZE // (256 << 10), counted
         assert messages(self.capture("by-client", client_trace), True) == client
