@@ -141,7 +141,7 @@ void FabricImpl::begin_connecting(Connection& connection, const net::Destination
   connection.id = make_id(channel_.get(), &connection.owner, port_space_of(route->to));
   if (connection.id == nullptr)
     return fail_connect(connection, Reason::no_resources, where(address) + ": " + errno_text(errno));
-  // Set before route resolution, which uses these options.
+  // The options are set before route resolution, which uses them.
   set_options(connection.id.get(), options_);
   sockaddr* const source = route->from.length == 0 ? nullptr : route->from.get();
   const int timeout = static_cast<int>(options_.resolve_timeout_ms);

@@ -68,7 +68,7 @@ TEST_F(Timers, PostToASleepingFabricReachesTheDevice) {
   EXPECT_EQ(mock_hca::counts(0).receives, before + 1);
 }
 
-// Must hold even after the fabric has slept.
+// The rule must hold even after the fabric has slept.
 TEST_F(Timers, PostsBetweenTwoPollsRingOneDoorbell) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");

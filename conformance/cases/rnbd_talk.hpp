@@ -14,7 +14,7 @@ Ask open_ask(const std::string& name, wire::rnbd::AccessMode mode = wire::rnbd::
 Ask close_ask(std::uint32_t device);
 Ask io_ask(const wire::rnbd::Io& io, Message data = {});
 
-// Fails unless answered with success. Returns the version that the server chose.
+// Fails unless the server answers with success. Returns the version that the server chose.
 std::uint8_t exchange_versions(Path& path, std::uint8_t version = wire::rnbd::kProtoMajor);
 
 // An opened device.

@@ -112,7 +112,7 @@ struct SendDone {
 // invalidate() has completed.
 struct ChunkInvalidated {
   ConKey key{};
-  std::uint64_t cookie = 0;  // as passed to invalidate()
+  std::uint64_t cookie = 0;  // the cookie that was passed to invalidate()
   bool ok = true;
 };
 

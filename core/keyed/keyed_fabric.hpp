@@ -85,7 +85,7 @@ class KeyedFabric final : public ForwardingFabric {
   MacFunction prover_mac_ = nullptr;
   RenewKey renew_;
   std::optional<Gate> gate_;
-  MacFunction mac_ = nullptr;  // used by the gate
+  MacFunction mac_ = nullptr;  // MAC function of the gate
   std::shared_ptr<const KeyTable> keys_;
   Mode mode_ = Mode::off;
   std::vector<Asked> asked_;

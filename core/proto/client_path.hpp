@@ -53,7 +53,7 @@ class ClientPath {
   bool can_fence() const noexcept { return fence_; }
   bool has_generations() const noexcept { return generations_; }
   bool has_probe() const noexcept { return probe_; }
-  // True if the write of a READ's data may be its response, without a fresh key.
+  // True if the data write of a READ may serve as its response, without a fresh key.
   bool reads_may_leave_keys() const noexcept { return chunk_keys_ == ChunkKeys::fresh_for_writes; }
   // True if the path waits because another path is trying to create the session.
   bool held_back() const noexcept { return state_ == PathState::waiting && held_back_; }

@@ -33,7 +33,7 @@ struct RequestWith {
 };
 using DeviceRequest = RequestWith<wire::rnbd::kIoBytes>;  // every IO
 static_assert(sizeof(DeviceRequest) == 56, "fits a slot of the recorder's ring");
-using LongDeviceRequest = RequestWith<wire::rnbd::kOpenBytes>;  // no message is longer
+using LongDeviceRequest = RequestWith<wire::rnbd::kOpenBytes>;  // as long as the longest message
 struct OpenExport {
   std::uint64_t request = 0;
   std::uint16_t operation = 0;

@@ -38,7 +38,7 @@ struct WireSent {
   std::uint32_t imm = 0;   // in host byte order, as core/wire/imm.hpp uses it
   std::uint32_t rkey = 0;  // write: key of the target; send_inv: key to invalidate; else 0
   std::uint64_t remote_addr = 0;
-  std::uint32_t length = 0;  // bytes of the whole payload
+  std::uint32_t length = 0;  // size of the whole payload in bytes
   std::uint64_t digest = 0;
   wire::Bytes head;  // borrowed
   RTRS_FIELDS(now, key, op, has_imm, imm, rkey, remote_addr, length, digest, head)

@@ -27,7 +27,7 @@ using IoPiece [[deprecated("use wire::rnbd::Io")]] = wire::rnbd::Io;
 enum class Durability : std::uint8_t {
   as_written,  // no volatile cache: nothing to do
   fua,         // set wire::rnbd::Io::fua
-  flush,       // no FUA: a flush after the write completed
+  flush,       // no FUA: send a flush after the write completed
 };
 [[nodiscard]] Durability durability(const Geometry& geometry) noexcept;
 

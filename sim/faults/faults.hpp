@@ -1,6 +1,6 @@
-// Faults of a run: which classes are on, how often they strike, and when. All of it is drawn from the
-// ChoiceSource of the run. The owner of the world arms the driver, calls advance() when next_time() is due,
-// carries out the WorldFaults that it returns, and ends the phase with stop_and_heal().
+// Faults of a run: which classes are on, how often they strike, and when. All of this is drawn from the run's
+// ChoiceSource. The owner of the world arms the driver, calls advance() when next_time() is due, carries out
+// the WorldFaults that it returns, and ends the phase with stop_and_heal().
 #pragma once
 #include <array>
 #include <cstdint>

@@ -29,7 +29,7 @@ namespace rtrs::sim {
 enum class MachinePlant : std::uint8_t {
   none,
   fence_too_early,  // the server answers a fence without closing and draining connections
-  never_drained,    // the server never reports an end of a broken connection as closed
+  never_drained,    // the server never reports its end of a broken connection as closed
 };
 
 struct MachineConfig {

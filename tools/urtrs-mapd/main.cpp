@@ -153,7 +153,7 @@ int serve(const Options& options, Loaded loaded) {
     return missing;
   }
   log_times();
-  keeper.begin();  // after the socket was opened, so that no process is started if that fails
+  keeper.begin();  // the socket is open by now: otherwise no process must be started
   boost::asio::signal_set signals(context, SIGTERM, SIGINT);
   signals.async_wait([&](const boost::system::error_code& error, int) {
     if (error) return;

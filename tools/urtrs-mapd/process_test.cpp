@@ -35,7 +35,7 @@ class ProcessTest : public testing::Test {
   bool gone() {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!gone_ && std::chrono::steady_clock::now() < until) {
-      context_.restart();  // needed because the context stops when it has no work
+      context_.restart();  // the context stops when it has no work
       context_.run_one_for(std::chrono::seconds(1));
     }
     return std::exchange(gone_, false);

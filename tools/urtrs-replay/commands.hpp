@@ -15,7 +15,7 @@
 
 namespace rtrs::replay_tool {
 
-// Used by nearly every subcommand.
+// Nearly every subcommand uses the exit codes.
 using enum tools::ExitCode;
 using tools::create_output;
 using tools::error;

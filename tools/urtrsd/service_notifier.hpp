@@ -36,7 +36,7 @@ class ServiceNotifier {
   void answer_watchdog();
 
   std::string socket_;
-  UniqueFd fd_;  // not open: messages are dropped
+  UniqueFd fd_;  // messages are dropped while this is not open
   std::chrono::microseconds interval_;
   boost::asio::steady_timer timer_;
   bool refused_ = false;  // the last message could not be sent; only the first such failure is logged

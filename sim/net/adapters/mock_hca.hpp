@@ -128,7 +128,7 @@ void tick_by_itself(bool on);
 struct Wire {
   std::uint8_t ack_timeout, retries, tos;
   std::uint8_t min_rnr_timer = 12;
-  std::uint8_t rnr_retries = 7;  // requested from the peer; 7 means unlimited
+  std::uint8_t rnr_retries = 7;  // number requested from the peer; 7 means unlimited
   bool operator==(const Wire&) const = default;
 };
 std::vector<Wire> wires();

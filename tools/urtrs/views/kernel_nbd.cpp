@@ -134,7 +134,7 @@ tl::expected<std::string, rpc::Error> attach_kernel_nbd(const NbdHost& host, con
     return tl::unexpected(refusal(EOPNOTSUPP, "the kernel does not report what a device is attached to",
                                   "Linux 5.14 or later does; use the URI without --nbd"));
   }
-  // If the write fails, the default of the kernel stays in use.
+  // If the write fails, the kernel's default stays in use.
   std::ofstream(fmt::format("{}/nbd{}/queue/io_timeout", host.blocks, *index)) << kLookAtRequests << '\n';
   return path_of(host, *index);
 }

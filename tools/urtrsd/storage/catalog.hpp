@@ -233,7 +233,7 @@ class Catalog {
   std::vector<std::string> odd_;  // warnings about sizes that check() found
   std::map<std::size_t, std::shared_ptr<MemoryRegion>> memory_;
 
-  // Used by admit().
+  // Access rules that admit() applies.
   AccessTable access_;
   CacheIdentity cache_ = CacheIdentity::of_system();
   std::map<DeviceId, std::weak_ptr<SlotShare>> shares_;

@@ -1,4 +1,4 @@
-// Decides which operation may start when slots of the storage queue are scarce. Pure.
+// Decides which operation may start when storage queue slots are scarce. Uses no clock, thread or IO.
 #pragma once
 
 #include <cstdint>

@@ -191,7 +191,7 @@ void Run::visit(std::uint64_t seq) {
 
 bool Run::control(const Record& record) {
   const KindId kind = record.event->id;
-  if (builtin_schema().find(kind) == nullptr) return true;  // of a later version, not about machines
+  if (builtin_schema().find(kind) == nullptr) return true;  // an event of a later version, not about machines
   if (kind == kKindOf<BeginClient> || kind == kKindOf<BeginServerSession> ||
       kind == kKindOf<BeginServerRegistry> || kind == kKindOf<BeginClientDevices> ||
       kind == kKindOf<BeginServerDevices>) {
