@@ -55,6 +55,15 @@ class NeverFailingFabric final : public ForwardingFabric {
   std::string describe(ConKey) const override { return "192.0.2.17:40112 > 192.0.2.18:1234"; }
   std::string describe_request(std::uint32_t) const override { return describe({}); }
   std::string identity_of_request(std::uint32_t) const override { return "an.identity.of.some.length"; }
+  void accept(std::uint32_t request, ConKey key, const ConnectionParams& params,
+              std::span<const std::byte> private_data) override {
+    const Calm calm;
+    inner_.accept(request, key, params, private_data);
+  }
+  void reject(std::uint32_t request, std::span<const std::byte> private_data) override {
+    const Calm calm;
+    inner_.reject(request, private_data);
+  }
   void release(RegionId id) override {
     const Calm calm;
     inner_.release(id);
@@ -133,6 +142,34 @@ TEST(BlockServerMemory, FailedAllocationRefusesTheSessionAndEndsItsRecord) {
       EXPECT_EQ(alive, static_cast<int>(outcome.opened - outcome.closed)) << instance;
   }
   EXPECT_GT(refused, 2U);
+}
+
+TEST(BlockServerMemory, SessionThatWasNotCreatedIsNotCounted) {
+  unsigned rejected = 0;
+  for (std::size_t number = 1;; ++number) {
+    SCOPED_TRACE(number);
+    test::ServerSideFabric inside;
+    NeverFailingFabric fabric(inside);
+    BlockServer server{clamp_to(config(), fabric.capabilities()), 5, nullptr};
+    EXPECT_EQ(server.listen(fabric, 1, {}), Errc::ok);
+    wire::ConnReq connect;
+    connect.cid_num = 2;
+    connect.paths_uuid.bytes[0] = connect.sess_uuid.bytes[0] = 1;
+    connect.first_conn = true;
+    std::array<std::byte, wire::kConnReqBytes> bytes;
+    ASSERT_EQ(wire::encode(connect, bytes), bytes.size());
+    event::ConnectRequested requested;
+    requested.private_data = bytes;
+    inside.events.emplace_back(requested);
+    std::array<block::Action, 8> out;
+    allocations_left = number;
+    server.poll(fabric, 2, out);
+    const bool failed = std::exchange(allocations_left, 0) == 0;
+    if (!failed) break;
+    EXPECT_EQ(server.transport().session_count(), inside.accepted.size());
+    rejected += static_cast<unsigned>(inside.rejected.size());
+  }
+  EXPECT_GT(rejected, 2U);
 }
 
 }  // namespace

@@ -140,7 +140,7 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Ac
   tap.cm(instance_of(session), now, action.key, trace::WireCmKind::rep, true, message);
   fabric.accept(action.request, action.key, params, message);
   if (action.key.con != 0) return;
-  session.path_of(action.key).peer = fabric.describe(action.key);
+  note_peer(session.path_of(action.key), fabric, action.key);
   session.path_of(action.key).device = fabric.device_of(action.key);
 }
 

@@ -199,6 +199,14 @@ void Server::Impl::note_peer(Path& path, const Fabric& fabric, std::uint32_t req
   }
 }
 
+void Server::Impl::note_peer(Path& path, const Fabric& fabric, ConKey accepted) noexcept {
+  try {
+    path.peer = fabric.describe(accepted);
+  } catch (const std::bad_alloc&) {
+    path.peer.clear();
+  }
+}
+
 void Server::Impl::admit(Fabric& fabric, Nanos now, const event::ConnectRequested& event,
                          const wire::ConnReq& request, const AdmitSession& admission) {
   Session* session =

@@ -215,6 +215,7 @@ struct Server::Impl {
   static bool provide_path(Session&, unsigned path) noexcept;
   // If out of memory, the path shows no address.
   static void note_peer(Path&, const Fabric&, std::uint32_t request) noexcept;
+  static void note_peer(Path&, const Fabric&, ConKey accepted) noexcept;
   void retire(Fabric&, Nanos now, Session&);
   std::string holder_of(const std::string& name) const;  // server_actions.cpp
   void forget(Nanos now, std::uint16_t index);
