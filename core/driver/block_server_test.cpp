@@ -214,6 +214,25 @@ TEST_F(BlockServerTest, ForceClosedDeviceFailsNewRequests) {
   EXPECT_NE(opened(client, "disk"), device);
 }
 
+TEST_F(BlockServerTest, EndOfASessionReportsItsUnknownFlags) {
+  RawClient client = connect();
+  wire::rnbd::Io message;
+  message.device_id = opened(client, "disk");
+  message.opcode = Opcode::read;
+  message.size = 4096;
+  message.unknown_flags = ~0U;
+  std::array<std::byte, wire::rnbd::kIoBytes> header;
+  ASSERT_EQ(encode(message, header), header.size());
+  client.request(1, Direction::read, message.size, header);
+  turn();
+  ASSERT_EQ(storage.size(), 1U);
+  EXPECT_TRUE(done(storage[0].id));
+  client.drop();
+  turn();
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended[0].unknown_flags, 1U);
+}
+
 TEST_F(BlockServerTest, CacheDamageIsReportedToEverySessionOfTheExport) {
   RawClient met = connect(), same = connect(), other = connect();
   const std::uint32_t device = opened(met, "disk");
@@ -268,6 +287,28 @@ TEST_F(BlockServerTest, ExportOpenedDuringUnreportedDamageIsDamagedToo) {
   late.io(1, opened(late, "disk"), Opcode::flush);
   turn();
   EXPECT_EQ(storage.size(), 2U);
+}
+
+TEST_F(BlockServerTest, ReportOfOneDamageLeavesTheOthersUnreported) {
+  RawClient met = connect(), late = connect();
+  const std::uint32_t a = opened(met, "a"), b = opened(met, "b");
+  met.io(1, a, Opcode::flush);
+  met.io(2, b, Opcode::flush);
+  defers_opens = true;
+  late.open(0, "b");
+  turn();
+  ASSERT_EQ(opens.size(), 1U);
+  ASSERT_EQ(storage.size(), 2U);
+  EXPECT_TRUE(done(storage[0].id, EIO, true));
+  EXPECT_TRUE(done(storage[1].id, EIO, true));
+  std::array<block::Action, 1> out;
+  ASSERT_EQ(server.poll(fabric, ++now, out), 1U);
+  EXPECT_EQ(std::get<block::CacheDamaged>(out[0]).export_id, static_cast<std::uint64_t>('a'));
+  EXPECT_TRUE(server.export_opened(fabric, now, opens[0].id, good("b")));
+  turn();
+  late.io(1, late.device_id(0), Opcode::flush);
+  turn();
+  EXPECT_EQ(late.answer(1), EIO);
 }
 
 TEST_F(BlockServerTest, SyncFailureOutsideRequestsReachesAllSessionsOfTheExport) {

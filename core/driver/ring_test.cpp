@@ -36,6 +36,18 @@ RC_GTEST_PROP(Ring, BehavesLikeADeque, (const std::vector<bool>& pushes)) {
   RC_ASSERT(places.size() <= capacity);
 }
 
+// A queue that is often empty uses little of its memory.
+TEST(Ring, EmptyRingStartsOver) {
+  Ring<int> ring;
+  ring.open(8);
+  const int* const first = &ring.push();
+  ring.pop();
+  for (unsigned i = 0; i < 3; ++i) {
+    EXPECT_EQ(&ring.push(), first);
+    ring.pop();
+  }
+}
+
 // pop() and push() keep an item's buffer, so that it is allocated only once.
 TEST(Ring, ItemsKeepTheirBuffers) {
   Ring<std::vector<int>> ring;

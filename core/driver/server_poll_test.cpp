@@ -44,6 +44,29 @@ class ServerPollTest : public testing::Test {
     fabric.events.assign(others, event::SendDone{{9, 0, 77}, 0});
     fabric.events.emplace_back(event::MessageReceived{fabric.accepts.front(), {}, named});
   }
+  // Asks for a second path of the session.
+  void ask_for_path(std::uint16_t recon_cnt) {
+    wire::ConnReq request;
+    request.cid_num = 1;
+    request.recon_cnt = recon_cnt;
+    request.sess_uuid.bytes[0] = 2;
+    request.paths_uuid.bytes[0] = 1;
+    ASSERT_EQ(wire::encode(request, asked), asked.size());
+    fabric.events.emplace_back(event::ConnectRequested{2, 2, 2, asked, {}, Reason::none});
+    poll(seconds(1));
+  }
+  // Queues a write without data to chunk 0.
+  void write_over(std::size_t connection) {
+    constexpr std::uint32_t kOffset = 512;
+    const auto chunk = std::span(fabric.memory.front());
+    ASSERT_NE(wire::encode(wire::IoRequest{}, chunk.subspan(kOffset)), 0U);
+    fabric.events.emplace_back(event::ImmReceived{fabric.accepts.at(connection),
+                                                  wire::encode_io_req(config().queue_depth, 0, kOffset)});
+  }
+  void lose(std::size_t connection) {
+    fabric.events.emplace_back(event::ConnectionLost{fabric.accepts.at(connection), Reason::peer_closed});
+    fabric.events.emplace_back(event::ConnectionClosed{fabric.accepts.at(connection)});
+  }
   // Polls after the handshake deadline has passed, as after a process pause; true if the path is
   // connected.
   bool connects_late() {
@@ -56,6 +79,12 @@ class ServerPollTest : public testing::Test {
   test::HeldFabric fabric;
   Server server;
 };
+
+TEST(RequestIds, NumberContainsTheWholeId) {
+  for (const RequestId id : {RequestId{1, 2, 3}, RequestId{kMaxSessions - 1, kMaxPermits - 1, 0xffff},
+                             RequestId{0xff00, 0xff00, 0xff00}})
+    EXPECT_EQ(RequestId::of(id.number()), id);
+}
 
 TEST_F(ServerPollTest, ArrivedMessageIsHandledBeforeItsDeadline) {
   queue_info_req_after(2000);
@@ -92,6 +121,74 @@ TEST_F(ServerPollTest, NameRefusedByAccessRulesIsReported) {
   }
   ASSERT_EQ(news.path.reason, Reason::not_allowed);
   EXPECT_EQ(news.refused_name, "late");
+}
+
+// The names of opened sessions are read in later polls, when the sessions have ended.
+TEST_F(ServerPollTest, NameOfAnEndedSessionIsKeptUntilItIsPolled) {
+  wire::ConnReq request;
+  request.cid_num = 1;
+  request.first_conn = true;
+  request.sess_uuid.bytes[0] = request.paths_uuid.bytes[0] = 2;
+  ASSERT_EQ(wire::encode(request, asked), asked.size());
+  fabric.events.emplace_back(event::ConnectRequested{2, 2, 2, asked, {}, Reason::none});
+  poll(seconds(1));
+  ASSERT_EQ(fabric.accepts.size(), 2U);
+  std::vector<std::byte> other(wire::kInfoReqBytes);
+  ASSERT_EQ(wire::encode(wire::InfoReq{wire::make_name("other").value}, other), other.size());
+  fabric.events.emplace_back(event::MessageReceived{fabric.accepts[0], {}, named});
+  fabric.events.emplace_back(event::MessageReceived{fabric.accepts[1], {}, other});
+  lose(1);
+  std::vector<std::string> names;
+  for (unsigned polls = 0; polls < 3; ++polls) {
+    std::array<ServerEvent, 1> out;
+    ASSERT_EQ(server.poll(fabric, seconds(1), out), 1U);
+    if (out[0].kind == ServerEvent::Kind::session_opened) names.emplace_back(out[0].name);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"late", "other"}));
+}
+
+TEST_F(ServerPollTest, CountsOfEndedSessionsAreKept) {
+  queue_info_req_after(0);
+  ASSERT_EQ(poll(seconds(1)).size(), 1U);
+  ask_for_path(0);
+  fabric.events.emplace_back(event::MessageReceived{fabric.accepts.at(1), {}, named});
+  poll(seconds(1));
+  write_over(0);
+  const std::vector<ServerEvent> first = poll(seconds(1));
+  ASSERT_EQ(first.size(), 1U);
+  lose(0);
+  write_over(1);
+  EXPECT_TRUE(poll(seconds(1)).empty());
+  EXPECT_EQ(server.stats().gated, 1U);
+  lose(1);
+  poll(seconds(1));
+  server.respond(fabric, seconds(1), first[0].id, 0);
+  poll(seconds(1));
+  EXPECT_EQ(server.session_count(), 0U);
+  EXPECT_EQ(server.stats().gated, 1U);
+  EXPECT_EQ(server.stats().dropped_responses, 1U);
+}
+
+TEST_F(ServerPollTest, LostPathIsCountedAndItsTrafficForgotten) {
+  queue_info_req_after(0);
+  poll(seconds(1));
+  ask_for_path(0);
+  fabric.events.emplace_back(event::MessageReceived{fabric.accepts.at(1), {}, named});
+  poll(seconds(1));
+  write_over(1);
+  const std::vector<ServerEvent> events = poll(seconds(1));
+  ASSERT_EQ(events.size(), 1U);
+  server.respond(fabric, seconds(1), events[0].id, 0);
+  EXPECT_FALSE(server.sessions()[0].paths[1].traffic == Traffic{});
+  EXPECT_EQ(server.stats().paths_lost, 0U);
+  lose(1);
+  poll(seconds(1));
+  EXPECT_EQ(server.stats().paths_lost, 1U);
+  EXPECT_EQ(server.stats().lost_by[static_cast<std::size_t>(Reason::peer_closed)], 1U);
+  // A later path uses the same place.
+  ask_for_path(1);
+  ASSERT_EQ(server.sessions()[0].paths.size(), 2U);
+  EXPECT_TRUE(server.sessions()[0].paths[1].traffic == Traffic{});
 }
 
 TEST_F(ServerPollTest, LossOfAnEarlierConnectionIsNotReportedAsRefusal) {
@@ -136,14 +233,6 @@ class SetupStormTest : public ServerPollTest {
     for (std::size_t i = 0; i < count; ++i)
       fabric.events.emplace_back(event::ConnectRequested{++request, 1, 1, asked, {}, Reason::none});
   }
-  // Sends a write without data to chunk 0.
-  void ask_for_io() {
-    constexpr std::uint32_t kOffset = 512;
-    const auto chunk = std::span(fabric.memory.front());
-    ASSERT_NE(wire::encode(wire::IoRequest{}, chunk.subspan(kOffset)), 0U);
-    fabric.events.emplace_back(
-        event::ImmReceived{fabric.accepts.front(), wire::encode_io_req(config().queue_depth, 0, kOffset)});
-  }
   std::uint32_t request = 100;
 };
 
@@ -170,7 +259,7 @@ TEST_F(SetupStormTest, IoOvertakesDelayedConnectRequests) {
   queue_info_req_after(0);
   ASSERT_EQ(poll(seconds(1)).size(), 1U);
   storm(1000);
-  ask_for_io();
+  write_over(0);
   const std::vector<ServerEvent> events = poll(seconds(1));
   ASSERT_EQ(events.size(), 1U);
   EXPECT_EQ(events[0].kind, ServerEvent::Kind::request);

@@ -97,6 +97,21 @@ TEST(ClientDevices, IdOfADeviceClosedForABadResponseIsFree) {
   EXPECT_EQ(client.devices.state(b), DeviceState::open);
 }
 
+TEST(ClientDevices, BadOpenResponseDoesNotCloseTheDeviceThatHasItsId) {
+  Client client;
+  const DeviceHandle a = client.opened("a", 9);
+  client.map("b");
+  auto response = disk(9);
+  response.logical_block_size = 0;
+  ASSERT_TRUE(client.answer_open(response));
+  EXPECT_TRUE(client.only_message_is(MessageKind::sess_info)) << "another server may have answered";
+  EXPECT_EQ(client.devices.gate(a), Gate::hold);
+  ASSERT_TRUE(client.answer_info());
+  ASSERT_TRUE(client.answer_open(disk(9)));
+  ASSERT_TRUE(client.answer_open(disk(10)));
+  EXPECT_EQ(client.devices.gate(a), Gate::go);
+}
+
 TEST(ClientDevices, R86OneOfflineAndOneOnlineNotificationPerOutage) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);

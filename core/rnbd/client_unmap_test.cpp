@@ -153,6 +153,19 @@ TEST(ClientUnmap, R76DuplicateAndUnknownResponsesAreIgnored) {
   EXPECT_TRUE(client.messages.empty());
 }
 
+TEST(ClientUnmap, UnmappedDeviceDoesNotReportItsLastRefusal) {
+  Client client;
+  const DeviceHandle handle = client.opened("a", 4);
+  client.step(LinkDown{});
+  client.step(LinkUp{});
+  client.answer_info();
+  client.answer(MessageKind::open, kEperm, {});
+  EXPECT_EQ(client.last_news().peer_errno, kEperm);
+  client.step(UnmapRequested{handle});
+  EXPECT_EQ(client.last_news().state, DeviceState::unmapped);
+  EXPECT_EQ(client.last_news().peer_errno, 0);
+}
+
 TEST(ClientUnmap, R84HandlesAreNeverReused) {
   Client client;
   std::map<DeviceHandle, int> seen;

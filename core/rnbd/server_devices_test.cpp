@@ -289,6 +289,16 @@ TEST(ServerDevices, ForceCloseWhileOpeningClosesTheDevice) {
   EXPECT_EQ(session.closed.size(), 1U);
 }
 
+TEST(ServerDevices, DeviceOpensAgainAfterForceCloseWhileOpening) {
+  Session session;
+  session.open("disk");
+  session.step(DeviceForceClosed{0});
+  session.export_opened(0);
+  const auto again = session.open("disk");
+  session.export_opened(0);
+  EXPECT_EQ(session.errno_of(again), 0);
+}
+
 TEST(ServerDevices, SessionLossClosesEverythingOnce) {
   Session session;
   for (unsigned i = 0; i < kMaxServerDevices; ++i) session.opened("disk" + std::to_string(i));
@@ -331,6 +341,15 @@ TEST(ServerDevices, TablesAreBounded) {
     EXPECT_EQ(session.errno_of(session.close(id)), Session::kUnanswered);
   EXPECT_EQ(session.errno_of(session.close(id)), kEbusy);
   session.storage_done(0);
+  EXPECT_EQ(session.devices.unanswered(), 0U);
+}
+
+TEST(ServerDevices, OpensThatWaitForOneDeviceAreBounded) {
+  Session session;
+  for (unsigned i = 0; i < kMaxDeviceWaiters; ++i)
+    EXPECT_EQ(session.errno_of(session.open("disk")), Session::kUnanswered);
+  EXPECT_EQ(session.errno_of(session.open("disk")), kEbusy);
+  session.export_opened(0);
   EXPECT_EQ(session.devices.unanswered(), 0U);
 }
 

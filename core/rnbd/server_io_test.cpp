@@ -173,6 +173,14 @@ TEST(ServerIo, SizeIsRoundedDownToWholeBlocks) {
   EXPECT_EQ(session.response().nsectors, 2048U);
 }
 
+TEST(ServerIo, ImpossibleSizeIsIgnored) {
+  Session session;
+  session.opened("disk");
+  session.sectors_now = wire::rnbd::kMaxSectors;
+  EXPECT_EQ(session.errno_of(session.open("disk")), 0);
+  EXPECT_EQ(session.devices.begin()->geometry.nsectors, 1024U);
+}
+
 TEST(ServerIo, R83IoBeyondAShrunkEndIsRefusedAfterTheFirstError) {
   Session session;
   const auto id = session.opened("disk");

@@ -210,6 +210,16 @@ TEST(ServerSync, FailureOfAnotherSessionIsReported) {
   EXPECT_EQ(session.errno_of(sound), 0);
 }
 
+TEST(ServerSync, FailureOfAnotherSessionReachesADeviceThatIsClosing) {
+  Session session;
+  const std::uint32_t id = session.opened("disk");
+  const auto flush = session.io(id, Opcode::flush);
+  session.close(id);
+  session.step(SyncFailed{100, kEio});
+  session.storage_done(0);
+  EXPECT_EQ(session.errno_of(flush), kEio);
+}
+
 TEST(ServerSync, FailureWithoutErrnoIsReportedAsEio) {
   Session session;
   const std::uint32_t id = session.opened("disk");

@@ -80,6 +80,14 @@ RC_GTEST_PROP(InfoRsp, DamageNeverReadsOutside, ()) {
   }
 }
 
+TEST(InfoRsp, BytesBehindTheLastRunAreNoRun) {
+  Buffer bytes = info_rsp({{0x1000, 7, 4 * 8192}, {0x100000, 8, 4 * 8192}});
+  bytes[2] = std::byte{1};  // the count
+  EXPECT_EQ(parse_info_rsp(bytes, 4, 8192).why, Refusal::none);
+  EXPECT_EQ(info_rsp_descriptor(bytes, 1).why, Refusal::bad_count);
+  EXPECT_EQ(info_rsp_chunk(bytes, 4, 8192).why, Refusal::bad_buffer_id);
+}
+
 TEST(InfoRsp, RefusesWithTheRightReason) {
   const Descriptor run{0x1000, 7, 4 * 8192};
   EXPECT_EQ(judged({run, run}, 8, 8192), Refusal::none);

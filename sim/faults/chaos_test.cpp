@@ -108,6 +108,37 @@ TEST(Chaos, NothingArrivesWhileAllLinksAreCut) {
   expect_no_violations(chaos, 3);
 }
 
+// Two clients with the same ports: a port of the server has two links, a port of a client has one.
+TEST(Chaos, CutPortCutsEveryLinkOfOnePort) {
+  FaultOptions options;
+  options.weight[static_cast<unsigned>(FaultClass::cut_port)] = 1;
+  options.budget = 1;
+  std::array<unsigned, 3> runs{};  // indexed by the number of cut links
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    SeededChoice choice(seed);
+    Network network(quick(false));
+    for (unsigned node = 0; node < 3; ++node) network.add_node();
+    for (const NodeId client : {1u, 2u})
+      for (std::uint32_t port = 0; port < 2; ++port) network.link(client, port, 0, port);
+    FaultDriver faults(options, {1, 2}, {0});
+    faults.arm(network, choice);
+    std::vector<WorldFault> world;
+    while (faults.struck(FaultClass::cut_port) == 0) {
+      network.run_until(faults.next_time(), choice);
+      faults.advance(network, choice, world);
+    }
+    std::vector<LinkInfo> cut;
+    for (LinkId link = 0; link < network.link_count(); ++link)
+      if (network.link_info(link).cut[0] && network.link_info(link).cut[1])
+        cut.push_back(network.link_info(link));
+    ASSERT_TRUE(cut.size() == 1 || cut.size() == 2) << "seed " << seed;
+    ++runs[cut.size()];
+    EXPECT_EQ(cut.front().server_port, cut.back().server_port) << "seed " << seed;
+  }
+  EXPECT_GT(runs[1], 0u) << "ports of clients";
+  EXPECT_GT(runs[2], 0u) << "ports of the server";
+}
+
 TEST(Chaos, SameSeedGivesSameRun) {
   for (const std::uint64_t seed : {1u, 2u, 3u}) EXPECT_EQ(run_seed(seed), run_seed(seed));
   EXPECT_NE(run_seed(1), run_seed(2));
