@@ -37,6 +37,13 @@ TEST(OptionTable, InvalidValueIsNotStored) {
   }
 }
 
+TEST(OptionTable, EachSideHasItsOwnOptionsAndThoseOfBoth) {
+  for (const Option<Connection>& option : all_options()) {
+    EXPECT_EQ(find(connection_options(), option.name) != nullptr, option.side != Side::server) << option.name;
+    EXPECT_EQ(find(server_options(), option.name) != nullptr, option.side != Side::client) << option.name;
+  }
+}
+
 // Returns two accepted values, of which at least one is not the default.
 std::vector<std::string> two_values(const Option<Connection>& option) {
   const Rule& rule = option.rule;

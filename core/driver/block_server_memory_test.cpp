@@ -91,7 +91,9 @@ class LiveDeviceCounter final : public trace::Listener {
 
 struct Outcome {
   bool failed = false;  // set if an allocation failed
+  bool ended = false;   // set if the server closed at the end
   unsigned opened = 0, refused = 0, closed = 0;
+  unsigned open = 0;  // before the client disconnected, as `alive`
   std::map<InstanceId, int> alive;
 };
 
@@ -125,7 +127,12 @@ Outcome open_with(std::size_t number) {
       outcome.failed = turns == 3 && number != 0 && allocations_left == 0;
       allocations_left = 0;
     });
+    outcome.open = outcome.opened - outcome.closed;
     outcome.alive = living.alive;
+    client.drop();
+    server.close(fabric, now);
+    turn();
+    outcome.ended = server.closed();
   }
   return outcome;
 }
@@ -138,8 +145,9 @@ TEST(BlockServerMemory, FailedAllocationRefusesTheSessionAndEndsItsRecord) {
     SCOPED_TRACE(number);
     refused += outcome.refused;
     EXPECT_LE(outcome.opened + outcome.refused, 1U);
+    EXPECT_TRUE(outcome.ended);
     for (const auto& [instance, alive] : outcome.alive)
-      EXPECT_EQ(alive, static_cast<int>(outcome.opened - outcome.closed)) << instance;
+      EXPECT_EQ(alive, static_cast<int>(outcome.open)) << instance;
   }
   EXPECT_GT(refused, 2U);
 }

@@ -225,6 +225,48 @@ TEST_F(ServerPollTest, EventFloodDelaysDeadlinesForALimitedTime) {
   EXPECT_FALSE(connects_late());
 }
 
+// A fabric of two devices; sending invalidations is slow on the device that gets the requests above 1.
+class TwoDevices final : public test::HeldFabric {
+ public:
+  TwoDevices() {
+    slow_ = fast_ = HeldFabric::capabilities();
+    slow_.send_invalidate = fast_.send_invalidate = true;
+    slow_.send_invalidate_is_slow = true;
+  }
+  const Capabilities& capabilities() const noexcept override { return slow_; }
+  const Capabilities& capabilities_of_request(std::uint32_t request) const noexcept override {
+    return request == 1 ? fast_ : slow_;
+  }
+
+ private:
+  Capabilities slow_, fast_;
+};
+
+TEST(ServerDeviceTest, KeysStayOnlyWhereSendingInvalidationsIsSlow) {
+  TwoDevices fabric;
+  ServerConfig config;
+  config.queue_depth = 8;
+  config.max_sessions = 2;
+  config.extensions |= wire::Extensions::keys_stay;
+  Server server(clamp_to(config, fabric.capabilities()), nullptr);
+  ASSERT_EQ(server.listen(fabric, seconds(1), {}), Errc::ok);
+  std::array<std::array<std::byte, wire::kConnReqBytes>, 2> requests;
+  for (std::uint8_t i = 0; i < 2; ++i) {
+    wire::ConnReq request;
+    request.cid_num = 1;
+    request.first_conn = true;
+    request.sess_uuid.bytes[0] = request.paths_uuid.bytes[0] = static_cast<std::uint8_t>(i + 1);
+    request.extensions = wire::Extensions::keys_stay;
+    ASSERT_EQ(wire::encode(request, requests[i]), requests[i].size());
+    fabric.events.emplace_back(event::ConnectRequested{i + 1U, 1, i, requests[i], {}, Reason::none});
+  }
+  std::array<ServerEvent, 8> out;
+  server.poll(fabric, seconds(1), out);
+  ASSERT_EQ(server.session_count(), 2U);
+  EXPECT_FALSE(has(server.sessions()[0].paths[0].extensions, wire::Extensions::keys_stay));
+  EXPECT_TRUE(has(server.sessions()[1].paths[0].extensions, wire::Extensions::keys_stay));
+}
+
 class SetupStormTest : public ServerPollTest {
  protected:
   static constexpr std::size_t kShare = 8;
