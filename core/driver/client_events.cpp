@@ -1,6 +1,7 @@
 // Converts fabric events to session inputs. Bytes from the server are parsed only here.
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "core/base/overloaded.hpp"
 #include "core/driver/client_impl.hpp"
@@ -112,8 +113,13 @@ void Client::Impl::handle_connected(Fabric& fabric, Nanos now, const event::Conn
     return feed(fabric, ConnectFailed{now, event.key, Reason::bad_conn_rsp, 0});
   }
   if (event.key.con == 0 && event.key.path < path_data.size()) {
-    path_data[event.key.path].peer = fabric.describe(event.key);
-    path_data[event.key.path].device = fabric.device_of(event.key);
+    PathData& path = path_data[event.key.path];
+    try {
+      path.peer = fabric.describe(event.key);
+    } catch (const std::bad_alloc&) {
+      path.peer.clear();  // the path shows no address
+    }
+    path.device = fabric.device_of(event.key);
   }
   feed(fabric, Connected{now, event.key, rsp.value.max_io_size, rsp.value.max_hdr_size, rsp.value.flags,
                          rsp.value.queue_depth});

@@ -129,6 +129,14 @@ TEST_F(ClientPollTest, DisconnectInsteadOfInfoRspMeansNameRefused) {
   EXPECT_EQ(client.paths()[0].reason, Reason::name_refused);
 }
 
+TEST_F(ClientPollTest, PathConnectsWithoutMemoryForItsAddress) {
+  Client client(options, nullptr);
+  ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+  fabric.no_memory = true;
+  bring_up(client, seconds(1));
+  EXPECT_EQ(client.peer(0), "");
+}
+
 TEST_F(ClientPollTest, PathLossInConnectedSessionIsNoNameRefusal) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);

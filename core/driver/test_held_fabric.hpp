@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <new>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,7 +41,10 @@ class HeldFabric : public PlainFabric {
   }
   void reject(std::uint32_t request, std::span<const std::byte>) override { rejects.push_back(request); }
   void disconnect(ConKey) override {}
-  std::string describe(ConKey) const override { return "held"; }
+  std::string describe(ConKey) const override {
+    if (no_memory) throw std::bad_alloc();
+    return "held";
+  }
   void post_receive(ConKey, unsigned, std::uint32_t) noexcept override {}
   std::size_t post(std::span<const WorkRequest> work) noexcept override {
     for (const WorkRequest& one : work)
@@ -70,6 +74,7 @@ class HeldFabric : public PlainFabric {
   std::deque<FabricEvent> events;
   std::size_t max_per_poll = 64;
   unsigned blind_polls = 0;
+  bool no_memory = false;                     // describe() throws bad_alloc
   std::deque<std::vector<std::byte>> memory;  // indexed by region
 
  private:
