@@ -116,10 +116,11 @@ void Client::Impl::handle_connected(Fabric& fabric, Nanos now, const event::Conn
     PathData& path = path_data[event.key.path];
     try {
       path.peer = fabric.describe(event.key);
+      path.device = fabric.device_of(event.key);
     } catch (const std::bad_alloc&) {
-      path.peer.clear();  // the path shows no address
+      path.peer.clear();  // the path shows no address and no device
+      path.device = {};
     }
-    path.device = fabric.device_of(event.key);
   }
   feed(fabric, Connected{now, event.key, rsp.value.max_io_size, rsp.value.max_hdr_size, rsp.value.flags,
                          rsp.value.queue_depth});

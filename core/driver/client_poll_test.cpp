@@ -137,6 +137,13 @@ TEST_F(ClientPollTest, PathConnectsWithoutMemoryForItsAddress) {
   EXPECT_EQ(client.peer(0), "");
 }
 
+TEST_F(ClientPollTest, PathConnectsWithoutMemoryForItsDevice) {
+  Client client(options, nullptr);
+  ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+  fabric.no_device_memory = true;
+  bring_up(client, seconds(1));
+}
+
 TEST_F(ClientPollTest, PathLossInConnectedSessionIsNoNameRefusal) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);

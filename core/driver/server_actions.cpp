@@ -141,7 +141,6 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Ac
   fabric.accept(action.request, action.key, params, message);
   if (action.key.con != 0) return;
   note_peer(session.path_of(action.key), fabric, action.key);
-  session.path_of(action.key).device = fabric.device_of(action.key);
 }
 
 void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Reject& action) {

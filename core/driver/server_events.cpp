@@ -202,8 +202,10 @@ void Server::Impl::note_peer(Path& path, const Fabric& fabric, std::uint32_t req
 void Server::Impl::note_peer(Path& path, const Fabric& fabric, ConKey accepted) noexcept {
   try {
     path.peer = fabric.describe(accepted);
+    path.device = fabric.device_of(accepted);
   } catch (const std::bad_alloc&) {
     path.peer.clear();
+    path.device = {};
   }
 }
 

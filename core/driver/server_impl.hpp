@@ -213,7 +213,7 @@ struct Server::Impl {
   Session* create(Nanos now, std::uint16_t index, const Fabric&, std::uint32_t request);
   // Returns false if out of memory.
   static bool provide_path(Session&, unsigned path) noexcept;
-  // If out of memory, the path shows no address.
+  // If out of memory, the path shows no address and no device.
   static void note_peer(Path&, const Fabric&, std::uint32_t request) noexcept;
   static void note_peer(Path&, const Fabric&, ConKey accepted) noexcept;
   void retire(Fabric&, Nanos now, Session&);

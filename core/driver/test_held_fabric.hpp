@@ -45,6 +45,10 @@ class HeldFabric : public PlainFabric {
     if (no_memory) throw std::bad_alloc();
     return "held";
   }
+  DevicePort device_of(ConKey) const override {
+    if (no_device_memory) throw std::bad_alloc();
+    return {};
+  }
   void post_receive(ConKey, unsigned, std::uint32_t) noexcept override {}
   std::size_t post(std::span<const WorkRequest> work) noexcept override {
     for (const WorkRequest& one : work)
@@ -75,6 +79,7 @@ class HeldFabric : public PlainFabric {
   std::size_t max_per_poll = 64;
   unsigned blind_polls = 0;
   bool no_memory = false;                     // describe() throws bad_alloc
+  bool no_device_memory = false;              // device_of() throws bad_alloc
   std::deque<std::vector<std::byte>> memory;  // indexed by region
 
  private:

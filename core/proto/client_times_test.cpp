@@ -1,6 +1,5 @@
 // Tests that each time option of ClientConfig takes effect exactly at its deadline, to the nanosecond, for
 // any heartbeat interval. An option without a case here fails the last test.
-#include <functional>
 #include <set>
 #include <string>
 

@@ -121,18 +121,16 @@ void Watch::check_idle(Nanos until) {
     if (results == 0 && node.fabric->acts() == acts_before) return;
     judge_.fail(Oracle::liveness, now(), name_of(node) + " acted before next_deadline() without any event");
   };
-  // One node in turn: a timer that was left out stays due, so a later turn finds it too.
-  const std::size_t turn = idle_checks_++ % (clients_.size() + 1);
-  if (turn == 0) {
-    if (!server_.up || !has_nothing_to_do(server_, server_.driver->next_deadline())) return;
+  if (server_.up && has_nothing_to_do(server_, server_.driver->next_deadline())) {
     const std::uint64_t acts = server_.fabric->acts();
-    return judge(server_, acts, server_.driver->poll(*server_.fabric, now(server_)));
+    judge(server_, acts, server_.driver->poll(*server_.fabric, now(server_)));
   }
-  ClientNode& client = *clients_[turn - 1];
-  if (!client.up || !has_nothing_to_do(client, client.driver->next_deadline())) return;
-  const std::uint64_t acts = client.fabric->acts();
-  std::array<IoCompletion, 1> done;
-  judge(client, acts, client.driver->poll(*client.fabric, now(client), done));
+  for (const auto& client : clients_) {
+    if (!client->up || !has_nothing_to_do(*client, client->driver->next_deadline())) continue;
+    const std::uint64_t acts = client->fabric->acts();
+    std::array<IoCompletion, 1> done;
+    judge(*client, acts, client->driver->poll(*client->fabric, now(*client), done));
+  }
 }
 
 // Number of undelivered messages that a client probe covers: the client's messages, and between peers

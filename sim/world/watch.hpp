@@ -69,7 +69,6 @@ class Watch : private Part {
   KeyHygiene keys_;
   Pairs pairs_{};
   std::vector<Undelivered> undelivered_;
-  std::size_t idle_checks_ = 0;  // number of calls of check_idle(), which take the nodes in turn
 };
 
 }  // namespace rtrs::sim
