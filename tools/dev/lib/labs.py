@@ -138,28 +138,38 @@ def tell(done, total, outcome, more=""):
                 say(f"      {words}: {text}")
 
 
+@contextlib.contextmanager
+def stop_on_signal():
+    """Yields an event that SIGINT and SIGTERM set. They raise no exception, which could arrive at any line, for example
+    between the start of a thread and the code that ends it."""
+    stop = threading.Event()
+    handlers = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def completed(futures):
+    """Yields the futures as they complete, and None at least every 0.2 s, so that the main thread can handle signals."""
+    waiting = set(futures)
+    while waiting:
+        done, waiting = concurrent.futures.wait(waiting, 0.2, concurrent.futures.FIRST_COMPLETED)
+        yield from done or [None]
+
+
 def play_all(items, play, jobs, ended):
     """Calls play(item, number, stop) for each item, `jobs` at a time, and ended(result) for each result that is not
     None. SIGINT or SIGTERM sets the event `stop`, and no further item starts. Returns whether all items were
     started."""
-    stop = threading.Event()
-    handlers = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
-
     def one(item, number):
         return None if stop.is_set() else play(item, number, stop)
 
-    try:
-        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            waiting = {pool.submit(one, item, number) for number, item in enumerate(items)}
-            while waiting:
-                # Waits with a timeout, so that this thread can handle signals.
-                done, waiting = concurrent.futures.wait(waiting, 0.2, concurrent.futures.FIRST_COMPLETED)
-                for future in done:
-                    if (result := future.result()) is not None:
-                        ended(result)
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+    with stop_on_signal() as stop, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for future in completed([pool.submit(one, item, number) for number, item in enumerate(items)]):
+            if future is not None and (result := future.result()) is not None:
+                ended(result)
     return not stop.is_set()
 
 

@@ -15,12 +15,20 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from lab import cells, runner  # noqa: E402
 
 RUN_OF_SLEEPERS = """
-import argparse, os, pathlib, sys, types
+import argparse, concurrent.futures, os, pathlib, sys, time, types
 sys.path.insert(0, sys.argv[1])
 from lab import cells, machine, runner
 import labs
 
 work = pathlib.Path(sys.argv[2])
+submit = concurrent.futures.ThreadPoolExecutor.submit
+
+def submit_slowly(*arguments):
+    future = submit(*arguments)
+    time.sleep(float(sys.argv[3]))
+    return future
+
+concurrent.futures.ThreadPoolExecutor.submit = submit_slowly
 machine.command = lambda lab, image, out, script, possible: ["sh", "-c", f"echo $$ >>{work}/guests; exec sleep 600"]
 options = argparse.Namespace(build_dir=work, fast=False, minutes=None, seconds=None, jobs=2, set=[], fabric="verbs",
                              capture=False, verbose=False)
@@ -35,11 +43,13 @@ sys.exit(labs.main(line, lambda options: runner.Runner(lab, cases, options, prin
 
 
 class TestSignals:
-    @pytest.mark.parametrize("interrupts", [signal.SIG_DFL, signal.SIG_IGN])
-    def test_sigterm_kills_the_guests_and_starts_no_more(self, tmp_path, interrupts):
-        """SIGTERM works even if SIGINT is ignored, as in a background job of a shell."""
+    @pytest.mark.parametrize("interrupts, delay", [(signal.SIG_DFL, 0), (signal.SIG_IGN, 0), (signal.SIG_DFL, 1)])
+    def test_sigterm_kills_the_guests_and_starts_no_more(self, tmp_path, interrupts, delay):
+        """SIGTERM works even if SIGINT is ignored, as in a background job of a shell, and also if it arrives while the
+        main thread still starts the guests, which `delay` makes likely."""
         guests = tmp_path / "guests"
-        arguments = [sys.executable, "-B", "-c", RUN_OF_SLEEPERS, str(pathlib.Path(__file__).parent), str(tmp_path)]
+        arguments = [sys.executable, "-B", "-c", RUN_OF_SLEEPERS, str(pathlib.Path(__file__).parent), str(tmp_path),
+                     str(delay)]
         with subprocess.Popen(arguments, preexec_fn=lambda: signal.signal(signal.SIGINT, interrupts)) as running:
             until("two guests run", lambda: guests.exists() and len(guests.read_text().split()) == 2)
             running.send_signal(signal.SIGTERM)

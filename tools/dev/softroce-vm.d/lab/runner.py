@@ -67,20 +67,25 @@ class Runner:
         self.total = len(cells)
         self.waiting = cell_rules.together(cells, self.cases)
         self.deadline = time.monotonic() + 60 * self.options.minutes if self.options.minutes else None
-        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
-            guests = [pool.submit(self._guest, number) for number in range(self.options.jobs)]
+        with labs.stop_on_signal() as stop, concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
             try:
-                for guest in concurrent.futures.as_completed(guests):
-                    guest.result()
-            except BaseException:
-                with self.guard:
-                    self.ended = True
-                    for boot in self.boots:
-                        boot.stop()
-                raise
+                for guest in labs.completed([pool.submit(self._guest, number) for number in range(self.options.jobs)]):
+                    if stop.is_set():
+                        raise KeyboardInterrupt
+                    if guest is not None:
+                        guest.result()
+            finally:
+                self._end()
         if self.waiting:
             self.say(f"{self.options.minutes:g} minutes are over: {len(self.waiting)} cells were not run")
         return self.done
+
+    def _end(self):
+        """Kills the guests that still run; no further guest starts."""
+        with self.guard:
+            self.ended = True
+            for boot in self.boots:
+                boot.stop()
 
     def late(self):
         return self.ended or self.deadline is not None and time.monotonic() > self.deadline
