@@ -66,7 +66,7 @@ class BlockServer {
   // Reports the current number of sectors; an incomplete last logical block is not exported. 0: size unknown.
   bool export_measured(Fabric&, Nanos now, block::OpId, std::uint64_t nsectors);
 
-  // --- events that the caller reports, and its own decisions ---
+  // --- failures and decisions that the caller reports ---
 
   // Reports that storage failed, outside any request, to make data written to an export durable. `error`:
   // positive errno.

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/fabric/fabric.hpp"
+#include "core/fabric/key_sequence.hpp"
 #include "core/iwarp/memory.hpp"
-#include "core/tcp/tcp_key_sequence.hpp"
 #include "core/tcp/tcp_transport.hpp"
 
 namespace rtrs::tcp {

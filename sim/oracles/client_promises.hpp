@@ -38,7 +38,8 @@ class ClientPromises {
     asked_[path] = now;
     must_reconnect_at_once_[path] = false;
   }
-  // An operator recovered the session. `tried`: number of paths that the call returned.
+  // An operator recovered the session. `tried`: number of paths to reconnect, as Client::recover() returned
+  // it.
   void recovered(std::span<const PathStatus> before, std::span<const PathStatus> after, unsigned tried,
                  Nanos now);
   // Called after a poll.

@@ -1,0 +1,109 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/fabric/connection_book.hpp"
+#include "core/fabric/pending_events.hpp"
+
+namespace rtrs::books_test {
+namespace {
+
+constexpr ConKey con(std::uint16_t number) {
+  ConKey key{};
+  key.con = number;
+  return key;
+}
+
+struct Connection {
+  ConKey its_key;
+  const ConKey& key() const { return its_key; }
+};
+
+std::string_view bytes_of(FabricEvent& event) {
+  const std::span<const std::byte> bytes = *event::bytes_in(event);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+TEST(ConnectionBook, ARemovedConnectionIsNotFoundAgain) {
+  ConnectionBook<Connection> book;
+  Connection& first = book.add(std::make_unique<Connection>(con(1)));
+  Connection& second = book.add(std::make_unique<Connection>(con(2)));
+  EXPECT_EQ(book.find(con(1)), &first);
+  EXPECT_EQ(book.find(con(2)), &second);
+  EXPECT_EQ(book.last_found(), &second);
+  EXPECT_EQ(book.find(con(3)), nullptr);
+  EXPECT_EQ(book.last_found(), &second);
+
+  const std::unique_ptr<Connection> removed = book.remove(con(2));
+  EXPECT_EQ(removed.get(), &second);
+  EXPECT_EQ(book.last_found(), nullptr);
+  EXPECT_EQ(book.find(con(2)), nullptr);
+  EXPECT_EQ(book.remove(con(2)), nullptr);
+  EXPECT_EQ(book.size(), 1U);
+}
+
+TEST(ConnectionBook, RemovalOfAnotherConnectionKeepsTheLastFound) {
+  ConnectionBook<Connection> book;
+  Connection& first = book.add(std::make_unique<Connection>(con(1)));
+  book.add(std::make_unique<Connection>(con(2)));
+  book.find(con(1));
+  book.remove(con(2));
+  EXPECT_EQ(book.last_found(), &first);
+  book.clear();
+  EXPECT_EQ(book.last_found(), nullptr);
+  EXPECT_EQ(book.size(), 0U);
+}
+
+TEST(PendingEvents, TakesTheOldestFirstWithTheirBytes) {
+  PendingEvents pending;
+  pending.add(event::Connected{con(1), {}}, "hello");
+  pending.add(event::ConnectionLost{con(2), Reason::peer_closed});
+  pending.add(event::Connected{con(3), {}}, "world");
+  std::array<FabricEvent, 2> out;
+  ASSERT_EQ(pending.take(out), 2U);
+  EXPECT_EQ(*event::key_of(out[0]), con(1));
+  EXPECT_EQ(bytes_of(out[0]), "hello");
+  EXPECT_EQ(*event::key_of(out[1]), con(2));
+  EXPECT_FALSE(pending.empty());
+  EXPECT_TRUE(pending.has_bytes());
+
+  std::array<FabricEvent, 2> more;
+  ASSERT_EQ(pending.take(more), 1U);
+  EXPECT_EQ(bytes_of(more[0]), "world");
+  EXPECT_EQ(bytes_of(out[0]), "hello");
+  EXPECT_TRUE(pending.empty());
+  pending.free_bytes();
+  EXPECT_FALSE(pending.has_bytes());
+}
+
+TEST(PendingEvents, AClosedConnectionKeepsOnlyItsCompletedInvalidations) {
+  PendingEvents pending;
+  pending.add(event::ConnectionLost{con(9), Reason::peer_closed});
+  pending.add(event::Connected{con(1), {}}, "hello");
+  pending.add(event::ChunkInvalidated{con(1), 7, true});
+  pending.add(event::ConnectionLost{con(2), Reason::peer_closed});
+  std::array<FabricEvent, 4> out;
+  ASSERT_EQ(pending.take(std::span(out).first(1)), 1U);
+  pending.drop(con(1));
+  ASSERT_EQ(pending.take(out), 2U);
+  EXPECT_EQ(std::get<event::ChunkInvalidated>(out[0]).cookie, 7U);
+  EXPECT_EQ(std::get<event::ConnectionLost>(out[1]).key, con(2));
+  EXPECT_TRUE(pending.empty());
+}
+
+TEST(PendingEvents, AfterReserveOneAddNeedsNoMemory) {
+  PendingEvents pending;
+  for (int i = 0; i < 100; ++i) {
+    pending.reserve_one();
+    pending.add(event::ConnectionLost{con(1), Reason::peer_closed});
+  }
+  std::array<FabricEvent, 100> out;
+  EXPECT_EQ(pending.take(out), 100U);
+}
+
+}  // namespace
+}  // namespace rtrs::books_test
