@@ -16,7 +16,7 @@
 #include "backends/libfabric/ofi_listener.hpp"
 #include "backends/libfabric/ofi_status.hpp"
 #include "backends/libfabric/tcp_listener.hpp"
-#include "core/proto/reasons.hpp"
+#include "core/fabric/errors.hpp"
 
 namespace rtrs::ofi {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string>
 
-#include "core/proto/errc.hpp"
+#include "core/fabric/errors.hpp"
 
 namespace rtrs::verbs {
 

@@ -1,7 +1,5 @@
 #include "core/proto/errc.hpp"
 
-#include <cerrno>
-
 #include "core/proto/actions.hpp"
 #include "core/proto/multipath_policy.hpp"
 #include "core/wire/linux_errno.hpp"
@@ -50,72 +48,6 @@ const char* to_string(Errc errc) noexcept {
       return "the session has this path already";
   }
   return "unknown error";
-}
-
-Errc to_errc(int linux_errno) noexcept {
-  switch (linux_errno) {
-    case 0:
-      return Errc::ok;
-    case ENOMEM:
-    case ENOBUFS:
-    case EMFILE:
-    case ENFILE:
-      return Errc::no_memory;
-    case EADDRINUSE:
-      return Errc::address_in_use;
-    case EADDRNOTAVAIL:
-    case EAFNOSUPPORT:
-    case ENODEV:
-      return Errc::bad_address;
-    case EACCES:
-    case EPERM:
-      return Errc::no_permission;
-    case ENOSYS:
-    case EOPNOTSUPP:
-    case ENODATA:
-      return Errc::not_supported;
-    case EINVAL:
-      return Errc::invalid;
-    default:
-      return Errc::fabric_error;
-  }
-}
-
-Reason reason_of_connect_errno(int linux_errno) noexcept {
-  switch (linux_errno) {
-    case ECONNREFUSED:
-      return Reason::connect_refused;
-    case ETIMEDOUT:
-      return Reason::connect_timeout;
-    case EHOSTUNREACH:
-    case ENETUNREACH:
-    case ENETDOWN:
-    case EADDRNOTAVAIL:
-    case EAFNOSUPPORT:
-      return Reason::address_unresolved;
-    case EMFILE:
-    case ENFILE:
-      return Reason::no_resources;
-    default:
-      return reason_of_loss_errno(linux_errno);
-  }
-}
-
-Reason reason_of_loss_errno(int linux_errno) noexcept {
-  switch (linux_errno) {
-    case 0:
-    case ECONNRESET:
-    case ECONNABORTED:
-    case ESHUTDOWN:
-    case ENOTCONN:
-    case EPIPE:
-      return Reason::peer_closed;
-    case ENOMEM:
-    case ENOBUFS:
-      return Reason::no_resources;
-    default:
-      return Reason::transport_error;
-  }
 }
 
 std::uint16_t to_linux_errno(Errc errc) noexcept {

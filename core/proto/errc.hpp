@@ -32,8 +32,6 @@ const char* to_string(Errc) noexcept;
 // Linux errno for interfaces that can only return an errno; 0 for ok. EIO for peer_error, whose errno is the
 // server's.
 std::uint16_t to_linux_errno(Errc) noexcept;
-// Result of an operating system call of a fabric that failed with this errno, or succeeded (0).
-Errc to_errc(int linux_errno) noexcept;
 
 enum class Reason : std::uint8_t {
   none,
@@ -82,9 +80,5 @@ enum class Reason : std::uint8_t {
 };
 inline constexpr unsigned kReasonCount = static_cast<unsigned>(Reason::key_refused) + 1;
 const char* to_string(Reason) noexcept;
-// Reasons of a failed connect attempt and of the loss of an established connection, from the errno of the
-// socket or provider.
-Reason reason_of_connect_errno(int linux_errno) noexcept;
-Reason reason_of_loss_errno(int linux_errno) noexcept;
 
 }  // namespace rtrs

@@ -2,7 +2,6 @@
 // `docs/reasons.md` lists it.
 #pragma once
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "core/proto/errc.hpp"
@@ -34,11 +33,6 @@ const ReasonText& text_of(Reason) noexcept;
 // own sentence and hint (protocol section 3.2, row 8), and hints about keys name the server, whose log has
 // details. Code, errno and kind are those of the reason.
 ReasonText words_of(Reason, std::uint16_t peer_errno) noexcept;
-// Sentence of the reason, then ": " and `detail` unless the detail is empty or repeats the sentence.
-inline std::string sentence_with(Reason reason, const std::string& detail) {
-  const std::string sentence = text_of(reason).sentence;
-  return detail.empty() || detail == sentence ? sentence : sentence + ": " + detail;
-}
 // Returns the reason with this code, or null.
 const ReasonText* text_of(std::string_view code) noexcept;
 

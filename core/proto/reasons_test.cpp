@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
-#include <cerrno>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -47,41 +46,6 @@ TEST(Reasons, RejectionWithEexistIsShownAsDuplicateAddress) {
                text_of(Reason::rejected).sentence);
   EXPECT_STREQ(words_of(Reason::peer_closed, wire::linux_errno::kEexist).sentence,
                text_of(Reason::peer_closed).sentence);
-}
-
-TEST(Reasons, DetailFollowsTheSentenceUnlessItRepeatsIt) {
-  EXPECT_EQ(sentence_with(Reason::rejected, "by its rules"), "rejected by the server: by its rules");
-  EXPECT_EQ(sentence_with(Reason::rejected, ""), "rejected by the server");
-  EXPECT_EQ(sentence_with(Reason::rejected, "rejected by the server"), "rejected by the server");
-}
-
-TEST(Reasons, EachErrnoOfAFabricHasAResultAndReasons) {
-  EXPECT_EQ(to_errc(0), Errc::ok);
-  for (const int error : {ENOMEM, ENOBUFS, EMFILE, ENFILE}) {
-    EXPECT_EQ(to_errc(error), Errc::no_memory) << error;
-    EXPECT_EQ(reason_of_connect_errno(error), Reason::no_resources) << error;
-  }
-  for (const int error : {EADDRNOTAVAIL, EAFNOSUPPORT, ENODEV})
-    EXPECT_EQ(to_errc(error), Errc::bad_address) << error;
-  for (const int error : {EACCES, EPERM}) EXPECT_EQ(to_errc(error), Errc::no_permission) << error;
-  for (const int error : {ENOSYS, EOPNOTSUPP, ENODATA})
-    EXPECT_EQ(to_errc(error), Errc::not_supported) << error;
-  EXPECT_EQ(to_errc(EADDRINUSE), Errc::address_in_use);
-  EXPECT_EQ(to_errc(EINVAL), Errc::invalid);
-  EXPECT_EQ(to_errc(EIO), Errc::fabric_error);
-
-  EXPECT_EQ(reason_of_connect_errno(ECONNREFUSED), Reason::connect_refused);
-  EXPECT_EQ(reason_of_connect_errno(ETIMEDOUT), Reason::connect_timeout);
-  for (const int error : {EHOSTUNREACH, ENETUNREACH, ENETDOWN, EADDRNOTAVAIL, EAFNOSUPPORT})
-    EXPECT_EQ(reason_of_connect_errno(error), Reason::address_unresolved) << error;
-  for (const int error : {0, ECONNRESET, ECONNABORTED, ESHUTDOWN, ENOTCONN, EPIPE}) {
-    EXPECT_EQ(reason_of_connect_errno(error), Reason::peer_closed) << error;
-    EXPECT_EQ(reason_of_loss_errno(error), Reason::peer_closed) << error;
-  }
-  for (const int error : {ENOMEM, ENOBUFS}) EXPECT_EQ(reason_of_loss_errno(error), Reason::no_resources);
-  // The network of an established connection may recover, unlike a route that does not exist.
-  for (const int error : {ETIMEDOUT, EHOSTUNREACH, EIO})
-    EXPECT_EQ(reason_of_loss_errno(error), Reason::transport_error) << error;
 }
 
 TEST(Reasons, RefusalByALimitNamesTheSettings) {

@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "core/proto/reasons.hpp"
+#include "core/fabric/errors.hpp"
 #include "core/tcp/tcp_fabric.hpp"
 #include "core/tcp/tcp_status.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "core/proto/errc.hpp"
+#include "core/fabric/errors.hpp"
 
 namespace rtrs::tcp {
 
