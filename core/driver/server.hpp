@@ -62,7 +62,7 @@ struct ServerStats {
   std::uint64_t sessions_opened = 0, paths_connected = 0, paths_lost = 0;
   std::uint64_t rejected = 0;           // connect requests rejected
   std::uint64_t crowded_out = 0;        // half-open sessions closed to make room for new clients
-  std::uint64_t refused_messages = 0;   // messages that did not parse; each closed its path
+  std::uint64_t refused_messages = 0;   // messages that could not be parsed; each closed its path
   std::uint64_t gated = 0;              // requests that waited for an older user of their chunk
   std::uint64_t fences = 0;             // fence requests answered
   std::uint64_t dropped_responses = 0;  // responses whose path was lost
@@ -78,8 +78,8 @@ struct ServerPathStatus {
   Reason reason = Reason::none;         // why the path closes
   std::string peer{};                   // "10.0.0.7:40112 > 10.0.0.2:1234"
   DevicePort device{};
-  std::uint32_t in_service = 0;   // unanswered requests
-  std::uint32_t connections = 0;  // open connections
+  std::uint32_t in_service = 0;   // number of unanswered requests
+  std::uint32_t connections = 0;  // number of open connections
   wire::Extensions extensions{};  // granted extensions
   Nanos since = 0;                // time at which the state was entered
   Traffic traffic;

@@ -60,8 +60,8 @@ class DiskBook {
     // was submitted later succeeds.
     Nanos unknown = kNever;
     Nanos refused = 0;             // client time at which the client last knew of the refusal
-    Nanos refused_since = kNever;  // first refusal since the device was open; kNever: not refused
-    bool unmapped = false;         // unmapped by its user
+    Nanos refused_since = kNever;  // time of the first refusal since the device was open; kNever: none
+    bool unmapped = false;         // the application has unmapped the device
     // Moments (see Disks::moment()) at which changes completed that are not durable by themselves and that no
     // flush covers.
     std::vector<std::uint64_t> unflushed;

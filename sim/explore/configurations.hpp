@@ -14,9 +14,9 @@ struct Configuration {
   unsigned connected_first = 0;  // number of paths connected before the search starts
   std::uint64_t states =
       0;                   // approximate number of states with and without fence, to estimate remaining time
-  bool fence_off = false;  // also searched without the fence
+  bool fence_off = false;  // search this configuration without the fence, too
   bool failover = false;   // without the fence, the failover rules must be violated
-  std::string violated_rule;  // rule that the mutant of this configuration violates; empty: no mutant
+  std::string violated_rule;  // rule that the planted bug violates; empty: no planted bug
 };
 
 const std::vector<Configuration>& configurations();

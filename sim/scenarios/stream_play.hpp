@@ -64,7 +64,7 @@ class StreamPlay {
   Link* any_link();
   Side& side(std::uint32_t node) { return node == kServer ? server_ : client_; }
 
-  // stream_steps.cpp
+  // Defined in stream_steps.cpp.
   void step();
   void connect();
   void write(Link&);

@@ -72,9 +72,9 @@ class GateWatch final : public ForwardingFabric {
   ClockRate clock_;
   Nanos now_ = 0;
   std::uint32_t stranger_ = 0;
-  std::vector<std::uint32_t> strangers_;  // unanswered requests of the attacker
+  std::vector<std::uint32_t> strangers_;  // ids of the attacker's unanswered connect requests
   std::vector<std::byte> heard_;
-  std::uint32_t host_ = 0;  // sender of `heard_`
+  std::uint32_t host_ = 0;  // client address digest of the sender of `heard_`
   PeerIdentity identity_{};
 };
 

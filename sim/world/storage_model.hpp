@@ -31,7 +31,7 @@ class StorageModel {
     RequestId id{};           // id of a raw request
     block::OpId operation{};  // id of an operation of a block server
     std::uint32_t io = 0;
-    bool unidentified = false;  // `io` is only one of the requests that it can be
+    bool unidentified = false;  // several requests match; `io` is one of them
     Direction direction = Direction::read;
     std::uint64_t lba = 0;
     std::span<std::byte> data{};
