@@ -21,8 +21,8 @@ import tomllib
 LONG = 2500   # records of a trace before it is shortened
 SHORT = 50
 
-# The mutant, the seed of a run with a long client trace, the first difference (the recorded action and that
-# of the correct core), and the broken rule.
+# The planted bug, the seed of a run with a long client trace, the first difference (the recorded action and
+# the action of the correct core), and the broken rule.
 BUGS = [
     ("M29", 862, "FailedOver", "SendFenceReq", "replay-proof"),
     ("M20", 862, "FailedOver", "no further action", "replay-drained"),
@@ -30,20 +30,20 @@ BUGS = [
 ]
 
 
-# Mutants that no simulator oracle detects in their directed scenario: the mutant, the scenario, and the rule
+# Planted bugs that no simulator oracle detects in their directed scenario: the bug, the scenario, and the rule
 # of the specification that the run breaks.
 SPECIFIED = [
     ("M20", "R58", "replay-drained"),
     ("M29", "L01e", "replay-proof"),
     ("P5", "F20g", "hb-ack"),
 ]
-# Mutants that break a server invariant: the mutant, the scenario, and the invariant.
+# Planted bugs that break a server invariant: the bug, the scenario, and the invariant.
 INVARIANTS = [
     ("M04", "R02", "a connected path has all its connections"),
     ("M42", "L02a", "a used chunk belongs to an existing path"),
     ("M44", "L03", "a list of waiting answers ends"),
 ]
-# A mutant that only the specification detects in a sweep over these seeds.
+# A planted bug that only the specification detects in a sweep over these seeds.
 SWEPT = ("M20", "0..20")
 
 

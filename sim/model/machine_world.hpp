@@ -25,7 +25,7 @@
 
 namespace rtrs::sim {
 
-// Deliberate defect (mutant) of the model, which a search must find.
+// Planted bug of the model, which a search must find.
 enum class MachinePlant : std::uint8_t {
   none,
   fence_too_early,  // the server answers a fence without closing and draining connections
