@@ -31,7 +31,7 @@ struct ClientOptions {
   // reused, not 0.
   wire::Uuid session_uuid{};
   std::vector<wire::Uuid> path_uuids;
-  std::uint32_t max_queued = 4096;  // requests that wait for a permit
+  std::uint32_t max_queued = 4096;  // maximum number of requests that wait for a permit
 };
 
 // Returns the options reduced to the fabric's capabilities: credits, per-request keys, queue depths.
@@ -57,7 +57,7 @@ inline constexpr std::size_t kMaxUserHeader = 512 - 24;
 struct IoCompletion {
   std::uint64_t user_data = 0;
   Errc result = Errc::ok;
-  std::uint16_t peer_errno = 0;  // Linux errno, positive, for Errc::peer_error
+  std::uint16_t peer_errno = 0;  // the server's errno (Linux, positive) for Errc::peer_error
 };
 
 struct ClientStats {

@@ -67,8 +67,8 @@ struct ServerStats {
   std::uint64_t fences = 0;             // fence requests answered
   std::uint64_t dropped_responses = 0;  // responses whose path was lost
   std::uint64_t stale_events = 0;
-  std::array<std::uint64_t, kReasonCount> lost_by{};      // paths_lost, indexed by Reason
-  std::array<std::uint64_t, kReasonCount> rejected_by{};  // rejected, indexed by Reason
+  std::array<std::uint64_t, kReasonCount> lost_by{};      // `paths_lost`, indexed by Reason
+  std::array<std::uint64_t, kReasonCount> rejected_by{};  // `rejected`, indexed by Reason
 };
 
 // Status of one path of a session.
@@ -76,7 +76,7 @@ struct ServerPathStatus {
   unsigned path = 0;                    // index, for disconnect_path()
   PathState state = PathState::absent;  // connecting, connected or closing
   Reason reason = Reason::none;         // why the path closes
-  std::string peer{};                   // "10.0.0.7:40112 > 10.0.0.2:1234"
+  std::string peer{};                   // both addresses: "10.0.0.7:40112 > 10.0.0.2:1234"
   DevicePort device{};
   std::uint32_t in_service = 0;   // number of unanswered requests
   std::uint32_t connections = 0;  // number of open connections

@@ -22,10 +22,10 @@ struct BookedIo {
   std::uint32_t deliveries = 0;  // number of deliveries to storage
   Tick invoked = 0;
   Tick answered = kOpenEnd;    // time of the result, success or failure
-  Tick window_end = kOpenEnd;  // the request takes no effect after this
-  Tick last_effect = 0;        // 0: none so far
+  Tick window_end = kOpenEnd;  // time after which the request has no effect
+  Tick last_effect = 0;        // time of the last effect; 0: none so far
   bool good = false;           // the request succeeded
-  Nanos submitted = 0;         // on the client's clock
+  Nanos submitted = 0;         // time of submission on the client's clock
   std::size_t values = 0;      // good reads: index of the first of `sectors` values
 };
 

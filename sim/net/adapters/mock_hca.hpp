@@ -19,15 +19,15 @@ namespace rtrs::mock_hca {
 struct Profile {
   std::string name;  // adapter name
   std::uint32_t vendor = 0x02c9;
-  std::uint32_t part = 4123;  // ConnectX-6
+  std::uint32_t part = 4123;  // vendor part number; default: ConnectX-6
   std::uint32_t max_qp_wr = 32768;
   int max_sge = 30;
   int max_cqe = 4194303;
-  std::uint32_t max_inline = 512;  // maximum per work request, in bytes
+  std::uint32_t max_inline = 512;  // maximum inline data of a work request, in bytes
   // For adapters that limit a send queue in bytes: size of the queue, rounded up to a power of two (0: no
   // such limit), bytes of a work request without data, and allocation unit.
   std::uint32_t send_queue_bytes = 0, work_bytes = 0, work_unit = 64;
-  std::uint32_t max_message = 1U << 30;  // in bytes
+  std::uint32_t max_message = 1U << 30;  // maximum size of a message, in bytes
   int vectors = 8;                       // number of completion vectors
   bool windows_type_1 = true;
   bool windows_type_2b = true;
