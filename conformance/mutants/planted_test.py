@@ -130,7 +130,7 @@ def show_scenario(bench, bug, trace):
 
 
 def show_corpus(bench):
-    """A stored trace of a bug must still show the bug."""
+    """Checks that each stored trace of a planted bug still shows the bug."""
     folder = pathlib.Path(__file__).resolve().parents[2] / "tools/dev/traces"
     entries = tomllib.loads((folder / "corpus.toml").read_text())["trace"]
     planted = [entry for entry in entries if "planted" in entry]
@@ -142,7 +142,7 @@ def show_corpus(bench):
 
 
 def show_last_records(bench, bug, seed):
-    """A broken invariant ends the run. The traces must exist and end with the input that broke it."""
+    """Checks that a broken invariant ends the run, and that the traces end with the input that broke it."""
     ran = bench.run(bug, "sim", "run", "--seed", seed, "--trace", "aborted")
     demand(ran.returncode < 0 and "broken invariant" in ran.stderr, f"{bug}: the run aborts", ran.returncode, ran.stderr)
     broken = 0
@@ -156,7 +156,7 @@ def show_last_records(bench, bug, seed):
 
 
 def show_scenarios(bench):
-    """`scenarios` and `sweep` must check every run against the specification."""
+    """Checks that `scenarios` and `sweep` judge every run by the specification."""
     for bug, scenario, rule in SPECIFIED:
         ran = bench.run(bug, "sim", "scenarios", "--only", scenario, "--seeds", "0..3")
         demand(ran.returncode == 1 and f" {rule}" in ran.stdout, f"{bug}: {scenario} breaks {rule}", ran.returncode,

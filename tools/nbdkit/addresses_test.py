@@ -34,7 +34,7 @@ def address_of(client):
 
 
 def silent(ends, address, port):
-    """Returns an address that neither accepts nor refuses connections, because its listen queue is full."""
+    """Makes the address neither accept nor refuse connections, with a listener whose queue is full."""
     listener = socket.create_server((address, port), backlog=0)
     ends.callback(listener.close)
     for _ in range(4):

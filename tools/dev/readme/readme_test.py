@@ -22,7 +22,7 @@ NOT_RUN = {
 
 
 def lines():
-    """Returns the commands of all code blocks without comments; lines continued by a backslash are joined."""
+    """Yields the commands of all code blocks without comments; lines continued by a backslash are joined."""
     text = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
     for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines() if not language else ():

@@ -41,7 +41,7 @@ def without_braces(name):
 
 
 def missing(names):
-    """Returns the names that match no file. A name may contain wildcards and may lack the suffix of a source file; names with NAME
+    """Yields the names that match no file. A name may contain wildcards and may lack the suffix of a source file; names with NAME
     are skipped."""
     for name in names:
         for one in without_braces(name):

@@ -68,7 +68,7 @@ class Shell:
 
 
 def commands(block):
-    """Yields (command, output in the page)."""
+    """Returns (command, output in the page) for each command of the block."""
     return [(command, below) for command, below in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)]
 
 

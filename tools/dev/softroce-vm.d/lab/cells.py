@@ -106,7 +106,7 @@ def all_cases():
 
 
 def combinations(clients, servers, invalidates, paths, extensions, kernels=(DEFAULT,)):
-    """Returns every combination of roles, ordered by kernel, then client, then server."""
+    """Yields every combination of roles, ordered by kernel, then client, then server."""
     for kernel, client, server, invalidate, count, extension in itertools.product(
             kernels, clients, servers, invalidates, paths, extensions):
         if extension == "on" or (client, server) == ("urtrs", "urtrs"):
