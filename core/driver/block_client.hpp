@@ -65,8 +65,8 @@ struct BlockRequest {
 //                requests that would have to wait fail at the next poll()
 //   no_path, no_permit, session_closed: session errors, see Client::submit()
 //
-// A request split into several messages reports the first error of any of them. An unanswered message takes
-// precedence, because a server may still execute it.
+// A request split into several messages reports the first error of any message. The error of an unanswered
+// message takes precedence, because a server may still execute that message.
 struct BlockCompletion {
   std::uint64_t user_data = 0;
   Errc result = Errc::ok;

@@ -250,8 +250,8 @@ struct Server::Impl {
   std::vector<std::unique_ptr<Session>> sessions;  // indexed by session
   std::vector<std::unique_ptr<Session>> retired;   // ended sessions with events to hand out
   PostQueue posts;
-  // Events that the application has not polled yet. They refer to memory of their session, which stays in
-  // `retired` until they are handed out.
+  // Events that the application has not polled yet. An event refers to memory of its session, so an ended
+  // session stays in `retired` until its events are handed out.
   Ring<ServerEvent> events;
   std::size_t event_capacity = 0;
   std::deque<PathEvent> news;

@@ -125,7 +125,7 @@ struct InvalidateChunk {
 
 // --- control actions ---
 
-// Client: open this connection with a CON_REQ. Its last event is ConnectionClosed, which needs a Disconnect.
+// Client: open this connection with a CON_REQ. ConnectionClosed, its last event, requires a Disconnect.
 struct Connect {
   ConKey key;
   std::uint16_t cid_num;

@@ -200,7 +200,7 @@ using ClientInput =
 
 // --- server session ---
 
-// A connect request whose CON_REQ parsed. `key` is new. Its path is the session's path with this `sess_uuid`,
+// A connect request whose CON_REQ parsed. `key` is new; key.path is the session's path with this `sess_uuid`,
 // or else the session's first free path.
 struct ConnectRequested {
   Nanos now;

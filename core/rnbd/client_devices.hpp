@@ -13,9 +13,9 @@
 // succeeds on the restarted server although the write is lost. Therefore OPEN_RSP carries the instance of the
 // export's cache, and a device counts the changes that succeeded and were not flushed. If another instance
 // answers an OPEN while there are such changes, the following FLUSHes and FUA changes fail with EIO
-// (Disposition::lost) until one of them has reported the loss. They still flush the changes that succeeded on
-// the new instance. An IO succeeds only on the server that assigned its id, hence only on the instance of the
-// last OPEN.
+// (Disposition::lost) until one of them has reported the loss. The server still executes them, so that
+// changes on the new instance are flushed. An IO succeeds only on the server that assigned its id, hence only
+// on the instance of the last OPEN.
 //
 // A server may restart before its disk is available. If it refuses to reopen a device, the device's IO is
 // held while the reason may be temporary (may_pass() of device_reasons.hpp), and the OPEN is retried

@@ -71,8 +71,8 @@ class DiskBook {
   // --- application actions ---
   // Sets the client, which was just created. Borrowed.
   void begins(BlockClient& client) { client_ = &client; }
-  // The client process dies. Its IO in flight may still take effect until the server closes the session or
-  // dies too; nobody receives the reports of losses.
+  // The client process dies. IO in flight may still take effect until the server closes the session or dies
+  // too; no process receives the reports of losses.
   void dies();
   void session_closed(Nanos now);
   void map_began(const rnbd::MapOutcome&, const std::string& disk, AccessMode);

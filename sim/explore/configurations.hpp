@@ -23,8 +23,8 @@ const std::vector<Configuration>& configurations();
 // Returns nullptr for an unknown name.
 const Configuration* configuration(const std::string& name);
 
-// Returns the configuration adapted to a server without fences and generations, like the kernel server. Its
-// client replays at once.
+// Returns the configuration adapted to a server without fences and generations, like the kernel server. The
+// client resends at once.
 sim::MachineConfig without_fence(sim::MachineConfig);
 // Returns the world at which a search starts.
 sim::MachineWorld root_of(const Configuration&, bool fence);

@@ -61,8 +61,8 @@ class IoBook {
     for (BookedIo& io : ios_)
       if (io.client == client && io.answered != kOpenEnd && io.window_end == kOpenEnd) io.window_end = now;
   }
-  // This write failed at the client without a response from the server, which may still execute it. Its
-  // window stays open until end_failed() or close_windows().
+  // This write failed at the client without a response from the server, which may still execute it. The
+  // window of the write stays open until end_failed() or close_windows().
   void failed_unanswered(std::uint32_t io, unsigned start) { failed_.push_back({io, start}); }
   // Called when a request that the client process number `start` submitted at `invoked` succeeded. Writes
   // that had failed before `invoked` must not take effect from now on.

@@ -1,5 +1,5 @@
 // O26: a server that requires keys refuses every client without a key, with EACCES. GateWatch is between the
-// network and the server's KeyedFabric, so that it sees the wire traffic. It also records a client's connect
+// network and the server's KeyedFabric, so that it sees the wire traffic, and records a client's connect
 // request, so that the attacker can replay it under the address of that client.
 #pragma once
 #include <algorithm>

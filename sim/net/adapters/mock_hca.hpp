@@ -5,7 +5,7 @@
 // problems() returns them.
 //
 // A work request is carried out as soon as possible: when it is posted, or when its condition is met. Time is
-// used only for a peer that has disappeared: tick() gives up on it after Profile::gives_up_after. All
+// used only for a peer that has disappeared: tick() fails its connections after Profile::gives_up_after. All
 // functions are thread-safe.
 #pragma once
 #include <infiniband/verbs.h>
@@ -45,7 +45,7 @@ struct Profile {
   // is inline only if IBV_SEND_INLINE is set, and inline data is miscounted in two places. (The mlx5 library
   // treats each window as type 2.)
   bool calls_of_soft_roce = false;
-  // What ibv_post_send() does with a bind of a type 1 window, for which ibv_bind_mw() should be used.
+  // Reaction of ibv_post_send() to a bind of a type 1 window, for which ibv_bind_mw() should be used.
   enum class Type1Chain : std::uint8_t { takes, refuses, fails } type_1_in_chain = Type1Chain::takes;
   // Destroying or resetting a queue pair removes its completions from the completion queue.
   bool destroy_cleans_cq = true;
@@ -119,8 +119,8 @@ std::size_t queue_pairs_of_threads();
 // Number of existing registrations with relaxed ordering.
 std::size_t relaxed_registrations();
 
-// tick() gives up on peers that have disappeared. After tick_by_itself(true), a thread calls tick() every few
-// milliseconds; initially no thread does.
+// tick() fails connections whose peer has disappeared. After tick_by_itself(true), a thread calls tick()
+// every few milliseconds; initially no thread does.
 void tick();
 void tick_by_itself(bool on);
 

@@ -28,8 +28,8 @@
 
 namespace rtrs::sim {
 
-// Value of Violation::law for incorrect use of the in-memory adapters (sim/net/verbs). It is not a law of the
-// network.
+// Value of Violation::law for incorrect use of the in-memory adapters (sim/net/verbs), which is not a law of
+// the network.
 inline constexpr unsigned kAdapterMisuse = 100;
 
 struct Violation {
