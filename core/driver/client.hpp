@@ -63,8 +63,8 @@ struct IoCompletion {
 struct ClientStats {
   std::uint64_t reads = 0, writes = 0, read_bytes = 0, write_bytes = 0;
   std::uint64_t errors = 0;              // completions with a result other than Errc::ok
-  std::uint64_t failovers = 0;           // requests sent again on another path
-  std::uint64_t unfenced_failovers = 0;  // of these, resent without proof that the old incarnation was dead
+  std::uint64_t failovers = 0;           // requests resent over another path
+  std::uint64_t unfenced_failovers = 0;  // failovers without proof that the old incarnation was dead
   // Writes and service messages that failed with no_path although the server may still execute them, even
   // after later requests. Occurs with a kernel server and kernel_peer=replay, or with fence_failed=replay if
   // a fence is not answered.

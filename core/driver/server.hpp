@@ -30,7 +30,7 @@ struct RequestId {
   std::uint16_t chunk = 0;
   std::uint16_t serial = 0;
   auto operator<=>(const RequestId&) const = default;
-  // The id as a number and back, for layers that only return it, and for traces.
+  // Converts the id to a number and back, for layers that only return it, and for traces.
   constexpr std::uint64_t number() const noexcept {
     return std::uint64_t{session} << 32 | std::uint64_t{chunk} << 16 | serial;
   }
@@ -146,15 +146,15 @@ class Server {
   bool closed() const noexcept;
 
   unsigned session_count() const noexcept;
-  // Returns "10.0.0.7:40112 > 10.0.0.2:1234" of the first connected path, else of the last path that sent a
-  // connect request; empty if the session does not exist.
+  // Returns the addresses of the first connected path ("10.0.0.7:40112 > 10.0.0.2:1234"), else of the last
+  // path that sent a connect request; empty if the session does not exist.
   std::string peer(std::uint16_t session) const;
   // Fabric::identity_of_request() of the client that created the session; empty if it has none.
   std::string identity(std::uint16_t session) const;
   // Sets the access rules for clients that connect and sessions that are opened from now on.
   void set_access(AccessRules);
   // Limits always_invalidate to sessions whose first connection uses a device on which it protects memory
-  // (fresh_keys_protect()). Without this call it applies to all sessions, whatever it costs on their device.
+  // (fresh_keys_protect()). Without this call, always_invalidate applies to all sessions.
   void invalidate_where_it_protects() noexcept;
   // Status of every session, including those being opened or closed. Allocates, so do not call on the IO
   // path.
