@@ -1,5 +1,5 @@
-// Client side of one session: paths, permits, the path of each request, and failover. A value type: it reads
-// no clock and shares nothing; time and events are inputs, work is emitted as actions (inputs.hpp,
+// Client side of one session: paths, permits, the path of each request, and failover. A value type
+// without clock and shared state: time and events are inputs, the work to do is output (inputs.hpp,
 // actions.hpp). Only adding a path allocates memory (for its connections).
 //
 // Every accepted request (Submitted) gets exactly one Complete. A request of a lost path is resent on another
@@ -22,8 +22,8 @@
 //   protocol section 6.3  operators: rtrs_clt_create_path_from_sysfs, rtrs_clt_reconnect_from_sysfs,
 //                         rtrs_clt_remove_path_from_sysfs
 //   protocol section 6.4  link events: rtrs_clt_path_up, rtrs_clt_path_down
-// protocol section 7    heartbeat: hb_work, rtrs_send_hb_ack The fence, generations and the probe are urtrs
-// extensions (protocol section 12).
+//   protocol section 7    heartbeat: hb_work, rtrs_send_hb_ack
+// The fence, generations and the probe are urtrs extensions (protocol section 12).
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -19,7 +19,7 @@
 //   Responded                 protocol section 5.7: rtrs_srv_resp_rdma
 //   SessionSought             protocol sections 3.3 and 3.4: get_or_create_srv
 //   NameClaimed               protocol section 2.3: exist_pathname
-// FenceRequested, FenceAnswered  urtrs extensions, protocol section 12
+//   FenceRequested, FenceAnswered  urtrs extensions, protocol section 12
 #pragma once
 #include <cstdint>
 #include <variant>
