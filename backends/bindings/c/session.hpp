@@ -32,7 +32,7 @@ struct urtrs_device {
 };
 
 struct urtrs_session {
-  // Buffer of a blocking call with a timeout. It outlives the call if the call times out before the request.
+  // Buffer of a blocking call with a timeout; kept until the request completes, even if the call timed out.
   using Memory = std::shared_ptr<std::byte[]>;
   struct Request {
     urtrs_callback callback = nullptr;  // null: no callback

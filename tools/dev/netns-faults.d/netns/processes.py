@@ -23,8 +23,8 @@ class Failure(Exception):
 
 
 def spawn(namespace, words, log, **more):
-    # The process is killed when the thread that runs the case ends. Its process session is new, so that it does
-    # not get SIGINT from the terminal.
+    # The process is killed when the thread that runs the case ends. A separate session keeps SIGINT of the
+    # terminal from the process.
     return subprocess.Popen(("setpriv", "--pdeathsig", "KILL", "ip", "netns", "exec", namespace, *words),
                             stderr=log, start_new_session=True, **more)
 
