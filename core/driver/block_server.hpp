@@ -28,8 +28,8 @@
 namespace rtrs {
 
 struct BlockServerStats {
-  std::uint64_t storage_operations = 0;  // StartStorage actions handed out
-  std::uint64_t stale_results = 0;       // results that no request waited for
+  std::uint64_t storage_operations = 0;  // StartStorage actions returned by poll()
+  std::uint64_t stale_results = 0;       // storage results for which no request waited; dropped
   std::uint64_t sync_failures = 0;       // sync failures reported by storage (CacheDamaged)
 };
 

@@ -123,7 +123,7 @@ class FabricImpl final : public TcpFabric {
   void give_up(Connection&) noexcept;
   void lose(Connection&, Reason, const std::string& why);
   void end_broken(Connection&);
-  // --- packet delivery, tcp_delivery.cpp ---
+  // --- packet delivery, defined in tcp_delivery.cpp ---
   void check_deliveries();
   void judge_end(const Connection&);
   void log_lost_packets(const Connection&, const Transport::Delivery&);
@@ -170,11 +170,11 @@ class FabricImpl final : public TcpFabric {
   PendingEvents pending_;
   std::vector<Connection*> ready_;      // recently active connections, which are read in turn
   std::vector<Connection*> dirty_;      // connections with unsent requests
-  std::vector<Connection*> mid_;        // connections with an incomplete message; may contain others
+  std::vector<Connection*> mid_;        // connections with an incomplete message; may also list others
   std::vector<Connection*> delivered_;  // connections whose receives hold data of reported events
   bool check_now_ = true;
   bool asleep_ = false;              // true from a successful try_wait() to the next poll() or wake()
-  bool heard_ = false;               // data arrived in this round
+  bool heard_ = false;               // some connection received data in this round
   bool heartbeat_received_ = false;  // received on con 0 of a path since the last delivery check
   unsigned polls_since_check_ = 0;
   unsigned idle_rounds_ = 0;
