@@ -1,5 +1,6 @@
 // What the errors of sockets and providers mean, for the fabrics whose errors are errno values.
 #pragma once
+#include <cctype>
 #include <cerrno>
 #include <string>
 
@@ -77,10 +78,14 @@ inline Reason reason_of_connect_errno(int linux_errno) noexcept {
   }
 }
 
-// Sentence of the reason, then ": " and `detail` unless the detail is empty or repeats the sentence.
+// Sentence of the reason, then ": " and `detail`. If the detail begins with the sentence, as "Connection refused
+// (111)" does, adds only the rest. The detail may be empty.
 inline std::string sentence_with(Reason reason, const std::string& detail) {
   const std::string sentence = text_of(reason).sentence;
-  return detail.empty() || detail == sentence ? sentence : sentence + ": " + detail;
+  if (detail.empty()) return sentence;
+  const auto letter = static_cast<char>(std::tolower(static_cast<unsigned char>(detail.front())));
+  const bool repeats = letter + detail.substr(1, sentence.size() - 1) == sentence;
+  return sentence + (repeats ? detail.substr(sentence.size()) : ": " + detail);
 }
 
 }  // namespace rtrs

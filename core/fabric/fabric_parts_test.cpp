@@ -110,6 +110,8 @@ TEST(FabricErrors, DetailFollowsTheSentenceUnlessItRepeatsIt) {
   EXPECT_EQ(sentence_with(Reason::rejected, "by its rules"), "rejected by the server: by its rules");
   EXPECT_EQ(sentence_with(Reason::rejected, ""), "rejected by the server");
   EXPECT_EQ(sentence_with(Reason::rejected, "rejected by the server"), "rejected by the server");
+  EXPECT_EQ(sentence_with(Reason::connect_refused, "Connection refused (111)"), "connection refused (111)");
+  EXPECT_EQ(sentence_with(Reason::connect_refused, "C"), "connection refused: C");
 }
 
 TEST(FabricErrors, EachErrnoOfAFabricHasAResultAndReasons) {

@@ -26,9 +26,8 @@ Reason loss_reason(int error) noexcept {
 }
 
 std::string error_text(int error) {
-  if (error == kUnresolved) return "the name or address does not resolve to a host";
-  if (error == kNotOurs) return "its source is not an address of this host, or has another family";
-  if (error == kNoNameServiceAnswer) return "the name service (DNS) does not resolve it";
+  if (error == kUnresolved || error == kNotOurs) return text_of(connect_reason(error)).sentence;
+  if (error == kNoNameServiceAnswer) return "the name service (DNS) does not answer";
   return std::generic_category().message(error) + " (" + std::to_string(error) + ")";
 }
 
