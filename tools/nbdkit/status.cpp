@@ -83,6 +83,7 @@ void Status::forget(const std::string& name) {
 }
 
 void Status::note(Event event) {
+  event.at -= std::min(event.at, started_);
   event.unix_ms = unix_ms();
   if (events_.size() == kMaxEvents) {
     events_.pop_front();
@@ -341,20 +342,16 @@ struct Status::Facts {
       RTRS_FACT(real("max_us"), micros_of(at.max())),
   };
 
-  struct EventAt {
-    const Event& event;
-    Nanos started;
-  };
-  static constexpr tools::Fact<EventAt> kEvent[] = {
-      RTRS_FACT(real("at_s"), seconds_between(at.started, at.event.at)),
-      RTRS_FACT(plain("unix_ms"), at.event.unix_ms),
-      RTRS_FACT(plain("path"), at.event.path),
-      RTRS_FACT(text("device"), at.event.device),
-      RTRS_FACT(text("what"), at.event.what),
-      RTRS_FACT(text("reason"), at.event.reason),
-      RTRS_FACT(plain("errno"), at.event.error),
-      RTRS_FACT(plain("attempt"), at.event.attempt),
-      RTRS_FACT(real("next_attempt_s"), seconds_of(at.event.delay)),
+  static constexpr tools::Fact<Event> kEvent[] = {
+      RTRS_FACT(real("at_s"), seconds_of(at.at)),
+      RTRS_FACT(plain("unix_ms"), at.unix_ms),
+      RTRS_FACT(plain("path"), at.path),
+      RTRS_FACT(text("device"), at.device),
+      RTRS_FACT(text("what"), at.what),
+      RTRS_FACT(text("reason"), at.reason),
+      RTRS_FACT(plain("errno"), at.error),
+      RTRS_FACT(plain("attempt"), at.attempt),
+      RTRS_FACT(real("next_attempt_s"), seconds_of(at.delay)),
   };
 };
 
@@ -366,7 +363,7 @@ std::map<std::string, std::vector<tools::Field>> Status::fields() {
           {"device", fields_of<Device>(Facts::kDevice)},
           {"path", fields_of<Facts::PathAt>(Facts::kPath)},
           {"latency", fields_of<tools::Histogram>(Facts::kLatency)},
-          {"event", fields_of<Facts::EventAt>(Facts::kEvent)}};
+          {"event", fields_of<Event>(Facts::kEvent)}};
 }
 
 std::string Status::render(Nanos now, std::span<const PathStatus> paths, const ClientStats& stats) const {
@@ -385,8 +382,7 @@ std::string Status::render(Nanos now, std::span<const PathStatus> paths, const C
     out["paths"].push_back(to_json<Facts::PathAt>(Facts::kPath, {*this, i, paths[i]}));
   for (const Phase phase : {Phase::before, Phase::during, Phase::after})
     out["latency"][to_string(phase)] = to_json<tools::Histogram>(Facts::kLatency, latency_.of(phase));
-  for (const Event& one : events_)
-    out["events"].push_back(to_json<Facts::EventAt>(Facts::kEvent, {one, started_}));
+  for (const Event& one : events_) out["events"].push_back(to_json<Event>(Facts::kEvent, one));
   return tools::json_text(out, 1) + "\n";
 }
 

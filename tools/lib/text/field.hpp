@@ -38,8 +38,8 @@ struct Field {
   constexpr Field was(const char* pointer) const { return with(&Field::old_name, pointer); }
 };
 
-// Functions that create fields which tables show only on request; see Field::shown(). A field that no table
-// has needs neither title nor help text.
+// Functions that create fields which tables show only on request; see Field::shown(). A field that is
+// in no table needs no title and no help text.
 namespace field {
 
 constexpr Field text(const char* name, const char* header = "", const char* what = "") {
