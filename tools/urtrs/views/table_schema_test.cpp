@@ -16,12 +16,17 @@ TEST(TableSchema, SchemaMatchesTheFieldsOfEachTable) {
                                {"exports", nlohmann::json::array()}};
   tools::expect_schema(URTRS_SCHEMA, [&nothing](Schema& parts) {
     const auto set = [&parts](const std::string& part, const Table& table, bool show) {
-      parts[part] = tools::schema_of(table.fields);
-      if (!show) return;
-      Schema& alone = parts[part + "_show"] =
-          tools::schema_of(table.fields, {{"schema_version", {{"const", kSchemaVersion}}}});
+      Schema object = tools::schema_of(table.fields);
+      if (!show) return void(parts[part] = std::move(object));
+      object.erase("additionalProperties");
+      parts[part + "_fields"] = std::move(object);
+      parts[part] = {{"$ref", "#/$defs/" + part + "_fields"}, {"unevaluatedProperties", false}};
+      Schema alone = tools::schema_of({}, {{"schema_version", {{"const", kSchemaVersion}}}});
+      alone.erase("additionalProperties");
+      alone.update(parts[part]);
       // `show` prints these objects with the members that are not fields of tables.
-      if (part == "path" || part == "device") alone.erase("additionalProperties");
+      if (part == "path" || part == "device") alone.erase("unevaluatedProperties");
+      parts[part + "_show"] = std::move(alone);
     };
     set("session", sessions(nothing), true);
     set("path", paths(nothing, {}), true);
