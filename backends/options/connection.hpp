@@ -66,6 +66,10 @@ struct Connection {
         all_extensions(ServerConfig{}.extensions) {}
 };
 
+// Option of programs that connect. The port of a path takes precedence.
+inline constexpr Row kServerPort{"port", number(1, 65535), "1234",
+                                 "port of the server, for each path without one"};
+
 std::span<const Option<Connection>> all_options();
 std::span<const Option<Connection>> connection_options();  // all except Side::server
 std::span<const Option<Connection>> server_options();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/options/connection.hpp"
+#include "backends/options/process.hpp"
 
 namespace rtrs::options::option_table_test {
 namespace {
@@ -18,6 +19,16 @@ TEST(OptionTable, DefaultOfEveryRowIsTheDefaultOfItsField) {
     EXPECT_EQ(set(option, Connection{fabric, protocol}, option.initial), "");
     EXPECT_TRUE(fabric == FabricOptions{}) << option.name;
     EXPECT_TRUE(protocol == ClientConfig{}) << option.name;
+  }
+}
+
+TEST(OptionTable, DefaultOfEveryProcessOptionIsTheDefaultOfItsField) {
+  for (const Option<ProcessOptions*>& option : kProcessOptions<ProcessOptions>) {
+    ProcessOptions process;
+    EXPECT_FALSE(option.help.empty()) << option.name;
+    if (option.initial.empty()) continue;
+    EXPECT_EQ(set(option, &process, option.initial), "");
+    EXPECT_TRUE(process == ProcessOptions{}) << option.name;
   }
 }
 

@@ -81,7 +81,7 @@ std::string Remote::start() {
     const trace::Origin origin{kTool, "client", backend, 0, settings_.given};
     const Lock lock = session_->lock();
     const int error =
-        session_->recorder().open_file(settings_.trace.c_str(), origin, settings_.trace_options);
+        session_->recorder().open_file(settings_.trace.c_str(), origin, settings_.file_options());
     if (error != 0) why = "cannot write the trace " + settings_.trace + ": " + trace::file_error_text(error);
   });
   return why;

@@ -96,6 +96,7 @@ TEST(Settings, AcceptsEveryParameter) {
                                    {"trace", "t"},
                                    {"trace_detail", "wire"},
                                    {"trace_size", "8"},
+                                   {"trace_files", "2"},
                                    {"trace_dump", "d"},
                                    {"status", "/tmp/s"}})
     EXPECT_EQ(why(settings.set(key, value)), "accepted") << key;
@@ -120,11 +121,12 @@ TEST(Settings, AcceptsEveryParameter) {
   EXPECT_TRUE(settings.protocol.offer_invalidation);
   EXPECT_EQ(settings.connect_timeout, seconds(60));
   EXPECT_EQ(settings.trace, "/home/me/t");
-  EXPECT_EQ(settings.trace_options.detail, trace::Detail::wire);
-  EXPECT_EQ(settings.trace_options.rotate_bytes, 8U << 20);
+  EXPECT_EQ(settings.file_options().detail, trace::Detail::wire);
+  EXPECT_EQ(settings.file_options().rotate_bytes, 8U << 20);
+  EXPECT_EQ(settings.file_options().rotate_files, 2U);
   EXPECT_EQ(settings.trace_dump, "/home/me/d");
   EXPECT_EQ(settings.status, "/tmp/s");
-  EXPECT_EQ(settings.given.size(), 26U);
+  EXPECT_EQ(settings.given.size(), 27U);
 }
 
 TEST(Settings, InvalidValuesAreExplained) {
@@ -139,8 +141,9 @@ TEST(Settings, InvalidValuesAreExplained) {
             "queue_timeout: '5x' is not a duration: expected a number of ms, s, m or h, e.g. 500ms, 30s, 2m");
   EXPECT_EQ(why(settings.set("trace_size", "4x")),
             "trace_size: '4x' is not a size: expected a number of bytes, k, M, G or T, e.g. 4096, 64k, 1G");
-  for (const std::string wrong : {"0", "1023k", "2T", "1048577"})
+  for (const std::string wrong : {"1023k", "2T", "1048577"})
     EXPECT_EQ(why(settings.set("trace_size", wrong)), "trace_size=" + wrong + ": expected 1M to 1T");
+  EXPECT_EQ(why(settings.set("trace_size", "0")), "accepted") << "no limit";
   EXPECT_EQ(why(settings.set("extensions", "yes")), "extensions=yes: expected on or off");
   for (const char* policy : {"0", "1", "2", "RR", "Mi", "Min-Latency"})
     EXPECT_EQ(why(settings.set("policy", policy)), "accepted") << policy;

@@ -11,20 +11,21 @@
 #include <nlohmann/json.hpp>
 
 #include "core/proto/reasons.hpp"
+#include "tools/lib/control/client/client_facts.hpp"
 #include "tools/lib/text/json_text.hpp"
+#include "tools/lib/text/times.hpp"
 #include "tools/nbdkit/explain.hpp"
 
 namespace rtrs::nbdkit {
+
+using namespace tools::field;
+using tools::micros_of, tools::seconds_between, tools::seconds_of;
+
 namespace {
 
 constexpr std::size_t kMaxEvents = 1000;
+constexpr const char* kDeviceStates = "init|open|closed|unmapping|unmapped";
 
-double to_seconds(Nanos time) {
-  return static_cast<double>(time) / 1e9;
-}
-double to_micros(Nanos time) {
-  return static_cast<double>(time) / 1e3;
-}
 std::int64_t unix_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -37,7 +38,7 @@ std::uint64_t bytes_of(const asio::DeviceNews& news) {
 
 std::string in_seconds(Nanos time) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", to_seconds(time));
+  std::snprintf(text, sizeof text, "%.1f s", seconds_of(time));
   return text;
 }
 
@@ -50,31 +51,6 @@ bool is_wanted(Reason reason) {
 // [connect_refused]".
 std::string with_code(Reason reason, std::uint16_t peer_errno) {
   return reason_words(reason, peer_errno) + " [" + to_string(reason) + "]";
-}
-
-nlohmann::json json_of(const tools::Histogram& latency) {
-  return {{"ios", latency.count()},
-          {"mean_us", latency.mean() / 1e3},
-          {"p50_us", to_micros(latency.percentile(50))},
-          {"p99_us", to_micros(latency.percentile(99))},
-          {"max_us", to_micros(latency.max())}};
-}
-
-nlohmann::json json_of(const PathStatus& path, Nanos started) {
-  const double state_at = path.since > started ? to_seconds(path.since - started) : 0.0;
-  return {{"state", to_string(path.state)},
-          {"reason", to_string(path.reason)},
-          {"errno", path.peer_errno},
-          {"attempt", path.attempt},
-          {"reconnects", path.reconnects},
-          {"failed_attempts", path.failed_attempts},
-          {"ios", path.ios},
-          {"failovers", path.failovers},
-          {"inflight", path.inflight},
-          {"rtt_us", to_micros(path.heartbeat_latency)},
-          {"heartbeat_latency_us", to_micros(path.heartbeat_latency)},  // former name, kept for one release
-          {"state_at_s", state_at},
-          {"since_s", state_at}};  // former name, kept for one release
 }
 
 }  // namespace
@@ -107,6 +83,7 @@ void Status::forget(const std::string& name) {
 }
 
 void Status::note(Event event) {
+  event.at -= std::min(event.at, started_);
   event.unix_ms = unix_ms();
   if (events_.size() == kMaxEvents) {
     events_.pop_front();
@@ -301,64 +278,111 @@ void Status::on_oldest_request(Nanos now, const OldestRequest* oldest) {
                    "request_timeout= bounds the wait");
 }
 
+struct Status::Facts {
+  struct At {
+    const Status& status;
+    const Device& first;
+    Nanos now;
+  };
+  static constexpr tools::Fact<At> kStatus[] = {
+      RTRS_FACT(plain("format"), 1),
+      RTRS_FACT(plain("pid"), ::getpid()),
+      RTRS_FACT(text("session"), at.status.settings_.session),
+      RTRS_FACT(text("device"), at.first.name),
+      RTRS_FACT(text("state").of(kDeviceStates), rnbd::to_string(at.first.news.state)),
+      RTRS_FACT(size("size_bytes"), bytes_of(at.first.news)),
+      RTRS_FACT(text("link").of("up|down"), at.status.link_up_ ? "up" : "down"),
+      RTRS_FACT(text("phase").of("before|during|after"), to_string(at.status.phase())),
+      RTRS_FACT(real("uptime_s"), seconds_between(at.status.started_, at.now)),
+      RTRS_FACT(plain("request_errors"), at.status.request_errors_),
+      RTRS_FACT(plain("events_dropped"), at.status.events_dropped_),
+  };
+
+  static constexpr tools::Fact<Device> kDevice[] = {
+      RTRS_FACT(text("name"), at.name),
+      RTRS_FACT(text("state").of(kDeviceStates), rnbd::to_string(at.news.state)),
+      RTRS_FACT(size("size_bytes"), bytes_of(at.news)),
+      RTRS_FACT(flag("read_only"), at.read_only),
+      RTRS_FACT(plain("errno"), at.news.error),
+      RTRS_FACT(text("reason"), rnbd::text_of(at.reason).code),
+      RTRS_FACT(plain("connections"), at.connections),
+  };
+
+  struct PathAt {
+    const Status& status;
+    std::size_t index;
+    const PathStatus& path;
+  };
+  static constexpr tools::Fact<PathAt> kPath[] = {
+      RTRS_FACT(plain("index"), at.index),
+      RTRS_FACT(text("address"),
+                at.index < at.status.settings_.paths.size() ? at.status.settings_.paths[at.index] : ""),
+      RTRS_FACT(text("state").of("absent|connecting|connected|draining|waiting|closing|closed"),
+                to_string(at.path.state)),
+      RTRS_FACT(text("lost_reason").was("/last_cause"),
+                to_string(at.index < at.status.paths_.size() ? at.status.paths_[at.index].lost_reason
+                                                             : Reason::none)),
+      RTRS_FACT(text("reason"), to_string(at.path.reason)),
+      RTRS_FACT(plain("errno"), at.path.peer_errno),
+      RTRS_FACT(plain("attempt"), at.path.attempt),
+      RTRS_FACT(plain("reconnects"), at.path.reconnects),
+      RTRS_FACT(plain("failed_attempts"), at.path.failed_attempts),
+      RTRS_FACT(plain("ios"), at.path.ios),
+      RTRS_FACT(plain("failovers"), at.path.failovers),
+      RTRS_FACT(plain("inflight"), at.path.inflight),
+      RTRS_FACT(real("rtt_us").was("/heartbeat_latency_us"), micros_of(at.path.heartbeat_latency)),
+      RTRS_FACT(real("state_at_s").was("/since_s"), seconds_between(at.status.started_, at.path.since)),
+  };
+
+  static constexpr tools::Fact<tools::Histogram> kLatency[] = {
+      RTRS_FACT(plain("ios"), at.count()),
+      RTRS_FACT(real("mean_us"), at.mean() / 1e3),
+      RTRS_FACT(real("p50_us"), micros_of(at.percentile(50))),
+      RTRS_FACT(real("p99_us"), micros_of(at.percentile(99))),
+      RTRS_FACT(real("max_us"), micros_of(at.max())),
+  };
+
+  static constexpr tools::Fact<Event> kEvent[] = {
+      RTRS_FACT(real("at_s"), seconds_of(at.at)),
+      RTRS_FACT(plain("unix_ms"), at.unix_ms),
+      RTRS_FACT(plain("path"), at.path),
+      RTRS_FACT(text("device"), at.device),
+      RTRS_FACT(text("what"), at.what),
+      RTRS_FACT(text("reason"), at.reason),
+      RTRS_FACT(plain("errno"), at.error),
+      RTRS_FACT(plain("attempt"), at.attempt),
+      RTRS_FACT(real("next_attempt_s"), seconds_of(at.delay)),
+  };
+};
+
+std::map<std::string, std::vector<tools::Field>> Status::fields() {
+  using tools::fields_of;
+  auto status = fields_of<Facts::At>(Facts::kStatus);
+  std::ranges::copy(fields_of(control::client_stats_facts()), std::back_inserter(status));
+  return {{"status", std::move(status)},
+          {"device", fields_of<Device>(Facts::kDevice)},
+          {"path", fields_of<Facts::PathAt>(Facts::kPath)},
+          {"latency", fields_of<tools::Histogram>(Facts::kLatency)},
+          {"event", fields_of<Event>(Facts::kEvent)}};
+}
+
 std::string Status::render(Nanos now, std::span<const PathStatus> paths, const ClientStats& stats) const {
+  using nlohmann::json, tools::to_json;
   const Device first = devices_.empty() ? Device{} : devices_.front();
-  nlohmann::json out = {{"format", 1},
-                        {"pid", ::getpid()},
-                        {"session", settings_.session},
-                        {"device", first.name},
-                        {"state", rnbd::to_string(first.news.state)},
-                        {"size_bytes", bytes_of(first.news)},
-                        {"link", link_up_ ? "up" : "down"},
-                        {"phase", to_string(latency_.phase())},
-                        {"uptime_s", to_seconds(now - started_)},
-                        {"request_errors", request_errors_},
-                        {"reads", stats.reads},
-                        {"writes", stats.writes},
-                        {"read_bytes", stats.read_bytes},
-                        {"write_bytes", stats.write_bytes},
-                        {"failovers", stats.failovers},
-                        {"unfenced_failovers", stats.unfenced_failovers},
-                        {"unproven_failures", stats.unproven_failures},
-                        {"permits_given_up", stats.permits_given_up},
-                        {"events_dropped", events_dropped_}};
+  json out = to_json<Facts::At>(Facts::kStatus, {*this, first, now});
+  out.update(to_json(control::client_stats_facts(), stats));
   out["oldest_request"] = nullptr;
   if (oldest_)
-    out["oldest_request"] = {{"age_s", now > oldest_->since ? to_seconds(now - oldest_->since) : 0.0},
+    out["oldest_request"] = {{"age_s", seconds_between(oldest_->since, now)},
                              {"path", oldest_->path},
                              {"connection", oldest_->con}};
-  out["devices"] = nlohmann::json::array();
-  for (const Device& one : devices_)
-    out["devices"].push_back({{"name", one.name},
-                              {"state", rnbd::to_string(one.news.state)},
-                              {"size_bytes", bytes_of(one.news)},
-                              {"read_only", one.read_only},
-                              {"errno", one.news.error},
-                              {"reason", rnbd::text_of(one.reason).code},
-                              {"connections", one.connections}});
-  out["paths"] = nlohmann::json::array();
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    nlohmann::json path = json_of(paths[i], started_);
-    path["index"] = i;
-    path["lost_reason"] = to_string(i < paths_.size() ? paths_[i].lost_reason : Reason::none);
-    path["last_cause"] = path["lost_reason"];  // former name, kept for one release
-    path["address"] = i < settings_.paths.size() ? settings_.paths[i] : std::string();
-    out["paths"].push_back(std::move(path));
-  }
+  for (const char* list : {"devices", "paths", "events"}) out[list] = json::array();
+  for (const Device& one : devices_) out["devices"].push_back(to_json<Device>(Facts::kDevice, one));
+  for (std::size_t i = 0; i < paths.size(); ++i)
+    out["paths"].push_back(to_json<Facts::PathAt>(Facts::kPath, {*this, i, paths[i]}));
   for (const Phase phase : {Phase::before, Phase::during, Phase::after})
-    out["latency"][to_string(phase)] = json_of(latency_.of(phase));
-  out["events"] = nlohmann::json::array();
-  for (const Event& event : events_) {
-    out["events"].push_back({{"at_s", event.at > started_ ? to_seconds(event.at - started_) : 0.0},
-                             {"unix_ms", event.unix_ms},
-                             {"path", event.path},
-                             {"device", event.device},
-                             {"what", event.what},
-                             {"reason", event.reason},
-                             {"errno", event.error},
-                             {"attempt", event.attempt},
-                             {"next_attempt_s", to_seconds(event.delay)}});
-  }
+    out["latency"][to_string(phase)] = to_json<tools::Histogram>(Facts::kLatency, latency_.of(phase));
+  for (const Event& one : events_) out["events"].push_back(to_json<Event>(Facts::kEvent, one));
   return tools::json_text(out, 1) + "\n";
 }
 

@@ -1,9 +1,10 @@
 // Records what happens to the devices and paths of a session, as log lines for people and as a JSON status
-// file for programs (render() defines the fields).
+// file for programs (Facts in status.cpp defines the fields).
 #pragma once
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "backends/bindings/asio/remote_device.hpp"
 #include "core/rnbd/device_reasons.hpp"
 #include "tools/lib/control/plugin/settings.hpp"
+#include "tools/lib/text/field.hpp"
 #include "tools/nbdkit/latency.hpp"
 
 namespace rtrs::nbdkit {
@@ -43,12 +45,15 @@ class Status {
   // `began` is the value of phase() when the request started.
   void on_request_done(Phase began, Nanos latency, bool failed) noexcept;
 
+  // Fields of each kind of object in the status, by the name of the object's part in the schema.
+  static std::map<std::string, std::vector<tools::Field>> fields();
   // Returns the status as a JSON object.
   std::string render(Nanos now, std::span<const PathStatus>, const ClientStats&) const;
 
  private:
+  struct Facts;
   struct Event {
-    Nanos at = 0;
+    Nanos at = 0;  // note() subtracts started_
     std::int64_t unix_ms = 0;
     int path = -1;  // -1: event of the device or the session
     std::string device;

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "core/proto/reasons.hpp"
+#include "tools/lib/text/test_schema.hpp"
 #include "tools/nbdkit/status_file.hpp"
 
 namespace rtrs::nbdkit::status_test {
@@ -250,6 +251,34 @@ TEST_F(StatusTest, EveryFieldIsDocumented) {
        {shown, shown["paths"][0], shown["devices"][0], shown["events"][0], shown["latency"]["before"]})
     for (const auto& [field, value] : object.items())
       EXPECT_NE(docs.str().find("`" + field + "`"), std::string::npos) << field;
+}
+
+// To update the file after a change: URTRS_WRITE_SCHEMA=1 build/release/tools/nbdkit/tools_nbdkit_tests
+// --gtest_filter='StatusSchema.*'
+TEST(StatusSchema, SchemaMatchesTheFields) {
+  using tools::Schema;
+  const auto list_of = [](const char* part) {
+    return Schema{{"type", "array"}, {"items", {{"$ref", std::string("#/$defs/") + part}}}};
+  };
+  tools::expect_schema(URTRS_DOCS "/schema/nbdkit-urtrs-status.json", [&](Schema& parts) {
+    for (auto [part, fields] : Status::fields()) {
+      for (const tools::Field& field : std::vector(fields))
+        if (field.old_name != nullptr) fields.push_back(field.with(&tools::Field::name, field.old_name + 1));
+      parts[part] = tools::schema_of(fields);
+    }
+    parts["event"]["properties"]["path"]["minimum"] = -1;
+    Schema phases;
+    for (const char* phase : {"before", "during", "after"}) phases[phase]["$ref"] = "#/$defs/latency";
+    const Schema oldest = tools::schema_of(
+        {tools::field::real("age_s"), tools::field::plain("path"), tools::field::plain("connection")});
+    parts["status"] = tools::schema_of(Status::fields().at("status"),
+                                       {{"oldest_request", {{"anyOf", {{{"type", "null"}}, oldest}}}},
+                                        {"devices", list_of("device")},
+                                        {"paths", list_of("path")},
+                                        {"latency", tools::schema_of({}, phases)},
+                                        {"events", list_of("event")}});
+    parts["status"]["properties"]["format"] = {{"const", 1}};
+  });
 }
 
 TEST_F(StatusTest, EveryDeviceIsShownWithItsConnections) {

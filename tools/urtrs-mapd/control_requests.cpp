@@ -47,11 +47,10 @@ std::string session_of(const Asked& asked) {
 }
 
 tl::expected<std::uint16_t, Refusal> port_in(const std::string& text) {
-  const bool digits = text.size() <= 5 && text.find_first_not_of("0123456789") == std::string::npos;
-  const unsigned long number = digits && !text.empty() ? std::stoul(text) : 0;
-  if (number == 0 || number > 65535)
-    return tl::unexpected(Refusal{EINVAL, fmt::format("\"{}\" is not a valid port (1 to 65535)", text)});
-  return static_cast<std::uint16_t>(number);
+  options::Value port;
+  if (std::string why = options::parse(options::kServerPort.rule, "port", text, port); !why.empty())
+    return tl::unexpected(Refusal{EINVAL, std::move(why)});
+  return static_cast<std::uint16_t>(port.number);
 }
 
 // Returns the requested path as "[SRC@]DST". The port is included only if it differs from the port of the

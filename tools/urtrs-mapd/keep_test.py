@@ -71,7 +71,7 @@ def test_map_with_an_additional_path_suggests_the_command_to_add_it(mapd, mapped
 
 def test_invalid_paths_are_rejected(mapd, mapped, session, urtrs):
     before = paths(mapd)
-    for words, code, said in ((("127.0.0.1",), 1, "File exists"), (("a@b@c",), 2, "more than one '@'"), ((SECOND, "0"), 2, "is not a valid port"),
+    for words, code, said in ((("127.0.0.1",), 1, "File exists"), (("a@b@c",), 2, "more than one '@'"), ((SECOND, "0"), 2, "port=0: expected a whole number from 1 to 65535"),
                               (("192.0.2.1@127.0.0.1",), 1, "does not belong to this host")):
         assert said in urtrs("client", "path", "add", session, *words, code=code), words
     assert mapd.ask("path.add", session="nobody", path=SECOND)["data"]["errno"] == 2

@@ -18,11 +18,14 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Plugin parameters that urtrs-mapd sets itself or that differ per session. They are not allowed on the
-// command line.
-constexpr std::array<std::string_view, 11> kOurs{"path",   "device",  "port",      "session",
-                                                 "fabric", "exports", "control",   "control_group",
-                                                 "status", "trace",   "trace_dump"};
+// Plugin parameters that differ per session. They are not allowed on the command line.
+constexpr std::array<std::string_view, 5> kOfSession{"path", "device", "port", "session", "fabric"};
+
+// Returns true for a parameter that urtrs-mapd sets, or whose file only one session can use.
+bool is_refused(const std::string& key) {
+  return key == "exports" || key == "status" ||
+         options::find<plugin::Settings*>(options::kProcessOptions<plugin::Settings>, key) != nullptr;
+}
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -59,7 +62,8 @@ tl::expected<void, std::string> take_parameter(const std::string& word, Options&
   if (key == word || key.empty())
     return tl::unexpected(fmt::format(
         "\"{}\" is not KEY=VALUE, a parameter of the nbdkit plugin; see nbdkit-urtrs --help", word));
-  if (std::find(kOurs.begin(), kOurs.end(), key) != kOurs.end())
+  if (is_refused(key)) return tl::unexpected(fmt::format("{}= cannot be set for all sessions", key));
+  if (std::find(kOfSession.begin(), kOfSession.end(), key) != kOfSession.end())
     return tl::unexpected(
         fmt::format("{}= cannot be set for all sessions; set it for one session with \"urtrs map\"", key));
   plugin::Settings plugin;

@@ -38,10 +38,11 @@ TEST(MapdOptions, ErrorsAreExplained) {
   EXPECT_EQ(why({"--state"}), "--state needs a value");
   EXPECT_EQ(why({"disk0"}),
             "\"disk0\" is not KEY=VALUE, a parameter of the nbdkit plugin; see nbdkit-urtrs --help");
-  for (const char* key : {"path", "device", "session", "control", "exports", "trace"})
-    EXPECT_EQ(
-        why({std::string(key) + "=x"}),
-        std::string(key) + "= cannot be set for all sessions; set it for one session with \"urtrs map\"");
+  for (const std::string key : {"path", "device", "session"})
+    EXPECT_EQ(why({key + "=x"}),
+              key + "= cannot be set for all sessions; set it for one session with \"urtrs map\"");
+  for (const std::string key : {"control", "exports", "status", "trace", "trace_size", "trace_dump"})
+    EXPECT_EQ(why({key + "=x"}), key + "= cannot be set for all sessions");
 }
 
 TEST(MapdOptions, ParametersAreCheckedAsInThePlugin) {

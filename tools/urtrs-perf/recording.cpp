@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "backends/options/process.hpp"
 #include "core/record/writer.hpp"
 
 namespace rtrs::perf {
@@ -21,12 +22,11 @@ bool told(const Options& options, int error) {
 bool open_record(Recorder& recorder, const Options& options, const std::string& role,
                  const std::string& backend) {
   if (options.record.empty()) return true;
-  trace::FileOptions file;
-  if (options.record_detail == "wire") file.detail = trace::Detail::wire;
-  if (options.record_detail == "payload") file.detail = trace::Detail::payload;
-  file.flush_every = seconds(1);
-  return told(options, recorder.open_file(options.record.c_str(),
-                                          {"urtrs-perf " URTRS_VERSION, role, backend, 0, {}}, file));
+  rtrs::options::ProcessOptions process;
+  process.trace_detail = options.record_detail;
+  return told(options,
+              recorder.open_file(options.record.c_str(), {"urtrs-perf " URTRS_VERSION, role, backend, 0, {}},
+                                 process.file_options()));
 }
 
 bool close_record(Recorder& recorder, const Options& options) {

@@ -30,9 +30,8 @@ struct LiveCommandOptions {
 
 // Returns true for parameters of the plugin that have no effect here.
 bool belongs_to_plugin(const std::string& key) {
-  static const std::vector<std::string> keys{"trace",   "trace_detail",  "trace_size", "trace_dump", "status",
-                                             "control", "control_group", "exports",    "access_mode"};
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
+  return options::find<plugin::Settings*>(options::kProcessOptions<plugin::Settings>, key) != nullptr ||
+         key == "status" || key == "exports" || key == "access_mode";
 }
 
 tl::expected<plugin::Settings, std::string> settings_of(const LiveCommandOptions& options) {

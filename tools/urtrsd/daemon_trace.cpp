@@ -15,12 +15,6 @@ namespace rtrs::daemon {
 
 namespace {
 
-trace::Detail detail_of(const std::string& word) {
-  return word == "wire"      ? trace::Detail::wire
-         : word == "payload" ? trace::Detail::payload
-                             : trace::Detail::machines;
-}
-
 constexpr Nanos kBetweenDumps = seconds(10);
 
 }  // namespace
@@ -30,14 +24,9 @@ trace::Origin Daemon::origin() const {
 }
 
 std::string Daemon::open_trace(const std::string& path) {
-  trace::FileOptions options;
-  options.detail = detail_of(config_.trace_detail);
-  options.flush_every = seconds(1);
-  options.rotate_bytes = config_.trace_size;
-  options.rotate_files = config_.trace_files;
   std::string refused = trace_path_problem(*catalog_, path);
   if (refused.empty()) {
-    const int error = recorder_.open_file(path.c_str(), origin(), options);
+    const int error = recorder_.open_file(path.c_str(), origin(), config_.file_options());
     if (error != 0) refused = trace::file_error_text(error);
   }
   if (refused.empty()) {

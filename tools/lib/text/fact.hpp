@@ -19,9 +19,9 @@ struct Fact {
 };
 
 // Makes a fact whose value is an expression of the object `at`.
-#define RTRS_FACT(field, expression)                                   \
-  {                                                                    \
-    field, [](const auto& at) -> nlohmann::json { return expression; } \
+#define RTRS_FACT(field, expression)                                                    \
+  {                                                                                     \
+    field, []([[maybe_unused]] const auto& at) -> nlohmann::json { return expression; } \
   }
 
 template <class Object>

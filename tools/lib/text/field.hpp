@@ -38,22 +38,23 @@ struct Field {
   constexpr Field was(const char* pointer) const { return with(&Field::old_name, pointer); }
 };
 
-// Functions that create fields which tables show only on request; see Field::shown().
+// Functions that create fields which tables show only on request; see Field::shown(). A field that is
+// in no table needs no title and no help text.
 namespace field {
 
-constexpr Field text(const char* name, const char* header, const char* what) {
+constexpr Field text(const char* name, const char* header = "", const char* what = "") {
   return {name, header, what, Field::Kind::text, false};
 }
-constexpr Field flag(const char* name, const char* header, const char* what) {
+constexpr Field flag(const char* name, const char* header = "", const char* what = "") {
   return text(name, header, what).as(Field::Value::flag);
 }
-constexpr Field plain(const char* name, const char* header, const char* what) {
+constexpr Field plain(const char* name, const char* header = "", const char* what = "") {
   return {name, header, what, Field::Kind::number, false};
 }
-constexpr Field real(const char* name, const char* header, const char* what) {
+constexpr Field real(const char* name, const char* header = "", const char* what = "") {
   return plain(name, header, what).as(Field::Value::real);
 }
-constexpr Field size(const char* name, const char* header, const char* what) {
+constexpr Field size(const char* name, const char* header = "", const char* what = "") {
   return {name, header, what, Field::Kind::bytes, false};
 }
 // Creates a field that is only in the JSON of control sockets, not in tables.

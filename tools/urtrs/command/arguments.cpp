@@ -130,15 +130,14 @@ Valued split(const Words& words, std::size_t& at) {
   return one;
 }
 
-// Returns the member that stores the text of a `map` option; nullptr for an option without text.
-std::string* text_option(const std::string& name, MapOptions& map) {
-  if (const Words& all = credential_options(); std::find(all.begin(), all.end(), name) != all.end()) {
-    std::string key = name;
-    std::replace(key.begin(), key.end(), '-', '_');
-    return &map.credentials[key];
-  }
-  constexpr const char* kOptions[] = {"run", "nbd", "port", "fabric", "session"};
-  std::string* const texts[] = {&map.run, &map.nbd, &map.port, &map.fabric, &map.session};
+// Returns the member that stores the text of an option; nullptr for an option without text.
+std::string* text_option(const std::string& name, Options& options) {
+  std::string key = name;
+  std::replace(key.begin(), key.end(), '-', '_');
+  if (mapping::session_parameter(key) != nullptr) return &options.map.parameters[key];
+  MapOptions& map = options.map;
+  constexpr const char* kOptions[] = {"run", "nbd", "session", "rdma-device"};
+  std::string* const texts[] = {&map.run, &map.nbd, &map.session, &options.rdma.device};
   const auto* const found = std::find(std::begin(kOptions), std::end(kOptions), name);
   return found == std::end(kOptions) ? nullptr : texts[found - kOptions];
 }
@@ -159,11 +158,6 @@ Mistake bad_value(const Valued& one, const std::string& expected) {
 }
 
 std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options& options) {
-  static const Words kNames = joined(
-      {"json",   "csv",    "no-headers", "no-tree",    "no-totals", "help",   "help-all",    "version",
-       "socket", "fields", "unit",       "interval",   "count",     "run",    "nbd",         "nbd-wait",
-       "port",   "fabric", "session",    "idempotent", "rdma",      "listen", "rdma-device", "rounds"},
-      credential_options());
   const std::string given = words[at];
   const Valued one = split(words, at);
   const auto number = [&one](double least, bool whole = true) -> std::optional<double> {
@@ -172,8 +166,10 @@ std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options&
     const bool fits = !one.value.empty() && *end == '\0' && value >= least && value <= 1e6;
     return fits && (!whole || value == std::floor(value)) ? std::optional(value) : std::nullopt;
   };
-  if (std::find(kNames.begin(), kNames.end(), one.name) == kNames.end()) {
-    const std::string near = tools::nearest_word(one.name, kNames);
+  Words names;
+  for (const Flag& flag : flags()) names.push_back(flag.name);
+  if (std::find(names.begin(), names.end(), one.name) == names.end()) {
+    const std::string near = tools::nearest_word(one.name, names);
     return Mistake{fmt::format("unknown option \"{}\"", given),
                    near.empty() ? "" : fmt::format("did you mean \"--{}\"?", near), false};
   }
@@ -203,8 +199,7 @@ std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options&
     const auto value = number(1);
     if (!value) return bad_value(one, "1 to 1000000");
     options.rdma.rounds = static_cast<std::uint64_t>(*value);
-  } else if (std::string* const text =
-                 one.name == "rdma-device" ? &options.rdma.device : text_option(one.name, options.map)) {
+  } else if (std::string* const text = text_option(one.name, options)) {
     if (one.value.empty()) return Mistake{fmt::format("--{} needs a value", one.name), "", false};
     *text = one.value;
   } else {
@@ -265,7 +260,7 @@ std::optional<Mistake> check_options(const Command& command) {
   if (command.verb == "doctor" && !probes && !command.arguments.empty())
     return Mistake{"an address is for \"urtrs doctor --rdma\"", "", false};
   MapOptions map = command.options.map;
-  if (probes && other) map.port.clear();
+  if (probes && other) map.parameters.erase("port");
   if (map != MapOptions{} && (command.verb != "map" || is_client(command.noun)))
     return Mistake{
         "--run, --nbd, --nbd-wait, --port, --fabric, --session, --idempotent and the tls and auth options "
@@ -364,15 +359,6 @@ std::string meant(const std::string& word, const std::vector<std::string>& candi
 
 const std::vector<std::string>& log_levels() {
   static const Words all{"trace", "debug", "info", "warn", "error"};
-  return all;
-}
-
-const std::vector<std::string>& credential_options() {
-  static const Words all = [] {
-    Words names;
-    for (const std::string_view name : mapping::credential_names()) names.push_back(options::dashed(name));
-    return names;
-  }();
   return all;
 }
 

@@ -8,6 +8,7 @@
 // command exists for one noun only.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,11 +28,8 @@ enum class Format { table, json, csv };
 struct MapOptions {
   std::string run;      // shell command to run; empty: none
   std::string nbd;      // kernel NBD device to use, or "auto"; empty: none
-  std::string port;     // port of the server
   std::string session;  // session name on this host and at the server; empty: a default
-  std::string fabric;
-  mapping::Credentials credentials;
-  // Session name on this host and at the server; empty: a default name.
+  std::map<std::string, std::string> parameters;  // of the plugin, see mapping::session_parameters()
   bool idempotent = false;
   unsigned nbd_wait = 0;  // seconds that IO waits after nbdkit has ended; 0: not given
   bool operator==(const MapOptions&) const = default;
@@ -42,10 +40,9 @@ struct RdmaOptions {
   bool wanted = false;   // --rdma
   bool listens = false;  // this side waits for the peer
   std::string device;    // empty: all devices
-  std::uint64_t rounds =
-      // Number of rounds of the test that checks whether data arrives before its immediate; 0: as many as fit
-      // into a few seconds.
-      0;
+  // Number of rounds of the test that checks whether data arrives before its immediate; 0: as many as fit
+  // into a few seconds.
+  std::uint64_t rounds = 0;
   bool operator==(const RdmaOptions&) const = default;
 };
 
@@ -107,8 +104,16 @@ std::vector<std::string> verbs(const std::string& noun);
 // begins with it. Empty if there is none.
 std::string meant(const std::string& word, const std::vector<std::string>& candidates);
 const std::vector<std::string>& log_levels();
-// Options of `map` that set credentials, such as "tls-keys".
-const std::vector<std::string>& credential_options();
+
+// An option, used for parsing, help and completion.
+struct Flag {
+  std::string name;  // without dashes
+  // Rest of the name in help texts: "=FILE", "[=DEVICE]" if the value may be omitted, or "" for a switch.
+  std::string value;
+  std::string help;
+  bool has_value() const { return value.starts_with('='); }
+};
+const std::vector<Flag>& flags();
 
 // Defined in help_overview.cpp: the overview, which fits on one screen, and the list of all commands with all
 // options.

@@ -43,7 +43,7 @@ TEST(Arguments, VerbsWithoutANounAreAccepted) {
 TEST(Arguments, DoctorRdmaOptionsAreStored) {
   const Command command = good({"doctor", "--rdma", "--rdma-device=mlx5_0", "--rounds", "1000000"});
   EXPECT_EQ(command.options.rdma, (RdmaOptions{true, false, "mlx5_0", 1'000'000}));
-  EXPECT_EQ(good({"doctor", "--rdma", "10.0.0.1", "--port=7"}).options.map.port, "7");
+  EXPECT_EQ(good({"doctor", "--rdma", "10.0.0.1", "--port=7"}).options.map.parameters["port"], "7");
   EXPECT_TRUE(good({"doctor", "--rdma", "--listen", "--port=7"}).options.rdma.listens);
   for (const Words& words : {Words{"doctor", "--listen"}, Words{"stats", "--rdma"},
                              Words{"doctor", "--rounds=5"}, Words{"doctor", "--rdma-device=mlx5_0"}})

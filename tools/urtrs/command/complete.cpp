@@ -22,14 +22,11 @@ struct Position {
   bool unknown = false;  // the words contain an unknown command
 };
 
-const Words kValued{"--socket", "--fields", "--unit",    "--interval",    "--count",  "--run",
-                    "--port",   "--fabric", "--session", "--rdma-device", "--rounds", "--nbd-wait"};
-const Words kSwitches{"--json",     "--csv", "--no-headers", "--no-tree", "--no-totals", "--help",
-                      "--help-all", "--nbd", "--idempotent", "--rdma",    "--listen"};
-
-Words valued() {
-  Words all = kValued;
-  for (const std::string& one : credential_options()) all.push_back("--" + one);
+// Returns the options that have a value, or those that need none.
+Words options_with(bool value) {
+  Words all;
+  for (const Flag& flag : flags())
+    if (flag.has_value() == value) all.push_back("--" + flag.name);
   return all;
 }
 
@@ -43,7 +40,7 @@ bool is_option(const std::string& word) {
 Position position_of(const Words& words) {
   Position at;
   Words rest;
-  const Words with_values = valued();
+  const Words with_values = options_with(true);
   for (const std::string& word : words) {
     if (!at.option.empty()) {
       at.option.clear();
@@ -151,13 +148,14 @@ void value_of(const std::string& option, const std::string& prefix, Names& names
   Words values;
   if (option == "--unit")
     for (const char unit : kUnits) values.emplace_back(1, unit);
-  if (option == "--fabric") values = {"tcp", "libfabric", "verbs"};
   if (option == "--rdma-device") values = names.rdma_devices();
-  if (option == "--tls") values = {"require", "off"};
-  if (option == "--tls-kernel") values = {"on", "off"};
   std::string key = option.substr(std::min<std::size_t>(2, option.size()));
   std::replace(key.begin(), key.end(), '-', '_');
-  if (option == "--nbd" || mapping::is_credential_file(key)) found.files = true;
+  const options::Row* const row = mapping::session_parameter(key);
+  if (row != nullptr && (row->rule.kind == options::Kind::word || row->rule.kind == options::Kind::toggle))
+    values = choices(row->rule);
+  std::erase(values, "allow");  // for servers only
+  if (option == "--nbd" || (row != nullptr && row->rule.kind == options::Kind::file)) found.files = true;
   if (option == "--socket") {
     values = names.sockets();
     found.files = true;
@@ -166,8 +164,8 @@ void value_of(const std::string& option, const std::string& prefix, Names& names
 }
 
 void options_of(Completion& found) {
-  found.words = kSwitches;
-  for (const std::string& one : valued()) found.words.push_back(one + "=");
+  found.words = options_with(false);
+  for (const std::string& one : options_with(true)) found.words.push_back(one + "=");
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ TEST(Complete, OffersMappedDevicesAndSessions) {
   EXPECT_EQ(next({"client", "device", "map"}), Words{"disk0"}) << "of a client, not of urtrs-mapd";
   EXPECT_EQ(next({"map", "disk0"}, "--fabric="),
             (Words{"--fabric=tcp", "--fabric=libfabric", "--fabric=verbs"}));
-  EXPECT_EQ(next({"map", "disk0"}, "--tls="), (Words{"--tls=require", "--tls=off"}));
+  EXPECT_EQ(next({"map", "disk0"}, "--tls="), (Words{"--tls=off", "--tls=require"}));
 }
 
 TEST(Complete, OffersLogLevels) {

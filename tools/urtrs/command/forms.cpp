@@ -1,4 +1,4 @@
-// Table of all commands of urtrs.
+// Tables of all commands and options of urtrs.
 #include "tools/urtrs/command/arguments.hpp"
 
 namespace rtrs::admin {
@@ -93,7 +93,45 @@ Forms forms_of_everything() {
   };
 }
 
+std::string help_of(const options::Row& row) {
+  std::string help = "map: " + std::string(row.help);
+  if (!row.initial.empty()) help += "; default: " + std::string(row.initial);
+  return row.name == "port" ? help + ". doctor --rdma: default: 18516" : help;
+}
+
 }  // namespace
+
+const std::vector<Flag>& flags() {
+  static const std::vector<Flag> all = [] {
+    std::vector<Flag> some{
+        {"help", "", "print this help, or that of a command, and exit"},
+        {"help-all", "", "all commands and options"},
+        {"version", "", "print version, fabrics and compiler, and exit"},
+        {"json", "", "JSON output, also for errors"},
+        {"csv", "", "for spreadsheets"},
+        {"fields", "=A,B", "columns to show; also +A, -A and all as bare words"},
+        {"unit", "=U", "unit of bytes: B, K (1024), M, G, T, P or E; default: automatic"},
+        {"no-headers", "", "omit the header line"},
+        {"no-tree", "", "omit the lines below each row"},
+        {"no-totals", "", "omit the line of totals"},
+        {"socket", "=FILE", "control socket of the daemon or client; default: all that run"},
+        {"interval", "=SECONDS", "seconds between updates of top; default: 1"},
+        {"count", "=N", "top, monitor: exit after N; default: run until Ctrl-C"},
+        {"run", "=COMMAND", "map: run COMMAND, then unmap"},
+        {"nbd", "[=DEVICE]", "map: attach a kernel device (/dev/nbdN), as root"},
+        {"nbd-wait", "=SECONDS", "map --nbd: how long IO waits for an nbdkit that exited; default: 300"},
+        {"session", "=NAME", "map: name of a new session, here and at the server"},
+        {"idempotent", "", "map: succeed if the device is already mapped"},
+        {"rdma", "", "doctor: test the RDMA devices, or the connection to a peer"},
+        {"listen", "", "doctor --rdma: wait for a test from another host"},
+        {"rdma-device", "=NAME", "doctor --rdma: test only this device"},
+        {"rounds", "=N", "doctor --rdma: rounds of the test that data arrive before their immediate"}};
+    for (const options::Row* row : mapping::session_parameters())
+      some.push_back({options::dashed(row->name), "=" + std::string(row->rule.shape), help_of(*row)});
+    return some;
+  }();
+  return all;
+}
 
 const std::vector<Form>& forms() {
   static const Forms all = [] {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "tools/lib/text/help_text.hpp"
 #include "tools/urtrs/command/arguments.hpp"
@@ -57,11 +58,13 @@ const char* meaning_of(const std::string& verb) {
   return form == forms().end() ? "" : form->what;
 }
 
-std::string common_options() {
-  return help_entry("-h,--help", "print this help, or that of a command, and exit") +
-         help_entry("--help-all", "all commands and options") +
-         help_entry("--version", "print version, fabrics and compiler, and exit") +
-         help_entry("--json", "JSON output, also for errors");
+constexpr std::size_t kCommon = 4;  // the first options are in both helps
+
+std::string entries_of(std::span<const Flag> some) {
+  std::string text;
+  for (const Flag& flag : some)
+    text += help_entry((flag.name == "help" ? "-h,--" : "--") + flag.name + flag.value, flag.help);
+  return text;
 }
 
 }  // namespace
@@ -73,7 +76,7 @@ std::string help() {
     for (const char* noun : group.nouns) text += help_entry(noun, verbs_of(noun), 18);
     for (const char* verb : group.verbs) text += help_entry(verb, meaning_of(verb), 18);
   }
-  return text + "\nOptions:\n" + common_options() +
+  return text + "\nOptions:\n" + entries_of(std::span(flags()).first(kCommon)) +
          "\n\"urtrs COMMAND --help\" has the arguments, fields and examples of a command.\n" +
          "\nExamples:\n" + "  urtrs path disconnect web1 ip:10.0.1.7@ip:10.0.1.1\n" +
          "  urtrs map disk0 from 10.0.0.2 && urtrs mapping list\n\n" + wrapped(kExitCodes);
@@ -85,36 +88,7 @@ std::string help_all() {
                      "       urtrs [OPTIONS] client [session|path|device] COMMAND [ARG]...\n"
                      "\nPositionals:\n";
   for (const Form& form : forms()) text += help_entry(form);
-  text += "\nOptions:\n" + common_options();
-  text += help_entry("--csv", "for spreadsheets");
-  text += help_entry("--fields=A,B", "columns to show; also +A, -A and all as bare words");
-  text += help_entry("--unit=U", "unit of bytes: B, K (1024), M, G, T, P or E; default: automatic");
-  text += help_entry("--no-headers", "omit the header line");
-  text += help_entry("--no-tree", "omit the lines below each row");
-  text += help_entry("--no-totals", "omit the line of totals");
-  text += help_entry("--socket=FILE", "control socket of the daemon or client; default: all that run");
-  text += help_entry("--interval=SECONDS", "seconds between updates of top; default: 1");
-  text += help_entry("--count=N", "top, monitor: exit after N; default: run until Ctrl-C");
-  text += help_entry("--run=COMMAND", "map: run COMMAND, then unmap");
-  text += help_entry("--nbd[=DEVICE]", "map: attach a kernel device (/dev/nbdN), as root");
-  text += help_entry("--nbd-wait=SECONDS",
-                     "map --nbd: how long IO waits for an nbdkit that exited; default: 300");
-  text += help_entry("--port=N", "map: port of the server; default: 1234. doctor --rdma: default: 18516");
-  text += help_entry("--fabric=NAME", "map: tcp, libfabric or verbs; default: tcp");
-  text += help_entry("--session=NAME", "map: name of a new session, here and at the server");
-  text += help_entry("--tls=require|off", "map: TLS to the server; default: the setting of urtrs-mapd");
-  text += help_entry(
-      "--tls-keys=FILE",
-      "map: key of this client; also --tls-identity=NAME, --tls-cert=FILE, --tls-key=FILE, --tls-ca=FILE, "
-      "--tls-crl=FILE, --tls-server-name=NAME and --tls-kernel=on|off, as in nbdkit-urtrs");
-  text += help_entry("--auth-keys=FILE",
-                     "map: key of this client on verbs and libfabric; also --auth-identity=NAME");
-  text += help_entry("--idempotent", "map: succeed if the device is already mapped");
-  text += help_entry("--rdma", "doctor: test the RDMA devices, or the connection to a peer");
-  text += help_entry("--listen", "doctor --rdma: wait for a test from another host");
-  text += help_entry("--rdma-device=NAME", "doctor --rdma: test only this device");
-  text +=
-      help_entry("--rounds=N", "doctor --rdma: rounds of the test that data arrive before their immediate");
+  text += "\nOptions:\n" + entries_of(flags());
   text += "\n" + wrapped(kWords) +
           "\"urtrs COMMAND --help\" has the fields and examples of a command.\n"
           "\nExamples:\n"

@@ -27,6 +27,17 @@ Mistake no_mode(const std::string& word) {
           near.empty() ? "a mode is ro, rw or migration" : fmt::format("did you mean \"{}\"?", near), false};
 }
 
+std::optional<Mistake> wrong_value(const options::Row& row, const std::string& value) {
+  options::Value checked;
+  const std::string why = options::parse(row.rule, row.name, value, checked);
+  if (why.empty()) return std::nullopt;
+  const std::string near =
+      row.rule.kind == options::Kind::word ? tools::nearest_word(value, choices(row.rule)) : "";
+  return Mistake{
+      fmt::format("--{}: {}, got \"{}\"", options::dashed(row.name), why.substr(why.rfind(": ") + 2), value),
+      near.empty() ? "" : fmt::format("did you mean \"{}\"?", near), false};
+}
+
 }  // namespace
 
 tl::expected<MapWords, Mistake> map_words(const std::vector<std::string>& arguments) {
@@ -57,19 +68,11 @@ tl::expected<MapWords, Mistake> map_words(const std::vector<std::string>& argume
 }
 
 std::optional<Mistake> wrong_map_options(const MapOptions& options) {
+  for (const auto& [key, value] : options.parameters)
+    if (auto wrong = wrong_value(*mapping::session_parameter(key), value)) return wrong;
   const auto is_number = [](std::string_view text, std::size_t most) {
     return !text.empty() && text.size() <= most && text.find_first_not_of("0123456789") == text.npos;
   };
-  const std::string& port = options.port;
-  if (!port.empty() && (!is_number(port, 5) || std::stoul(port) == 0 || std::stoul(port) > 65535))
-    return Mistake{fmt::format("--port: expected 1 to 65535, got \"{}\"", port), "", false};
-  const std::array fabrics{"tcp", "libfabric", "verbs"};
-  if (!options.fabric.empty() && std::find(fabrics.begin(), fabrics.end(), options.fabric) == fabrics.end()) {
-    const std::string near = tools::nearest_word(options.fabric, fabrics);
-    return Mistake{
-        fmt::format("unknown fabric \"{}\"", options.fabric),
-        near.empty() ? "expected tcp, libfabric or verbs" : fmt::format("did you mean \"{}\"?", near), false};
-  }
   std::string_view device = options.nbd;
   if (device.empty() || device == "auto") return std::nullopt;
   if (device.starts_with("/dev/")) device.remove_prefix(5);

@@ -59,23 +59,24 @@ TEST(MapWords, MisspeltModeIsNotTakenForAPath) {
 }
 
 TEST(MapWords, InvalidOptionsAreRejectedWithoutAServer) {
-  const auto told = [](std::string MapOptions::*member, const std::string& value) {
-    MapOptions options;
-    options.*member = value;
-    const auto wrong = wrong_map_options(options);
-    return wrong ? wrong->message : "";
+  const auto told = [](const std::string& option, const std::string& value) {
+    const auto wrong = wrong_map_options(parse({"map", "d", "s", option + "=" + value})->options.map);
+    return wrong ? wrong->message + "; " + wrong->hint : "";
   };
   for (const std::string port : {"0", "65536", "x", "-1", "1x", "999999999999999999999"})
-    EXPECT_EQ(told(&MapOptions::port, port), "--port: expected 1 to 65535, got \"" + port + "\"");
-  EXPECT_EQ(told(&MapOptions::port, "65535"), "");
-  EXPECT_EQ(told(&MapOptions::fabric, "vrbs"), "unknown fabric \"vrbs\"");
-  EXPECT_EQ(told(&MapOptions::fabric, "verbs"), "");
+    EXPECT_EQ(told("--port", port),
+              "--port: expected a whole number from 1 to 65535, got \"" + port + "\"; ");
+  EXPECT_EQ(told("--port", "65535"), "");
+  EXPECT_EQ(told("--fabric", "vrbs"),
+            "--fabric: expected tcp, libfabric or verbs, got \"vrbs\"; did you mean \"verbs\"?");
+  EXPECT_EQ(told("--fabric", "verbs"), "");
+  EXPECT_EQ(told("--tls-kernel", "yes"), "--tls-kernel: expected on or off, got \"yes\"; ");
   for (const std::string device :
        {"/dev/sda", "sda", "nbd", "nbd0p1", "/dev/nbdx", "/dev/mapper/nbd0", "nbd100000"})
-    EXPECT_EQ(told(&MapOptions::nbd, device),
-              "--nbd takes /dev/nbdN, a device of the kernel's NBD client, not \"" + device + "\"");
+    EXPECT_EQ(told("--nbd", device), "--nbd takes /dev/nbdN, a device of the kernel's NBD client, not \"" +
+                                         device + "\"; or --nbd alone, which takes a free one");
   for (const char* device : {"auto", "nbd0", "/dev/nbd15", "nbd99999"})
-    EXPECT_EQ(told(&MapOptions::nbd, device), "") << device;
+    EXPECT_EQ(told("--nbd", device), "") << device;
 }
 
 TEST(MapWords, UnmapAndRemapArgumentsAreParsed) {
@@ -97,7 +98,8 @@ TEST(MapWords, OptionsBelongToMapOnly) {
                               "--nbd", "--idempotent", "--nbd-wait=20"});
   ASSERT_TRUE(command) << command.error().message;
   EXPECT_EQ(command->arguments, (Words{"d", "from", "s"}));
-  EXPECT_EQ(command->options.map, (MapOptions{"fio $uri", "auto", "7", "", "verbs", {}, true, 20}));
+  EXPECT_EQ(command->options.map,
+            (MapOptions{"fio $uri", "auto", "", {{"port", "7"}, {"fabric", "verbs"}}, true, 20}));
   EXPECT_EQ(parse({"map", "d", "s", "--nbd-wait=0"}).error().message,
             "--nbd-wait: expected seconds, 1 to 86400, got \"0\"");
   EXPECT_EQ(parse({"map", "d", "s", "--nbd-wait=1.5"}).error().message,
@@ -118,8 +120,9 @@ TEST(MapWords, CredentialOptionsHaveTheNamesOfPluginParameters) {
   const auto command =
       parse({"map", "d", "s", "--tls=require", "--tls-keys", "web1.key", "--auth-identity=web1"});
   ASSERT_TRUE(command) << command.error().message;
-  EXPECT_EQ(command->options.map.credentials,
-            (mapping::Credentials{{"tls", "require"}, {"tls_keys", "web1.key"}, {"auth_identity", "web1"}}));
+  EXPECT_EQ(command->options.map.parameters,
+            (std::map<std::string, std::string>{
+                {"tls", "require"}, {"tls_keys", "web1.key"}, {"auth_identity", "web1"}}));
   EXPECT_EQ(parse({"map", "d", "s", "--tls-kesy=x"}).error().hint, "did you mean \"--tls-keys\"?");
   EXPECT_EQ(parse({"map", "d", "s", "--tls-keys="}).error().message, "--tls-keys needs a value");
   EXPECT_NE(parse({"unmap", "d", "--auth-keys=x"}).error().message.find("are for \"urtrs map\""),

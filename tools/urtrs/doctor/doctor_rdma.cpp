@@ -43,11 +43,12 @@ int doctor_rdma(const Command& command) {
   const bool for_programs = options.format == Format::json;
   const std::string address = command.arguments.empty() ? "" : command.arguments[0];
   const std::uint16_t least = options.rdma.listens ? 0 : 1;
+  const auto given = options.map.parameters.find("port");
   const auto port =
-      options.map.port.empty() ? std::optional(probe::kPeerPort) : port_of(options.map.port, least);
+      given == options.map.parameters.end() ? std::optional(probe::kPeerPort) : port_of(given->second, least);
   if (!port)
     return fail(
-        Mistake{fmt::format("--port: expected {} to 65535, got \"{}\"", least, options.map.port), "", false},
+        Mistake{fmt::format("--port: expected {} to 65535, got \"{}\"", least, given->second), "", false},
         for_programs);
   using Log = tools::ProgressLine::Log;
   tools::ProgressLine line(for_programs ? Log::silent : Log::lines);

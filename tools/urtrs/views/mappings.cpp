@@ -63,11 +63,11 @@ json parameters_of(const MapWords& words, const MapOptions& options) {
   else if (!options.session.empty() && words.from != options.session)
     parameters["paths"] = words.from;
   if (!words.mode.empty()) parameters["access_mode"] = words.mode;
-  if (!options.port.empty()) parameters["port"] = options.port;
-  if (!options.fabric.empty()) parameters["fabric"] = options.fabric;
   // Makes file names absolute, because nbdkit runs in a different directory.
-  for (const auto& [key, value] : options.credentials)
-    parameters[key] = mapping::is_credential_file(key) ? std::filesystem::absolute(value).string() : value;
+  for (const auto& [key, value] : options.parameters) {
+    const bool file = mapping::session_parameter(key)->rule.kind == options::Kind::file;
+    parameters[key] = file ? std::filesystem::absolute(value).string() : value;
+  }
   if (options.idempotent) parameters["again"] = "true";
   return parameters;
 }

@@ -73,10 +73,8 @@ int run_nbdkit(const MapWords& words, const Options& options) {
   for (const std::string& path : words.paths) command.push_back("path=" + path);
   if (words.paths.empty()) command.push_back("path=" + words.from);
   if (!words.mode.empty()) command.push_back("access_mode=" + words.mode);
-  if (!options.map.port.empty()) command.push_back("port=" + options.map.port);
-  if (!options.map.fabric.empty()) command.push_back("fabric=" + options.map.fabric);
   if (!options.map.session.empty()) command.push_back("session=" + options.map.session);
-  for (const auto& [key, value] : options.map.credentials) command.push_back(key + "=" + value);
+  for (const auto& [key, value] : options.map.parameters) command.push_back(key + "=" + value);
   command.emplace_back("--run");
   command.push_back("export uri unixsocket\n" + options.map.run);
   std::vector<char*> all;

@@ -12,6 +12,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "backends/options/process.hpp"
 #include "tools/lib/control/fabric/auth_choice.hpp"
 #include "tools/lib/control/fabric/open_fabric.hpp"
 #include "tools/lib/control/fabric/tls_choice.hpp"
@@ -21,7 +22,7 @@ namespace rtrs::daemon {
 
 // Values of all settings. config_values.cpp has the range and meaning of each setting, for checks, messages
 // and --help.
-struct DaemonConfig : options::FabricOptions {
+struct DaemonConfig : options::FabricOptions, options::ProcessOptions {
   std::vector<std::string> listen{"127.0.0.1"};  // numeric addresses and host names
   std::uint16_t port = 1234;
   // Queue depth, chunk size, session limits, extensions and heartbeat. If max_host_sessions is 0, one host
@@ -36,16 +37,9 @@ struct DaemonConfig : options::FabricOptions {
   std::string dev_search_path;  // empty: only `exports` can be opened
   bool strict = false;          // exit at start if a configured item is missing
   std::uint32_t connection_memory_mb = 1024;
-  std::string trace;                      // trace file; empty: records are kept only in memory
-  std::string trace_detail = "machines";  // name of a trace::Detail
-  std::uint64_t trace_size = 0;           // size in bytes at which the file is rotated; 0: unlimited
-  std::uint32_t trace_files = 4;          // number of files kept by rotation
-  std::string trace_dump;  // file to which the records in memory are written after an error; empty: none
   std::string log_level = "info";
   std::string log_format = "text";       // name of a LogFormat
-  std::string control = "auto";          // socket for urtrs; "auto": in the run-time directory; empty: none
   std::string metrics;                   // "ADDRESS:PORT" or path of a unix socket; empty: not served
-  std::string control_group;             // group that may use the control socket; empty: group of the process
   Nanos shutdown_timeout = seconds(30);  // kNever: no limit
   Nanos nbd_wait = seconds(30);          // 0: IO fails at once
   Nanos poll = 20'000;

@@ -25,6 +25,12 @@ std::string kind_of(const toml::node& node) {
   return "a date or time";
 }
 
+// False for the tables of a.b = 1 and a = {b = 1}. The source of the former is its key.
+bool is_section(const toml::key& key, const toml::node& node) {
+  return node.is_array_of_tables() ||
+         (node.is_table() && !node.as_table()->is_inline() && node.source().begin != key.source().begin);
+}
+
 std::vector<std::string> known_keys() {
   std::vector<std::string> keys{"listen", "export"};
   for (const Setting& setting : settings()) keys.push_back(setting.key());
@@ -59,6 +65,10 @@ class TomlWalker {
         if (const std::string expectation = reader_.store(at(node.source()), full, text);
             !expectation.empty())
           wrong(node, full, expectation);
+      } else if (is_section(key, node)) {
+        const std::string meant = did_you_mean(full, {"export", "heartbeat"});
+        reader_.report(at(key.source()), "unknown section " + in_quotes(full),
+                       meant.empty() ? "the only section is [[export]]" : meant);
       } else {
         reader_.report(at(key.source()), "unknown key " + in_quotes(full), did_you_mean(full, known_keys()));
       }

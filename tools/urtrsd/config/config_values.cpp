@@ -12,20 +12,13 @@
 namespace rtrs::daemon {
 namespace {
 
-using options::file_or_empty, options::number, options::size, options::text, options::time_or_zero,
-    options::toggle, options::words;
+using options::number, options::size, options::text, options::time_or_zero, options::toggle, options::words;
 using Own = Setting::Own;
 using D = DaemonConfig* const&;
 
 constexpr options::Rule kChunkSize = [] {
   auto rule = size(8192, 1U << 28);
   rule.power_of_two = true;
-  return rule;
-}();
-
-constexpr options::Rule kTraceSize = [] {
-  auto rule = options::mebibytes(1 << 20, std::int64_t{1} << 40);
-  rule.or_zero = true;
   return rule;
 }();
 
@@ -75,17 +68,6 @@ constexpr std::array kOwn{
     Own{{"allow_sessions", text("LIST"), "",
          "session names that clients may use, with commas, %IDENTITY% first and * last; unset: any"},
         [](D d) { return &d->allow_sessions; }},
-    Own{{"trace", file_or_empty(), "", "file that records every input"}, [](D d) { return &d->trace; }},
-    Own{{"trace_detail", words("machines|wire|payload"), "",
-         "what else to record: messages (wire), with their data (payload)"},
-        [](D d) { return &d->trace_detail; }},
-    Own{{"trace_size", kTraceSize, "", "size at which the next file is started, e.g. 64M; 0: never"},
-        [](D d) { return &d->trace_size; }},
-    Own{{"trace_files", number(1, 1000), "", "number of files to keep: FILE, FILE.1, FILE.2 ..."},
-        [](D d) { return &d->trace_files; }},
-    Own{{"trace_dump", file_or_empty(), "",
-         "file for the last records when a path is lost by an error, and on SIGUSR1"},
-        [](D d) { return &d->trace_dump; }},
     Own{{"poll", time_or_zero(seconds(1)), "",
          "how long to keep polling before sleeping, while polling finds something; 0: sleep at once"},
         [](D d) { return &d->poll; }},
@@ -96,14 +78,8 @@ constexpr std::array kOwn{
     Own{{"log_format", words("text|json"), "",
          "json: each line of the log is an object, with the fields of management.md"},
         [](D d) { return &d->log_format; }},
-    Own{{"control", file_or_empty(), "",
-         "socket on which the command urtrs reaches urtrsd; auto: urtrsd-PID.sock in the run-time folder; "
-         "empty: none"},
-        [](D d) { return &d->control; }},
     Own{{"metrics", text("ADDRESS"), "", "ADDRESS:PORT or unix socket of /metrics"},
         [](D d) { return &d->metrics; }},
-    Own{{"control_group", text("GROUP"), "", "group that may use the control socket; unset: that of urtrsd"},
-        [](D d) { return &d->control_group; }},
     Own{{"shutdown_timeout", options::time_or_never(), "",
          "time after SIGTERM or SIGINT in which storage may finish its pending operations; then urtrsd exits "
          "without them"},
@@ -147,6 +123,7 @@ const std::vector<Setting>& settings() {
     std::vector<Setting> both;
     for (const Setting::Shared& one : options::server_options()) both.emplace_back(one);
     for (const Own& one : kOwn) both.emplace_back(one);
+    for (const Own& one : options::kProcessOptions<DaemonConfig>) both.emplace_back(one);
     return both;
   }();
   return all;

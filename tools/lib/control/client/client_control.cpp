@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "backends/bindings/asio/path_syntax.hpp"
+#include "backends/options/connection.hpp"
 #include "core/proto/reasons.hpp"
 #include "tools/lib/control/attributes/written_values.hpp"
 #include "tools/lib/control/client/client_tree.hpp"
@@ -113,15 +114,11 @@ Answer path_add(const Asked& asked) {
   if (text.empty()) return missing("path", "[SRC@]DST");
   const ClientModel model = asked.target.model();
   if (auto wrong = wrong_session(asked, model)) return tl::unexpected(std::move(*wrong));
-  unsigned long port = asked.target.default_port();
-  if (const std::string given = text_of(asked, "port"); !given.empty()) {
-    const bool digits = given.size() <= 5 && given.find_first_not_of("0123456789") == std::string::npos;
-    port = digits ? std::stoul(given) : 0;
-    if (port == 0 || port > 65535)
-      return refuse(Code::invalid_params, fmt::format("\"{}\" is not a valid port (1 to 65535)", given), {},
-                    EINVAL);
-  }
-  const auto address = asio::parse_path(text, static_cast<std::uint16_t>(port));
+  options::Value port{.text = {}, .number = asked.target.default_port()};
+  if (const std::string given = text_of(asked, "port"); !given.empty())
+    if (std::string why = options::parse(options::kServerPort.rule, "port", given, port); !why.empty())
+      return refuse(Code::invalid_params, std::move(why), {}, EINVAL);
+  const auto address = asio::parse_path(text, static_cast<std::uint16_t>(port.number));
   if (!address) return refuse(Code::invalid_params, address.error(), {}, EINVAL);
   for (const ClientPathModel& path : model.paths)
     if (path.status.state != PathState::absent && asio::same_path(path.address, *address))

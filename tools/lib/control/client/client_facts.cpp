@@ -173,6 +173,22 @@ constexpr tools::Fact<ClientDeviceAt> kDevice[] = {
               rnbd::text_of(rnbd::reason_of_refusal(static_cast<std::uint16_t>(at.device.error))).code),
 };
 
+constexpr tools::Fact<ClientStats> kStats[] = {
+    RTRS_FACT(plain("reads"), at.reads),
+    RTRS_FACT(plain("writes"), at.writes),
+    RTRS_FACT(plain("read_bytes"), at.read_bytes),
+    RTRS_FACT(plain("write_bytes"), at.write_bytes),
+    RTRS_FACT(plain("errors"), at.errors),
+    RTRS_FACT(plain("failovers"), at.failovers),
+    RTRS_FACT(plain("unfenced_failovers"), at.unfenced_failovers),
+    RTRS_FACT(plain("unproven_failures"), at.unproven_failures),
+    RTRS_FACT(plain("permits_given_up"), at.permits_given_up),
+    RTRS_FACT(plain("stale_events"), at.stale_events),
+    RTRS_FACT(plain("stale_responses"), at.stale_responses),
+    RTRS_FACT(plain("refused_messages"), at.refused_messages),
+    RTRS_FACT(plain("copied_reads"), at.copied_reads),
+};
+
 }  // namespace
 
 std::span<const tools::Fact<ClientPathAt>> client_path_facts() {
@@ -183,6 +199,9 @@ std::span<const tools::Fact<ClientModel>> client_session_facts() {
 }
 std::span<const tools::Fact<ClientDeviceAt>> client_device_facts() {
   return kDevice;
+}
+std::span<const tools::Fact<ClientStats>> client_stats_facts() {
+  return kStats;
 }
 
 bool is_shown(const ClientPathModel& path) {

@@ -1,4 +1,4 @@
-// All facts about the sessions, paths and devices of a client, one row each.
+// All facts about the sessions, paths, devices and counters of a client, one row each.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <span>
@@ -22,6 +22,7 @@ struct ClientDeviceAt {
 std::span<const tools::Fact<ClientModel>> client_session_facts();
 std::span<const tools::Fact<ClientPathAt>> client_path_facts();
 std::span<const tools::Fact<ClientDeviceAt>> client_device_facts();
+std::span<const tools::Fact<ClientStats>> client_stats_facts();
 
 bool is_shown(const ClientPathModel&);
 

@@ -83,19 +83,7 @@ json to_json(const ClientModel& model, Nanos now) {
 }
 
 json to_json(const ClientStats& stats) {
-  return {{"reads", stats.reads},
-          {"writes", stats.writes},
-          {"read_bytes", stats.read_bytes},
-          {"write_bytes", stats.write_bytes},
-          {"errors", stats.errors},
-          {"failovers", stats.failovers},
-          {"unfenced_failovers", stats.unfenced_failovers},
-          {"unproven_failures", stats.unproven_failures},
-          {"permits_given_up", stats.permits_given_up},
-          {"stale_events", stats.stale_events},
-          {"stale_responses", stats.stale_responses},
-          {"refused_messages", stats.refused_messages},
-          {"copied_reads", stats.copied_reads}};
+  return tools::to_json(client_stats_facts(), stats);
 }
 
 json debug_json(const ClientModel& model, Nanos now) {

@@ -1,4 +1,4 @@
-// Credentials of a mapped session (TLS or shared keys): names and values of plugin parameters.
+// Plugin parameters of a mapped session: port, fabric, and credentials (TLS or shared keys).
 #pragma once
 #include <map>
 #include <string>
@@ -28,6 +28,17 @@ inline std::vector<std::string_view> credential_names() {
   for (const options::Row& row : options::connection_options())
     if (is_credential(row.name)) names.push_back(row.name);
   return names;
+}
+// Returns the row of a parameter that "urtrs map" can set for one session; nullptr if it cannot.
+inline const options::Row* session_parameter(std::string_view name) {
+  if (name == options::kServerPort.name) return &options::kServerPort;
+  return name == "fabric" ? options::find(options::connection_options(), name) : credential(name);
+}
+inline std::vector<const options::Row*> session_parameters() {
+  std::vector<const options::Row*> rows{&options::kServerPort};
+  for (const options::Row& row : options::connection_options())
+    if (session_parameter(row.name) != nullptr) rows.push_back(&row);
+  return rows;
 }
 
 }  // namespace rtrs::mapping

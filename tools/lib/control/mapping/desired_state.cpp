@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 
 #include "backends/bindings/asio/path_syntax.hpp"
@@ -15,8 +14,6 @@
 namespace rtrs::mapping {
 
 namespace {
-
-constexpr std::array<std::string_view, 3> kFabrics{"tcp", "libfabric", "verbs"};
 
 std::optional<Refusal> refuse(int error, std::string why, std::string member = {}) {
   return Refusal{error, std::move(why), std::move(member)};
@@ -102,9 +99,10 @@ std::optional<Refusal> check_session(const SessionWish& one) {
                   "control characters",
                   "name");
   if (one.port == 0) return refuse(EINVAL, "0 is not a valid port (1 to 65535)", "port");
-  if (std::find(kFabrics.begin(), kFabrics.end(), one.fabric) == kFabrics.end())
-    return refuse(EINVAL, fmt::format("unknown fabric \"{}\": tcp, libfabric or verbs", one.fabric),
-                  "fabric");
+  options::Value checked;
+  if (std::string why = options::parse(session_parameter("fabric")->rule, "fabric", one.fabric, checked);
+      !why.empty())
+    return refuse(EINVAL, std::move(why), "fabric");
   std::vector<PathAddress> known;
   for (const std::string& text : one.paths) {
     const auto path = asio::parse_path(text, one.port);

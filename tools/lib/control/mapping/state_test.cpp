@@ -87,7 +87,7 @@ TEST(StateText, InvalidMembersAreRefused) {
   }
   state = good();
   state["sessions"][0]["fabric"] = "ib";
-  EXPECT_NE(why(state).find("unknown fabric \"ib\""), std::string::npos);
+  EXPECT_NE(why(state).find("fabric=ib: expected tcp, libfabric or verbs"), std::string::npos);
 }
 
 TEST(StateText, MissingAndUnknownMembersAreRefused) {

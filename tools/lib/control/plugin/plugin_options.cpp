@@ -21,12 +21,6 @@ wire::rnbd::AccessMode access_mode_of(std::string_view word) {
   return word == "ro" ? AccessMode::read_only : word == "rw" ? AccessMode::read_write : AccessMode::migration;
 }
 
-trace::Detail detail_of(std::string_view word) {
-  return word == "wire"      ? trace::Detail::wire
-         : word == "payload" ? trace::Detail::payload
-                             : trace::Detail::machines;
-}
-
 constexpr std::array kTable{
     Option{{"path", kAddress, "",
             "(required, repeatable) address of the server and, optionally, the local address. A PORT here "
@@ -45,8 +39,7 @@ constexpr std::array kTable{
             "without device=: export every device of the server, or only those mapped through the control "
             "socket, in the mode they were mapped with"},
            [](S s, V v) { s->only_mapped = v.text == "mapped"; }},
-    Option{{"port", options::number(1, 65535), "1234", "port of the server, for each path= without one"},
-           [](S s) { return &s->port; }},
+    Option{options::kServerPort, [](S s) { return &s->port; }},
     Option{{"session", options::text("NAME"), "",
             "name of this client at the server; by default IDENTITY-nbdkit-RANDOM, a new one at each start, "
             "with the host name as IDENTITY if there is no key. If a client vanishes, its name is free after "
@@ -61,30 +54,10 @@ constexpr std::array kTable{
             "how long to try at the start. If the server rejects the session name because it is in use, at "
             "least the dead-peer time + 10 s + reconnect_max (75 s)"},
            [](S s) { return &s->connect_timeout; }},
-    Option{{"trace", options::file(), "", "record the protocol for urtrs-replay"},
-           [](S s) { return &s->trace; }},
-    Option{{"trace_detail", options::words("machines|wire|payload", "machines, wire or payload"), "machines",
-            "also record messages (wire), with their data (payload)"},
-           [](S s, V v) { s->trace_options.detail = detail_of(v.text); }},
-    Option{{"trace_size", options::mebibytes(1 << 20, std::int64_t{1} << 40), "",
-            "start the next file at this size, e.g. 64M; keeps FILE, FILE.1 to FILE.3"},
-           [](S s) { return &s->trace_options.rotate_bytes; }},
-    Option{{"trace_dump", options::file(), "",
-            "write the last records here if an error closes a path, and on SIGUSR1 (without this option to "
-            "nbdkit-urtrs-PID.rtrc in the directory nbdkit was started in)"},
-           [](S s) { return &s->trace_dump; }},
     Option{
         {"status", options::file(), "",
          "keep the state of every path here, as JSON; an existing file must be empty or an earlier status"},
         [](S s) { return &s->status; }},
-    Option{
-        {"control", options::file_or_empty(), "",
-         "socket for \"urtrs client\", which shows and changes this session at run time; by default "
-         "client-PID.sock in $URTRS_RUNTIME_DIR, else /run/urtrs for root, else $XDG_RUNTIME_DIR/urtrs, else "
-         "/tmp/urtrs-UID. control= without FILE: no socket"},
-        [](S s) { return &s->control; }},
-    Option{{"control_group", options::text("GROUP"), "", "group whose members may use the control socket"},
-           [](S s) { return &s->control_group; }},
 };
 
 std::string entry(const options::Row& row) {
@@ -107,13 +80,19 @@ constexpr const char* kEnd =
 }  // namespace
 
 std::span<const Option> plugin_options() {
-  return kTable;
+  static const std::vector<Option> all = [] {
+    std::vector<Option> both(kTable.begin(), kTable.end());
+    both.insert(both.end(), options::kProcessOptions<Settings>.begin(),
+                options::kProcessOptions<Settings>.end());
+    return both;
+  }();
+  return all;
 }
 
 const char* settings_help() {
   static const std::string text = [] {
     std::string all;
-    for (const Option& one : kTable) all += entry(one);
+    for (const Option& one : plugin_options()) all += entry(one);
     for (const auto& one : options::connection_options()) all += entry(one);
     return all + kEnd;
   }();

@@ -111,7 +111,7 @@ Done check_company(const Settings& settings) {
     return std::any_of(settings.given.begin(), settings.given.end(),
                        [key](const std::string& one) { return one.compare(0, one.find('='), key) == 0; });
   };
-  for (const char* key : {"trace_detail", "trace_size"})
+  for (const char* key : {"trace_detail", "trace_size", "trace_files"})
     if (is_given(key) && settings.trace.empty())
       return tl::unexpected(std::string(key) + "= requires trace=FILE");
   if (is_given("exports") && !settings.devices.empty())
@@ -181,7 +181,6 @@ Done Settings::complete(const std::string& who, std::uint32_t random, const std:
   trace = absolute(trace, working_directory);
   trace_dump = absolute(trace_dump, working_directory);
   directory = working_directory;
-  trace_options.flush_every = seconds(1);
   status = absolute(status, working_directory);
   if (control != "auto") control = absolute(control, working_directory);
   return check_outputs(*this);

@@ -7,14 +7,14 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "backends/options/process.hpp"
 #include "core/proto/config.hpp"
-#include "core/record/recorder.hpp"
 #include "core/wire/rnbd_messages.hpp"
 #include "tools/lib/control/fabric/open_fabric.hpp"
 
 namespace rtrs::plugin {
 
-struct Settings {
+struct Settings : options::ProcessOptions {
   std::vector<std::string> paths;  // as given; complete() checks them
   std::uint16_t port = 1234;
   std::string session;             // if empty, complete() sets it to tools::default_session_name()
@@ -30,13 +30,6 @@ struct Settings {
   tools::FabricChoice fabric;
   ClientConfig protocol;  // queue depth, connections, heartbeat, reconnect, queue_timeout
   Nanos connect_timeout = seconds(15);
-  std::string trace;  // trace file; empty: none
-  rtrs::trace::FileOptions trace_options;
-  // File for the last trace records. It is written when an error closes a path, on a broken invariant, and on
-  // SIGUSR1. If empty, records are written only on SIGUSR1, to a file in `directory`.
-  std::string trace_dump;
-  std::string control = "auto";    // control socket; "auto": in the run-time folder; empty: none
-  std::string control_group;       // group that may open the control socket; empty: group of the process
   std::string directory;           // working directory in which nbdkit was started
   std::string status;              // status file; empty: none
   std::vector<std::string> given;  // all parameters as "key=value", for the header of the trace
