@@ -12,11 +12,12 @@
 
 namespace rtrs::sim {
 
-// Append only: stored choice logs contain the numbers of the labels.
+// Append only: stored choice logs contain the numbers of the labels, also of those that are not used any
+// more.
 #define RTRS_SIM_LABELS(X)                                                                      \
   X(none)                                                                                       \
   X(swarm)       /* options of a run */                                                         \
-  X(step)        /* group: one step of the world */                                             \
+  X(step)        /* unused, as cm_request to cm_disconnect and clock: see above */              \
   X(latency)     /* latency of a message */                                                     \
   X(ack_latency) /* latency of an acknowledgement */                                            \
   X(source_read) /* 0: as late as possible, 1: when posted */                                   \
