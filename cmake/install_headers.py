@@ -27,7 +27,7 @@ def public_headers(source, backends):
 
 
 def needed(source, roots):
-    """Path -> text of the roots and of all headers that they include directly or indirectly."""
+    """Returns path -> text for the roots and for all headers that they include directly or indirectly."""
     found, todo = {}, [(name, "cmake/public_headers.txt") for name in roots]
     while todo:
         name, user = todo.pop()

@@ -16,7 +16,7 @@
 #include "backends/libfabric/ofi_listener.hpp"
 #include "backends/libfabric/ofi_status.hpp"
 #include "backends/libfabric/tcp_listener.hpp"
-#include "core/proto/reasons.hpp"
+#include "core/fabric/errors.hpp"
 
 namespace rtrs::ofi {
 namespace {
@@ -31,26 +31,6 @@ bool set_address(void*& target, std::size_t& length, const net::SocketAddress* a
   std::memcpy(target, &address->storage, address->length);
   length = address->length;
   return true;
-}
-
-const char* connect_text(Reason reason) {
-  switch (reason) {
-    case Reason::rejected:
-      return "the peer rejected the request";
-    case Reason::connect_refused:
-      return "no server listens on that address";
-    case Reason::connect_timeout:
-      return "no answer";
-    case Reason::address_unresolved:
-      return "no route to that address";
-    case Reason::name_unresolved:
-    case Reason::source_unavailable:
-      return "cannot be connected";
-    case Reason::peer_closed:
-      return "the peer closed the connection without a reply";
-    default:
-      return "failed";
-  }
 }
 
 // Memory (bytes) and number of descriptors that the provider and this backend need for one connection,
@@ -145,7 +125,7 @@ void FabricImpl::begin_connecting(Connection& connection, const net::Destination
   if (route->is_choice(where.key)) report(event::AddressesFound{where.key, route->count});
   const InfoHandle info = connect_info(*route);
   if (info == nullptr) {
-    fail_connect(connection, address, Reason::no_resources, text_of(Reason::no_resources).sentence);
+    fail_connect(connection, address, Reason::no_resources, "");
     return;
   }
   const net::SocketAddress& destination = route->to;
@@ -214,20 +194,15 @@ void FabricImpl::reject(std::uint32_t request, std::span<const std::byte> privat
 }
 
 void FabricImpl::disconnect(ConKey key) {
-  auto node = connections_.extract(key);
-  if (node.empty()) return;
-  Connection& connection = *node.mapped();
-  if (last_found_ == &connection) last_found_ = nullptr;
+  std::unique_ptr<Connection> closed = connections_.remove(key);
+  if (closed == nullptr) return;
+  Connection& connection = *closed;
   shut(connection);
   std::erase(with_delivered_, &connection);
   destinations_.forget(key);
   unresolved_.erase(key);
-  pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));
-  pending_taken_ = 0;
-  std::erase_if(pending_, [&](const Pending& p) {
-    return is_of(p.event, key) && !std::holds_alternative<event::ChunkInvalidated>(p.event);
-  });
-  free_at_next_poll_.push_back(std::move(node.mapped()));
+  pending_.drop(key);
+  free_at_next_poll_.push_back(std::move(closed));
   report(event::ConnectionClosed{key});
 }
 
@@ -241,7 +216,7 @@ void FabricImpl::shut(Connection& connection) noexcept {
 }
 
 void FabricImpl::report(const FabricEvent& event, std::string bytes) {
-  pending_.push_back(Pending{.event = event, .bytes = std::move(bytes)});
+  pending_.add(event, std::move(bytes));
 }
 
 void FabricImpl::report_lost(Connection& connection, Reason reason) {
@@ -255,7 +230,7 @@ void FabricImpl::fail_connect(Connection& connection, const PathAddress& address
   const std::string where = address.destination.empty()
                                 ? connection.description()
                                 : address.destination + " port " + std::to_string(address.port);
-  log(LogLevel::warning, where + ": " + connect_text(reason) + ": " + detail);
+  log(LogLevel::warning, where + ": " + sentence_with(reason, detail));
   connection.set_stage(Connection::Stage::lost);
   shut(connection);
   report(event::ConnectFailed{connection.key(), reason, {}}, std::move(bytes));
@@ -278,7 +253,7 @@ void FabricImpl::take_request(ConnectRequest& request) {
   requested.address_pair = address_pair_digest(request.client, request.server);
   requested.host = host_digest(request.client);
   std::string bytes = request.private_data;
-  if (pending_.size() == pending_.capacity()) pending_.reserve(2 * pending_.size() + 8);
+  pending_.reserve_one();
   requests_.emplace(requested.request, std::move(request));
   report(requested, std::move(bytes));
 }

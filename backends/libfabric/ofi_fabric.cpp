@@ -12,17 +12,6 @@
 #include "core/base/assert.hpp"
 
 namespace rtrs::ofi {
-namespace {
-
-std::uint64_t draw_secret() {
-  std::uint64_t secret = 0;
-  if (::getrandom(&secret, sizeof secret, 0) != static_cast<ssize_t>(sizeof secret)) {
-    secret = static_cast<std::uint64_t>(::getpid());
-  }
-  return secret;
-}
-
-}  // namespace
 
 Result<std::unique_ptr<OfiFabric>> open_ofi_fabric(const OfiOptions& options) {
   if (const std::string& failure = library().failure; !failure.empty()) {
@@ -51,7 +40,12 @@ Errc FabricImpl::open() {
   Result<std::unique_ptr<Device>> device = Device::open(options_);
   if (!device) return device.error();
   device_ = std::move(*device);
-  memory_ = std::make_unique<Memory>(*device_, draw_secret(), regions_);
+  KeySequence::Secret secret{};
+  if (::getrandom(secret.data(), sizeof secret, 0) != static_cast<ssize_t>(sizeof secret)) {
+    log(LogLevel::error, "getting random numbers from the kernel failed");
+    return Errc::fabric_error;
+  }
+  memory_ = std::make_unique<Memory>(*device_, secret, regions_);
   if (const Errc error = memory_->expose_empty_range(); error != Errc::ok) return error;
   fi_eq_attr attributes{};
   attributes.wait_obj = FI_WAIT_FD;
@@ -94,20 +88,9 @@ OfiStats FabricImpl::stats() const noexcept {
   return result;
 }
 
-Connection* FabricImpl::find(ConKey key) const noexcept {
-  if (last_found_ != nullptr && last_found_->key() == key) return last_found_;
-  const auto found = connections_.find(key);
-  if (found == connections_.end()) return nullptr;
-  last_found_ = found->second.get();
-  return last_found_;
-}
-
 Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool is_client) {
   const FabricParts around{options_, *device_, *memory_, stats_};
-  auto [place, fresh] =
-      connections_.emplace(key, std::make_unique<Connection>(around, key, params, is_client));
-  RTRS_ASSERT(fresh);
-  return *place->second;
+  return connections_.add(std::make_unique<Connection>(around, key, params, is_client));
 }
 
 int FabricImpl::open_endpoint(Connection& connection, fi_info& info) {

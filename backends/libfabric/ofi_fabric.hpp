@@ -2,7 +2,6 @@
 // and teardown), ofi_poll.cpp (events and sleeping).
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -15,15 +14,10 @@
 #include "backends/libfabric/ofi_device.hpp"
 #include "backends/libfabric/ofi_memory.hpp"
 #include "backends/platform/address/destinations.hpp"
+#include "core/fabric/connection_book.hpp"
+#include "core/fabric/pending_events.hpp"
 
 namespace rtrs::ofi {
-
-struct ConKeyHash {
-  std::size_t operator()(const ConKey& key) const noexcept {
-    const std::uint64_t packed = std::uint64_t{key.epoch} << 32 | std::uint64_t{key.number()} << 16 | key.con;
-    return static_cast<std::size_t>(packed * 0x9e3779b97f4a7c15u);
-  }
-};
 
 class FabricImpl final : public OfiFabric {
  public:
@@ -63,11 +57,7 @@ class FabricImpl final : public OfiFabric {
   bool try_wait() noexcept override;
 
  private:
-  struct Pending {
-    FabricEvent event;
-    std::string bytes;
-  };
-  Connection* find(ConKey) const noexcept;
+  Connection* find(ConKey key) const noexcept { return connections_.find(key); }
   Connection& create(ConKey, const ConnectionParams&, bool is_client);
   bool watch(int fd, void* tag);
   // Creates an endpoint for the connection and watches its queue; returns 0 or a negative error.
@@ -85,7 +75,6 @@ class FabricImpl final : public OfiFabric {
   // of a dead connection stay readable. Keeps buffers that events point into.
   void shut(Connection&) noexcept;
 
-  std::size_t take_pending(std::span<FabricEvent>) noexcept;
   void find_ready() noexcept;
   void check_kernel_events() noexcept;
   void take_requests();
@@ -119,16 +108,13 @@ class FabricImpl final : public OfiFabric {
 
   std::uint32_t next_request_ = 0;
   std::unordered_map<std::uint32_t, ConnectRequest> requests_;
-  std::unordered_map<ConKey, std::unique_ptr<Connection>, ConKeyHash> connections_;
+  ConnectionBook<Connection> connections_;
   std::unordered_map<const fid*, Connection*> by_endpoint_;
-  mutable Connection* last_found_ = nullptr;
-  // Closed connections and event data; freed by the next poll(), because events point into them.
+  // Closed connections; freed by the next poll(), because events point into them.
   std::vector<std::unique_ptr<Connection>> free_at_next_poll_;
-  std::deque<std::string> shown_bytes_;
   std::vector<Connection*> with_delivered_;
 
-  std::vector<Pending> pending_;
-  std::size_t pending_taken_ = 0;
+  PendingEvents pending_;
   std::vector<Connection*> ready_;    // connections whose queue is to be read, in this order
   std::vector<Connection*> unarmed_;  // connections to arm before sleeping
   bool check_now_ = true;

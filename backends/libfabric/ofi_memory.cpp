@@ -39,8 +39,9 @@ bool Buffer::reserve(const Device& device, std::size_t size) noexcept {
   return true;
 }
 
-Memory::Memory(const Device& device, std::uint64_t key_secret, std::vector<std::span<std::byte>>& regions)
-    : device_(device), keys_(key_secret), regions_(regions) {}
+Memory::Memory(const Device& device, const KeySequence::Secret& secret,
+               std::vector<std::span<std::byte>>& regions)
+    : device_(device), keys_(secret), regions_(regions) {}
 
 Memory::~Memory() {
   for (RegionId id = 0; id < held_.size(); ++id) {

@@ -8,8 +8,8 @@
 
 #include "backends/libfabric/ofi_device.hpp"
 #include "backends/libfabric/ofi_handles.hpp"
-#include "backends/libfabric/ofi_key_sequence.hpp"
 #include "core/fabric/fabric.hpp"
+#include "core/fabric/key_sequence.hpp"
 
 namespace rtrs::ofi {
 
@@ -31,7 +31,7 @@ class Buffer {
 class Memory {
  public:
   // `regions` is the table of the Fabric base class, updated here. Both arguments must outlive this object.
-  Memory(const Device&, std::uint64_t key_secret, std::vector<std::span<std::byte>>& regions);
+  Memory(const Device&, const KeySequence::Secret&, std::vector<std::span<std::byte>>& regions);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;

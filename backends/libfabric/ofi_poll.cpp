@@ -36,25 +36,6 @@ void FabricImpl::mark_ready(Connection& connection) noexcept {
   ready_.push_back(&connection);
 }
 
-std::size_t FabricImpl::take_pending(std::span<FabricEvent> out) noexcept {
-  std::size_t count = 0;
-  while (count < out.size() && pending_taken_ < pending_.size()) {
-    Pending& next = pending_[pending_taken_++];
-    out[count] = next.event;
-    if (!next.bytes.empty()) {
-      shown_bytes_.push_back(std::move(next.bytes));
-      const std::string& shown = shown_bytes_.back();
-      *bytes_in(out[count]) = std::as_bytes(std::span(shown.data(), shown.size()));
-    }
-    ++count;
-  }
-  if (pending_taken_ == pending_.size()) {
-    pending_.clear();
-    pending_taken_ = 0;
-  }
-  return count;
-}
-
 void FabricImpl::check_kernel_events() noexcept {
   polls_since_kernel_check_ = 0;
   check_now_ = false;
@@ -111,13 +92,13 @@ std::size_t FabricImpl::read_connections(std::span<FabricEvent> out) noexcept {
 
 std::size_t FabricImpl::poll(Nanos, std::span<FabricEvent> out) noexcept {
   free_at_next_poll_.clear();
-  shown_bytes_.clear();
+  pending_.free_bytes();
   for (Connection* connection : with_delivered_) connection->reuse_delivered();
   with_delivered_.clear();
   find_ready();
-  const std::size_t count = take_pending(out);
+  const std::size_t count = pending_.take(out);
   // Pending events of a connection are reported before those in its queue, because they are older.
-  if (pending_taken_ < pending_.size()) return count;
+  if (!pending_.empty()) return count;
   return count + read_connections(out.subspan(count));
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "core/proto/errc.hpp"
+#include "core/fabric/errors.hpp"
 
 namespace rtrs::ofi {
 
@@ -13,7 +13,6 @@ namespace rtrs::ofi {
 Reason connect_reason(int error, bool has_reject_data) noexcept;
 // Reason for the loss of an established connection.
 Reason loss_reason(int error) noexcept;
-Errc to_errc(int error) noexcept;
 std::string error_text(int error);
 
 }  // namespace rtrs::ofi

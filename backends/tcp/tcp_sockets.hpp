@@ -30,8 +30,8 @@ class Sockets final : public Transport {
   void set_tls(const TlsOptions&);
   // Returns the current context; a client replaces it after reading changed files.
   const std::shared_ptr<const tls::Context>& tls_context() const noexcept { return tls_.context; }
-  // Call before the first connect(). Receives log messages about files that were read again or cannot be
-  // read.
+  // Call before the first connect(). `tell` is called with each log message about key and certificate files
+  // that were read again or cannot be read.
   void set_renewal_log(tls::Renewal::Tell tell) { renewal_log_ = std::move(tell); }
 
   // Time of CLOCK_MONOTONIC.

@@ -260,19 +260,16 @@ void FabricImpl::reject(std::uint32_t request, std::span<const std::byte> privat
 }
 
 void FabricImpl::disconnect(ConKey key) {
-  auto node = connections_.extract(key);
-  if (node.empty()) return;
-  Connection& connection = *node.mapped();
-  if (last_found_ == &connection) last_found_ = nullptr;
+  std::unique_ptr<Connection> closed = connections_.remove(key);
+  if (closed == nullptr) return;
+  Connection& connection = *closed;
   destinations_.forget(key);
   // Sends the requests that were posted before the disconnect.
   if (connection.stage() == Connection::Stage::up && !connection.failed()) connection.flush();
   end(connection);
   if (std::exchange(connection.in_shown_list, false)) std::erase(with_shown_, &connection);
-  pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));
-  pending_taken_ = 0;
-  std::erase_if(pending_, [&](const Pending& p) { return is_of(p.event, key); });
-  free_at_next_poll_.push_back(std::move(node.mapped()));
+  pending_.drop(key);
+  free_at_next_poll_.push_back(std::move(closed));
   chores_ |= kRareChores;
   report(event::ConnectionClosed{key});
 }
@@ -303,7 +300,7 @@ void FabricImpl::end(Connection& connection) noexcept {
 }
 
 void FabricImpl::report(const FabricEvent& event, std::string bytes) {
-  pending_.push_back(Pending{.event = event, .bytes = std::move(bytes)});
+  pending_.add(event, std::move(bytes));
   chores_ |= kRareChores;
   // Another thread may have called while the polling thread sleeps; the polling thread must report the event.
   if (asleep_) wake();

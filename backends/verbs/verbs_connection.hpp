@@ -210,7 +210,7 @@ class Connection {
   std::uint32_t depth() const noexcept { return params_.send_depth + params_.key_depth; }
   inline ibv_send_wr& next_in_chain() noexcept;
   inline void close_link() noexcept;
-  // Posts the receives and the chain that are ready.
+  // Posts the prepared receives and the prepared chain of work requests.
   void flush_placed() noexcept;
   inline int send_chain() noexcept;
   // Posts with ibv_wr_*() (verbs_calls.cpp).
@@ -262,7 +262,7 @@ class Connection {
   std::uint64_t next_send_ = 0;
   std::uint64_t done_sends_ = 0;
   std::uint64_t heard_ = 0;
-  std::uint32_t outstanding_work_ = 0;  // work requests of the caller; the others bind windows
+  std::uint32_t outstanding_work_ = 0;  // without those that bind memory windows
   std::uint32_t since_signal_ = 0;
   Chain chain_;
   std::deque<Waiting> waiting_;  // bindings that wait for room

@@ -71,10 +71,8 @@ Errc FabricImpl::open() {
 
 FabricImpl::~FabricImpl() {
   // Destroy connections before their memory and devices, and identifiers before their channel.
-  while (!connections_.empty()) {
-    const auto node = connections_.extract(connections_.begin());
-    end(*node.mapped());
-  }
+  for (const auto& [key, connection] : connections_) end(*connection);
+  connections_.clear();
   for (auto& [number, request] : requests_) refuse(request->id);
   requests_.clear();
   listeners_.clear();
@@ -159,22 +157,14 @@ void FabricImpl::drop_gone_devices() noexcept {
   }
 }
 
-Connection* FabricImpl::look_up(ConKey key) const noexcept {
-  const auto found = connections_.find(key);
-  if (found == connections_.end()) return nullptr;
-  last_found_ = found->second.get();
-  return last_found_;
-}
-
 Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool is_client,
                                std::span<const std::byte> private_data) {
   const FabricParts around{options_, memory_, stats_};
-  auto [place, fresh] =
-      connections_.emplace(key, std::make_unique<Connection>(around, key, params, is_client, private_data));
-  RTRS_ASSERT(fresh);
+  Connection& made =
+      connections_.add(std::make_unique<Connection>(around, key, params, is_client, private_data));
   // Reserves room, so that the lists never grow while IO runs.
   for (auto* list : {&ending_, &unposted_, &with_shown_, &accepting_}) list->reserve(connections_.size());
-  return *place->second;
+  return made;
 }
 
 std::string FabricImpl::describe(ConKey key) const {
@@ -204,7 +194,7 @@ const Capabilities& FabricImpl::capabilities_of_request(std::uint32_t request) c
 void FabricImpl::post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {
   // The common case: one more receive on the connection of the last call. Rare cases are in a separate
   // function so that no registers are saved here.
-  Connection* const last = last_found_;
+  Connection* const last = connections_.last_found();
   if (last == nullptr || last->key() != key || !last->post_receive_again(count, bytes_each))
     return post_receives(key, count, bytes_each);
   flush_soon(*last);

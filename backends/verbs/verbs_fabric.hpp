@@ -3,7 +3,6 @@
 // and the devices), verbs_ports.cpp (port failures), verbs_poll.cpp (completion queues, events and sleeping).
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -18,15 +17,10 @@
 #include "backends/verbs/verbs_handles.hpp"
 #include "backends/verbs/verbs_memory.hpp"
 #include "backends/verbs/verbs_queue.hpp"
+#include "core/fabric/connection_book.hpp"
+#include "core/fabric/pending_events.hpp"
 
 namespace rtrs::verbs {
-
-struct ConKeyHash {
-  std::size_t operator()(const ConKey& key) const noexcept {
-    const std::uint64_t packed = std::uint64_t{key.epoch} << 32 | std::uint64_t{key.number()} << 16 | key.con;
-    return static_cast<std::size_t>(packed * 0x9e3779b97f4a7c15u);
-  }
-};
 
 class FileDescriptor {
  public:
@@ -87,10 +81,6 @@ class FabricImpl final : public VerbsFabric {
  private:
   static constexpr Nanos kListenAgain = seconds(1);
 
-  struct Pending {
-    FabricEvent event;
-    std::string bytes;
-  };
   struct Listener {
     Owner owner{Owner::Kind::listener, this};
     net::SocketAddress address;
@@ -119,10 +109,7 @@ class FabricImpl final : public VerbsFabric {
     std::string data;
   };
 
-  Connection* find(ConKey key) const noexcept {
-    return last_found_ != nullptr && last_found_->key() == key ? last_found_ : look_up(key);
-  }
-  Connection* look_up(ConKey) const noexcept;
+  Connection* find(ConKey key) const noexcept { return connections_.find(key); }
   Connection& create(ConKey, const ConnectionParams&, bool is_client, std::span<const std::byte>);
   bool watch(int fd, void* tag);
   // Continues connecting after the addresses were resolved.
@@ -183,7 +170,6 @@ class FabricImpl final : public VerbsFabric {
   std::size_t poll_all(std::span<FabricEvent>) noexcept;
   void suspect(Device&) noexcept;
   void reuse_shown() noexcept;
-  std::size_t take_pending(std::span<FabricEvent>) noexcept;
   void check_kernel_events() noexcept;
   // Returns the first queue, starting at index `from`, that may have completions or ended connections to
   // report; returns the number of queues if there is none.
@@ -232,17 +218,14 @@ class FabricImpl final : public VerbsFabric {
   std::uint32_t next_request_ = 0;
   std::unordered_map<std::uint32_t, std::unique_ptr<Request>> requests_;
   std::vector<std::unique_ptr<Leaving>> leaving_;
-  std::unordered_map<ConKey, std::unique_ptr<Connection>, ConKeyHash> connections_;
-  mutable Connection* last_found_ = nullptr;
+  ConnectionBook<Connection> connections_;
   // Connections that the caller accepted and may still post receives on; the next poll() sends the accept.
   std::vector<Connection*> accepting_;
-  // Closed connections and event data; freed by the next poll(), because events point into them.
+  // Closed connections; freed by the next poll(), because events point into them.
   std::vector<std::unique_ptr<Connection>> free_at_next_poll_;
-  std::deque<std::string> shown_bytes_;
   std::vector<Connection*> with_shown_;
 
-  std::vector<Pending> pending_;
-  std::size_t pending_taken_ = 0;
+  PendingEvents pending_;
   std::vector<SharedQueue*> active_;
   std::vector<Connection*> ending_;
   std::vector<Connection*> unposted_;

@@ -100,26 +100,6 @@ void FabricImpl::flush_unposted() noexcept {
   unposted_.erase(unposted_.begin() + static_cast<std::ptrdiff_t>(stay), unposted_.end());
 }
 
-std::size_t FabricImpl::take_pending(std::span<FabricEvent> out) noexcept {
-  std::size_t count = 0;
-  while (count < out.size() && pending_taken_ < pending_.size()) {
-    Pending& next = pending_[pending_taken_++];
-    out[count] = next.event;
-    if (!next.bytes.empty()) {
-      shown_bytes_.push_back(std::move(next.bytes));
-      chores_ |= kRareChores;
-      const std::string& shown = shown_bytes_.back();
-      *bytes_in(out[count]) = std::as_bytes(std::span(shown.data(), shown.size()));
-    }
-    ++count;
-  }
-  if (pending_taken_ == pending_.size()) {
-    pending_.clear();
-    pending_taken_ = 0;
-  }
-  return count;
-}
-
 void FabricImpl::check_kernel_events() noexcept {
   polls_until_check_ = kPollsPerCheck;
   std::array<epoll_event, 16> named;
@@ -206,7 +186,8 @@ std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
 }
 
 std::size_t FabricImpl::poll_all(std::span<FabricEvent> out) noexcept {
-  const std::size_t count = pending_.empty() ? 0 : take_pending(out);
+  const std::size_t count = pending_.empty() ? 0 : pending_.take(out);
+  if (pending_.has_bytes()) chores_ |= kRareChores;
   // Pending events of a connection are reported before those in its queue, because they are older.
   if (count == out.size() || !pending_.empty()) return count;
   return count + read_queues(busy_queue(0), out.subspan(count));
@@ -228,7 +209,7 @@ bool FabricImpl::do_chores() noexcept {
 
 void FabricImpl::do_rare_chores() noexcept {
   if (!free_at_next_poll_.empty()) free_at_next_poll_.clear();
-  if (!shown_bytes_.empty()) shown_bytes_.clear();
+  if (pending_.has_bytes()) pending_.free_bytes();
   if (!with_shown_.empty()) reuse_shown();
   if (!unposted_.empty()) flush_unposted();
   if (check_devices_due_) drop_gone_devices();

@@ -82,33 +82,6 @@ Reason loss_reason(ibv_wc_status status) noexcept {
   return status == IBV_WC_FATAL_ERR ? Reason::fabric_gone : Reason::transport_error;
 }
 
-Errc to_errc(int error) noexcept {
-  switch (error) {
-    case 0:
-      return Errc::ok;
-    case ENOMEM:
-    case EMFILE:
-    case ENFILE:
-      return Errc::no_memory;
-    case EADDRINUSE:
-      return Errc::address_in_use;
-    case EADDRNOTAVAIL:
-    case EAFNOSUPPORT:
-    case ENODEV:
-      return Errc::bad_address;
-    case EACCES:
-    case EPERM:
-      return Errc::no_permission;
-    case ENOSYS:
-    case EOPNOTSUPP:
-      return Errc::not_supported;
-    case EINVAL:
-      return Errc::invalid;
-    default:
-      return Errc::fabric_error;
-  }
-}
-
 std::string errno_text(int error) {
   return std::string(std::strerror(error)) + " (" + std::to_string(error) + ")";
 }

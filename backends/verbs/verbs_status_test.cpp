@@ -31,17 +31,5 @@ TEST(VerbsStatus, OnlyAFatalErrorMeansThatTheDeviceIsGone) {
     EXPECT_EQ(loss_reason(status), Reason::transport_error);
 }
 
-TEST(VerbsStatus, ErrnoMapsToErrc) {
-  EXPECT_EQ(to_errc(0), Errc::ok);
-  for (const int error : {ENOMEM, EMFILE, ENFILE}) EXPECT_EQ(to_errc(error), Errc::no_memory) << error;
-  for (const int error : {EADDRNOTAVAIL, EAFNOSUPPORT, ENODEV})
-    EXPECT_EQ(to_errc(error), Errc::bad_address) << error;
-  for (const int error : {EACCES, EPERM}) EXPECT_EQ(to_errc(error), Errc::no_permission) << error;
-  for (const int error : {ENOSYS, EOPNOTSUPP}) EXPECT_EQ(to_errc(error), Errc::not_supported) << error;
-  EXPECT_EQ(to_errc(EADDRINUSE), Errc::address_in_use);
-  EXPECT_EQ(to_errc(EINVAL), Errc::invalid);
-  EXPECT_EQ(to_errc(EIO), Errc::fabric_error);
-}
-
 }  // namespace
 }  // namespace rtrs::verbs::verbs_status_test

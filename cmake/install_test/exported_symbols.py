@@ -11,7 +11,7 @@ import sys
 # Demangled names of type information, tables and thunks have a prefix before the name of their type or function.
 _OURS = re.compile(r"((typeinfo( name)?|vtable|VTT|construction vtable|guard variable) for "
                    r"|(non-virtual|virtual) thunk to )?rtrs::")
-# Library: a symbol that it must export, and libraries that it must not need.
+# Library -> a symbol that the library must export, and libraries that it must not depend on.
 _LIBRARIES = {
     "liburtrs.so": ("rtrs::Client::open(", ("libfabric", "libibverbs", "librdmacm", "libboost", "libfmt")),
     "liburtrs-libfabric.so": ("rtrs::ofi::open_ofi_fabric(", ("libibverbs", "libboost")),
@@ -26,7 +26,7 @@ def output_of(*command):
 
 
 def declared(header):
-    """Functions that a C header declares."""
+    """Returns the functions that a C header declares."""
     text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
     return set(re.findall(r"\b(urtrs_\w+)\(", text))
 

@@ -85,8 +85,8 @@ TEST_F(Timers, PostsBetweenTwoPollsRingOneDoorbell) {
   EXPECT_EQ(mock_hca::counts(0).doorbells, before + 1);
 }
 
-// The timer descriptor may become readable before the time passed to poll() reaches the deadline; then it
-// must become readable again.
+// If the timer descriptor becomes readable too early, that is before the program's clock (the argument of
+// poll()) reaches the deadline, it becomes readable once again at the deadline.
 TEST_F(Timers, EarlyWakeupIsRepeated) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");

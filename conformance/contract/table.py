@@ -26,7 +26,7 @@ CAPABILITIES = ["imm_consumes_receive", "send_invalidate", "send_invalidate_is_s
 
 
 def listed(program):
-    """Yields (suite, variant, case) of every test."""
+    """Yields (suite, variant, case) for every test of the program."""
     suite = ""
     output = subprocess.run([program, "--gtest_list_tests"], capture_output=True, text=True, check=True).stdout
     for line in output.splitlines():
@@ -49,7 +49,7 @@ def needs():
 
 
 def declared():
-    """Capabilities that the verbs backend declares in its source, for machines without a device."""
+    """Returns the capabilities that the verbs backend declares in its source, for machines without a device."""
     text = (ROOT / "backends/verbs/verbs_device.cpp").read_text()
     true = set(re.findall(r"can\.(\w+) = (?:true|options\.invalidation != Invalidation::off);", text))
     return {name: name in true for name in CAPABILITIES}
@@ -72,7 +72,7 @@ def played(program):
 
 
 def columns_of(programs):
-    """Yields (suite, variants with equal results, declared only, cells, capabilities)."""
+    """Yields a table column: (suite, variants with equal results, declared only, cells, capabilities)."""
     wanted = needs()
     for program in programs:
         suite = next(listed(program))[0].lower()

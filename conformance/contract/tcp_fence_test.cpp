@@ -215,8 +215,8 @@ TEST_P(TcpFence, a_revocable_key_is_valid_only_on_its_path) {
   close_link(link);
 }
 
-// The peer must answer a request on the connection of the request. The key is refused even on another
-// connection of the same path.
+// A server must answer a request on the connection that carried it: the key of the request is refused on all
+// others, even of the same path.
 TEST_P(TcpFence, a_request_key_is_valid_only_on_its_connection) {
   for (const bool ends_it : {false, true}) {
     const Link link = open_link(keyed(), 32, 256);

@@ -1,4 +1,4 @@
-"""Runs the interoperability test of the lab (TCP fabric and siw) between two TCP fabrics, without and with planted errors."""
+"""Runs the interoperability test of the lab (TCP fabric and siw) between two TCP fabrics, without and with errors in the script."""
 import os
 import pathlib
 import socket

@@ -34,7 +34,7 @@ def session(path, *arguments):
 
 
 def found(path):
-    """Counts the FPDUs that tshark finds, by (direction, opcode)."""
+    """Returns the number of FPDUs that tshark finds, by (direction, opcode)."""
     count = collections.Counter()
     for line in decoded(path, "ip.src", "iwarp_rdma.opcode").splitlines():
         source, _, opcodes = line.partition("\t")

@@ -21,7 +21,7 @@ BEGIN = "<!-- failover designs -->\n"
 END = "<!-- end -->\n"
 SHARED = "a chunk has one user at a time: "
 
-# The design, the mutant that implements it (conformance/mutants), the arguments for explore, and the rules
+# The design, the planted bug that implements it (conformance/mutants), the arguments for explore, and the rules
 # that must break.
 DESIGNS = [
     ("replay at once, no gate (the kernel)", "M28", ["--fence", "off"], {"race", "lost"}),
@@ -33,7 +33,7 @@ DESIGNS = [
     ("wait until the old incarnation is closed and drained, gate (urtrs)", "", ["--fence", "on"], set()),
 ]
 
-# Proves that READs are checked: the mutant, the world, and the rule that must break.
+# Proves that READs are checked: the planted bug, the world, and the rule that must break.
 READS = ("M20", "crash", "data lands only in the buffer of a request that waits for it")
 
 

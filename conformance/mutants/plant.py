@@ -18,7 +18,7 @@ _LOADER.exec_module(run)
 
 
 def write(path, text):
-    """Keeps an unchanged file, so that it is not compiled again."""
+    """Writes the file unless the text is unchanged, so that an unchanged file is not compiled again."""
     if not path.is_file() or path.read_text() != text:
         path.write_text(text)
 

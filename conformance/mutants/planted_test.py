@@ -21,8 +21,8 @@ import tomllib
 LONG = 2500   # records of a trace before it is shortened
 SHORT = 50
 
-# The mutant, the seed of a run with a long client trace, the first difference (the recorded action and that
-# of the correct core), and the broken rule.
+# The planted bug, the seed of a run with a long client trace, the first difference (the recorded action and
+# the action of the correct core), and the broken rule.
 BUGS = [
     ("M29", 862, "FailedOver", "SendFenceReq", "replay-proof"),
     ("M20", 862, "FailedOver", "no further action", "replay-drained"),
@@ -30,20 +30,20 @@ BUGS = [
 ]
 
 
-# Mutants that no simulator oracle detects in their directed scenario: the mutant, the scenario, and the rule
+# Planted bugs that no simulator oracle detects in their directed scenario: the bug, the scenario, and the rule
 # of the specification that the run breaks.
 SPECIFIED = [
     ("M20", "R58", "replay-drained"),
     ("M29", "L01e", "replay-proof"),
     ("P5", "F20g", "hb-ack"),
 ]
-# Mutants that break a server invariant: the mutant, the scenario, and the invariant.
+# Planted bugs that break a server invariant: the bug, the scenario, and the invariant.
 INVARIANTS = [
     ("M04", "R02", "a connected path has all its connections"),
     ("M42", "L02a", "a used chunk belongs to an existing path"),
     ("M44", "L03", "a list of waiting answers ends"),
 ]
-# A mutant that only the specification detects in a sweep over these seeds.
+# A planted bug that only the specification detects in a sweep over these seeds.
 SWEPT = ("M20", "0..20")
 
 
@@ -130,7 +130,7 @@ def show_scenario(bench, bug, trace):
 
 
 def show_corpus(bench):
-    """A stored trace of a bug must still show the bug."""
+    """Checks that each stored trace of a planted bug still shows the bug."""
     folder = pathlib.Path(__file__).resolve().parents[2] / "tools/dev/traces"
     entries = tomllib.loads((folder / "corpus.toml").read_text())["trace"]
     planted = [entry for entry in entries if "planted" in entry]
@@ -142,7 +142,7 @@ def show_corpus(bench):
 
 
 def show_last_records(bench, bug, seed):
-    """A broken invariant ends the run. The traces must exist and end with the input that broke it."""
+    """Checks that a broken invariant ends the run, and that the traces end with the input that broke it."""
     ran = bench.run(bug, "sim", "run", "--seed", seed, "--trace", "aborted")
     demand(ran.returncode < 0 and "broken invariant" in ran.stderr, f"{bug}: the run aborts", ran.returncode, ran.stderr)
     broken = 0
@@ -156,7 +156,7 @@ def show_last_records(bench, bug, seed):
 
 
 def show_scenarios(bench):
-    """`scenarios` and `sweep` must check every run against the specification."""
+    """Checks that `scenarios` and `sweep` judge every run by the specification."""
     for bug, scenario, rule in SPECIFIED:
         ran = bench.run(bug, "sim", "scenarios", "--only", scenario, "--seeds", "0..3")
         demand(ran.returncode == 1 and f" {rule}" in ran.stdout, f"{bug}: {scenario} breaks {rule}", ran.returncode,

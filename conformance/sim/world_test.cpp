@@ -69,8 +69,8 @@ TEST(World, SeedsThatOnceFailedPass) {
   EXPECT_GE(played, 8U);
 }
 
-// Seed 3068 detects the mutant C6, which few seeds do. In seed 42574, a path is added again while it is still
-// being removed.
+// Seed 3068 detects planted bug C6, which few seeds detect. In seed 42574, a path is added again while it is
+// still being removed.
 TEST(World, RareSeedsPass) {
   for (const std::uint64_t seed : {3068, 42574}) {
     const WorldResult result = play(seed);

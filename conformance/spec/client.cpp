@@ -22,6 +22,7 @@ ClientSpec::Path& ClientSpec::path_at(unsigned index) {
     paths_.emplace_back();
     if (whole_) paths_.back().state = PathState::absent;
   }
+  paths_[index].touched = true;
   return paths_[index];
 }
 
@@ -78,9 +79,10 @@ void ClientSpec::input() {
       return submitted();
     case Kind::DeadlineReached:
       for (Path& path : paths_) {
+        path.touched = true;
         path.heartbeat.deadline(event_.now);
-        for (Connection& con : path.cons) con.was_outstanding = outstanding(con.key());
       }
+      note_outstanding();
       return;
     case Kind::PathRemoveRequested:
     case Kind::PathDisconnectRequested:
@@ -154,7 +156,8 @@ void ClientSpec::end_step(bool continued) {
   just_submitted_.reset();
   context().check(!key_due_, Rule::key_stored, "the key of RKEY_RSP was not stored", "StoreKey");
   key_due_ = false;
-  for (unsigned index = 0; index < paths_.size(); ++index) end_path_step(paths_[index], index, continued);
+  for (unsigned index = 0; index < paths_.size(); ++index)
+    if (paths_[index].touched) end_path_step(paths_[index], index, continued);
   if (counts_known_ && link_) {
     context().check(
         *link_ == (connected_ > 0), Rule::link_events,
@@ -190,6 +193,7 @@ void ClientSpec::end_path_step(Path& path, unsigned index, bool continued) {
   path.must_end = false;
   path.ended = path.ended && !judged && !alive;
   path.info_accepted = path.info_accepted && !judged && path.state == PathState::connecting;
+  path.touched = path.ended || path.info_accepted;
   if (whole_ && path.state == PathState::connected)
     for (Connection& con : path.cons) con.balance(context(), settings_.imm_consumes_receive ? depth() : 0);
   if (path.heartbeat.running())

@@ -42,6 +42,7 @@ class ClientSpec {
     std::optional<Time> latency{
         0};  // time of the last heartbeat since the path connected; 0: none yet; empty: unknown
     // State of the current step:
+    bool touched = true;    // the step may have changed the path, or one of its checks is postponed
     bool must_end = false;  // an event says that the path is lost
     Rule must_end_rule = Rule::path_teardown;
     bool ended = false;  // the path left the states connecting and connected
@@ -132,6 +133,7 @@ class ClientSpec {
   void post_imm();
   void probe_delivery();
   bool outstanding(const Key& key) const;
+  void note_outstanding();
   void check_silence(const Path& path);
   void hold(unsigned path);
 

@@ -46,7 +46,7 @@ std::string changes_from(S from) {
 
 void ClientSpec::must_end(Path& path, Rule rule) {
   if (path.state != S::connecting && path.state != S::connected) return;
-  path.must_end = true;
+  path.touched = path.must_end = true;
   path.must_end_rule = rule;
 }
 

@@ -19,6 +19,24 @@ bool ClientSpec::outstanding(const Key& key) const {
                      [&key](const Question& question) { return question.over == key; });
 }
 
+// As outstanding(), for all connections at once.
+void ClientSpec::note_outstanding() {
+  const bool unknown = std::any_of(permits_.begin(), permits_.end(),
+                                   [](const Permit& permit) { return permit.slot.anything(); });
+  for (Path& path : paths_)
+    for (Connection& con : path.cons) con.was_outstanding = unknown;
+  if (unknown) return;
+  const auto note = [this](const Key& key) {
+    if (key.path >= paths_.size() || key.con >= paths_[key.path].cons.size()) return;
+    Connection& con = paths_[key.path].cons[key.con];
+    if (con.key() == key) con.was_outstanding = true;
+  };
+  for (const Permit& permit : permits_)
+    for (const Slot& slot : permit.slot.states())
+      if (slot.phase == Phase::flying) note(Key{slot.path, slot.con, slot.epoch});
+  for (const Question& question : questions_) note(question.over);
+}
+
 void ClientSpec::post_imm() {
   const RuleContext at = context();
   const unsigned type = imm_type(event_.imm);

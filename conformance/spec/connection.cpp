@@ -142,7 +142,7 @@ void Connection::completed(const RuleContext& context) {
                              : "cookie " + std::to_string(expected);
       });
   if (cookies_.empty()) return;
-  cookies_.pop_front();
+  cookies_.erase(cookies_.begin());
   outstanding_ -= expected;
 }
 

@@ -3,9 +3,9 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "conformance/spec/findings.hpp"
 
@@ -66,9 +66,9 @@ class Connection {
   Phase phase_ = Phase::closed;
   std::uint64_t receives_ = 0;
   std::optional<std::uint64_t> usual_receives_;
-  std::uint64_t outstanding_ = 0;  // used entries of the send queue
-  std::uint64_t unsignalled_ = 0;  // entries posted since the last signalled one
-  std::deque<std::uint64_t> cookies_;
+  std::uint64_t outstanding_ = 0;       // used entries of the send queue
+  std::uint64_t unsignalled_ = 0;       // entries posted since the last signalled one
+  std::vector<std::uint64_t> cookies_;  // of signalled work that has not completed, oldest first
 };
 
 std::string to_string(const Key& key);

@@ -1,6 +1,7 @@
 #include "conformance/spec/heartbeat.hpp"
 
 #include <string>
+#include <utility>
 
 namespace rtrs::spec {
 
@@ -8,7 +9,7 @@ void Heartbeat::start(Time now, const Settings& settings) {
   interval_ = settings.heartbeat_interval;
   missed_max_ = settings.heartbeat_missed_max;
   running_ = interval_ != 0;
-  owes_ack_ = false;
+  owes_ack_ = skips_ = false;
   last_ = now;
   states_.set(State{now + interval_, 0, 0, false, false, false});
 }
@@ -36,14 +37,12 @@ std::optional<Time> Heartbeat::asked() const {
 void Heartbeat::received(bool is_message) {
   if (!running_) return;
   if (is_message) owes_ack_ = true;
-  states_.step([](State state, auto& next) {
-    state.missed = 0;
-    next.push_back(state);
-  });
+  states_.change([](State& state) { state.missed = 0; });
 }
 
 void Heartbeat::deadline(Time now) {
-  if (!running_) return;
+  if (!running_ || states_.all([now](const State& state) { return now < state.deadline; })) return;
+  skips_ = true;
   states_.step([&](State state, auto& next) {
     if (now >= state.deadline) {
       next.push_back(ticked(state, now));
@@ -104,6 +103,7 @@ void Heartbeat::end_step(const RuleContext& context, bool room) {
 void Heartbeat::time_passed(const RuleContext& context, Time now) {
   if (!running_ || now <= last_) return;
   last_ = now;
+  if (!std::exchange(skips_, false)) return;
   // Time has advanced, so every tick that was due before must have run.
   if (states_.keep([](const State& state) { return !state.skipped; })) return;
   const bool dying = states_.any([&](const State& state) { return state.missed > missed_max_; });

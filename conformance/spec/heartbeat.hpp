@@ -44,6 +44,7 @@ class Heartbeat {
   Time interval_ = 0;
   std::uint32_t missed_max_ = 0;
   bool owes_ack_ = false;
+  bool skips_ = false;  // states_ may contain a state that skipped its tick
   Time last_ = 0;
   PossibleStates<State> states_;
 };

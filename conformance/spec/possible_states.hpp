@@ -38,6 +38,12 @@ class PossibleStates {
     states_.assign(next.begin(), next.end());
     return true;
   }
+  // Changes each state in place.
+  template <class Change>
+  void change(Change change) {
+    for (State& state : states_) change(state);
+    if (states_.size() > 1) drop_equal(states_);
+  }
   template <class Test>
   bool keep(Test test) {
     if (std::all_of(states_.begin(), states_.end(), test)) return true;

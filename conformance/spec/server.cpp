@@ -51,7 +51,7 @@ void ServerSpec::finish() {
 
 void ServerSpec::must_end(Path& path, Rule rule) {
   if (path.state != PathState::connecting && path.state != PathState::connected) return;
-  path.must_end = true;
+  path.touched = path.must_end = true;
   path.must_end_rule = rule;
 }
 
@@ -64,6 +64,7 @@ void ServerSpec::input() {
       return responded();
     case Kind::DeadlineReached:
       for (Path& path : used_paths()) {
+        path.touched = true;
         path.heartbeat.deadline(event_.now);
         path.overdue = path.state == PathState::connecting && event_.now >= path.deadline;
       }
@@ -128,7 +129,8 @@ void ServerSpec::end_step(bool continued) {
   context().check(!connect_.has_value(), Rule::connect_answered, "a connect request was not answered",
                   "Accept or Reject");
   connect_.reset();
-  for (unsigned index = 0; index < used_; ++index) end_path_step(paths_[index], index, continued);
+  for (unsigned index = 0; index < used_; ++index)
+    if (paths_[index].touched) end_path_step(paths_[index], index, continued);
   chunks_end_step();
   if (!counts_known_ || !link_) return;
   context().check(
@@ -164,6 +166,7 @@ void ServerSpec::end_path_step(Path& path, unsigned index, bool continued) {
   path.must_end = false;
   path.ended = path.ended && !judged && !alive;
   path.info_asked = path.info_asked && !judged && path.state == PathState::connecting;
+  path.touched = path.ended || path.info_asked;
   if (whole_ && path.state == PathState::connected)
     for (Connection& con : path.cons)
       con.balance(context(), settings_.imm_consumes_receive ? settings_.depth : 0);

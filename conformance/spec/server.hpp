@@ -39,6 +39,7 @@ class ServerSpec {
     bool info_sent = false;
     Heartbeat heartbeat;
     // State of the current step:
+    bool touched = true;  // the step may have changed the path, or one of its checks is postponed
     bool must_end = false;
     Rule must_end_rule = Rule::path_teardown;
     bool ended = false;
@@ -80,6 +81,7 @@ class ServerSpec {
   Path& path_at(unsigned index) {
     index %= kPaths;
     used_ = std::max(used_, index + 1);
+    paths_[index].touched = true;
     return paths_[index];
   }
   // The paths up to the highest one of which there was an event.

@@ -92,8 +92,8 @@ void WireSpec::check_target(const Path& path, const Request& request, std::uint3
         return "an end at " + std::to_string(end) + " in chunk " + std::to_string(buf_id) + ", which is " +
                std::to_string(chunk.len) + " bytes at " + std::to_string(chunk.addr);
       });
-  // If setup messages are missing, the key is unknown, because fresh keys arrive on any connection of the
-  // path.
+  // A trace without the set-up messages does not show the chunk's present key: a fresh key may have arrived
+  // on any connection of the path.
   context().check(
       event_->rkey == chunk.key || path.partial, Rule::io_req_key,
       [&] { return "key " + std::to_string(event_->rkey); },

@@ -64,7 +64,7 @@ struct SessionOpened {
   std::string_view name{};   // valid until the next poll()
 };
 // No memory for the session's devices. The session is being closed and its requests are answered with
-// ENOMEM. Neither SessionOpened nor SessionClosed is reported for it.
+// ENOMEM. Neither SessionOpened nor SessionClosed is reported for this session.
 struct SessionRefused {
   std::uint16_t session = 0;
   std::string_view name{};  // valid until the next poll()

@@ -27,7 +27,7 @@ namespace rtrs {
 struct BlockClientOptions {
   // max_queued must be at least 256, so that there is room for device messages in addition to the requests.
   ClientOptions session;
-  std::uint32_t max_requests = 65536;  // maximum in flight, over all devices
+  std::uint32_t max_requests = 65536;  // maximum number of requests in flight, over all devices
 };
 
 // One request; `offset` and `length` in bytes, whole logical blocks of the device. A FLUSH has neither.
@@ -37,7 +37,7 @@ struct BlockRequest {
   std::uint64_t length = 0;
   // Read, write: `length` bytes, owned by the client until the completion is polled; a write only reads them.
   std::byte* data = nullptr;
-  bool fua = false;  // durable before the request completes
+  bool fua = false;  // the change is durable when the request completes
   // write_zeroes: the blocks stay allocated. A server without this flag (see Geometry::features; also any
   // kernel server before RNBD minor version 2) zeroes the blocks and may free them.
   bool nounmap = false;
@@ -45,7 +45,7 @@ struct BlockRequest {
   // SESS_INFO.
   std::uint16_t prio = 0;
   RegionId region = kNoRegion;      // fabric region that contains `data`, at `region_offset`
-  std::uint32_t region_offset = 0;  // in bytes
+  std::uint32_t region_offset = 0;  // offset of `data` in the region, in bytes
   std::uint64_t user_data = 0;      // returned in the completion
 };
 
@@ -65,8 +65,8 @@ struct BlockRequest {
 //                requests that would have to wait fail at the next poll()
 //   no_path, no_permit, session_closed: session errors, see Client::submit()
 //
-// A request split into several messages reports the first error of any of them. An unanswered message takes
-// precedence, because a server may still execute it.
+// A request split into several messages reports the first error of any message. The error of an unanswered
+// message takes precedence, because a server may still execute that message.
 struct BlockCompletion {
   std::uint64_t user_data = 0;
   Errc result = Errc::ok;

@@ -41,7 +41,7 @@ struct BlockClient::Impl {
     std::uint32_t next = kNoIndex;
     bool all_sent = false;
     bool all_fua = true;             // every piece was a write with FUA
-    std::uint32_t cache = kNoCache;  // oldest cache in which a piece made a change, see IoTicket
+    std::uint32_t cache = kNoCache;  // oldest cache that contains a change of a piece, see IoTicket
     // Oldest opening of the device in which a piece made a change that still needs a flush to be durable.
     std::uint32_t opening = kNoOpening;
     bool flushing = false;  // all pieces are written and the final flush is pending
@@ -53,11 +53,11 @@ struct BlockClient::Impl {
     std::uint32_t next = kNoIndex;
     wire::rnbd::Io what;
     rnbd::IoTicket ticket;
-    std::uint64_t at = 0;  // offset in the request's data, in bytes
+    std::uint64_t at = 0;  // offset of the piece in the request's data, in bytes
   };
   struct Message {
     std::array<std::byte, wire::rnbd::kOpenRspBytes> response{};
-    std::uint64_t token = 0;  // 0: free
+    std::uint64_t token = 0;  // token of the unanswered message; 0: this slot is free
     std::uint16_t length = 0;
   };
   struct Device {
@@ -71,7 +71,7 @@ struct BlockClient::Impl {
   Impl(const BlockClientOptions&, Recorder*);
   ~Impl();
 
-  // block_client.cpp: session and devices
+  // Session and devices; defined in block_client.cpp.
   template <class Input>
   void feed(Fabric&, Nanos now, const Input&);
   // Feeds an input, except begin_io(), to the devices: records it, steps the state machine, leaves its
@@ -100,7 +100,7 @@ struct BlockClient::Impl {
   void close_session(Fabric&, Nanos now);
   void tell(BlockEvent&&);
 
-  // block_client_io.cpp: requests and their pieces
+  // Requests and their pieces; defined in block_client_io.cpp.
   std::uint32_t take_request(rnbd::DeviceHandle, Nanos now, const BlockRequest&);
   void begin(Fabric&, Nanos now, std::uint32_t request);
   void issue(Fabric&, Nanos now);
@@ -123,7 +123,7 @@ struct BlockClient::Impl {
   void finish(std::uint32_t request);
   void abandon(Device&, const Result&);
 
-  // block_client_holds.cpp: requests that wait
+  // Requests that wait; defined in block_client_holds.cpp.
   void note_held(const Request&) noexcept;
   void note_change(Nanos now, const rnbd::DeviceChanged&) noexcept;
   void update_idle_since(Nanos now) noexcept;
@@ -139,10 +139,10 @@ struct BlockClient::Impl {
 
   Client session;
   Recorder* recorder;
-  bool begun = false;  // the recording of the devices has begun
+  bool begun = false;  // the recorder has started to record the devices
   std::uint32_t max_requests;
   Nanos queue_timeout;
-  std::uint32_t max_pieces;  // maximum number of pieces in the session; leaves room for device messages
+  std::uint32_t max_pieces;  // work requests for IO in flight at a time; the rest is for device messages
   bool can_open;
   rnbd::ClientDevices devices;
   rnbd::ClientActions actions;
@@ -150,18 +150,18 @@ struct BlockClient::Impl {
   std::array<Message, kMaxMessages> messages;
   std::array<Device, rnbd::kMaxClientDevices> devices_by_slot;
   unsigned slots = 0;  // number of slots ever used in devices_by_slot
-  unsigned turn = 0;   // slot that sent last; the next one sends first
+  unsigned turn = 0;   // slot of the device that sent last; the next slot may send first
   std::vector<Request> requests;
   std::vector<Piece> pieces;
   IndexQueue free_requests;
   IndexQueue free_pieces;
-  IndexQueue finished;          // completed requests, not polled
+  IndexQueue finished;          // completed requests that poll() has not returned yet
   std::uint32_t queued = 0;     // entries in `again` and `backlog` of all devices
   Nanos oldest_held = kNever;   // no queued request was submitted before this time
   Nanos refusals_end = kNever;  // no request of a refused device is overdue before this time
-  Nanos idle_since = kNever;    // since then, requests are held and no piece is in the session
-  std::uint32_t in_flight = 0;  // pieces in the session
-  std::uint32_t under_way = 0;  // requests whose completion is not polled yet
+  Nanos idle_since = kNever;    // time since which requests are held and the session has no piece
+  std::uint32_t in_flight = 0;  // pieces that the session holds or has sent, without a result
+  std::uint32_t under_way = 0;  // requests whose completion poll() has not returned yet
   AffinityRun affinity;
   Ring<BlockEvent> events;
   // Buffer of one poll(). A member, because initialising it in each call costs more than an empty poll.

@@ -28,8 +28,8 @@
 namespace rtrs {
 
 struct BlockServerStats {
-  std::uint64_t storage_operations = 0;  // StartStorage actions handed out
-  std::uint64_t stale_results = 0;       // results that no request waited for
+  std::uint64_t storage_operations = 0;  // StartStorage actions returned by poll()
+  std::uint64_t stale_results = 0;       // storage results for which no request waited; dropped
   std::uint64_t sync_failures = 0;       // sync failures reported by storage (CacheDamaged)
 };
 
@@ -66,7 +66,7 @@ class BlockServer {
   // Reports the current number of sectors; an incomplete last logical block is not exported. 0: size unknown.
   bool export_measured(Fabric&, Nanos now, block::OpId, std::uint64_t nsectors);
 
-  // --- events that the caller reports, and its own decisions ---
+  // --- failures and decisions that the caller reports ---
 
   // Reports that storage failed, outside any request, to make data written to an export durable. `error`:
   // positive errno.

@@ -31,7 +31,7 @@ struct ClientOptions {
   // reused, not 0.
   wire::Uuid session_uuid{};
   std::vector<wire::Uuid> path_uuids;
-  std::uint32_t max_queued = 4096;  // requests that wait for a permit
+  std::uint32_t max_queued = 4096;  // maximum number of requests that wait for a permit
 };
 
 // Returns the options reduced to the fabric's capabilities: credits, per-request keys, queue depths.
@@ -57,14 +57,14 @@ inline constexpr std::size_t kMaxUserHeader = 512 - 24;
 struct IoCompletion {
   std::uint64_t user_data = 0;
   Errc result = Errc::ok;
-  std::uint16_t peer_errno = 0;  // Linux errno, positive, for Errc::peer_error
+  std::uint16_t peer_errno = 0;  // the server's errno (Linux, positive) for Errc::peer_error
 };
 
 struct ClientStats {
   std::uint64_t reads = 0, writes = 0, read_bytes = 0, write_bytes = 0;
-  std::uint64_t errors = 0;              // completions that were not ok
-  std::uint64_t failovers = 0;           // requests sent again on another path
-  std::uint64_t unfenced_failovers = 0;  // of these, resent without proof that the old incarnation was dead
+  std::uint64_t errors = 0;              // completions with a result other than Errc::ok
+  std::uint64_t failovers = 0;           // requests resent over another path
+  std::uint64_t unfenced_failovers = 0;  // failovers without proof that the old incarnation was dead
   // Writes and service messages that failed with no_path although the server may still execute them, even
   // after later requests. Occurs with a kernel server and kernel_peer=replay, or with fence_failed=replay if
   // a fence is not answered.
@@ -74,7 +74,7 @@ struct ClientStats {
   // or, if the server has no fence, fence_timeout after the path was removed.
   std::uint64_t permits_given_up = 0;
   std::uint64_t stale_events = 0;      // events of older incarnations, dropped
-  std::uint64_t refused_messages = 0;  // server messages that did not parse
+  std::uint64_t refused_messages = 0;  // server messages that could not be parsed
   std::uint64_t stale_responses = 0;   // responses to requests that no longer waited for them, dropped
   std::uint64_t copied_reads = 0;      // reads into an application region for which the fabric gave no key
 };
@@ -132,7 +132,7 @@ class Client {
   // True if the server of a connected path granted an extension, so that it is not a kernel server.
   bool peer_extends() const noexcept;
   bool closed() const noexcept;
-  unsigned inflight() const noexcept;          // requests accepted and not yet polled as complete
+  unsigned inflight() const noexcept;          // accepted requests whose completion was not polled yet
   std::uint32_t max_io_size() const noexcept;  // in bytes; 0 until the first path connected
   std::uint32_t depth() const noexcept;        // number of permits; 0 until the first path connected
   // Takes the oldest path state or link change that was not taken yet. False if there is none.

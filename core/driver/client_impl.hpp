@@ -72,7 +72,7 @@ struct Client::Impl {
     posts.flush(fabric);
   }
 
-  // client_events.cpp: fabric events
+  // Fabric events; defined in client_events.cpp.
   void handle(Fabric&, Nanos now, const FabricEvent&);
   void note(Nanos now, const FabricEvent&);
   void handle_connected(Fabric&, Nanos now, const event::Connected&);
@@ -81,7 +81,7 @@ struct Client::Impl {
   void refuse(Fabric&, Nanos now, ConKey, wire::Refusal);
   std::uint16_t permit_of(ConKey, std::uint32_t rkey) const noexcept;
 
-  // client_actions.cpp: session actions
+  // Actions of the session; defined in client_actions.cpp.
   void perform(Fabric&, Nanos, const PostRequest&);
   void perform(Fabric&, Nanos, const PostImm&);
   void perform(Fabric&, Nanos, const PostReceive&);
@@ -105,7 +105,7 @@ struct Client::Impl {
   void control(Fabric&, Nanos, const EndSession&);
   void control(Fabric&, Nanos, const ProbeDelivery&);
 
-  // client.cpp
+  // Defined in client.cpp.
   std::size_t take_batch(Fabric&, Nanos now);
   void take_events(Fabric&, Nanos now);
   void start(Fabric&, Nanos now, const IoRequest&, std::span<const std::byte> header);

@@ -11,12 +11,12 @@ namespace rtrs {
 
 struct RequestInFlight {
   enum class Waits : std::uint8_t {
-    key,         // the key of its chunk is being invalidated
-    gate,        // an older request uses its chunk
-    devices,     // the device state machine holds it until another operation ends or the size is known
-    storage,     // StartStorage was handed out
-    open,        // OpenExport was handed out
-    send_queue,  // its response waits for room in the send queue
+    key,         // the server invalidates the key of the request's chunk
+    gate,        // an older request uses the chunk
+    devices,     // the device state machine waits for another operation, or for the device size
+    storage,     // the caller executes StartStorage
+    open,        // the caller executes OpenExport
+    send_queue,  // the response waits for room in the send queue
   };
   std::uint16_t session = 0;  // session index
   std::uint16_t chunk = 0;    // the client's permit
@@ -24,7 +24,7 @@ struct RequestInFlight {
   unsigned path = 0;  // path index
   Waits waits = Waits::devices;
   Direction direction = Direction::read;
-  std::uint32_t data_len = 0;  // in bytes
+  std::uint32_t data_len = 0;  // size of the request's data in bytes
   Nanos arrived = 0;
   Nanos since = 0;              // `storage` and `open`: start of this wait; otherwise equal to `arrived`
   std::uint64_t operation = 0;  // `storage` and `open`: the block::OpId

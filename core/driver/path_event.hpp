@@ -22,8 +22,8 @@ struct PathEvent {
   Nanos at = 0;
   std::uint16_t session = 0;     // server: session index
   std::string session_name{};    // server: empty before the first INFO_REQ and for kind refused
-  PathChanged path{};            // for kind path
-  Reason reason = Reason::none;  // for kinds session_ended and refused
+  PathChanged path{};            // the path and its new state, for kind path
+  Reason reason = Reason::none;  // why, for kinds session_ended and refused
   std::uint16_t refusal = 0;     // kind refused: Linux errno sent to the client
   // Server, kind path: Fabric::describe() of its first connection. Kind refused: Fabric::describe_request().
   std::string peer{};
@@ -43,7 +43,7 @@ struct PathStatus {
   std::uint64_t reconnects = 0;      // reconnects after the first connection
   std::uint64_t failed_attempts = 0;
   std::uint64_t ios = 0;        // requests completed over this path
-  std::uint64_t failovers = 0;  // requests taken over from other paths
+  std::uint64_t failovers = 0;  // requests that this path took over from other paths
   std::uint32_t inflight = 0;
   Nanos heartbeat_latency = 0;  // round-trip time of the last heartbeat; 0: none measured
   Nanos silent_since = kNever;  // connected: send time of a heartbeat after which nothing was received

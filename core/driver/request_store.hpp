@@ -1,5 +1,5 @@
 // Headers of the requests in a session's chunks, copied out of memory that the peer can still write. Each
-// chunk has two places: for the request that uses it, and for one that waits for it.
+// chunk has two places: for the request that uses the chunk, and for a request that waits for the chunk.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -11,7 +11,7 @@ namespace rtrs {
 template <class T>
 class Ring {
  public:
-  // Reserves the memory without touching it, so a queue that is never full does not use all of it.
+  // Reserves the memory without touching it, so that a queue which is never full uses only a part.
   void open(std::size_t capacity) {
     items_.reserve(capacity);
     capacity_ = capacity;

@@ -30,7 +30,7 @@ struct RequestId {
   std::uint16_t chunk = 0;
   std::uint16_t serial = 0;
   auto operator<=>(const RequestId&) const = default;
-  // The id as a number and back, for layers that only return it, and for traces.
+  // Converts the id to a number and back, for layers that only return it, and for traces.
   constexpr std::uint64_t number() const noexcept {
     return std::uint64_t{session} << 32 | std::uint64_t{chunk} << 16 | serial;
   }
@@ -62,13 +62,13 @@ struct ServerStats {
   std::uint64_t sessions_opened = 0, paths_connected = 0, paths_lost = 0;
   std::uint64_t rejected = 0;           // connect requests rejected
   std::uint64_t crowded_out = 0;        // half-open sessions closed to make room for new clients
-  std::uint64_t refused_messages = 0;   // messages that did not parse; each closed its path
+  std::uint64_t refused_messages = 0;   // messages that could not be parsed; each closed its path
   std::uint64_t gated = 0;              // requests that waited for an older user of their chunk
   std::uint64_t fences = 0;             // fence requests answered
   std::uint64_t dropped_responses = 0;  // responses whose path was lost
   std::uint64_t stale_events = 0;
-  std::array<std::uint64_t, kReasonCount> lost_by{};      // paths_lost, indexed by Reason
-  std::array<std::uint64_t, kReasonCount> rejected_by{};  // rejected, indexed by Reason
+  std::array<std::uint64_t, kReasonCount> lost_by{};      // `paths_lost`, indexed by Reason
+  std::array<std::uint64_t, kReasonCount> rejected_by{};  // `rejected`, indexed by Reason
 };
 
 // Status of one path of a session.
@@ -76,10 +76,10 @@ struct ServerPathStatus {
   unsigned path = 0;                    // index, for disconnect_path()
   PathState state = PathState::absent;  // connecting, connected or closing
   Reason reason = Reason::none;         // why the path closes
-  std::string peer{};                   // "10.0.0.7:40112 > 10.0.0.2:1234"
+  std::string peer{};                   // both addresses: "10.0.0.7:40112 > 10.0.0.2:1234"
   DevicePort device{};
-  std::uint32_t in_service = 0;   // unanswered requests
-  std::uint32_t connections = 0;  // open connections
+  std::uint32_t in_service = 0;   // number of unanswered requests
+  std::uint32_t connections = 0;  // number of open connections
   wire::Extensions extensions{};  // granted extensions
   Nanos since = 0;                // time at which the state was entered
   Traffic traffic;
@@ -146,15 +146,15 @@ class Server {
   bool closed() const noexcept;
 
   unsigned session_count() const noexcept;
-  // Returns "10.0.0.7:40112 > 10.0.0.2:1234" of the first connected path, else of the last path that sent a
-  // connect request; empty if the session does not exist.
+  // Returns the addresses of the first connected path ("10.0.0.7:40112 > 10.0.0.2:1234"), else of the last
+  // path that sent a connect request; empty if the session does not exist.
   std::string peer(std::uint16_t session) const;
   // Fabric::identity_of_request() of the client that created the session; empty if it has none.
   std::string identity(std::uint16_t session) const;
   // Sets the access rules for clients that connect and sessions that are opened from now on.
   void set_access(AccessRules);
   // Limits always_invalidate to sessions whose first connection uses a device on which it protects memory
-  // (fresh_keys_protect()). Without this call it applies to all sessions, whatever it costs on their device.
+  // (fresh_keys_protect()). Without this call, always_invalidate applies to all sessions.
   void invalidate_where_it_protects() noexcept;
   // Status of every session, including those being opened or closed. Allocates, so do not call on the IO
   // path.

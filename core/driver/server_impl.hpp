@@ -135,7 +135,7 @@ struct Server::Impl {
     if (recorder != nullptr) recorder->actions(kRegistry, answer);
   }
 
-  // server_events.cpp: fabric events
+  // Fabric events; defined in server_events.cpp.
   void handle(Fabric&, Nanos now, const FabricEvent&);
   void on(Fabric&, Nanos now, Session&, const event::ImmReceived&);
   void on(Fabric&, Nanos now, Session&, const event::MessageReceived&);
@@ -169,7 +169,7 @@ struct Server::Impl {
   void handle_request(Fabric&, Nanos now, Session&, const event::ImmReceived&);
   void refuse(Fabric&, Nanos now, Session&, ConKey, wire::Refusal);
 
-  // server_actions.cpp: session actions
+  // Actions of sessions; defined in server_actions.cpp.
   void perform(Fabric&, Nanos, Session&, const PostResponse&);
   void perform(Fabric&, Nanos, Session&, const PostImm&);
   void perform(Fabric&, Nanos, Session&, const PostReceive&);
@@ -205,7 +205,7 @@ struct Server::Impl {
     posts.push(work);
   }
 
-  // server.cpp
+  // Defined in server.cpp.
   Session* find(std::uint16_t index) const noexcept {
     return index < sessions.size() ? sessions[index].get() : nullptr;
   }
@@ -250,8 +250,8 @@ struct Server::Impl {
   std::vector<std::unique_ptr<Session>> sessions;  // indexed by session
   std::vector<std::unique_ptr<Session>> retired;   // ended sessions with events to hand out
   PostQueue posts;
-  // Events that the application has not polled yet. They refer to memory of their session, which stays in
-  // `retired` until they are handed out.
+  // Events that the application has not polled yet. An event refers to memory of its session, so an ended
+  // session stays in `retired` until its events are handed out.
   Ring<ServerEvent> events;
   std::size_t event_capacity = 0;
   std::deque<PathEvent> news;

@@ -7,17 +7,17 @@ namespace rtrs {
 
 struct Capabilities {
   const char* name = "";                // for logs: "sim", "libfabric/tcp", "verbs"
-  std::uint32_t max_send_depth = 0;     // work requests one connection can hold
-  std::uint32_t max_receive_depth = 0;  // receives one connection can hold
-  std::uint32_t max_message = 0;        // bytes of one write or SEND
-  std::uint16_t connect_data = 0;       // private data bytes of connect, accept and reject
+  std::uint32_t max_send_depth = 0;     // maximum number of work requests of a connection
+  std::uint32_t max_receive_depth = 0;  // maximum number of posted receives of a connection
+  std::uint32_t max_message = 0;        // maximum size of a write or SEND in bytes
+  std::uint16_t connect_data = 0;       // maximum private data of a connect in bytes
   std::uint16_t accept_data = 0;
   std::uint16_t reject_data = 0;
   bool imm_consumes_receive = false;     // a write with immediate takes one posted receive
-  bool send_invalidate = false;          // SEND_WITH_INV exists
+  bool send_invalidate = false;          // SEND_WITH_INV is supported
   bool send_invalidate_is_slow = false;  // SEND_WITH_INV costs more than a local invalidation by the client
   bool per_io_keys = false;   // the peer can invalidate keys of Fabric::make_request_key() by SEND_WITH_INV
-  bool invalidation = false;  // Fabric::invalidate exists
+  bool invalidation = false;  // Fabric::invalidate() is supported
   bool invalidation_fences =
       false;  // after an invalidation, even a write in progress no longer reaches memory
   // A retransmission that covers an invalidation or a window bind ends the connection.

@@ -12,9 +12,9 @@
 // (rtrs_clt_rdma_cm_handler, rtrs_srv_rdma_cm_handler).
 //   protocol section 1.2   depth of the queues (ConnectionParams)
 //   protocol section 3.6   events after a connection is established
-//   protocol section 10.1  what replaces the facilities of the kernel
-// protocol section 10.4  what providers can do (Capabilities) docs/fabric.md lists each guarantee of this
-// interface with its test.
+//   protocol section 10.1  replacements for the facilities of the kernel
+//   protocol section 10.4  capabilities of providers (Capabilities)
+// docs/fabric.md lists each guarantee of this interface with its test.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -67,14 +67,14 @@ inline constexpr RemoteKeyId kNoRemoteKey = ~RemoteKeyId{0};
 struct RemoteKey {
   RemoteKeyId id = kNoRemoteKey;
   std::uint32_t rkey = 0;
-  std::uint64_t remote_addr = 0;  // address of the first byte
+  std::uint64_t remote_addr = 0;  // address to which the peer writes the first byte
 };
 
 // Device of a connection; in Linux hca_name and hca_port of a path (protocol section 8).
 struct DevicePort {
   std::string name;       // "mlx5_0", "rxe0", or the provider ("tcp"); empty: not known
   std::uint8_t port = 0;  // port number, from 1
-  std::string posting{};  // "wr": by ibv_wr_*(), "send": by ibv_post_send(); empty: not verbs
+  std::string posting{};  // function that posts: "wr" (ibv_wr_*()) or "send" (ibv_post_send()); else empty
 };
 
 // All functions are pure, so that a new one must be added to every backend and decorator. A decorator derives
@@ -119,7 +119,7 @@ class Fabric {
   virtual Errc listen(const PathAddress& local) = 0;
   // Port of the last successful listen(), for a listen() on port 0; 0 if the fabric has no ports.
   virtual std::uint16_t listening_port() const noexcept = 0;
-  // Answered by Connected or ConnectFailed. If the peer does not answer, the network determines how long this
+  // Leads to Connected or ConnectFailed. If the peer does not answer, the network determines how long this
   // takes, up to many minutes. disconnect() ends the attempt earlier, as core/proto does after
   // ClientConfig::connect_timeout.
   virtual void connect(ConKey, const PathAddress&, const ConnectionParams&,
@@ -153,7 +153,7 @@ class Fabric {
   // Makes progress and returns events.
   virtual std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept = 0;
 
-  // --- sleeping --- Descriptor that becomes readable when poll() has something to do; -1 if there is none.
+  // Sleeping: returns a descriptor that becomes readable when poll() has work to do; -1 if there is none.
   virtual int wait_fd() const noexcept = 0;
   // Returns true if it is safe to sleep on wait_fd() because nothing is pending.
   virtual bool try_wait() noexcept = 0;

@@ -67,7 +67,7 @@ struct ConnectRequested {
 // destination is a host name with several addresses. ConnectionParams::address selects the address.
 struct AddressesFound {
   ConKey key{};
-  std::uint16_t count = 0;  // at least 2
+  std::uint16_t count = 0;  // number of addresses, at least 2
 };
 // Reported to a client only.
 struct Connected {

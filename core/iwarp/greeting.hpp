@@ -23,8 +23,8 @@ inline constexpr std::size_t kMaxCallerBytes = kMaxPrivateBytes - kDepthFieldByt
 
 // Options that a peer requests. Both peers pass their own and the received options to agree().
 struct Wishes {
-  bool crc = false;                 // on if either peer requests it
-  bool send_with_immediate = true;  // on if both peers request it
+  bool crc = false;                 // agreed if either peer requests it
+  bool send_with_immediate = true;  // agreed if both peers request it
   bool operator==(const Wishes&) const = default;
 };
 

@@ -100,7 +100,7 @@ class Stream {
   Step collect_staged(Bytes& bytes, Memory& memory) noexcept;
   Step staged(std::size_t n, Memory& memory) noexcept;
 
-  // --- stream_judge.cpp ---
+  // --- checks of received headers, defined in stream_judge.cpp ---
   static Fault judge_control(const std::byte* header) noexcept;
   // Checks a header with a valid control part and sets left_ and place_, the destination of the payload. If a
   // receive is missing, sets stalled_ and changes nothing else.

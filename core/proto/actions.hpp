@@ -20,7 +20,7 @@
 //   Deliver                 protocol section 5.7: process_read, process_write
 //   FailedOver              protocol section 6.2: rtrs_clt_failover_req
 //   LinkChanged             protocol section 6.4: rtrs_clt_path_up, rtrs_srv_path_up and their opposites
-// SendFenceReq, SendFenceRsp, ProbeDelivery  urtrs extensions, protocol section 12
+//   SendFenceReq, SendFenceRsp, ProbeDelivery  urtrs extensions, protocol section 12
 #pragma once
 #include <array>
 #include <cstdint>
@@ -125,7 +125,7 @@ struct InvalidateChunk {
 
 // --- control actions ---
 
-// Client: open this connection with a CON_REQ. Its last event is ConnectionClosed, which needs a Disconnect.
+// Client: open this connection with a CON_REQ. ConnectionClosed, its last event, requires a Disconnect.
 struct Connect {
   ConKey key;
   std::uint16_t cid_num;

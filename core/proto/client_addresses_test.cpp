@@ -62,7 +62,7 @@ TEST_F(ClientAddressesTest, SilentAddressTimesOutEarly) {
   EXPECT_EQ(address(), 1U);
 }
 
-// A server that is slower than the first time limit is reached in a later round.
+// A server that answers too slowly for the first time limit is reached with a later, longer limit.
 TEST_F(ClientAddressesTest, AddressTimeoutDoublesWithEachRound) {
   add_path(0);
   for (const Nanos time : {seconds(2), seconds(4), seconds(8), seconds(16), seconds(30), seconds(30)}) {

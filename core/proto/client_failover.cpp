@@ -185,8 +185,8 @@ void ClientSession::expire_fenced_requests(unsigned index, Nanos now) noexcept {
   }
 }
 
-// Time at which the request is given up. kNever: the request does not wait for the server, or its path is
-// being drained (hold_requests() then decides).
+// Time at which the request is given up; kNever if it does not wait for the server. Also kNever while its
+// path is being drained: hold_requests() gives up such requests.
 Nanos ClientSession::answer_deadline(const Permit& permit) const noexcept {
   if (permit.state == Permit::State::in_flight && paths_[permit.path].connected()) return overdue_at(permit);
   return permit.state == Permit::State::fenced ? later(permit.first_sent.at, longest_life()) : kNever;

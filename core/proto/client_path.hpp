@@ -119,7 +119,7 @@ class ClientPath {
   void connection_up(const Connected& in, const ClientConfig&, ClientActions&) noexcept;
   // INFO_RSP arrived: posts receives, in batches. Returns true when every connection has its receives.
   [[nodiscard]] bool post_receives(const ClientConfig&, unsigned depth, ClientActions&) noexcept;
-  // All receives are posted: starts the heartbeat.
+  // Call when all receives are posted. Starts the heartbeat.
   void come_up(Nanos now, const ClientConfig&) noexcept;
   // Leaves state connecting or connected and closes every open connection, in batches. Returns true if no
   // connection was open.
@@ -213,9 +213,9 @@ class ClientPath {
   // Addresses of the path's host name. One attempt, as attempts() counts, tries all addresses.
   struct Addresses {
     static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
-    std::uint16_t count = 0;                           // addresses found for this attempt; 0: only one
+    std::uint16_t count = 0;                           // addresses found for this attempt; 0: one address
     std::uint16_t next = 0;
-    std::uint16_t tried = 0;  // addresses that failed in this round
+    std::uint16_t tried = 0;  // number of addresses that failed in this round
     bool operator==(const Addresses&) const = default;
     RTRS_FIELDS(count, next, tried)
   };
@@ -233,7 +233,7 @@ class ClientPath {
   std::uint16_t peer_errno_ = 0;
   std::uint32_t epoch_ = 0;     // number of attempts so far; the low 16 bits are recon_cnt
   std::uint32_t attempts_ = 0;  // attempts since the path was last connected
-  Nanos deadline_ = kNever;     // deadline of the handshake step, or of the wait
+  Nanos deadline_ = kNever;     // deadline of the handshake step, or end of the pause before the next attempt
   Heartbeat heartbeat_;
   Nanos latency_ = 0;
   std::uint32_t inflight_ = 0;
@@ -242,7 +242,7 @@ class ClientPath {
   bool generations_ = false;
   bool probe_ = false;
   bool first_ = false;
-  bool came_up_ = false;  // the path was connected in the session that its last attempts requested
+  bool came_up_ = false;  // the path has been connected in the session that its last attempt requested
   bool held_back_ = false;
   bool foreign_ = false;
   Nanos unknown_since_ = kNever;

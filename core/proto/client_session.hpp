@@ -1,5 +1,5 @@
-// Client side of one session: paths, permits, the path of each request, and failover. A value type: it reads
-// no clock and shares nothing; time and events are inputs, work is emitted as actions (inputs.hpp,
+// Client side of one session: paths, permits, the path of each request, and failover. A value type
+// without clock and shared state: time and events are inputs, the work to do is output (inputs.hpp,
 // actions.hpp). Only adding a path allocates memory (for its connections).
 //
 // Every accepted request (Submitted) gets exactly one Complete. A request of a lost path is resent on another
@@ -22,8 +22,8 @@
 //   protocol section 6.3  operators: rtrs_clt_create_path_from_sysfs, rtrs_clt_reconnect_from_sysfs,
 //                         rtrs_clt_remove_path_from_sysfs
 //   protocol section 6.4  link events: rtrs_clt_path_up, rtrs_clt_path_down
-// protocol section 7    heartbeat: hb_work, rtrs_send_hb_ack The fence, generations and the probe are urtrs
-// extensions (protocol section 12).
+//   protocol section 7    heartbeat: hb_work, rtrs_send_hb_ack
+// The fence, generations and the probe are urtrs extensions (protocol section 12).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -133,11 +133,11 @@ class ClientSession {
   struct Fence {
     enum class State : std::uint8_t { idle, wanted, asked };
     State state = State::idle;
-    bool lingering = false;  // a failed request of the path may still change data on the server
+    bool lingering = false;  // the server may still execute a failed request of the path
     std::uint32_t upto_epoch = 0;
     std::uint32_t serial = 0;
     ConKey asked_over{};
-    Nanos since = 0;          // time since which requests of the path wait
+    Nanos since = 0;          // time at which the requests of the path began to wait
     Nanos deadline = kNever;  // deadline for the answer
     bool operator==(const Fence&) const = default;
     RTRS_FIELDS(state, lingering, upto_epoch, serial, asked_over, since, deadline)
@@ -154,7 +154,7 @@ class ClientSession {
   ClientPath* current(const ConKey&) noexcept;  // null for a key of an older incarnation, which is counted
   void finish_step(Nanos now, ClientActions&) noexcept;
 
-  // client_leading.cpp: which path creates the session
+  // Selection of the path that creates the session; defined in client_leading.cpp.
   void start_path(unsigned index, Nanos now, ClientActions&) noexcept;
   void start_waiting_paths(unsigned after, Nanos now, ClientActions&) noexcept;
   bool other_path_can_restore(unsigned index) const noexcept;
@@ -166,7 +166,7 @@ class ClientSession {
   void join_next() noexcept;
   void give_way(Nanos now, ClientActions&) noexcept;
 
-  // client_session.cpp: life of paths
+  // Start and end of paths; defined in client_session.cpp.
   void end_path(unsigned index, Nanos now, ClientPath::Goal, Reason, ClientActions&) noexcept;
   bool limits_are_held(unsigned index) const noexcept;
   void lose_path(unsigned index, Nanos now, Reason, std::uint16_t peer_errno, ClientActions&) noexcept;
@@ -181,7 +181,7 @@ class ClientSession {
   void report(unsigned index, Nanos delay, ClientActions&) const noexcept;
   void violation(unsigned index, Nanos now, ClientActions&) noexcept;
 
-  // client_requests.cpp: requests
+  // Requests; defined in client_requests.cpp.
   void enqueue(std::uint16_t id, Nanos now) noexcept;
   std::uint16_t dequeue() noexcept;
   bool send(std::uint16_t id, Nanos now, ClientActions&) noexcept;
@@ -191,7 +191,7 @@ class ClientSession {
   void response(const ConKey&, Nanos now, std::uint32_t imm, bool keyed, ClientActions&) noexcept;
   void end_if_drained(ClientActions&) noexcept;
 
-  // client_failover.cpp: the fence
+  // Failover and fences; defined in client_failover.cpp.
   void hold_requests(unsigned index, Nanos now) noexcept;
   void release_requests(unsigned index, bool proven, Nanos now) noexcept;
   void drive_fences(Nanos now, ClientActions&) noexcept;
@@ -230,7 +230,7 @@ class ClientSession {
   ClientConfig config_;
   Jitter jitter_;
   PathTable paths_{};
-  // No path was ever added at this index or above. Cached because every IO asks for the next deadline.
+  // No path was ever added at this index or above. Cached, because every IO needs the next deadline.
   Uncompared<PathEnd> path_end_;
   GrowingVector<Fence, kPathsInside, kMaxPaths> fences_;  // indexed by path
   // False: no fence has `lingering` set. Cached because every IO checks it and the value is nearly always
@@ -251,11 +251,11 @@ class ClientSession {
   std::uint32_t overdue_ = 0;  // number of overdue permits
   Nanos close_deadline_ = kNever;
   Nanos link_since_ = 0;  // time of the last LinkChanged
-  Nanos alive_at_ = 0;  // send time of the newest message that the server answered: the session existed then
+  Nanos alive_at_ = 0;  // send time of the newest message that the server answered; the session existed then
   bool ever_connected_ = false;
   bool pump_ = false;
-  bool giving_way_ = false;  // a path connected; give_way() must still handle other paths
-  bool new_home_ = false;    // the path of giving_way_ is the only connected one, and is new
+  bool giving_way_ = false;  // a path has connected, and give_way() has not handled all other paths yet
+  bool new_home_ = false;    // this path is the only connected path, and it is new
   bool closing_ = false;
   bool closing_paths_ = false;
   bool ended_ = false;

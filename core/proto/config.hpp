@@ -26,10 +26,10 @@ constexpr Nanos dead_peer_time(const HeartbeatConfig& heartbeat) noexcept {
 
 // Policy for the requests of a lost path while there is no proof that the server will not execute them.
 enum class UnfencedReplay : std::uint8_t {
-  wait,    // hold them until there is proof: an answered fence, or a newer incarnation of the path accepted.
-           // After one of them failed with no_path, all new requests are held until there is proof for it
-  replay,  // send them again at once, as the kernel client does. A write that failed with no_path may act
-           // after later ones (unproven_failures). Races that this allows: docs/architecture.md
+  wait,    // hold the requests until there is proof: an answered fence, or the accept of a newer incarnation.
+           // After one of them failed with no_path, new requests also wait until there is proof for it
+  replay,  // resend the requests at once, as the kernel client does. A write that failed with no_path may
+           // take effect after later writes (unproven_failures). docs/architecture.md explains the races
 };
 
 struct ClientConfig {
@@ -46,15 +46,15 @@ struct ClientConfig {
       UnfencedReplay::wait;             // policy if a fence is not answered within fence_timeout
   Nanos connect_timeout = seconds(30);  // time limit to set up a connection
   Nanos info_timeout = seconds(10);
-  Nanos fence_timeout = seconds(60);  // limit for the answer, at least kMinFenceTimeout; kNever: no limit
+  Nanos fence_timeout = seconds(60);  // limit for an answer, at least kMinFenceTimeout; kNever: no limit
   Nanos queue_timeout =
       seconds(120);  // how long a request waits for a path; kNever: no limit; 0: fails at once
   Nanos close_timeout = seconds(30);        // how long close() waits for requests in flight
-  Nanos reconnect_min = milliseconds(500);  // first delay; doubles with each failed attempt
+  Nanos reconnect_min = milliseconds(500);  // first reconnect delay; doubles with each failed attempt
   Nanos reconnect_max = seconds(30);
-  Nanos reconnect_jitter = seconds(2);   // maximum random addition to the delay; limited to the delay itself
-  Nanos busy_retry = milliseconds(250);  // delay if the server is still closing the old incarnation
-  // Delay before another path also tries to create the session while one is still trying. Also the delay,
+  Nanos reconnect_jitter = seconds(2);   // maximum random addition to the delay, at most the delay itself
+  Nanos busy_retry = milliseconds(250);  // delay while the server still closes the old incarnation
+  // Delay before a second path tries to create the session while the first still tries. Also the delay,
   // counted from the loss of the last path, before a path whose session the server does not know may create a
   // new one. kNever: never.
   Nanos lead_head_start = seconds(1);

@@ -19,7 +19,7 @@
 //   Responded                 protocol section 5.7: rtrs_srv_resp_rdma
 //   SessionSought             protocol sections 3.3 and 3.4: get_or_create_srv
 //   NameClaimed               protocol section 2.3: exist_pathname
-// FenceRequested, FenceAnswered  urtrs extensions, protocol section 12
+//   FenceRequested, FenceAnswered  urtrs extensions, protocol section 12
 #pragma once
 #include <cstdint>
 #include <variant>
@@ -118,7 +118,7 @@ struct PolicyChanged {
 // New limit of reconnect attempts; takes effect at the next failed attempt.
 struct AttemptsChanged {
   Nanos now;
-  std::int32_t max_reconnect_attempts;  // see ClientConfig
+  std::int32_t max_reconnect_attempts;  // see ClientConfig::max_reconnect_attempts
   RTRS_FIELDS(now, max_reconnect_attempts)
 };
 // The path's host name has `count` addresses, at least 2. Arrives during the first connection of an attempt;
@@ -185,7 +185,7 @@ struct Submitted {
   std::uint16_t permit;
   Direction direction;
   bool service;              // an administrative message: goes over cid 0
-  bool offers_invalidation;  // READ whose key the server may invalidate
+  bool offers_invalidation;  // the request is a READ whose key the server may invalidate
   std::uint16_t affinity;  // selects the connection; requests with the same affinity stay in order on a path
   std::uint32_t data_len;
   std::uint32_t usr_len;
@@ -200,14 +200,14 @@ using ClientInput =
 
 // --- server session ---
 
-// A connect request whose CON_REQ parsed. `key` is new. Its path is the session's path with this `sess_uuid`,
+// A connect request whose CON_REQ parsed. `key` is new; key.path is the session's path with this `sess_uuid`,
 // or else the session's first free path.
 struct ConnectRequested {
   Nanos now;
   ConKey key;
   std::uint32_t request;       // the fabric's handle, for Accept or Reject
   std::uint32_t address_pair;  // digest of (client address, server address), without ports
-  wire::Uuid sess_uuid;        // identifies the path
+  wire::Uuid sess_uuid;        // uuid of the path
   std::uint16_t cid_num;
   std::uint16_t recon_cnt;
   wire::Extensions extensions;
@@ -271,7 +271,7 @@ using ServerInput =
 struct SessionSought {
   Nanos now;
   std::uint32_t request;
-  wire::Uuid paths_uuid;  // identifies the session
+  wire::Uuid paths_uuid;  // uuid of the session
   bool first_conn;
   std::uint32_t host = 0;  // digest of the client's address; 0: not known, not limited by address
   PeerIdentity identity{};

@@ -47,13 +47,13 @@ struct Permit {
   std::uint16_t next = kNoPermit;  // successor in the queue of waiting requests
   std::uint8_t path = 0;
   std::uint8_t failed_from = kNowhere;  // lost path over which the request was sent
-  std::uint8_t generation = 0;          // changes with every use of the permit on the wire
+  std::uint8_t generation = 0;          // tag that changes with every use of the permit on the wire
   State state = State::free;
   Direction direction = Direction::read;
   bool service = false;
   bool offers_invalidation = false;
   bool invalidated = false;  // the server invalidated the key of this request
-  bool proven = true;        // false: failed over without proof
+  bool proven = true;        // false: the request failed over without proof of the old incarnation's end
   bool overdue = false;      // abandoned: request_timeout must still be reported
   FirstSent first_sent;
   bool operator==(const Permit&) const = default;

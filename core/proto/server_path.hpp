@@ -38,9 +38,9 @@ constexpr bool newer_attempt(std::uint16_t a, std::uint16_t b) noexcept {
 
 struct ServerCon {
   std::uint32_t epoch = 0;  // 0: no connection
-  bool owes_ack = false;    // a probe reply that waits for room in the send queue
+  bool owes_ack = false;    // a probe reply waits for room in the send queue
   SendQueue queue;
-  Probe probe;  // detects that nothing is delivered
+  Probe probe;  // detects a connection that delivers nothing
   // First-in first-out list of responses that wait for room in the send queue, linked through the chunks.
   std::uint16_t first_waiting = kNoChunk;
   std::uint16_t last_waiting = kNoChunk;
@@ -51,14 +51,14 @@ using ServerCons = GrowingVector<ServerCon, kConsInside, kMaxCons>;
 
 struct ServerPath {
   PathState state = PathState::absent;                   // absent, connecting, connected or closing
-  Reason reason = Reason::none;                          // why the path closes
+  Reason reason = Reason::none;                          // reason why the path closes
   wire::Extensions extensions = wire::Extensions::none;  // extensions granted to the path
-  bool owes_ack = false;                                 // heartbeats that wait for room in the send queue
+  bool owes_ack = false;                                 // a heartbeat reply waits for room in the send queue
   bool owes_heartbeat = false;
   std::uint16_t recon_cnt = 0;
   std::uint16_t open_cons = 0;    // connections that did not report ConnectionClosed
   std::uint16_t in_use = 0;       // chunks with an unanswered request of this path that is not parked
-  std::uint16_t waiting = 0;      // responses on the lists of its connections; included in in_use
+  std::uint16_t waiting = 0;      // number of responses that wait on its connections; included in in_use
   std::uint32_t incarnation = 0;  // epoch of the path's first connection
   std::uint32_t address_pair = 0;
   wire::Uuid uuid{};
@@ -94,7 +94,7 @@ struct ChunkUser {
 struct ServerChunk {
   enum class State : std::uint8_t { idle, invalidating, in_service, answering };
   State state = State::idle;
-  bool from_park = false;   // the user had waited in `parked`
+  bool from_park = false;   // `user` waited in `parked` before
   bool has_parked = false;  // a request of another path incarnation waits for the chunk
   std::uint16_t serial = 0;
   std::uint16_t peer_errno = 0;  // errno of the response that waits for room
@@ -109,7 +109,7 @@ struct ServerChunk {
 struct PendingFence {
   ConKey asker;
   std::uint32_t serial = 0;
-  std::uint16_t target = kMaxPaths;  // path that must be drained first; kMaxPaths: none
+  std::uint16_t target = kMaxPaths;  // path that must drain before the answer; kMaxPaths: none
   wire::Uuid uuid{};
   bool operator==(const PendingFence&) const = default;
   template <class Self, class Visitor>

@@ -13,9 +13,9 @@
 //   protocol section 2.7  checks of a request: rtrs_srv_rdma_done, process_io_req
 //   protocol section 3.2  connect requests: rtrs_rdma_connect, rtrs_rdma_do_accept, rtrs_rdma_do_reject
 //   protocol section 4.3  states of a path, closing: rtrs_srv_change_state, close_path, rtrs_srv_close_work
-// protocol section 5.5  responses: rdma_write_sg, send_io_resp_imm; keys: rtrs_srv_inv_rkey
+//   protocol section 5.5  responses: rdma_write_sg, send_io_resp_imm; keys: rtrs_srv_inv_rkey
 //   protocol section 5.7  the upper layer: process_read, process_write, rtrs_srv_resp_rdma
-// protocol section 5.8  requests in service, responses without room: rtrs_srv_get_ops_ids,
+//   protocol section 5.8  requests in service, responses without room: rtrs_srv_get_ops_ids,
 //                         rtrs_srv_put_ops_ids, rtrs_rdma_process_wr_wait_list
 //   protocol section 6.4  link events: rtrs_srv_path_up, rtrs_srv_path_down
 //   protocol section 7    heartbeat: hb_work, rtrs_send_hb_ack

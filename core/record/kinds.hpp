@@ -106,8 +106,8 @@ struct Snapshot {
   Nanos now = 0;
   MachineKind machine = MachineKind::client_session;
   std::uint64_t layout = 0;
-  std::uint32_t size = 0;    // bytes of the whole state
-  std::uint32_t offset = 0;  // offset of this part in the state
+  std::uint32_t size = 0;    // size of the whole state in bytes
+  std::uint32_t offset = 0;  // offset of this part in the state, in bytes
   wire::Bytes part;          // borrowed
   RTRS_FIELDS(now, machine, layout, size, offset, part)
 };

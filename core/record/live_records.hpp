@@ -1,5 +1,5 @@
-// Passes the records of a recorder to a listener as they are made: the same records that a reader of the file
-// would get, without encoding, checksums or a file.
+// Passes each record of a recorder to a listener at once: the listener gets the records that a reader of the
+// file would get, without encoding, checksums or a file.
 #pragma once
 #include <cstddef>
 #include <cstdint>

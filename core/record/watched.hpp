@@ -16,7 +16,7 @@ struct Watched {
   struct Kept {
     std::unique_ptr<std::uint8_t[]> bytes;  // `room` bytes; untouched pages take no memory
     std::size_t room = 0;
-    std::size_t size = 0;  // 0: no snapshot
+    std::size_t size = 0;  // size of the state in bytes; 0: no snapshot
     std::uint64_t at = 0;  // number of records before the snapshot
     Nanos now = 0;         // time of the input after the snapshot
   };

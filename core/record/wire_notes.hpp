@@ -35,12 +35,12 @@ struct WireSent {
   ConKey key;
   WireOp op = WireOp::write;
   bool has_imm = false;
-  std::uint32_t imm = 0;   // in host byte order, as core/wire/imm.hpp uses it
+  std::uint32_t imm = 0;   // immediate in host byte order, as in core/wire/imm.hpp
   std::uint32_t rkey = 0;  // write: key of the target; send_inv: key to invalidate; else 0
   std::uint64_t remote_addr = 0;
   std::uint32_t length = 0;  // size of the whole payload in bytes
   std::uint64_t digest = 0;
-  wire::Bytes head;  // borrowed
+  wire::Bytes head;  // recorded part of the payload, borrowed
   RTRS_FIELDS(now, key, op, has_imm, imm, rkey, remote_addr, length, digest, head)
 };
 
@@ -66,7 +66,7 @@ struct WireCm {
   ConKey key;
   WireCmKind kind = WireCmKind::req;
   bool sent = false;         // false: received
-  wire::Bytes private_data;  // borrowed
+  wire::Bytes private_data;  // of the connect request, accept or reject; borrowed
   RTRS_FIELDS(now, key, kind, sent, private_data)
 };
 

@@ -13,9 +13,9 @@
 // succeeds on the restarted server although the write is lost. Therefore OPEN_RSP carries the instance of the
 // export's cache, and a device counts the changes that succeeded and were not flushed. If another instance
 // answers an OPEN while there are such changes, the following FLUSHes and FUA changes fail with EIO
-// (Disposition::lost) until one of them has reported the loss. They still flush the changes that succeeded on
-// the new instance. An IO succeeds only on the server that assigned its id, hence only on the instance of the
-// last OPEN.
+// (Disposition::lost) until one of them has reported the loss. The server still executes them, so that
+// changes on the new instance are flushed. An IO succeeds only on the server that assigned its id, hence only
+// on the instance of the last OPEN.
 //
 // A server may restart before its disk is available. If it refuses to reopen a device, the device's IO is
 // held while the reason may be temporary (may_pass() of device_reasons.hpp), and the OPEN is retried
@@ -113,7 +113,7 @@ class ClientDevices {
               needs_info_, paused_, holding_, ending_)
 
  private:
-  // Counter for the caller only; does not affect this state machine.
+  // Counts openings for the caller; does not affect this state machine.
   struct Openings {
     std::uint32_t count = 0;
   };
@@ -124,24 +124,24 @@ class ClientDevices {
     std::uint64_t close_token = 0;  // token of the unanswered CLOSE; 0: none
     std::uint64_t instance = 0;     // the export's cache instance in the last OPEN response; 0: none
     std::uint64_t changes = 0;      // successful changes without FUA
-    std::uint64_t flushed = 0;      // of these, flushed or known to be lost
-    std::uint64_t losses = 0;       // times that another instance answered while changes were unflushed
-    std::uint64_t flush_told = 0;   // of these, reported by a FLUSH
-    std::uint64_t fua_told = 0;     // of these, reported by a FLUSH or a FUA change
+    std::uint64_t flushed = 0;      // part of `changes` that is flushed or known to be lost
+    std::uint64_t losses = 0;       // how often another instance answered while changes were unflushed
+    std::uint64_t flush_told = 0;   // part of `losses` that a FLUSH reported
+    std::uint64_t fua_told = 0;     // part of `losses` that a FLUSH or a FUA change reported
     DeviceHandle handle = 0;
     std::uint32_t caches = 0;  // number of replaced instances
     Uncompared<Openings> openings{};
-    static constexpr std::size_t kNoFields = 1;  // number of members that are not fields: openings
+    static constexpr std::size_t kNoFields = 1;  // members that RTRS_FIELDS omits: openings
     std::uint32_t uses = 0;                      // number of handles that this slot has issued
     std::uint32_t device_id = 0;
     std::uint32_t in_flight = 0;
-    std::uint16_t peer_errno = 0;  // errno of the refusal if `refused`
+    std::uint16_t peer_errno = 0;  // the server's errno, if `refused`
     std::uint8_t futile_reopens = 0;
     wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
     DeviceState state = DeviceState::unmapped;
     bool id_known = false;    // the last server that answered assigned device_id
     bool needs_open = false;  // the next round must open the device
-    bool refused = false;     // lasts until the link is up again or a remap is requested
+    bool refused = false;     // the server refused the last OPEN; reset by a new link or a remap
     bool close_due = false;   // CLOSE is due when no IO is in flight and no OPEN is unanswered
     bool operator==(const Device&) const = default;
     RTRS_FIELDS(name, geometry, open_token, close_token, instance, changes, flushed, losses, flush_told,
@@ -187,7 +187,7 @@ class ClientDevices {
   std::uint8_t reopens_ = 0;  // failed reopens since a device opened; at most kReopenPauseMax
   bool link_up_ = false;
   bool extended_ = false;
-  bool needs_info_ = true;  // SESS_INFO must be sent before the next OPEN
+  bool needs_info_ = true;  // the client must send SESS_INFO before the next OPEN
   bool paused_ = false;
   // advance() caches both flags, so that an IO needs to check only its own device.
   bool holding_ = false;  // no IO may begin

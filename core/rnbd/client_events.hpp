@@ -71,7 +71,7 @@ struct RemapRequested {
 // device.
 struct ResizeRequested {
   DeviceHandle device = 0;
-  std::uint64_t nsectors = 0;  // sectors of 512 bytes
+  std::uint64_t nsectors = 0;  // new size in sectors of 512 bytes
   Nanos now = 0;
   RTRS_FIELDS(now, nsectors, device)
 };
@@ -87,7 +87,7 @@ struct MessageDone {
 };
 // Effect of an IO on its export's cache.
 struct IoNature {
-  bool changes = false;  // write, discard, write-zeroes
+  bool changes = false;  // true for write, discard and write-zeroes
   bool durable = false;  // a change that was promised to be durable when it succeeds
   // Makes durable every change that completed before this IO began. With `durable`, it is the final flush of
   // an FUA change on a device without FUA: it reports losses like that change, not like a user's FLUSH.
@@ -120,7 +120,7 @@ struct IoBegun {
 struct IoTicket {
   IoNature nature{};
   bool doomed = false;      // fails with EIO even if the server reports success
-  std::uint32_t cache = 0;  // caches() when the IO began
+  std::uint32_t cache = 0;  // value of caches() when the IO began
   IoArrival arrival{};
   std::uint64_t losses = 0;  // losses known when the IO began
   auto operator<=>(const IoTicket&) const = default;

@@ -10,8 +10,8 @@ namespace rtrs::rnbd {
 
 // Contents of OPEN_RSP (protocol section 2.9) without the device id. A sector has 512 bytes.
 struct Geometry {
-  std::uint64_t nsectors = 0;                  // below 2^54
-  std::uint32_t logical_block_size = 512;      // in bytes, power of two, 512..32768
+  std::uint64_t nsectors = 0;                  // size of the device in sectors, below 2^54
+  std::uint32_t logical_block_size = 512;      // in bytes; a power of two, 512..32768
   std::uint32_t physical_block_size = 512;     // in bytes; above 16 bits sent as 0 (unknown)
   std::uint32_t max_hw_sectors = 0;            // 0: unknown
   std::uint32_t max_segments = 0;              // 0: unknown
@@ -19,8 +19,8 @@ struct Geometry {
   std::uint32_t max_write_zeroes_sectors = 0;  // 0: not supported
   std::uint32_t discard_granularity = 0;       // in bytes
   std::uint32_t discard_alignment = 0;         // in bytes
-  bool write_cache = false;                    // volatile: writes need a flush or FUA to be durable
-  bool fua = false;                            // a single write can be made durable
+  bool write_cache = false;                    // true: a write needs a flush or FUA to be durable
+  bool fua = false;                            // true: FUA makes a single write durable
   std::uint8_t features = 0;  // wire::rnbd::kFeature* bits: IO flags that the server supports
   bool operator==(const Geometry&) const = default;
   RTRS_FIELDS(nsectors, logical_block_size, physical_block_size, max_hw_sectors, max_segments,

@@ -85,8 +85,8 @@ bool Admission::free_one() {
   return true;
 }
 
-// No descriptor is left. Closes the client's socket, so that the client learns of it. If the client stayed in
-// the listen queue, it would wait and keep this thread busy.
+// No descriptor is left. Closes the client's socket, so that the client sees a closed connection. If the
+// client stayed in the listen queue, it would wait and keep this thread busy.
 bool Admission::accept_and_drop(Listener& listener) {
   Transport::Client client = poller_.transport().accept_and_drop(listener.socket.get());
   if (client.error == 0) {

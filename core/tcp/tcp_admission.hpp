@@ -26,18 +26,18 @@ struct HalfOpen final : Watched {
   std::string server;
   std::uint32_t address_pair = 0;
   std::uint32_t host = 0;     // digest of the client's host
-  std::uint32_t request = 0;  // 0: request not complete yet
+  std::uint32_t request = 0;  // request number, see take(); 0: the connect request is incomplete
   std::uint64_t number = 0;   // order of arrival
   Nanos deadline = kNever;
   iwarp::GreetingReader reader{iwarp::GreetingKind::request};
-  bool recognised = false;  // true once it is known whether the client uses a guard
+  bool recognised = false;  // true: enough bytes arrived to see if the client uses a guard (TLS)
 };
 
 // A socket that stays open for a while so that the peer can read the last message.
 struct LingeringSocket final : Watched {
   LingeringSocket() noexcept : Watched(Kind::last_word) {}
   Nanos deadline = kNever;
-  std::size_t patience = 256U << 10U;  // bytes that are still read and discarded
+  std::size_t patience = 256U << 10U;  // maximum number of bytes that are read and discarded before the close
 };
 
 class Admission {

@@ -5,33 +5,12 @@
 #include <new>
 #include <utility>
 
+#include "core/fabric/errors.hpp"
 #include "core/tcp/tcp_fabric.hpp"
 #include "core/tcp/tcp_status.hpp"
 
 namespace rtrs::tcp {
 namespace {
-
-const char* connect_text(Reason reason) {
-  switch (reason) {
-    case Reason::rejected:
-      return "the peer rejected the request";
-    case Reason::connect_refused:
-      return "no server listens on that address";
-    case Reason::connect_timeout:
-      return "no answer";
-    case Reason::address_unresolved:
-      return "no route to that address";
-    case Reason::name_unresolved:
-    case Reason::source_unavailable:
-      return "cannot be connected";
-    case Reason::peer_closed:
-      return "the peer closed the connection without a reply";
-    case Reason::tls_failed:
-      return "the server and this end do not accept each other";
-    default:
-      return "failed";
-  }
-}
 
 constexpr const char* kMemory = " (max_memory; connection_memory_mb of urtrsd)";
 
@@ -46,15 +25,12 @@ std::uint64_t share_of_host(std::uint64_t all, std::uint64_t others) noexcept {
 
 Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool is_client) {
   const FabricParts around{options_, poller_, memory_, outboxes_, stats_, inbox_, list_};
-  auto made = std::make_unique<Connection>(around, key, params, is_client);
-  Connection& one = *made;
   const std::size_t count = connections_.size() + 1;
   for (auto* list : {&ready_, &dirty_, &mid_, &delivered_}) {
     if (list->capacity() < count) list->reserve(2 * count);
   }
   passing_.reserve(ready_.capacity());
-  connections_[key] = std::move(made);
-  return one;
+  return connections_.add(std::make_unique<Connection>(around, key, params, is_client));
 }
 
 Errc FabricImpl::listen(const PathAddress& local) {
@@ -168,12 +144,12 @@ void FabricImpl::read_reply(Connection& one) {
   const iwarp::Greeting greeting = one.reply().greeting();
   std::string data(reinterpret_cast<const char*>(greeting.private_data.data()), greeting.private_data.size());
   if (greeting.rejected) {
-    fail_connect(one, one.destination(), Reason::rejected, "by a reply", std::move(data));
+    fail_connect(one, one.destination(), Reason::rejected, "", std::move(data));
     return;
   }
   const iwarp::Wishes mine{.crc = wants_crc(guard.sealed), .send_with_immediate = true};
   if (!one.begin(iwarp::agree(mine, greeting))) {
-    fail_connect(one, one.destination(), Reason::no_resources, "no memory");
+    fail_connect(one, one.destination(), Reason::no_resources, "");
     return;
   }
   report(event::Connected{one.key(), {}}, std::move(data));
@@ -183,7 +159,7 @@ void FabricImpl::read_reply(Connection& one) {
 
 void FabricImpl::fail_connect(Connection& one, const std::string& where, Reason reason,
                               const std::string& detail, std::string bytes) {
-  const std::string text = where + ": " + connect_text(reason) + ": " + detail;
+  const std::string text = where + ": " + sentence_with(reason, detail);
   // Every attempt fails in the same way until an operator fixes the cause, so the error is logged only once.
   const bool grave = reason == Reason::tls_failed && text != last_refusal_;
   if (grave) last_refusal_ = text;
@@ -365,10 +341,9 @@ void FabricImpl::end_broken(Connection& one) {
 }
 
 void FabricImpl::disconnect(ConKey key) {
-  auto node = connections_.extract(key);
-  if (node.empty()) return;
-  Connection& one = *node.mapped();
-  if (last_found_ == &one) last_found_ = nullptr;
+  std::unique_ptr<Connection> closed = connections_.remove(key);
+  if (closed == nullptr) return;
+  Connection& one = *closed;
   // Data posted before is sent as far as the transport accepts it now.
   if (one.stage() == Connection::Stage::up && !one.failing && one.flush())
     transport_->announce_close(one.socket.get());
@@ -378,12 +353,8 @@ void FabricImpl::disconnect(ConKey key) {
   count_out(one);
   one.drop_work();
   one.socket.reset();
-  pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));
-  pending_taken_ = 0;
-  std::erase_if(pending_, [&](const Pending& p) {
-    return event::is_of(p.event, key) && !std::holds_alternative<event::ChunkInvalidated>(p.event);
-  });
-  free_at_next_poll_.push_back(std::move(node.mapped()));
+  pending_.drop(key);
+  free_at_next_poll_.push_back(std::move(closed));
   report(event::ConnectionClosed{key});
 }
 

@@ -127,7 +127,7 @@ class Connection final : public Watched, private iwarp::Memory {
   bool in_dirty = false;
   bool in_mid = false;
   bool in_delivered = false;
-  bool failing = false;     // sending failed: report the data that has arrived, then the loss
+  bool failing = false;     // sending failed; report the data that has arrived, then the loss
   unsigned idle_polls = 0;  // consecutive polls without data
   DeliveryWatch delivery;
   std::uint64_t cost_bytes = 0;
@@ -196,9 +196,9 @@ class Connection final : public Watched, private iwarp::Memory {
   std::vector<std::byte> left_store_;  // received but not consumed by the stream
   iwarp::Bytes left_{};
   bool more_ = false;
-  bool again_ = false;   // the stream may hold back an event
+  bool again_ = false;   // the stream may have an event that it has not reported
   bool bulk_ = false;    // large payload is arriving: receive directly into place
-  bool short_ = false;   // the last call emptied the socket
+  bool short_ = false;   // the last receive call emptied the socket
   bool sealed_ = false;  // a guard (TLS) decrypts incoming data
 
   Nanos greeting_by_ = kNever;

@@ -82,21 +82,13 @@ void FabricImpl::warn(const std::string& text) {
   unsaid_ = 0;
 }
 
-Connection* FabricImpl::find(ConKey key) const noexcept {
-  if (last_found_ != nullptr && last_found_->key() == key) return last_found_;
-  const auto found = connections_.find(key);
-  if (found == connections_.end()) return nullptr;
-  last_found_ = found->second.get();
-  return last_found_;
-}
-
 SocketId FabricImpl::socket_of(ConKey key) const noexcept {
   const Connection* const one = find(key);
   return one == nullptr ? kNoSocket : one->socket.get();
 }
 
 void FabricImpl::report(const FabricEvent& event, std::string bytes) {
-  pending_.push_back(Pending{.event = event, .bytes = std::move(bytes)});
+  pending_.add(event, std::move(bytes));
   wake();
 }
 

@@ -2,13 +2,14 @@
 // tcp_poll.cpp (events and sleeping).
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "core/fabric/connection_book.hpp"
+#include "core/fabric/pending_events.hpp"
 #include "core/tcp/tcp_admission.hpp"
 #include "core/tcp/tcp_connection.hpp"
 #include "core/tcp/tcp_memory.hpp"
@@ -17,13 +18,6 @@
 #include "core/tcp/tcp_watched.hpp"
 
 namespace rtrs::tcp {
-
-struct ConKeyHash {
-  std::size_t operator()(const ConKey& key) const noexcept {
-    const std::uint64_t packed = std::uint64_t{key.epoch} << 32 | std::uint64_t{key.number()} << 16 | key.con;
-    return static_cast<std::size_t>(packed * 0x9e3779b97f4a7c15u);
-  }
-};
 
 // Capabilities of the TCP fabric, independent of its transport.
 Capabilities tcp_capabilities() noexcept;
@@ -91,17 +85,13 @@ class FabricImpl final : public TcpFabric {
   bool try_wait() noexcept override;
 
  private:
-  struct Pending {
-    FabricEvent event;
-    std::string bytes;
-  };
   // Totals of the accepted connections of one host.
   struct HostBooks {
     unsigned connections = 0;
     std::uint64_t memory = 0;
   };
 
-  Connection* find(ConKey) const noexcept;
+  Connection* find(ConKey key) const noexcept { return connections_.find(key); }
   Connection& create(ConKey, const ConnectionParams&, bool is_client);
   void report(const FabricEvent&, std::string bytes = {});
   void say(LogLevel, const std::string&) const;
@@ -133,7 +123,7 @@ class FabricImpl final : public TcpFabric {
   void give_up(Connection&) noexcept;
   void lose(Connection&, Reason, const std::string& why);
   void end_broken(Connection&);
-  // --- packet delivery, tcp_delivery.cpp ---
+  // --- packet delivery, defined in tcp_delivery.cpp ---
   void check_deliveries();
   void judge_end(const Connection&);
   void log_lost_packets(const Connection&, const Transport::Delivery&);
@@ -149,7 +139,6 @@ class FabricImpl final : public TcpFabric {
   void handle_connection(Connection&, std::uint32_t events);
   void take_request(HalfOpen&);
   void expire();
-  std::size_t take_pending(std::span<FabricEvent>) noexcept;
   std::size_t read_ready(std::span<FabricEvent>) noexcept;
   // Returns true if the connection stays in the list.
   bool serve_ready(Connection&, std::span<FabricEvent>, std::size_t& count) noexcept;
@@ -173,22 +162,19 @@ class FabricImpl final : public TcpFabric {
   std::vector<std::unique_ptr<Watched>> free_at_next_poll_;
   Admission admission_;
 
-  std::unordered_map<ConKey, std::unique_ptr<Connection>, ConKeyHash> connections_;
-  mutable Connection* last_found_ = nullptr;
+  ConnectionBook<Connection> connections_;
   std::unordered_map<std::uint32_t, HostBooks> of_host_;  // keyed by the digest of the client's address
   unsigned accepted_ = 0;
   std::uint64_t memory_used_ = 0;
 
-  std::vector<Pending> pending_;
-  std::size_t pending_taken_ = 0;
-  std::deque<std::string> shown_bytes_;
+  PendingEvents pending_;
   std::vector<Connection*> ready_;      // recently active connections, which are read in turn
   std::vector<Connection*> dirty_;      // connections with unsent requests
-  std::vector<Connection*> mid_;        // connections with an incomplete message; may contain others
+  std::vector<Connection*> mid_;        // connections with an incomplete message; may also list others
   std::vector<Connection*> delivered_;  // connections whose receives hold data of reported events
   bool check_now_ = true;
   bool asleep_ = false;              // true from a successful try_wait() to the next poll() or wake()
-  bool heard_ = false;               // data arrived in this round
+  bool heard_ = false;               // some connection received data in this round
   bool heartbeat_received_ = false;  // received on con 0 of a path since the last delivery check
   unsigned polls_since_check_ = 0;
   unsigned idle_rounds_ = 0;

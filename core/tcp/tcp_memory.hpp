@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/fabric/fabric.hpp"
+#include "core/fabric/key_sequence.hpp"
 #include "core/iwarp/memory.hpp"
-#include "core/tcp/tcp_key_sequence.hpp"
 #include "core/tcp/tcp_transport.hpp"
 
 namespace rtrs::tcp {
@@ -53,7 +53,7 @@ class Memory {
   struct Slot {
     bool used = false;
     Scope scope = Scope::any;
-    std::uint32_t key = 0;  // 0: invalid
+    std::uint32_t key = 0;  // rkey; 0: the key is invalid
     RegionId region = kNoRegion;
     ConKey owner{};
     std::span<std::byte> bytes{};
@@ -68,7 +68,7 @@ class Memory {
   void grow_table();
 
   struct Entry {
-    std::uint32_t key = 0;  // 0: free
+    std::uint32_t key = 0;  // rkey; 0: the entry is free
     RemoteKeyId slot = 0;
   };
 

@@ -58,7 +58,7 @@ struct TcpStats {
   std::uint64_t refused = 0;            // connections rejected because of a connection or memory limit
   std::uint64_t slow_readers = 0;  // connections that failed because of this side's `undelivered_timeout_ms`
   std::uint64_t large_packets_lost = 0;  // connections for which the network delivers only small packets
-  std::uint64_t discarded_work = 0;      // work requests unsent when their connection ended
+  std::uint64_t discarded_work = 0;      // work requests that were unsent when their connection ended
   std::uint64_t tls_connections = 0;     // completed TLS handshakes
   std::uint64_t tls_resumed = 0;         // TLS handshakes that resumed a session with a ticket
   std::uint64_t tls_in_kernel = 0;       // TLS connections for which the kernel encrypts sent data

@@ -40,7 +40,7 @@ void FabricImpl::wake() noexcept {
 
 void FabricImpl::begin_round() noexcept {
   free_at_next_poll_.clear();
-  shown_bytes_.clear();
+  pending_.free_bytes();
   heard_ = false;
   if (std::exchange(heartbeat_received_, false)) {
     try {
@@ -180,25 +180,6 @@ void FabricImpl::expire() {
   if (next != kNever) poller_.wake_at(std::max(next, now + milliseconds(10)));
 }
 
-std::size_t FabricImpl::take_pending(std::span<FabricEvent> out) noexcept {
-  std::size_t count = 0;
-  while (count < out.size() && pending_taken_ < pending_.size()) {
-    Pending& next = pending_[pending_taken_++];
-    out[count] = next.event;
-    if (!next.bytes.empty()) {
-      shown_bytes_.push_back(std::move(next.bytes));
-      const std::string& shown = shown_bytes_.back();
-      *event::bytes_in(out[count]) = std::as_bytes(std::span(shown.data(), shown.size()));
-    }
-    ++count;
-  }
-  if (pending_taken_ == pending_.size()) {
-    pending_.clear();
-    pending_taken_ = 0;
-  }
-  return count;
-}
-
 bool FabricImpl::serve_ready(Connection& one, std::span<FabricEvent> out, std::size_t& count) noexcept {
   const std::size_t before = count;
   count += one.retire(out.first(std::min(kFairShare, out.size())));
@@ -249,16 +230,16 @@ std::size_t FabricImpl::poll(Nanos, std::span<FabricEvent> out) noexcept {
     look();
     looked = true;
   }
-  std::size_t count = take_pending(out);
+  std::size_t count = pending_.take(out);
   // Pending events of a connection are reported before the data in its socket, because they are older.
-  if (pending_taken_ < pending_.size()) return count;
+  if (!pending_.empty()) return count;
   count += read_ready(out.subspan(count));
   // Usually the events include the one that woke the sleeper; if not, the fabric wakes it again.
   if (heard_) idle_rounds_ = 0;
   if (looked || heard_ || count != 0 || ++idle_rounds_ < kIdleRoundsPerCheck) return count;
   look();
-  count = take_pending(out);
-  if (pending_taken_ < pending_.size()) return count;
+  count = pending_.take(out);
+  if (!pending_.empty()) return count;
   return count + read_ready(out.subspan(count));
 }
 

@@ -2,14 +2,13 @@
 #pragma once
 #include <string>
 
-#include "core/proto/errc.hpp"
+#include "core/fabric/errors.hpp"
 
 namespace rtrs::tcp {
 
 Reason connect_reason(int error) noexcept;
 // Reason for the loss of an established connection.
 Reason loss_reason(int error) noexcept;
-Errc to_errc(int error) noexcept;
 std::string error_text(int error);  // "Connection refused (111)"
 // True if descriptors or kernel memory are exhausted.
 bool is_shortage(int error) noexcept;

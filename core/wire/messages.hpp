@@ -14,10 +14,10 @@
 /// RTRS messages, protocol 2.0 (protocol section 2), as values.
 ///
 /// encode(value, out) writes the whole message at the start of `out`, with reserved bytes zeroed, and returns
-/// its length. It returns 0 and writes nothing if `out` is too small or the value cannot be encoded.
-/// parse_*(bytes) accepts trailing bytes unless documented otherwise, because CM private data arrives padded.
-/// It ignores reserved fields, because kernel senders leave garbage in some. No function allocates, throws or
-/// keeps a reference. All functions are thread-safe.
+/// its length; returns 0 and writes nothing if `out` is too small or the value cannot be encoded.
+/// parse_*(bytes) accepts trailing bytes unless documented otherwise, because CM private data arrives padded,
+/// and ignores reserved fields, because kernel senders leave garbage in some. No function allocates, throws
+/// or keeps a reference. All functions are thread-safe.
 namespace rtrs::wire {
 
 inline constexpr std::uint16_t kMagic = 0x1bbd;

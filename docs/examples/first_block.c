@@ -9,7 +9,7 @@
 static int copy_first_block(urtrs_session *session, char **argv, uint16_t port) {
   static char block[4096];
   urtrs_device *device;
-  int error = urtrs_session_add_path(session, NULL, argv[1], port); /* one or more */
+  int error = urtrs_session_add_path(session, NULL, argv[1], port); /* more paths may follow */
   if (error == 0) error = urtrs_session_open(session);
   if (error == 0) error = urtrs_device_open(session, argv[3], 0, WAIT_MS, &device);
   if (error != 0) return error;
@@ -19,7 +19,7 @@ static int copy_first_block(urtrs_session *session, char **argv, uint16_t port) 
   return error;
 }
 
-/* 0: `text` is none. */
+/* Returns the port number; 0 if `text` is not a valid port. */
 static uint16_t port_of(const char *text) {
   char *end;
   const unsigned long port = strtoul(text, &end, 10);

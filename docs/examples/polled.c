@@ -1,4 +1,4 @@
-/* polled ADDRESS PORT DEVICE: reads the first MiB of a remote device with many requests at once, in a loop of its own. */
+/* polled ADDRESS PORT DEVICE: reads the first MiB of a remote device with many requests at once, in its own event loop. */
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static void turn(urtrs_session *session) {
   urtrs_session_poll(session);
 }
 
-/* 0: `text` is none. */
+/* Returns the port number; 0 if `text` is not a valid port. */
 static uint16_t port_of(const char *text) {
   char *end;
   const unsigned long port = strtoul(text, &end, 10);

@@ -75,7 +75,7 @@ class Help:
         return "".join(definition(*entry) for entry in self.sections.get(section, []))
 
     def subcommands(self):
-        """(names, help) of each subcommand. The first name is called; others are aliases."""
+        """Returns (names, help) of each subcommand. The first name is called; the others are aliases."""
         return [(name, Help([*self.command, name.split(",")[0]])) for name, _ in self.sections.get("Subcommands", [])]
 
 
@@ -127,7 +127,7 @@ def notes(program):
 
 
 def commands(program):
-    """Help of each command. The command ends before its arguments: capitals, brackets, or the keywords of `trace`."""
+    """Returns the help of each command. The command ends before its arguments: capitals, brackets, or the keywords of `trace`."""
     text = ""
     for term, _ in Help([program]).sections["Positionals"]:
         words = re.match(r"[a-z]+(?: (?!start|dump FILE)[a-z]+){0,2}(?= |$)", term)[0].split()

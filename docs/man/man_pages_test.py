@@ -19,7 +19,7 @@ def output(*command):
 
 
 def words(text):
-    """Text without escapes of roff and the formatter."""
+    """Returns the text without escapes of roff and of the formatter."""
     text = re.sub(r"\\f\[\w*\]|\\&|\\\|", "", text).replace(r"\-", "-").replace(r"\[dq]", '"').replace(r"\[aq]", "'")
     text = re.sub(r"\\\[(ha|ti|ga|rs|at)\]", lambda name: {"ha": "^", "ti": "~", "ga": "`", "rs": "\\", "at": "@"}[name[1]], text)
     return re.sub(r"\s+", " ", text)

@@ -14,12 +14,12 @@ namespace rtrs::sim {
 
 struct BlockOptions {
   std::uint16_t depth = 8;          // number of permits
-  Nanos queue_timeout = kNever;     // client option
+  Nanos queue_timeout = kNever;     // ClientConfig::queue_timeout
   Nanos storage = milliseconds(1);  // maximum duration of a storage operation
   std::uint32_t post_short = 0;     // probability per million that post() accepts only a part
   std::uint32_t max_requests = 65536;
   Nanos opening = 0;               // maximum time to open an export; 0: immediate
-  Nanos request_timeout = kNever;  // client option
+  Nanos request_timeout = kNever;  // ClientConfig::request_timeout
   std::uint32_t max_queued = 4096;
   std::uint32_t actions = 64;  // maximum number of actions per server poll
   bool operator==(const BlockOptions&) const = default;

@@ -292,7 +292,7 @@ class PrefixChoice final : public ChoiceSource {
 };
 
 // Forwards to another source, but returns 0 for some labels. The other source still draws for these labels,
-// so that all other draws stay the same. It must outlive this object.
+// so that all other draws stay the same. `inner` must outlive this object.
 class PartlyZeroChoice final : public ChoiceSource {
  public:
   PartlyZeroChoice(ChoiceSource& inner, std::span<const Label> calm);

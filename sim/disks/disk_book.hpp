@@ -60,8 +60,8 @@ class DiskBook {
     // was submitted later succeeds.
     Nanos unknown = kNever;
     Nanos refused = 0;             // client time at which the client last knew of the refusal
-    Nanos refused_since = kNever;  // first refusal since the device was open; kNever: not refused
-    bool unmapped = false;         // unmapped by its user
+    Nanos refused_since = kNever;  // time of the first refusal since the device was open; kNever: none
+    bool unmapped = false;         // the application has unmapped the device
     // Moments (see Disks::moment()) at which changes completed that are not durable by themselves and that no
     // flush covers.
     std::vector<std::uint64_t> unflushed;
@@ -71,8 +71,8 @@ class DiskBook {
   // --- application actions ---
   // Sets the client, which was just created. Borrowed.
   void begins(BlockClient& client) { client_ = &client; }
-  // The client process dies. Its IO in flight may still take effect until the server closes the session or
-  // dies too; nobody receives the reports of losses.
+  // The client process dies. IO in flight may still take effect until the server closes the session or dies
+  // too; no process receives the reports of losses.
   void dies();
   void session_closed(Nanos now);
   void map_began(const rnbd::MapOutcome&, const std::string& disk, AccessMode);

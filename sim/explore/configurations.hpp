@@ -14,17 +14,17 @@ struct Configuration {
   unsigned connected_first = 0;  // number of paths connected before the search starts
   std::uint64_t states =
       0;                   // approximate number of states with and without fence, to estimate remaining time
-  bool fence_off = false;  // also searched without the fence
+  bool fence_off = false;  // search this configuration without the fence, too
   bool failover = false;   // without the fence, the failover rules must be violated
-  std::string violated_rule;  // rule that the mutant of this configuration violates; empty: no mutant
+  std::string violated_rule;  // rule that the planted bug violates; empty: no planted bug
 };
 
 const std::vector<Configuration>& configurations();
 // Returns nullptr for an unknown name.
 const Configuration* configuration(const std::string& name);
 
-// Returns the configuration adapted to a server without fences and generations, like the kernel server. Its
-// client replays at once.
+// Returns the configuration adapted to a server without fences and generations, like the kernel server. The
+// client resends at once.
 sim::MachineConfig without_fence(sim::MachineConfig);
 // Returns the world at which a search starts.
 sim::MachineWorld root_of(const Configuration&, bool fence);

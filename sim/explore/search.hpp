@@ -1,6 +1,6 @@
 // Breadth-first search of a small world over all orders of its steps, with the real protocol state machines.
-// It visits all states. It finds the shortest sequence of steps to each violated rule, and the states from
-// which the application's requests can never be answered.
+// The search visits all states, and finds the shortest sequence of steps to each violated rule and the states
+// from which the application's requests can never be answered.
 //
 // States, transitions and sequences are the same for any number of threads.
 #pragma once

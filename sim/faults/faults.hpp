@@ -151,7 +151,7 @@ class FaultDriver {
   // `armed`: a path connects or disconnects; see FaultOptions::bias.
   void bias(bool armed, Net&, ChoiceSource&);
   // Ends all faults: sets probabilities to zero, heals links, restores latency, restarts crashed nodes.
-  // Pauses end by themselves.
+  // Pauses end at their own time.
   void stop_and_heal(Net&, ChoiceSource&, std::vector<WorldFault>& out);
 
   // Faults that struck in the last advance().

@@ -25,7 +25,7 @@
 
 namespace rtrs::sim {
 
-// Deliberate defect (mutant) of the model, which a search must find.
+// Planted bug of the model, which a search must find.
 enum class MachinePlant : std::uint8_t {
   none,
   fence_too_early,  // the server answers a fence without closing and draining connections
@@ -140,15 +140,15 @@ class MachineWorld {
       fence_rsp,
     };
     Kind kind = Kind::connect;
-    std::uint8_t extensions = 0;  // connect; request: the generation
+    std::uint8_t extensions = 0;  // connect: offered extensions; request: generation
     bool first_conn = false;
-    std::uint16_t path = 0;   // connect, fence_req: client path; request, data: chunk
-    std::uint16_t recon = 0;  // connect, fence_req
+    std::uint16_t path = 0;   // connect, fence_req: client path index; request, data: chunk
+    std::uint16_t recon = 0;  // connect, fence_req: reconnect counter
     std::uint16_t peer_errno = 0;
     std::uint16_t cid_num = 0;
-    std::uint16_t io = 0;           // request, data: the request
-    std::uint16_t content = kNoIo;  // data: the write that stored the data
-    std::uint32_t number = 0;       // imm; fence: serial; accept: flags
+    std::uint16_t io = 0;           // request, data: number of the request
+    std::uint16_t content = kNoIo;  // data: number of the write whose data this is
+    std::uint32_t number = 0;       // imm: immediate; fence: serial; accept: flags
     std::uint64_t cookie = 0;
     RTRS_FIELDS(kind, extensions, first_conn, path, recon, peer_errno, cid_num, io, content, number, cookie)
   };
@@ -166,10 +166,10 @@ class MachineWorld {
   };
   // A chunk as in the server's driver: headers are copied at arrival, data stays in the chunk.
   struct ChunkMemory {
-    std::uint16_t data = kNoIo;  // the write whose data the chunk holds
+    std::uint16_t data = kNoIo;  // number of the write whose data the chunk contains
     std::uint16_t header = kNoIo;
     std::uint16_t parked_header = kNoIo;
-    std::uint16_t served = kNoIo;  // request whose header storage received
+    std::uint16_t served = kNoIo;  // number of the request that was passed to storage
     RTRS_FIELDS(data, header, parked_header, served)
   };
   struct StorageOp {

@@ -26,8 +26,8 @@ class ClientPromises {
   // State of a client just before a poll.
   struct Before {
     std::size_t held_events = 0;           // events pending in the fabric
-    Nanos without_permits_since = kNever;  // since when all permits are given up
-    std::bitset<kMaxPaths> delivered;      // paths on which everything posted was delivered
+    Nanos without_permits_since = kNever;  // start of the time without usable permits; kNever: some are
+    std::bitset<kMaxPaths> delivered;      // paths whose posted work was all delivered
   };
 
   // `whole_requests`: each request is one message, so that its failure is visible to the user.
@@ -38,7 +38,8 @@ class ClientPromises {
     asked_[path] = now;
     must_reconnect_at_once_[path] = false;
   }
-  // An operator recovered the session. `tried`: number of paths that the call returned.
+  // An operator recovered the session. `tried`: number of paths to reconnect, as Client::recover() returned
+  // it.
   void recovered(std::span<const PathStatus> before, std::span<const PathStatus> after, unsigned tried,
                  Nanos now);
   // Called after a poll.
@@ -67,8 +68,8 @@ class ClientPromises {
   bool whole_requests_;
   bool leaving_ = false;
   Before before_;
-  std::array<bool, kMaxPaths> must_reconnect_at_once_{};  // must reconnect at once after draining
-  std::array<Nanos, kMaxPaths> asked_;  // when an operator ended the path; kNever: an attempt has begun since
+  std::array<bool, kMaxPaths> must_reconnect_at_once_{};  // path must reconnect at once after draining
+  std::array<Nanos, kMaxPaths> asked_;  // time when an operator ended the path; kNever: no, or retried since
   // Start of the time without a path, now and at the start of the poll. Initially the client's start.
   Nanos down_since_ = 0;
   // The last period without a path that was as long as queue_timeout. A message that failed then may belong
@@ -78,8 +79,8 @@ class ClientPromises {
   } outage_;
   Nanos down_before_ = 0;
   Nanos lost_at_ = 0;             // time when the last path was lost; older requests may have been resent
-  Reason missed_ = Reason::none;  // why a deadline ended a path in this poll
-  std::uint64_t timeouts_ = 0;    // requests that failed with request_timeout
+  Reason missed_ = Reason::none;  // reason with which a deadline ended a path in this poll
+  std::uint64_t timeouts_ = 0;    // number of requests that failed with request_timeout
   static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
   std::array<std::uint64_t, kMaxPaths>
       timeouts_before_;  // `timeouts_` at the loss of this path; kNothing: no failure is expected

@@ -53,6 +53,7 @@ std::string name_of(ConKey key) {
 
 ConnectionWatch::Path& ConnectionWatch::path_at(std::size_t number) {
   if (paths_.size() <= number) paths_.resize(number + 1);
+  if (!std::exchange(paths_[number].used, true)) used_.push_back(number);
   return paths_[number];
 }
 
@@ -188,10 +189,13 @@ void ConnectionWatch::poll_begins(Nanos now, std::span<const Nanos> waiting) {
 }
 
 void ConnectionWatch::poll_ends(Nanos now) {
-  for (Path& path : paths_) {
+  for (const std::size_t number : used_) {
+    Path& path = paths_[number];
+    path.used = false;
     path.reported = 0;
     if (path.since == kNever) path.since = now;
   }
+  used_.clear();
   if (!lost_.empty())
     judge_.fail(
         Oracle::losses, now,

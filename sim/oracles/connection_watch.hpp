@@ -65,6 +65,7 @@ class ConnectionWatch {
     bool attempting = false;
     bool leaves = false;  // the next attempt must use another address
     bool was_up = false;  // the path was up, according to path events
+    bool used = false;    // in this poll
   };
   void attempt_ended(Path&);
   void check_round(Path&, std::size_t number, PathState, Reason, Nanos delay, Nanos at);
@@ -75,8 +76,9 @@ class ConnectionWatch {
   std::string who_;
   Limits limits_;
   std::vector<Path> paths_;
-  std::vector<ConKey> open_;  // connections requested or accepted and not ended
-  std::vector<ConKey> lost_;  // open connections whose loss was reported in this poll
+  std::vector<std::size_t> used_;  // indexes in paths_ of the paths used in this poll
+  std::vector<ConKey> open_;       // connections requested or accepted and not ended
+  std::vector<ConKey> lost_;       // open connections whose loss was reported in this poll
 };
 
 }  // namespace rtrs::sim

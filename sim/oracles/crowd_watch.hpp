@@ -1,6 +1,6 @@
 // O21: for each client address, a server keeps at most the configured numbers of sessions and half-open
-// sessions. It evicts the oldest half-open session of the address. It refuses no client for lack of space
-// while a half-open session could be evicted. Checked from outside, by the server's calls to its fabric.
+// sessions. The server evicts the oldest half-open session of the address, and refuses no client for lack of
+// space while a half-open session could be evicted. Checked by the server's calls to its fabric.
 #pragma once
 #include <cstdint>
 #include <string>

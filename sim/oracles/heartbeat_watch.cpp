@@ -17,6 +17,7 @@ bool ends_by_deadline(Reason reason) {
 
 void HeartbeatWatch::connected(std::size_t path, Nanos now) {
   if (paths_.size() <= path) paths_.resize(path + 1);
+  if (!paths_[path].connected) connected_.insert(std::ranges::lower_bound(connected_, path), path);
   paths_[path] = Path{true, now};
 }
 
@@ -31,6 +32,7 @@ void HeartbeatWatch::lost(std::size_t path, Reason reason, bool unread, Nanos no
                     ") although an unread message of the peer had arrived");
   if (path >= paths_.size() || !paths_[path].connected) return;
   paths_[path].connected = false;
+  std::erase(connected_, path);
   const Nanos silence = now - paths_[path].heard;
   if (reason == Reason::heartbeat_lost && silence + rounding_ < config_.missed_max * config_.interval)
     judge_.fail(Oracle::heartbeat, now,
@@ -52,8 +54,7 @@ void HeartbeatWatch::withheld(std::size_t path, Nanos since, Nanos now) {
 
 void HeartbeatWatch::check(Nanos now) {
   const Nanos bound = later(dead_peer_time(config_), rounding_);
-  for (std::size_t path = 0; path < paths_.size(); ++path) {
-    if (!paths_[path].connected) continue;
+  for (const std::size_t path : connected_) {
     const Nanos heard = std::max(paths_[path].heard, resumed_);
     if (now > later(heard, bound))
       judge_.fail(Oracle::heartbeat, now,

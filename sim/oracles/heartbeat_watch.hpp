@@ -30,7 +30,10 @@ class HeartbeatWatch {
   void withheld(std::size_t path, Nanos since, Nanos now);
   // Called when the node has done everything that is due.
   void check(Nanos now);
-  void clear() { paths_.clear(); }
+  void clear() {
+    paths_.clear();
+    connected_.clear();
+  }
 
  private:
   struct Path {
@@ -41,6 +44,7 @@ class HeartbeatWatch {
   HeartbeatConfig config_;
   Nanos rounding_ = 0;
   std::vector<Path> paths_;
+  std::vector<std::size_t> connected_;  // indexes in paths_, ascending
   Nanos resumed_ = 0;
 };
 

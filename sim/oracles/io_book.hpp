@@ -22,10 +22,10 @@ struct BookedIo {
   std::uint32_t deliveries = 0;  // number of deliveries to storage
   Tick invoked = 0;
   Tick answered = kOpenEnd;    // time of the result, success or failure
-  Tick window_end = kOpenEnd;  // the request takes no effect after this
-  Tick last_effect = 0;        // 0: none so far
+  Tick window_end = kOpenEnd;  // time after which the request has no effect
+  Tick last_effect = 0;        // time of the last effect; 0: none so far
   bool good = false;           // the request succeeded
-  Nanos submitted = 0;         // on the client's clock
+  Nanos submitted = 0;         // time of submission on the client's clock
   std::size_t values = 0;      // good reads: index of the first of `sectors` values
 };
 
@@ -61,8 +61,8 @@ class IoBook {
     for (BookedIo& io : ios_)
       if (io.client == client && io.answered != kOpenEnd && io.window_end == kOpenEnd) io.window_end = now;
   }
-  // This write failed at the client without a response from the server, which may still execute it. Its
-  // window stays open until end_failed() or close_windows().
+  // This write failed at the client without a response from the server, which may still execute it. The
+  // window of the write stays open until end_failed() or close_windows().
   void failed_unanswered(std::uint32_t io, unsigned start) { failed_.push_back({io, start}); }
   // Called when a request that the client process number `start` submitted at `invoked` succeeded. Writes
   // that had failed before `invoked` must not take effect from now on.

@@ -1,4 +1,4 @@
-// O10: honest peers use only valid keys, so that a peer never refuses one; the key that a READ offers is
+// O10: correct peers use only valid keys, so that a peer never refuses one; the key that a READ offers is
 // invalid when the READ completes.
 #pragma once
 #include <cstdint>

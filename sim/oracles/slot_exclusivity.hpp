@@ -19,7 +19,7 @@ class SlotExclusivity {
   // Checks that the bytes have not changed since begin() or filled().
   void check(std::span<const std::byte> bytes, std::uint32_t io, Nanos now);
   void end(std::span<const std::byte> bytes);
-  // The process ended, and its memory with it.
+  // The process has ended, and its memory no longer exists.
   void clear() { users_.clear(); }
 
  private:

@@ -39,6 +39,22 @@ bool add(Catalogue& catalogue, std::string_view text, std::string& why) {
   return true;
 }
 
+// The scenarios that are functions. A sweep needs only these, so it need not parse the texts.
+std::span<const Directed> functions() {
+  static const std::vector<Directed> made = [] {
+    std::vector<Directed> all;
+    for (const BlockScenario& one : block_scenarios()) all.push_back({one.id, one.title, nullptr, &one});
+    all.push_back({kRandomStreams, kStreamsTitle, nullptr, nullptr});
+    return all;
+  }();
+  return made;
+}
+
+const Directed* find_in(std::span<const Directed> all, std::string_view id) {
+  const auto found = std::find_if(all.begin(), all.end(), [id](const Directed& one) { return one.id == id; });
+  return found == all.end() ? nullptr : &*found;
+}
+
 Catalogue& catalogue() {
   static Catalogue made = [] {
     Catalogue own;
@@ -47,8 +63,7 @@ Catalogue& catalogue() {
       const bool good = add(own, text, why);
       RTRS_ASSERT(good);
     }
-    for (const BlockScenario& one : block_scenarios()) own.all.push_back({one.id, one.title, nullptr, &one});
-    own.all.push_back({kRandomStreams, kStreamsTitle, nullptr, nullptr});
+    own.all.insert(own.all.end(), functions().begin(), functions().end());
     std::sort(own.all.begin(), own.all.end(),
               [](const Directed& a, const Directed& b) { return a.id < b.id; });
     return own;
@@ -63,9 +78,8 @@ std::span<const Directed> directed_scenarios() {
 }
 
 const Directed* find_directed(std::string_view id) {
-  const auto all = directed_scenarios();
-  const auto found = std::find_if(all.begin(), all.end(), [id](const Directed& one) { return one.id == id; });
-  return found == all.end() ? nullptr : &*found;
+  const Directed* const found = find_in(functions(), id);
+  return found != nullptr ? found : find_in(directed_scenarios(), id);
 }
 
 Scenario make_directed(const Directed& directed, ChoiceSource& choice) {

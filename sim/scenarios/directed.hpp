@@ -25,7 +25,7 @@ struct Directed {
 std::span<const Directed> directed_scenarios();
 // Returns nullptr for an unknown id.
 const Directed* find_directed(std::string_view id);
-// Returns the world of the scenario. The ChoiceSource only draws options; the run has its own source.
+// Returns the simulated world of the scenario. `ChoiceSource` draws only its options, not what happens in it.
 Scenario make_directed(const Directed&, ChoiceSource&);
 // Makes the world play the block device scenario with this id. Returns false if there is none.
 bool drive(Scenario&, std::string_view id);

@@ -1,6 +1,6 @@
-// A directed world without drivers: two TCP fabrics over simulated streams. They get any valid calls in
-// random order, including orders that no session uses. Keys are revoked while a write with them is in flight,
-// messages arrive without receives, connections end at any time. The laws of sim/net/streams check
+// A directed world without drivers: two TCP fabrics over simulated streams. The world makes any valid calls
+// in random order, including orders that no session uses. Keys are revoked while a write with them is in
+// flight, messages arrive without receives, connections end at any time. The laws of sim/net/streams check
 // everything. At the end everything on live connections must arrive, and nothing may be left.
 #pragma once
 #include <cstdint>
@@ -43,7 +43,7 @@ class StreamPlay {
     bool closed = false;  // ConnectionClosed was reported
     std::uint64_t receives = 0;
   };
-  // A connection. Its key is the same at both ends; the client writes to the server's memory.
+  // A connection. Both ends use the same ConKey; the client writes to the server's memory.
   struct Link {
     ConKey key{};
     End ends[2];  // indexed by node
@@ -64,7 +64,7 @@ class StreamPlay {
   Link* any_link();
   Side& side(std::uint32_t node) { return node == kServer ? server_ : client_; }
 
-  // stream_steps.cpp
+  // Defined in stream_steps.cpp.
   void step();
   void connect();
   void write(Link&);

@@ -67,7 +67,7 @@ class Cluster {
   std::size_t in_storage() const noexcept;  // number of storage operations in flight
   void check_closed_disks();
 
-  // --- links (cluster_links.cpp) ---
+  // --- links, defined in cluster_links.cpp ---
   PathAddress address(std::uint32_t client, std::uint32_t path) const;
   LinkId link_of(const Step&);
   // The link under a server path; kNone if the path has no connection.

@@ -50,7 +50,6 @@ class DisksClient final : public ClientEnd {
     const std::uint64_t message = std::max<std::uint64_t>(client_.session().max_io_size(), 1);
     return client_.messages_in_flight() + book_.reads() * ((kLargest + message - 1) / message);
   }
-  const char* broken() const noexcept override { return client_.session().broken_invariant(); }
   DiskLoad* disks() noexcept override { return &load_; }
 
  private:
@@ -94,7 +93,6 @@ class DisksServer final : public ServerEnd {
   }
   void close(Fabric& fabric, Nanos now) override { server_.close(fabric, now); }
   bool closed() const noexcept override { return server_.closed(); }
-  const char* broken() const noexcept override { return server_.transport().broken_invariant(); }
   void storage_due(Fabric& fabric, Nanos now) override { disks_.due(host(fabric, now)); }
 
  private:

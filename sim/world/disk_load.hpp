@@ -1,5 +1,5 @@
-// An application on block devices. It draws its operations or follows a script: maps and unmaps devices,
-// reads, writes, discards and flushes. It also performs the server operator's operations on the disks.
+// An application on block devices, which draws its operations or follows a script: maps and unmaps devices,
+// reads, writes, discards and flushes. Also performs the server operator's operations on the disks.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -46,7 +46,6 @@ class RawClient final : public ClientEnd {
   void close(Fabric& fabric, Nanos now) override { client_.close(fabric, now); }
   bool closed() const noexcept override { return client_.closed(); }
   std::uint64_t most_reads(std::uint32_t reads) const noexcept override { return reads; }
-  const char* broken() const noexcept override { return client_.broken_invariant(); }
 
  private:
   Client client_;
@@ -134,10 +133,7 @@ class DiskClient final : public ClientEnd {
     const std::uint64_t message = std::max<std::uint64_t>(client_.session().max_io_size(), 1);
     return client_.messages_in_flight() + reads * ((largest_ + message - 1) / message);
   }
-  const char* broken() const noexcept override {
-    const char* session = client_.session().broken_invariant();
-    return session != nullptr ? session : broken_;
-  }
+  const char* broken() const noexcept override { return broken_; }
 
  private:
   // True if the result means that a request failed while it waited to be sent. With the option
@@ -184,7 +180,6 @@ class RawServer final : public ServerEnd {
   }
   void close(Fabric& fabric, Nanos now) override { server_.close(fabric, now); }
   bool closed() const noexcept override { return server_.closed(); }
-  const char* broken() const noexcept override { return server_.broken_invariant(); }
 
  private:
   static void tell(const ServerEvent& event, ServerUser& user) {
@@ -232,10 +227,7 @@ class DiskServer final : public ServerEnd {
     const rnbd::ServerDevices* devices = server_.devices(session);
     return devices != nullptr && devices->version() != 0;
   }
-  const char* broken() const noexcept override {
-    const char* session = server_.transport().broken_invariant();
-    return session != nullptr ? session : broken_;
-  }
+  const char* broken() const noexcept override { return broken_; }
 
  private:
   static constexpr unsigned kGenerationsOfOneLife = 1000;  // maximum number of sessions per server process

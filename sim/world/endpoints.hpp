@@ -51,8 +51,9 @@ class ClientEnd {
   virtual bool closed() const noexcept = 0;
   // Maximum number of READs of the session in flight while the user has `reads` reads in flight.
   virtual std::uint64_t most_reads(std::uint32_t reads) const noexcept = 0;
-  // Returns the violated rule as text; nullptr if there is none.
-  virtual const char* broken() const noexcept = 0;
+  // Rule of this end that was violated, as text; nullptr if there is none. The recorder checks the invariants
+  // of the state machines.
+  virtual const char* broken() const noexcept { return nullptr; }
   // Application that submits its own requests to block devices; nullptr if there is none. With such an
   // application, poll() records the completions in the application's book and returns their number.
   virtual DiskLoad* disks() noexcept { return nullptr; }
@@ -104,7 +105,7 @@ class ServerEnd {
   virtual bool closed() const noexcept = 0;
   // Block server: true if the session's client has sent its RNBD version.
   virtual bool knows_version(std::uint16_t) const noexcept { return false; }
-  virtual const char* broken() const noexcept = 0;
+  virtual const char* broken() const noexcept { return nullptr; }
   // Disk server: processes the storage operations that are due.
   virtual void storage_due(Fabric&, Nanos /*now*/) {}
 };

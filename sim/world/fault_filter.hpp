@@ -25,7 +25,7 @@ struct FaultFilter {
 // "block_device", "keys" and "names", separated by commas. A name with two meanings applies to both. Returns
 // nullopt for an unknown name, with the reason in `why`.
 std::optional<FaultFilter> without(std::string_view names, std::string& why);
-// Returns a filter that leaves out all classes and options except the named ones. It keeps a block device.
+// Returns a filter that leaves out all classes and options except the named ones, and keeps a block device.
 std::optional<FaultFilter> only(std::string_view names, std::string& why);
 // Applies the filter to the scenario, except for labels, which PartlyZeroChoice applies.
 void take_out(const FaultFilter&, Scenario&);

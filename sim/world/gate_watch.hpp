@@ -1,5 +1,5 @@
 // O26: a server that requires keys refuses every client without a key, with EACCES. GateWatch is between the
-// network and the server's KeyedFabric, so that it sees the wire traffic. It also records a client's connect
+// network and the server's KeyedFabric, so that it sees the wire traffic, and records a client's connect
 // request, so that the attacker can replay it under the address of that client.
 #pragma once
 #include <algorithm>
@@ -72,9 +72,9 @@ class GateWatch final : public ForwardingFabric {
   ClockRate clock_;
   Nanos now_ = 0;
   std::uint32_t stranger_ = 0;
-  std::vector<std::uint32_t> strangers_;  // unanswered requests of the attacker
+  std::vector<std::uint32_t> strangers_;  // ids of the attacker's unanswered connect requests
   std::vector<std::byte> heard_;
-  std::uint32_t host_ = 0;  // sender of `heard_`
+  std::uint32_t host_ = 0;  // client address digest of the sender of `heard_`
   PeerIdentity identity_{};
 };
 

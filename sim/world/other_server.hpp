@@ -38,8 +38,8 @@ class OtherServer {
   NodeId id_;
   std::unique_ptr<Fabric> fabric_;
   Server server_;
-  std::map<std::uint16_t, Opened> opened_;  // sessions, by index
-  std::vector<RequestId> asked_;            // requests of sessions that have a path
+  std::map<std::uint16_t, Opened> opened_;  // open sessions, keyed by index
+  std::vector<RequestId> asked_;            // unanswered requests of sessions with a path
 };
 
 }  // namespace rtrs::sim

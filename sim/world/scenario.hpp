@@ -19,11 +19,11 @@
 namespace rtrs::sim {
 
 struct WorkloadOptions {
-  std::uint32_t requests = 20;     // per client, during the faults
+  std::uint32_t requests = 20;     // number of requests per client during the faults
   std::uint32_t window = 1;        // maximum number of requests in flight or waiting for a permit
   Nanos gap = 0;                   // maximum time between submissions
-  std::uint32_t burst_rate = 0;    // per million: submits the whole window at once
-  std::uint32_t service_rate = 0;  // per million: uses the service connection
+  std::uint32_t burst_rate = 0;    // probability per million that the whole window is submitted at once
+  std::uint32_t service_rate = 0;  // probability per million that a request uses the service connection
   std::uint32_t write_percent = 50;
   bool own_region = false;  // the application registers its memory
   // Requests use a block device (block client and block server) instead of the session directly.

@@ -113,7 +113,7 @@ struct Step {
 #undef RTRS_SIM_VERB
   };
   Verb verb = Verb::pass;
-  std::uint32_t client = 1;  // node; default: the first client
+  std::uint32_t client = 1;  // node of the step; default: the first client
   std::uint32_t path = 0;
   std::uint32_t con = 0;
   std::uint32_t ways = 3;

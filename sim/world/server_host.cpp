@@ -101,8 +101,8 @@ void ServerHost::raw_request(const ServerEvent& event) {
   }
   op.io = static_cast<std::uint32_t>(numbers[1]);
   op.lba = numbers[0];
-  // If the data of a write does not match its header, a fabric falsified it. The server rejects such a write,
-  // so that other clients do not read its data.
+  // Data of a write that does not match its header was changed by a lying peer or fabric. The server rejects
+  // such a write, so that no client reads that data.
   if (lies && scenario_.liar != 0 && event.direction == Direction::write &&
       !is_written_by(event.data, op.lba, op.io))
     return refuse(op, 5);

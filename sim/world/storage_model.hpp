@@ -18,9 +18,9 @@ namespace rtrs::sim {
 struct StorageOptions {
   std::uint32_t sectors = 32;
   Nanos latency = microseconds(50);  // maximum duration of a request
-  std::uint32_t slow_rate = 0;       // per million: takes up to `slow_latency`
+  std::uint32_t slow_rate = 0;       // probability per million that a request takes up to `slow_latency`
   Nanos slow_latency = 0;
-  std::uint32_t error_rate = 0;  // per million: the request fails
+  std::uint32_t error_rate = 0;  // probability per million that a request fails
 
   Nanos longest() const noexcept { return latency + slow_latency; }
 };
@@ -28,10 +28,10 @@ struct StorageOptions {
 class StorageModel {
  public:
   struct Op {
-    RequestId id{};           // id of a raw request
+    RequestId id{};           // id of a request without block layer
     block::OpId operation{};  // id of an operation of a block server
     std::uint32_t io = 0;
-    bool unidentified = false;  // `io` is only one of the requests that it can be
+    bool unidentified = false;  // several requests match; `io` is one of them
     Direction direction = Direction::read;
     std::uint64_t lba = 0;
     std::span<std::byte> data{};

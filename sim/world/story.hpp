@@ -25,10 +25,10 @@ void set_script(Scenario&, Script);
 
 struct Story {
   std::uint32_t clients = 1;
-  std::uint32_t paths = 2;     // number per client
-  std::uint32_t requests = 0;  // number per client, in addition to those in the steps
+  std::uint32_t paths = 2;     // number of paths per client
+  std::uint32_t requests = 0;  // number of requests per client, in addition to the steps
   std::uint64_t seed = 1;      // determines the random delays and orders
-  bool over_tcp = false;       // the TCP fabric instead of queue pairs
+  bool over_tcp = false;       // true: the TCP fabric; false: simulated queue pairs
 };
 
 // Plays one step per line of `steps`. An invalid line fails the run.

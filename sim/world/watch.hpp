@@ -39,7 +39,7 @@ class Watch : private Part {
   bool any_path_changing() const;
   void note_pairs();
 
-  // --- marks (watch_marks.cpp) ---
+  // --- marks, defined in watch_marks.cpp ---
   void counted_marks();
   void client_reason(ClientNode&, const PathChanged&, bool was_connected);
   void server_reason(std::size_t path, Reason, Nanos at);
@@ -49,13 +49,13 @@ class Watch : private Part {
   void moved_marks(const BookedIo&);
 
  private:
-  // A hung connection with undelivered messages. Each time says since when messages of this kind are
-  // undelivered; kNever: there are none.
+  // A hung connection with undelivered messages. Each time is the start of the period in which such messages
+  // are undelivered; kNever: there are none.
   struct Undelivered {
-    QpId qp = kNone;                               // the client's end
-    Nanos by_client = kNever, by_server = kNever;  // of messages whose loss this side must detect
-    Nanos of_fence = kNever;                       // of a fence or its response
-    std::uint32_t fences_over = 0;                 // fence messages that no client waits for any more
+    QpId qp = kNone;                               // the client's queue pair
+    Nanos by_client = kNever, by_server = kNever;  // messages whose loss this side must detect
+    Nanos of_fence = kNever;                       // fence requests and their responses
+    std::uint32_t fences_over = 0;                 // fence messages for which no client waits any more
   };
 
   void mark_options();

@@ -7,8 +7,8 @@
 namespace rtrs::sim {
 
 struct Wide {
-  std::uint32_t paths = 0;        // 0: not changed
-  std::uint16_t connections = 0;  // per path; 0: not changed
+  std::uint32_t paths = 0;        // number of paths per client; 0: unchanged
+  std::uint16_t connections = 0;  // number of connections per path; 0: unchanged
 };
 Wide draw_wide(ChoiceSource&);
 // Called before the options that depend on the size of the world. If a path has many connections, sets one

@@ -1,4 +1,4 @@
-"""Paths by host names with several addresses and by link-local addresses: all addresses are tried, scopes are kept."""
+"""Paths given as host names with several addresses, and as link-local addresses: all addresses are tried, scopes are kept."""
 import ctypes
 import os
 import pathlib
@@ -29,12 +29,12 @@ def path_of(client):
 
 
 def address_of(client):
-    """Address in use, as shown in the list of paths."""
+    """Returns the address in use, as shown in the list of paths."""
     return path_of(client)["pathname"].rsplit("@", 1)[-1]
 
 
 def silent(ends, address, port):
-    """Makes an address that neither accepts nor refuses connections, because its listen queue is full."""
+    """Makes the address neither accept nor refuse connections, with a listener whose queue is full."""
     listener = socket.create_server((address, port), backlog=0)
     ends.callback(listener.close)
     for _ in range(4):

@@ -17,7 +17,7 @@ SIZE = 1 << 20
 
 @pytest.fixture(name="folder")
 def _folder():
-    """Directory that the container may write to. Not below tmp_path, which only one user can enter."""
+    """Directory that the container may write to. It is not below tmp_path, because only one user can enter tmp_path."""
     if os.geteuid() != 0 or subprocess.run([*CONFINED, "/tmp", "test", "-x", program("urtrsd")], check=False).returncode != 0:
         pytest.skip("needs root that may make user and mount namespaces, and a build that all users may enter")
     with tempfile.TemporaryDirectory(prefix="urtrs-confined-") as name:

@@ -1,4 +1,4 @@
-"""Control socket of nbdkit with the plugin: queries, and changes during IO."""
+"""Tests the control socket of nbdkit with the plugin: queries, and changes during IO."""
 import json
 import os
 import pathlib
@@ -225,7 +225,7 @@ def test_watchers_receive_events(client, server):
 
 
 def test_watchers_receive_failovers(client):
-    """Repeats until a disconnected path had requests in flight."""
+    """Repeats the disconnect until a disconnected path had requests in flight, because only then a failover happens."""
     load = subprocess.Popen(["fio", "--name=load", "--ioengine=nbd", f"--uri={client.uri()}", "--rw=randread", "--bs=4k", "--iodepth=32",
                              "--size=4M", "--time_based", "--runtime=600", "--output-format=terse"], stdout=subprocess.DEVNULL)
     try:
@@ -342,7 +342,7 @@ def is_read_only(client, device):
 
 
 def test_unmapping_restores_the_configured_mode(server, tmp_path, ends):
-    """Devices of device= stay in the list and are opened in the mode of the parameters."""
+    """Devices of the parameter device= stay in the list, and are opened in the mode that the parameters set."""
     client = Client(tmp_path, f"path=127.0.0.1:{server.port}", "device=disk0", "device=disk1")
     ends.callback(client.end)
     until("the control socket answers", client.answers)

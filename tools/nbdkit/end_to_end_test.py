@@ -1,4 +1,4 @@
-"""NBD clients, nbdkit with the plugin, and urtrsd together."""
+"""Tests NBD clients, nbdkit with the plugin, and urtrsd together."""
 import hashlib
 import json
 import os

@@ -1,4 +1,4 @@
-"""NBD clients of nbdkit when a server returns before its disk, with another disk, or too late."""
+"""Tests NBD clients of nbdkit while a server restarts: before its disk is available, with another disk, or too late."""
 import errno
 import json
 import signal

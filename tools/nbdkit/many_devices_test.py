@@ -47,7 +47,7 @@ class ManyDevices(unittest.TestCase):
 
     def connect(self, export):
         client = NbdClient(self.socket, export)
-        # When nbdkit exits, it waits until idle clients disconnect.
+        # nbdkit exits only after idle clients have disconnected.
         self.addCleanup(client.socket.close)
         return client
 
@@ -66,7 +66,7 @@ class ManyDevices(unittest.TestCase):
         return {one["name"]: one for one in json.loads(self.status.read_text())["devices"]}
 
     def opened(self, name):
-        """Number of opens of the device in the log so far; the log is written asynchronously."""
+        """Returns how often the log shows an open of the device; the log is written asynchronously."""
         return len(re.findall(rf' opened "{name}" ', self.server.text()))
 
     def closed(self, name):

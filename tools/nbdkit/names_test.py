@@ -1,4 +1,4 @@
-"""Paths given by host name, with a name service that is sometimes silent. IO on another path must continue."""
+"""Paths given by host name while the name service does not answer. IO on another path must continue."""
 import socket
 import struct
 import threading
@@ -9,7 +9,7 @@ from control_test import client_with_etc
 from programs import until
 
 nbd = pytest.importorskip("nbd", reason="without python3-libnbd")
-# Seconds: maximum time of an IO; a lookup blocks for at least 10 s if the name service is silent.
+# Maximum duration of an IO in seconds. A lookup blocks for at least 10 s if the name service is silent.
 GOOD_TIME = 4
 NAMESERVER = "127.0.0.77"
 
@@ -51,7 +51,7 @@ class NameService:
 
 
 class Io:
-    """Reads continuously. `slowest`: longest read in seconds."""
+    """Reads in a loop. `slowest`: duration of the longest read, in seconds."""
 
     def __init__(self, socket_path):
         self.handle = nbd.NBD()

@@ -26,7 +26,7 @@ def _image(tmp_path):
 
 @pytest.fixture(name="uri")
 def _uri(image, urtrsd, tmp_path, ends):
-    """URI of nbdkit with the device disk0, the image file, over two paths."""
+    """NBD URI of disk0, which nbdkit serves over two paths. The export is the file `image`."""
     server = urtrsd("--listen=127.0.0.1", "--listen=127.0.0.2", f"--export=disk0={image}")
     socket = tmp_path / "nbd.sock"
     process = subprocess.Popen(["nbdkit", "-f", "-U", socket, PLUGIN, "path=127.0.0.1", "path=127.0.0.2", f"port={server.port}",
@@ -55,7 +55,7 @@ def test_fio_reads_back_what_it_wrote(uri, tmp_path, mix):
 
 @pytest.fixture(name="mounted")
 def _mounted(uri, tmp_path):
-    """The device as a file, mounted by nbdfuse."""
+    """File that nbdfuse shows for the device."""
     folder = tmp_path / "mount"
     folder.mkdir()
     process = subprocess.Popen(["nbdfuse", folder / "disk0", uri], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-"""A server that accepts every session, opens every device, and then violates the protocol. RTRS with the framing of the
+"""A server that accepts every session, opens every device, and then violates the protocol. It uses RTRS with the framing of the
 fabric tcp (docs/iwarp.md, docs/protocol.md)."""
 import contextlib
 import errno
@@ -19,7 +19,7 @@ SESS_INFO, OPEN, CLOSE, IO = 0, 2, 5, 4
 
 
 class OddServer:
-    """`on_open` and `on_io`: "answer" or "silent"; `on_io` also "close" (close the connection), "no_data" (a successful
+    """`on_open` and `on_io` select the behaviour: "answer" or "silent"; `on_io` also "close" (close the connection), "no_data" (a successful
     response without the data) and "unsupported" (EOPNOTSUPP)."""
 
     def __init__(self, on_open="answer", on_io="answer", physical_block_size=512):

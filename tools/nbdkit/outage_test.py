@@ -1,4 +1,4 @@
-"""nbdkit with the plugin after the server has stopped for good."""
+"""Tests nbdkit with the plugin after the server has stopped and does not restart."""
 import contextlib
 import fcntl
 import json
@@ -26,7 +26,7 @@ class NbdClient:
         self.read(18)  # NBDMAGIC IHAVEOPT, flags
         # Sends the client flags (fixed newstyle, no zeroes) and the option EXPORT_NAME.
         self.socket.sendall(struct.pack(">I", 3) + b"IHAVEOPT" + struct.pack(">II", 1, len(export)) + export.encode())
-        self.read(10)  # size, flags
+        self.read(10)  # size and flags of the export
 
     def read(self, size):
         data = b""
@@ -113,7 +113,7 @@ class TestOutage:
         for client in clients:
             client.socket.settimeout(BOUND)
             assert client.error() != 0
-            # When nbdkit exits, it waits until idle clients disconnect.
+            # nbdkit exits only after idle clients have disconnected.
             client.socket.close()
         nbdkit.wait(timeout=BOUND)
         self.until(lambda: any("no path is connected: pending requests" in line for line in self.lines),

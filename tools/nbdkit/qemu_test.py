@@ -1,4 +1,4 @@
-"""QEMU with a device: its tools, its storage daemon, and a copy of a disk in use, as in docs/qemu.md."""
+"""Tests docs/qemu.md: QEMU tools with a device, the QEMU storage daemon, and a copy of a disk that is in use."""
 import json
 import os
 import shutil

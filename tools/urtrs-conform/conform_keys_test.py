@@ -13,7 +13,7 @@ def run(*command):
 
 @pytest.fixture(name="keys")
 def _keys(tmp_path):
-    """Key files: one with two keys for the server, and one for alice with her key."""
+    """Makes two key files: one with two keys for the server, and one with the key of alice."""
     for name in "alice", "bob":
         assert run(program("urtrs"), "key", "new", name, tmp_path / "server").returncode == 0
     alice = tmp_path / "alice"

@@ -50,7 +50,7 @@ def exports(folder, size, *names):
 
 @pytest.fixture(name="mounted")
 def _mounted(mount, client, urtrsd, tmp_path):
-    """Tree of a server with two sessions, each with a device. It does not contain the clients."""
+    """Mounted tree of a server with two sessions, each with a device. The tree does not contain the clients."""
     server = urtrsd(*exports(tmp_path, 1 << 20, "disk0", "disk1"))
     for n in (0, 1):
         client(f"web{n}", f"path=127.0.0.1:{server.port}", f"device=disk{n}", "control=")
@@ -60,14 +60,14 @@ def _mounted(mount, client, urtrsd, tmp_path):
 
 
 def connected(sysfs, session):
-    """Paths of the session if all are connected, else None."""
+    """Returns the paths of the session if all are connected, else None."""
     paths = list((sysfs / "class/rtrs-client" / session / "paths").iterdir())
     return paths if paths and all((path / "state").read_text() == "connected\n" for path in paths) else None
 
 
 @pytest.fixture(name="lab")
 def _lab(mount, client, urtrsd, tmp_path):
-    """Tree of the test setup of the listing: the session lab maps loop0; loop2 is exported but not mapped."""
+    """Mounted tree with the setup of the Linux listing: the session "lab" maps loop0; loop2 is exported but not mapped."""
     list(exports(tmp_path, 64 << 20, "loop0", "loop2"))
     server = urtrsd("--listen=127.1.0.2", f"--dev-search-path={tmp_path}")
     client("lab", f"path=ip:127.1.0.1@ip:127.1.0.2:{server.port}", f"port={server.port}", "reconnect_min=50ms")

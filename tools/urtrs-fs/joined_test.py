@@ -27,7 +27,7 @@ def _system(mount, client, urtrsd, tmp_path):
 
 
 def error_of(path, text):
-    """Errno of one write; 0 for success."""
+    """Writes to the file. Returns the errno; 0 for success."""
     file = os.open(path, os.O_WRONLY | os.O_TRUNC)
     try:
         os.write(file, text.encode())
@@ -193,7 +193,7 @@ def test_the_socket_option_selects_one_process(system, tmp_path, ends):
 
 
 def test_a_client_that_stops_after_open_causes_a_timeout(system):
-    """The file was found before the client stopped, so only the read or write fails, with ETIMEDOUT."""
+    """The client stops between open and read or write, so the open succeeds, and the read or write fails with ETIMEDOUT."""
     sysfs, _, clients = system
     path = path_of(sysfs, "web0")
     assert (path / "hca_port").read_text() == "1\n"
@@ -225,7 +225,7 @@ def test_several_unresponsive_clients_delay_others_only_once(system, client, tmp
 
 
 def test_a_process_with_a_full_queue_causes_a_timeout(system, tmp_path, ends):
-    """A process accepts no connection. Paths that only it may have fail with ETIMEDOUT; paths of others work."""
+    """One process accepts no connection. Files that may belong to that process fail with ETIMEDOUT; files of others work."""
     sysfs, _, _ = system
     process = subprocess.Popen(["sleep", "1000"])
     ends.callback(process.wait)

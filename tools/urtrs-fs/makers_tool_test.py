@@ -28,7 +28,7 @@ def _rnbd(mounted):
 
 
 def sessions(rnbd):
-    """Number of paths by session name. The command prints nothing if there is no session."""
+    """Returns the number of paths by session name. The command prints nothing if there is no session."""
     printed = rnbd("session", "list", "json")
     found = json.loads(printed)["incoming sessions"] if printed.strip() else None
     return {one["sessname"]: one["path_cnt"] for one in found or []}

@@ -103,7 +103,7 @@ def test_unknown_names_do_not_exist(system):
 
 
 def test_a_signal_unmounts_and_exits(system, tmp_path):
-    """Uses `system`, because it skips the test if FUSE is not available, and starts a server."""
+    """The fixture `system` skips the test if FUSE is not available, and starts a server."""
     folder = tmp_path / "second"
     folder.mkdir()
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):

@@ -34,7 +34,7 @@ class RemoteTree {
   std::string check();
   tl::expected<Entry, int> look(const std::string& path);
   tl::expected<std::string, int> read(const std::string& path);
-  // Returns when the operation that the write started has finished, as in Linux. Does not block other calls.
+  // Like a write to sysfs, returns after the requested operation has finished. Does not block other calls.
   int write(const std::string& path, const std::string& text);
 
  private:

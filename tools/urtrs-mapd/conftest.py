@@ -14,7 +14,7 @@ NBDKIT = BUILD / "tools/nbdkit/nbdkit-urtrs"
 
 
 def size(uri):
-    """Size of the device in bytes; None if there is no device."""
+    """Returns the size of the device in bytes; None if there is no device."""
     done = subprocess.run(["nbdinfo", "--size", uri], capture_output=True, text=True, timeout=BOUND, check=False)
     return int(done.stdout) if done.returncode == 0 else None
 
@@ -29,7 +29,7 @@ class Mapd:
         self.start()
 
     def start(self, ready=True):
-        """Keeps state file, log and processes of an earlier start."""
+        """Starts urtrs-mapd. The state file, the log and the nbdkit processes of an earlier start stay."""
         before = self.text()
         with self.log.open("a") as sink:
             self.process = subprocess.Popen([program("urtrs-mapd"), f"--state={self.state}", f"--nbdkit={NBDKIT}", *self.arguments],
@@ -68,7 +68,7 @@ class Mapd:
         return {one["device"]: one for one in self.ask("device.list")["devices"]}
 
     def nbdkits(self):
-        """Ids of the nbdkit processes that serve sessions of this directory."""
+        """Returns the process ids of the nbdkits that serve sessions of this directory."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             try:
@@ -112,7 +112,7 @@ def _mapd(server, tmp_path, ends):
 @pytest.fixture(name="urtrs")
 def _urtrs(server):
     def urtrs(*arguments, code=0):
-        """Returns standard output; with an expected error also standard error."""
+        """Runs urtrs. Returns standard output; if an error is expected, also standard error."""
         done = subprocess.run([program("urtrs"), *map(str, arguments)], capture_output=True, text=True, timeout=BOUND, check=False)
         assert done.returncode == code, (arguments, done.stdout, done.stderr)
         assert code != 0 or done.stderr == "" or "--run" in str(arguments), done.stderr

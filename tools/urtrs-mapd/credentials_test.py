@@ -1,4 +1,4 @@
-"""Mapping from servers that require TLS or a shared key: with keys of urtrs-mapd, keys of a session, and no keys."""
+"""Maps devices of servers that require TLS or a shared key: with keys of urtrs-mapd, with keys of the session, without keys."""
 import json
 import os
 import signal
@@ -10,7 +10,7 @@ from programs import BOUND, program, until
 
 @pytest.fixture(name="keys")
 def _keys(tmp_path):
-    """Key files: one with both keys for the server, and one each for alice and bob."""
+    """Makes three key files: one with both keys for the server, and one each for alice and bob."""
     folder = tmp_path / "keys"
     folder.mkdir()
     for name in "alice", "bob":
@@ -24,7 +24,7 @@ def _keys(tmp_path):
 
 @pytest.fixture(name="safe")
 def _safe(urtrsd, keys):
-    """Servers that require a key, by fabric."""
+    """Starts a server that requires a key, for each fabric. Returns the servers by fabric."""
     return {"tcp": urtrsd("--export=disk0=mem:1M", "--sess-queue-depth=64", f"--tls-keys={keys / 'server'}"),
             "libfabric": urtrsd("--fabric=libfabric", "--export=disk0=mem:1M", "--sess-queue-depth=64", f"--auth-keys={keys / 'server'}")}
 

@@ -1,4 +1,4 @@
-"""A change of paths is either saved or rejected, also when the state file cannot be written."""
+"""A change of paths is either saved or rejected, even if the state file cannot be written."""
 import contextlib
 import json
 import os
@@ -13,7 +13,7 @@ SECOND = "127.0.0.2@127.0.0.1"
 
 
 def paths(mapd):
-    """Returns the paths of the session in its process, and the saved paths."""
+    """Returns the paths that the nbdkit of the session uses, and the paths in the state file."""
     session, = mapd.sessions().values()
     shown, = mapd.ask_at(session["control"], "client.show")["sessions"]
     return [path["address"] for path in shown["paths"]], session["paths"]
@@ -37,7 +37,7 @@ def _session(mapd, mapped):
 
 @pytest.fixture(name="blocked")
 def _blocked(mapd):
-    """Path at which a directory prevents writing the state file."""
+    """Path at which a test creates a directory, so that urtrs-mapd cannot write the state file."""
     return mapd.folder / "state.json.new"
 
 

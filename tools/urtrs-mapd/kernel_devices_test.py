@@ -1,4 +1,4 @@
-"""urtrs-mapd --kernel-devices: only one runs at a time, it notifies the service manager, and it ends on a signal."""
+"""urtrs-mapd --kernel-devices: only one process runs at a time, notifies the service manager, and exits on a signal."""
 import os
 import re
 import signal

@@ -21,7 +21,7 @@ def offered(*words):
 
 
 def options():
-    """Options listed by --help; an option with a value ends with "="."""
+    """Returns the options listed by --help; an option that takes a value ends with "="."""
     text = subprocess.run([program("urtrs-mapd"), "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
     return sorted(re.findall(r"^  (?:-h,)?(--[a-z-]+=?)", text, re.MULTILINE))
 

@@ -1,4 +1,4 @@
-"""urtrs-mapd keeps devices mapped: shared sessions, and killed processes."""
+"""urtrs-mapd keeps devices mapped: with shared sessions, and after its own or an nbdkit process was killed."""
 import grp
 import json
 import os
@@ -89,7 +89,7 @@ def test_remap_reopens_a_rejected_device_at_once(mapd, server, mapped, urtrs):
     urtrs("export", "add", "disk0=mem:16M")
     until("the device is open again", lambda: "already in progress" in subprocess.run([program("urtrs"), "remap", "disk0"], capture_output=True, text=True,
                                                                              check=False, timeout=BOUND).stderr)
-    # Its result does not matter, because requests were in flight when the export was removed.
+    # The exit code of fio does not matter, because requests were in flight when the export was removed.
     copy.wait(BOUND)
     subprocess.run(["nbdcopy", mapped, "null:"], check=True, timeout=BOUND)
     assert "no device \"disk7\" is mapped" in urtrs("remap", "disk7", code=1)

@@ -14,7 +14,7 @@ SECURITY = pathlib.Path(__file__).parents[2] / "docs/security.md"
 
 
 def at_server(server):
-    """Names of the sessions of a server."""
+    """Returns the session names that a server shows."""
     listed = subprocess.run([program("urtrs"), "session", "list", "--json", f"--socket={server_socket(server)}"], capture_output=True, text=True,
                             timeout=BOUND, check=True).stdout
     return [one["sessname"] for one in json.loads(listed)["sessions"]]
@@ -26,7 +26,7 @@ def server_socket(server):
 
 @pytest.fixture(name="twin")
 def _twin(mapd, tmp_path, monkeypatch, ends):
-    """A second urtrs-mapd, as on another host with the same name; twin.urtrs() runs commands on it."""
+    """Starts a second urtrs-mapd, as on another host with the same name; twin.urtrs() runs commands on it."""
     (tmp_path / "twin").mkdir()
     own = str(tmp_path / "twin/run")
     with monkeypatch.context() as there:

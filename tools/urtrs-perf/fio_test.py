@@ -29,7 +29,7 @@ Request = collections.namedtuple("Request", "direction length slot since latency
 
 
 def requests(trace):
-    """Requests in a client trace in the order of completion, without messages of the protocol itself."""
+    """Returns the requests of a client trace in the order of completion, without the session's own messages."""
     text = subprocess.run([REPLAY, "cat", "--json", trace], capture_output=True, text=True, timeout=BOUND, check=True).stdout
     begun, ended = {}, []
     for line in text.splitlines():
@@ -106,7 +106,7 @@ def test_urtrs_perf_agrees_with_the_trace(tmp_path, workload):
         server.terminate()
     said, = json.loads(done.stdout)["results"]
     seen = requests(tmp_path / "client")
-    # The requests of the warm-up come first and are not part of the measurement.
+    # The trace starts with the requests of the warm-up, which are not part of the measurement.
     measured = seen[len(seen) - COUNT:]
     assert said["iterations"] == COUNT and len(seen) == COUNT + COUNT // 10
     assert {(one.direction, one.length) for one in seen} == {(workload.removeprefix("rand"), BLOCK)}

@@ -101,7 +101,7 @@ def test_an_interrupted_run_prints_its_results(start):
     assert "IOPS" in running.stderr.readline()
     assert "IOPS" in running.stderr.readline()
     assert running.poll() is None
-    # The warm-up takes one second. These progress lines are read so that it is over.
+    # The warm-up takes one second; it has ended when these progress lines were printed.
     for _ in range(6):
         running.stderr.readline()
     running.send_signal(signal.SIGINT)
@@ -149,14 +149,14 @@ def test_an_io_takes_two_messages(start, tmp_path):
                 said[record["event"], fields["op"], fields["imm"] >> 28 if fields["has_imm"] else None, fields["length"] >= 4096] += 1
         ios = said["WireReceived", "write_imm", 0, workload == "write"]
         assert ios >= 100
-        # INFO_REQ and the reply to it.
+        # INFO_REQ and INFO_RSP.
         assert said == {("WireReceived", "send", None, False): 1, ("WireSent", "send", None, False): 1,
                         ("WireReceived", "write_imm", 0, workload == "write"): ios,
                         ("WireSent", "write_imm", 1, workload == "read"): ios}, said
 
 
 def counted(capture):
-    """Number of RTRS messages by kind in a capture, without heartbeats. A message counts in its last frame."""
+    """Returns the number of RTRS messages by kind in a capture, without heartbeats. A message counts in its last frame."""
     lua = ROOT / "tools/wireshark/urtrs.lua"
     shown = subprocess.run(["tshark", "-X", f"lua_script:{lua}", "-r", capture, "-Y", "rtrs.type", "-T", "fields", "-e", "rtrs.type",
                             "-E", "aggregator= "], capture_output=True, text=True, timeout=120, check=True)
@@ -167,7 +167,7 @@ def counted(capture):
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
 @pytest.mark.parametrize("workload", ["read", "write"])
 def test_an_io_takes_two_messages_in_a_capture(start, tmp_path, workload):
-    """Counted by Wireshark in a capture that urtrs-replay makes from the trace of the server. There are no other
+    """Wireshark counts the messages in a capture that urtrs-replay makes from the trace of the server. There are no other
     messages below RTRS: no writes without immediate, and no SENDs as responses."""
     trace, capture = tmp_path / "server.rtrc", tmp_path / "run.pcapng"
     server, port = start("--events", "--record", str(trace), "--record-detail", "wire")
@@ -185,12 +185,12 @@ def test_an_io_takes_two_messages_in_a_capture(start, tmp_path, workload):
         opcode, _, immediate = line.partition("\t")
         if not immediate or int(immediate.split(",")[0], 16) >> 28 not in (8, 9):
             said.update(name for name, codes in ends.items() if int(opcode.split(",")[0]) in codes)
-    assert said["write"] == 0 and said["send"] == 2, said  # INFO_REQ and the reply to it
+    assert said["write"] == 0 and said["send"] == 2, said  # INFO_REQ and INFO_RSP
     assert said["write_imm"] == 2 * kinds["IO_REQ"] == 2 * kinds["IO_RSP"], (said, kinds)
 
 
 def ended(capture):
-    """Number of TCP connections in the capture that were closed or reset."""
+    """Returns the number of TCP connections in the capture that were closed or reset."""
     shown = subprocess.run(["tshark", "-r", capture, "-Y", "tcp.flags.fin == 1 || tcp.flags.reset == 1", "-T", "fields", "-e", "tcp.stream"],
                            capture_output=True, text=True, timeout=120, check=False)
     return len(set(shown.stdout.split()))
@@ -203,7 +203,7 @@ def can_capture():
 @pytest.mark.skipif(not can_capture(), reason="needs root, tcpdump and tshark")
 @pytest.mark.parametrize("workload", ["read", "write"])
 def test_an_io_takes_two_messages_on_the_wire(start, tmp_path, workload):
-    """Counted by Wireshark, with its own iWARP dissectors, in a capture of the loopback interface."""
+    """Wireshark counts the messages with its own iWARP dissectors, in a capture of the loopback interface."""
     capture = tmp_path / "wire.pcap"
     server, port = start("--events")
     with subprocess.Popen(["tcpdump", "-i", "lo", "-U", "--immediate-mode", "-B", "32768", "-w", capture, f"tcp port {port}"], stdout=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""urtrs-replay check on real traces: simulated traces conform, captures of kernel peers get the expected verdicts, a
+"""Tests urtrs-replay check with traces: simulated traces conform, captures of kernel peers get the expected verdicts, a
 modified trace is detected, and an incomplete trace is inconclusive."""
 import json
 import struct
@@ -124,7 +124,7 @@ def says(what, verdict, words):
 
 
 def test_unchecked_parts_are_not_conforming(tmp_path):
-    """A part of a trace that cannot be checked is never reported as conforming."""
+    """A trace with a part that cannot be checked is never reported as conforming."""
     client, server = TRACES / "seed-420-client1.rtrc", TRACES / "seed-420-server.rtrc"
     other = next(trace for trace in sorted(TRACES.glob("*-server.rtrc")) if trace != server)
     says("two runs", check("traces of two runs", [client, other], 3), "other end")
@@ -134,7 +134,7 @@ def test_unchecked_parts_are_not_conforming(tmp_path):
 
 
 def test_machines_without_a_beginning_are_counted(tmp_path):
-    """A trace that `urtrs trace start` began during a run: its reported counts match the judged machines."""
+    """If `urtrs trace start` started the trace during a run, the reported counts match the judged state machines."""
     begun = strip(TRACES / "seed-420-client1.rtrc", tmp_path, lambda record: not record["event"].startswith("Begin"))
     verdict = check("no beginning", [begun], 3)["traces"][0]
     says("no beginning", {"traces": [verdict], "laws": {"not_judged": []}}, "its beginning is missing")
@@ -152,7 +152,7 @@ def test_trace_without_messages_is_not_called_one_sided(tmp_path):
 
 
 def test_changed_message_content_violates_the_laws(tmp_path):
-    """A message received with different content than sent violates the laws."""
+    """Receiving a message with other content than the peer sent violates the laws of the fabric."""
     client, server = TRACES / "seed-420-client1.rtrc", TRACES / "seed-420-server.rtrc"
     for field, change in (("digest", lambda value: value ^ 1),
                           ("head", lambda value: value[:16] + ("1" if value[16] != "1" else "2") + value[17:])):
@@ -176,7 +176,7 @@ def test_changed_message_content_violates_the_laws(tmp_path):
 
 
 class Frame:
-    """Enhanced packet block of a pcapng capture: Ethernet, IPv4, UDP, BTH."""
+    """A frame in an enhanced packet block of a pcapng capture: Ethernet, IPv4, UDP, BTH."""
 
     def __init__(self, block):
         self.block = block
@@ -190,7 +190,7 @@ class Frame:
 
 
 def rewritten(capture, folder, change):
-    """Imports the capture with its frames modified by change(frames, unit). `unit`: 1 ms of its clock."""
+    """Imports the capture after change(frames, unit) has modified its frames. `unit`: 1 ms in units of the capture's clock."""
     data, at, head, frames, unit = capture.read_bytes(), 0, b"", [], 1000
     while at < len(data):
         kind, size = struct.unpack_from("<II", data, at)
@@ -210,7 +210,7 @@ def rewritten(capture, folder, change):
 
 
 def test_late_one_way_and_ackless_captures(tmp_path):
-    """Captures that start late, contain one direction only, or no ACK frames."""
+    """Checks captures that start late, contain only one direction, or contain no ACK frames."""
     heartbeat = ("--heartbeat-interval-ms", "5000")
     for name, code in (("rnr_nak", 0), ("path_loss", 0), ("invalidation", 1)):
         capture = CAPTURES / f"{name}.pcapng"

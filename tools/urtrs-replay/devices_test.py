@@ -8,8 +8,8 @@ import pytest
 from programs import program
 
 REPLAY = program("urtrs-replay")
-DEVICES = 1  # instance of a client's device machine
-SERVER_DEVICES = 1024  # instance of a server's device machine: this + 1 + session number
+DEVICES = 1  # instance number of a client's device state machine
+SERVER_DEVICES = 1024  # a server's device state machines have the instance numbers SERVER_DEVICES + 1 + session number
 
 
 def run(*arguments, code=0, stdin=None):
@@ -43,7 +43,7 @@ def change(trace, to, edit):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Traces of a client and a server of block devices: map, IO, unmap, and crashing servers."""
+    """Records traces of a client and a server of block devices: map, IO, unmap, and server crashes."""
     folder = tmp_path_factory.mktemp("runs")
     subprocess.run([program("urtrs-sim"), "run", "--scenario", "BD22", "--seed", "1", "--trace", folder / "run"],
                    check=True, stdout=subprocess.DEVNULL, timeout=120)
@@ -75,7 +75,7 @@ ID_AT = {3: 4, 4: 4, 5: 4}
 
 
 def renamed(one, name):
-    """Replaces every device id by another one."""
+    """Replaces every device id by another id."""
     fields = one["fields"]
     if fields.get("device_id"):
         fields["device_id"] = name(fields["device_id"])
@@ -147,12 +147,12 @@ def test_grep_session_includes_its_devices(runs):
 
 def test_grep_device_matches_handles_and_ids(runs):
     client, server = runs
-    # Filters by the handle of the client.
+    # Filter by the client's device handle.
     found = lines("grep", client, "--device", 0, "--event", "DeviceChanged,IoBegun,IoDone")
     wanted = [one for one in everything(client) if one["event"] in ("DeviceChanged", "IoBegun", "IoDone") and
               one["fields"]["device"] == 0]
     assert wanted and found == wanted
-    # Filters by the device id of the server, which occurs on both sides in OPEN_RSP, every IO, and CLOSE.
+    # Filter by the server's device id, which occurs on both sides in OPEN_RSP, every IO, and CLOSE.
     opened = next(one for one in everything(server) if one["event"] == "WriteBack" and len(one["fields"]["response"]) == 112)
     device = int.from_bytes(bytes.fromhex(opened["fields"]["response"])[4:8], "little")
     for trace, events in ((server, {"WriteBack", "DeviceRequest"}), (client, {"MessageDone", "IoStarted"})):
@@ -165,7 +165,7 @@ def test_grep_device_matches_handles_and_ids(runs):
 
 
 def titles(*arguments):
-    """Text to the right of the lanes, one per row."""
+    """Returns the text to the right of the lanes, for each row of the diagram."""
     text = run("seq", *arguments, "--ascii", "--hide", "heartbeat,connect")
     return [row.rsplit("  ", 1)[1].strip() for row in text.splitlines() if not row.startswith("#") and "  " in row]
 

@@ -1,4 +1,4 @@
-"""Exit codes of the commands."""
+"""Tests the exit codes of the commands of urtrs-replay."""
 
 import os
 import resource

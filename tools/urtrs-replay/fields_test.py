@@ -1,4 +1,4 @@
-"""Traces without some field: a trace describes its records, and readers must work without a missing field."""
+"""Readers must work with traces that lack a field: a trace describes its own record types, so fields may be missing."""
 import json
 import subprocess
 

@@ -12,7 +12,7 @@ from schemas import fits
 
 REPLAY = program("urtrs-replay")
 SIZE = 1 << 20
-# Overlapping writes one after the other, a read of unwritten blocks, a discard, a flush.
+# Overlapping writes in sequence, a read of unwritten blocks, a discard, a flush.
 WORK = ("h.pwrite(b'a' * 8192, 0); h.pwrite(b'b' * 4096, 4096); h.pwrite(b'c' * 512, 100 * 512); h.pread(4096, 4096); "
         "h.zero(512, 100 * 512); h.pwrite(b'd' * 512, 101 * 512); h.trim(4096, 64 * 1024); h.flush(); "
         # Eight reads in parallel.
@@ -27,7 +27,7 @@ def image(file, content=b""):
 
 @pytest.fixture(name="traced", scope="module")
 def _traced(tmp_path_factory):
-    """Returns the trace and the image of a session. Its server has stopped."""
+    """Returns the trace of a session and the image of its device. The server has stopped."""
     folder = tmp_path_factory.mktemp("traced")
     disk = image(folder / "disk.img")
     return folder, disk

@@ -28,7 +28,7 @@ def replay(part, *arguments, code=0):
 
 
 def lines(text):
-    """Checks that each line matches a part of the schema. Returns the number of lines by part."""
+    """Checks that each line matches a part of the schema. Returns the number of lines for each part."""
     seen = {}
     for line in text.splitlines():
         part, = json.loads(line).keys() & {"trace", "end"} or {"record"}

@@ -35,7 +35,7 @@ def first(verdict):
 
 
 def changed(lines, random):
-    """Flips one bit of a message that the server received. Returns None if there is none."""
+    """Flips one bit of a message that the server received. Returns None if the server received no message."""
     found = []
     for at, line in enumerate(lines):
         record = json.loads(line)
@@ -48,8 +48,8 @@ def changed(lines, random):
     at = random.choice(found)
     record = json.loads(lines[at])
     fields = record["fields"]
-    # The RTRS header at the end of the message has its own rules. Only the sender knows what the data before
-    # it must be.
+    # The RTRS header at the end of the message has its own rules. Only the sender knows the correct data before
+    # that header.
     if fields["digest"]:
         fields["digest"] ^= 1 << random.randrange(64)
     else:

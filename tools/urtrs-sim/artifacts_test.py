@@ -63,7 +63,7 @@ def test_files_are_named_after_the_choice_log(folder, tmp_path):
 
 
 def test_crashed_worker_of_a_sweep_keeps_its_files(folder):
-    """The seed succeeds when run again alone, but its files are kept."""
+    """The files of the crashed seed are kept, although the seed succeeds when it runs again alone."""
     command = [SIM, "sweep", "--seeds", "0..100000000", "--jobs", "1", "--no-block-devices", "--artifacts", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         def children():

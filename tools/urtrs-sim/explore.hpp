@@ -18,8 +18,8 @@ struct ExploreCommand {
 };
 // Adds the command; parsing fills `command`.
 CLI::App* explore_options(CLI::App&, ExploreCommand& command);
-// Returns the exit code: kOk if every configuration has the expected result. In a configuration of a faulty
-// protocol (mutant), the expected result is that its rule is broken.
+// Returns the exit code: kOk if every configuration has the expected result. In a configuration with a
+// planted bug, the expected result is a violation of the configuration's rule.
 int explore(const ExploreCommand&);
 
 }  // namespace rtrs::sim_tool

@@ -1,4 +1,4 @@
-"""--fabric tcp: different runs of the same worlds, deterministic for each seed, with a command to repeat failures."""
+"""--fabric tcp runs the same worlds on the tcp fabric: deterministic for each seed, with a command that repeats a failure."""
 import os
 import re
 import subprocess
@@ -28,7 +28,7 @@ def test_sweep_runs_each_seed_twice_identically():
     ran = run("sweep", "--fabric", "tcp", "--seeds", "0..60", "--check-determinism", "100", "--replay-check",
               "--jobs", "2")
     assert ran.returncode == 0, ran.stdout
-    # Each seed has a world of its own and one with streams, and one seed in eight has one with block devices.
+    # Each seed runs its own world and a world with streams; one seed in eight also runs a world with block devices.
     assert " 128 run twice" in ran.stdout, ran.stdout
 
 

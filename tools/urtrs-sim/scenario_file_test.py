@@ -8,7 +8,7 @@ from programs import program
 
 SIM = program("urtrs-sim")
 EXAMPLE = "setup late: busy\n  set clients=2\nscenario A: late\n  delivered number=20\n"
-# No rule is broken, but the scenario expects that O9 fails.
+# The run breaks no rule, but the scenario expects that oracle O9 fires.
 UNMET = "scenario U\n  delivered number=20\n  expect O9\n"
 
 

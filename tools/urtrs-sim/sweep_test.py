@@ -1,4 +1,4 @@
-"""A sweep stopped by a signal prints a summary and leaves no process behind, as do other commands. Also tests the
+"""A sweep that a signal stops prints a summary and leaves no process behind; other commands do, too. Also tests the
 largest seeds."""
 import json
 import os
@@ -103,7 +103,7 @@ def sweep_of(*arguments, code=0):
 
 
 def test_at_least_one_of_a_few_seeds_is_run_twice():
-    """A small percentage of a few seeds can select no seed at all."""
+    """Without a minimum of one, a small percentage of a few seeds would select no seed."""
     for seeds, percent, twice in ("6..8", "1", "1"), ("6..8", "0", "0"), ("7..8", "1", "1"):
         said = sweep_of("--seeds", seeds, "--no-block-devices", "--check-determinism", percent)
         assert f" {twice} run twice" in said, said

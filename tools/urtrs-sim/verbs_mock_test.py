@@ -1,4 +1,4 @@
-"""--fabric verbs-mock: different runs of the same worlds, deterministic for each seed, without libibverbs."""
+"""--fabric verbs-mock runs the same worlds on simulated adapters: deterministic for each seed, without libibverbs."""
 import os
 import re
 import subprocess
@@ -29,7 +29,7 @@ def test_seed_is_deterministic_and_differs_from_other_fabrics():
 def test_sweep_runs_each_seed_twice_identically():
     ran = run("sweep", *OVER, "--seeds", "0..60", "--check-determinism", "100", "--replay-check", "--jobs", "2")
     assert ran.returncode == 0, ran.stdout
-    # Each seed has a world of its own, and one seed in eight has one with block devices.
+    # Each seed runs its own world; one seed in eight also runs a world with block devices.
     assert " 68 run twice" in ran.stdout, ran.stdout
 
 

@@ -1,4 +1,4 @@
-"""urtrs with unexpected replies at a control socket, sent by this test."""
+"""Tests urtrs with a control socket at which this test sends unexpected replies."""
 import itertools
 import json
 import resource
@@ -25,7 +25,7 @@ NUMBERS = itertools.count()
 
 
 class Daemon:
-    """Answers each request with the next of `answers`, and repeats the last; None: no reply. Then sends `events`."""
+    """Answers each request with the next reply in `answers`, then repeats the last reply; None: no reply. Then sends `events`."""
 
     def __init__(self, folder, answers, name=None):
         self.answers, self.asked, self.params, self.events = list(answers), [], [], []

@@ -186,7 +186,7 @@ def test_monitor_prints_events_that_fit_the_schema(web1):
     watch = subprocess.Popen([URTRS, "client", "monitor", "--json", "--count=3"], stdout=subprocess.PIPE, text=True)
 
     def cut():
-        """Repeated, because the monitor may not watch yet."""
+        """Repeats the disconnect, because the monitor may not be watching yet."""
         subprocess.run([URTRS, "client", "path", "reconnect", "web1", "0"], capture_output=True, check=False, timeout=BOUND)
         return watch.poll() is not None
     until("three events", cut)
@@ -214,7 +214,7 @@ def test_unresponsive_clients_are_reported(web1, start, ends):
 
 
 def test_the_time_limit_for_unresponsive_clients_is_shared(web1, start, ends):
-    """The time limit of 3 s is for all clients together. A client that is called last still has enough time."""
+    """All clients together have a time limit of 3 s, and the client that is called last still has enough time."""
     full, hang = [], [subprocess.Popen(["sleep", "1000"]) for _ in range(25)]
     for process in hang:
         ends.callback(process.wait)

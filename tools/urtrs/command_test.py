@@ -1,4 +1,4 @@
-"""urtrs with a real urtrsd and a real client: queries, changes and errors."""
+"""Tests urtrs with a real urtrsd and a real client: queries, changes and errors."""
 import json
 import os
 import re
@@ -50,7 +50,7 @@ def _clients(server, tmp_path, ends):
 
 @pytest.fixture(name="client")
 def _client(clients):
-    """URI of disk0 in the session "web1", with write access."""
+    """NBD URI of disk0 in the session "web1", with write access."""
     return clients("web1")
 
 
@@ -231,7 +231,7 @@ def test_monitor_prints_events(server, client):
     watch = subprocess.Popen([URTRS, "monitor", "--json", "--count=4"], stdout=subprocess.PIPE, text=True)
 
     def cut():
-        """Disconnects the path when it is connected. Repeated, because the monitor may not watch yet."""
+        """Disconnects the path when it is connected. Repeats this, because the monitor may not be watching yet."""
         if any(path["state"] == "connected" for path in shown("path")):
             urtrs("path", "disconnect", "web1", "0")
         return watch.poll() is not None
@@ -265,7 +265,7 @@ def test_limits_are_shown_with_and_without_a_server(run_folder, urtrsd):
 
 
 def test_top_shows_rates(server, client):
-    """Checks one of several samples, because a busy machine may read nothing for half a second."""
+    """Searches several samples for a rate, because a busy machine may read nothing for half a second."""
     watch = subprocess.Popen([URTRS, "top", "--json", "--interval=0.5", "--count=8"], stdout=subprocess.PIPE, text=True)
     while watch.poll() is None:
         read_all(client)
@@ -301,8 +301,8 @@ def test_a_dump_shows_what_requests_wait_for(urtrsd, run_folder, tmp_path):
         assert "session web1" in text and "in storage since" in text and "device slow open" in text
         assert "expected dump" in urtrs("debug", "me", code=2)
     finally:
-        os.killpg(client.pid, signal.SIGKILL)  # also kills the nbdkit process that serves
-        server.process.kill()  # SIGTERM would wait for the read
+        os.killpg(client.pid, signal.SIGKILL)  # also kills the child process of nbdkit that serves the device
+        server.process.kill()  # after SIGTERM the server would wait for the read in flight
         for process in (client, server.process):
             process.wait(BOUND)
 
@@ -364,7 +364,7 @@ def test_the_socket_of_a_killed_daemon_is_replaced(server, urtrsd, run_folder):
 
 
 def test_other_users_may_query_but_not_change(server, run_folder):
-    """A user who can open the socket, because its mode was changed, but is no member of its group."""
+    """The user can open the socket, because its mode was changed, but is not a member of the group of the socket."""
     if os.geteuid() != 0:
         pytest.skip("needs another user")
     sock, = run_folder.iterdir()

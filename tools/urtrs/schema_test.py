@@ -1,4 +1,4 @@
-"""All output with --json matches docs/schema/urtrs.json, which has a part for each command."""
+"""All output of urtrs with --json matches docs/schema/urtrs.json, which has a part for each command."""
 import json
 import os
 import re
@@ -135,7 +135,7 @@ def test_output_of_events_fits_the_schema(client):
     watch = subprocess.Popen([URTRS, "monitor", "--json", "--count=3"], stdout=subprocess.PIPE, text=True)
 
     def cut():
-        """Repeated, because the monitor may not watch yet, and a disconnected path cannot be disconnected."""
+        """Repeats the disconnect: the monitor may not be watching yet, and a disconnected path cannot be disconnected."""
         subprocess.run([URTRS, "path", "disconnect", "web1", "0"], capture_output=True, check=False, timeout=BOUND)
         return watch.poll() is not None
     until("three events", cut)
@@ -154,7 +154,7 @@ def test_error_output_fits_the_schema(client):
 
 
 def test_output_of_doctor_rdma_fits_the_schema():
-    """With or without RDMA devices. An unreachable peer is a failed check, not a usage error."""
+    """Works with and without RDMA devices. An unreachable peer is a failed check, not a usage error."""
     for words in ((), ("--rdma-device=nosuch0",), ("0.0.0.1", "--rounds=1")):
         done = subprocess.run([URTRS, "doctor", "--rdma", *words, "--json"], capture_output=True, text=True, timeout=BOUND,
                               check=False)

@@ -1,4 +1,4 @@
-"""Output on a real terminal of 80 columns, and in a pipe."""
+"""Tests the output of urtrs on a real terminal of 80 columns, and to a pipe."""
 import re
 import shutil
 import subprocess
@@ -66,7 +66,7 @@ def test_top_in_a_pipe_has_no_escape_sequences(client, words):
 
 @pytest.mark.parametrize("columns", [80, 132])
 def test_wide_terminals_show_more_columns(client, screen, columns):
-    """On 80 columns, columns that do not fit are omitted and not wrapped."""
+    """A terminal of 80 characters omits the columns of a table that do not fit, and wraps no line."""
     shown = screen(URTRS, "client", "top", "--interval=0.2", columns=columns)
     lines = shown.until(lambda lines: any(line.startswith("web1 ") for line in lines))
     assert len(lines) == 2
@@ -77,8 +77,8 @@ def test_monitor_prints_events_as_they_happen(client, screen):
     shown = screen(URTRS, "monitor", columns=200)
 
     def cut(lines):
-        # Repeats the disconnect, because the monitor may not watch yet. It fails while the path is
-        # disconnected.
+        # Repeats the disconnect, because the monitor may not be watching yet. The command fails while the path
+        # is disconnected.
         subprocess.run([URTRS, "path", "disconnect", "web1", "0"], capture_output=True, check=False, timeout=BOUND)
         return any(" path " in line and "reason=requested" in line for line in lines)
     shown.until(cut)

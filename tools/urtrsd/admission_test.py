@@ -25,7 +25,7 @@ def many_descriptors():
 
 @pytest.fixture
 def start(urtrsd):
-    """Starts a server with these limits. It is killed at the end, because its shutdown is not tested here."""
+    """Starts a server with these limits. The test kills the server at the end, because it does not test the shutdown."""
     servers = []
 
     def limited(*arguments, descriptors=1024, address_space=None, depth=128):
@@ -220,7 +220,7 @@ def test_the_rkey_of_empty_writes_gives_no_access_to_memory(start, offset):
 
 
 def copies_in(pid, mark):
-    """Number of occurrences of these bytes in the writable memory of the process."""
+    """Returns the number of occurrences of these bytes in the writable memory of the process."""
     found = 0
     with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
         for line in maps:

@@ -42,7 +42,7 @@ def refused(done, *words):
 
 @pytest.fixture(name="wrong")
 def _wrong(keys):
-    """File with a different key for alice."""
+    """Key file with a wrong key for alice."""
     assert run(program("urtrs"), "key", "new", "alice", keys / "wrong").returncode == 0
     return keys / "wrong"
 
@@ -51,7 +51,7 @@ def test_a_client_with_the_right_key_is_accepted(server, keys):
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
     accepted(plugin(server, f"auth_keys={keys / 'server'}", "auth_identity=bob"))
     refused(plugin(server, f"auth_keys={keys / 'server'}"), "choose one with auth_identity")
-    # The server sends a challenge for each connect. It must not log the challenge as a rejection.
+    # The server sends a challenge for each connect, and must not log the challenge as a rejection.
     assert "key_refused" not in server.text()
 
 

@@ -1,4 +1,4 @@
-"""Effects of one client of urtrsd on files, disks, other clients and the log."""
+"""Tests the effects that one client of urtrsd has on files, disks, other clients and the log."""
 import errno
 import os
 import re
@@ -37,7 +37,7 @@ def test_open_files_leave_half_of_the_descriptors_to_connections(urtrsd, client,
     greedy = client(server, "greedy")
     errors = [greedy.open(f"f{number}")[0] for number in range(LIMIT)]
     assert set(errors) == {0, errno.EMFILE}
-    # A file takes two descriptors; clients of one address get at most seven eighths of the files.
+    # An open file takes two descriptors. Clients of one address get at most seven eighths of the open files.
     assert errors.count(0) == LIMIT // 4 * 7 // 8
     assert server.descriptors() < LIMIT * 3 // 4
     server.logged(rf'name="greedy" peer=\S+ open "f\d+" refused: \d+ files are open, \d+ of them by clients of this host')
@@ -49,7 +49,7 @@ def test_open_files_leave_half_of_the_descriptors_to_connections(urtrsd, client,
 
 
 def test_a_long_memory_operation_completes_without_other_events(urtrsd, client):
-    """The server executes it in many slices, and no event from outside starts the next slice."""
+    """The server splits the operation into slices, and continues with the next slice without any external event."""
     server = urtrsd("--export=m=mem:2G", "--heartbeat-interval=60s")
     session = client(server, "one")
     error, device = session.open("m")

@@ -1,4 +1,4 @@
-"""Control socket of urtrsd: requests, permissions and events."""
+"""Tests the control socket of urtrsd: requests, permissions and events."""
 import errno
 import fcntl
 import grp
@@ -82,7 +82,7 @@ def test_device_close_affects_only_the_named_session(line, session):
 
 
 def test_closing_a_device_of_a_client_without_extensions_requires_force(line, session):
-    """A kernel client offers no extensions, and does not reopen a device that the server closed."""
+    """A kernel client offers no extensions, and does not reopen a device after the server has closed it."""
     session("one", "a", "b"), session("two", "a")
     for more in ({"session": "one"}, {}):
         refused = line.ask("device.close", device="a", **more)
@@ -172,7 +172,7 @@ def test_every_configuration_error_is_logged(urtrsd, control, tmp_path):
 
 
 def test_half_open_sessions_are_shown_and_limited(urtrsd, control):
-    """Half-open sessions of one address; above the limit the oldest is closed."""
+    """The server shows the half-open sessions of an address, and closes the oldest session above the limit."""
     server = urtrsd("--export=a=mem:1M", f"--control={control}", "--max-half-open=2", "--max-sessions=64")
     line = Line(control)
     held = [iwarp_connect(server.port, connect_request(0, 2, os.urandom(16), os.urandom(16)), BOUND)[0] for _ in range(8)]
@@ -197,7 +197,7 @@ def test_show_omits_the_silence_of_an_active_path_and_includes_export_delays(urt
 
 
 def test_an_event_has_the_errno_that_the_client_received(urtrsd, control):
-    """EBUSY, because a half-open session can be closed for a newer one; without half-open sessions it is ENOMEM."""
+    """The errno is EBUSY if a half-open session can be closed for a newer one; without half-open sessions it is ENOMEM."""
     server = urtrsd("--export=a=mem:1M", f"--control={control}", "--max-sessions=1")
     line = Line(control)
     line.ask("events.watch")
@@ -212,7 +212,7 @@ def test_an_event_has_the_errno_that_the_client_received(urtrsd, control):
 
 
 def test_a_dump_in_pages_lists_each_request_once(urtrsd, control):
-    """More requests than fit on one page."""
+    """The dump has more requests than fit on one page."""
     server = urtrsd("--export=slow=mem:16M,delay_ms=600000", "--sess-queue-depth=512", f"--control={control}")
     session = IwarpClient(server.port, "many")
     error, device = session.open("slow")
@@ -263,7 +263,7 @@ def test_a_warning_about_a_device_names_the_session(urtrsd, tmp_path):
 
 
 def test_a_client_may_be_silent_for_the_time_configured_on_the_server(urtrsd, control):
-    """The configuration allows 20 s (1000 heartbeats of 20 ms); with the default number it would be 140 ms."""
+    """The configuration allows 20 s (1000 heartbeats of 20 ms); with the default number of heartbeats the limit would be 140 ms."""
     server = urtrsd("--export=m=mem:1M", f"--control={control}", "--heartbeat-interval=20ms", "--heartbeat-missed=1000")
     session, line = IwarpClient(server.port, "silent"), Line(control)
 

@@ -1,4 +1,4 @@
-"""urtrsd as a process: exports, signals, log, and a hanging disk."""
+"""Tests urtrsd as a process: exports, signals, the log, and a hanging disk."""
 import contextlib
 import errno
 import fcntl
@@ -25,7 +25,7 @@ NOBODY = 65534
 class Case:
     @pytest.fixture
     def open_folder(self):
-        """Directory that the user nobody can enter. Not below tmp_path, because pytest makes its parent private."""
+        """Directory that the user nobody can enter. It is not below tmp_path, because pytest makes the parent of tmp_path private."""
         with tempfile.TemporaryDirectory(prefix="urtrs-") as name:
             os.chmod(name, 0o755)
             yield pathlib.Path(name)
@@ -247,7 +247,7 @@ class TestDaemon(Case):
 
 
 def open_files(server):
-    """Paths of the open descriptors of the server."""
+    """Returns the paths of the open file descriptors of the server."""
     paths = []
     folder = f"/proc/{server.process.pid}/fd"
     for descriptor in os.listdir(folder):
@@ -276,7 +276,7 @@ class TestHungDisk(Case):
 
     def end_fuse(self):
         self.fuse.send_signal(signal.SIGCONT)
-        # A read ends only after all waiting requests; without it, a signal that arrives during a request
+        # A read ends only after all waiting requests. Without the read, a signal that arrives during a request
         # could be lost.
         self.slow.read_bytes()
         self.fuse.terminate()  # also unmounts the file system
@@ -323,7 +323,7 @@ class TestHungDisk(Case):
         good = self.file("good.img", 1 << 20)
         slow = [f"slow{number}" for number in range(8)]
         server = self.start(f"--export=good={good}", *(f"--export={name}={self.slow},ro" for name in slow))
-        # At exit the server waits for the files, so the file system must run again.
+        # The server waits for its files at exit, so the daemon of the file system must run again.
         self.ends.callback(self.fuse.send_signal, signal.SIGCONT)
         server.ready()
         first, second = iwarp_client.IwarpClient(server.port, "first"), iwarp_client.IwarpClient(server.port, "second")

@@ -1,4 +1,4 @@
-"""A block device in use by this host is not opened for writing, and the host cannot use one that urtrsd writes to."""
+"""urtrsd does not open a block device for writing that this host uses; the host cannot use a device that urtrsd writes to."""
 import errno
 import json
 import os

@@ -1,4 +1,4 @@
-"""urtrsd --fabric tcp with hostile clients. Each breaks the protocol in one way. The server must survive, allocate no
+"""Tests urtrsd --fabric tcp with hostile clients, which each violate the protocol in one way. The server must survive, allocate no
 memory for the client, close it within its deadlines, and meanwhile serve a good session, which verifies its data."""
 import contextlib
 import errno
@@ -18,8 +18,8 @@ from iwarp_client import (IMMEDIATE, SEND, SEND_INVALIDATE, TERMINATE, WRITE, Iw
 from programs import program, until
 from wire_client import Refused, connect_request
 
-GOOD_TIME = 4  # seconds: maximum time of an IO of the good session; shorter than the deadlines of the hostile clients
-# Seconds: time after which the fabric closes a silent client; time that the tests wait for the close.
+GOOD_TIME = 4  # maximum duration of an IO of the good session in seconds; shorter than the deadlines of the hostile clients
+# In seconds: time after which the fabric closes a silent client, and time that the tests wait for the close.
 HANDSHAKE, DEADLINE = 5, 8
 
 
@@ -115,7 +115,7 @@ def test_a_session_takes_little_memory_before_its_first_io(urtrsd):
 
 
 def is_closed_by(sock, seconds=DEADLINE):
-    """Returns what the peer sent until it closed; fails if it does not close in time."""
+    """Returns the bytes that the peer sent until it closed the connection; fails if the peer does not close it in time."""
     sock.settimeout(seconds)
     said = b""
     with contextlib.suppress(ConnectionResetError, BrokenPipeError):
@@ -248,7 +248,7 @@ def test_a_flood_of_empty_writes_does_not_delay_others(scene):
 
 
 def test_incomplete_headers_do_not_block_new_clients(scene):
-    """Twenty incomplete headers per second, for longer than the handshake timeout; new clients must still get in."""
+    """Sends twenty incomplete headers per second for longer than the handshake timeout. New clients must still be accepted."""
     held, end = [], time.monotonic() + HANDSHAKE + 2
     while time.monotonic() < end:
         held.append(raw(scene, request_frame(bytes(56))[:16 + len(held) % 8]))
@@ -308,7 +308,7 @@ def test_a_client_that_reads_no_responses_is_disconnected(start):
 
 
 def test_messages_without_a_receive_do_not_affect_others(scene):
-    """More messages than posted receives before the session exists: only this connection may be delayed or closed."""
+    """A client sends more messages than receives are posted, before its session exists: the server may delay or close only it."""
     sock = stranger(scene)
     with contextlib.suppress(OSError):
         sock.sendall(b"".join(untagged(IMMEDIATE, number, bytes(8)) for number in range(1, 2000)))
@@ -318,7 +318,7 @@ def test_messages_without_a_receive_do_not_affect_others(scene):
 
 @pytest.mark.parametrize("what", ["memory", "descriptors"])
 def test_one_address_leaves_resources_to_others(start, what):
-    """The limit per address leaves resources for other addresses, which can connect and reconnect."""
+    """The limit per address leaves resources for other addresses, whose clients can connect and reconnect."""
     server = start("--max-sessions=64", "--connection-memory-mb=64") if what == "memory" else start(descriptors=128)
     beside = Beside(server)
     held, refused = [], []

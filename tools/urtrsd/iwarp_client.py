@@ -41,7 +41,7 @@ def read_reply(sock):
 
 
 def iwarp_connect(port, request, timeout, wrap=None, source=""):
-    """Connects. Returns (socket, reply). Messages may then be sent. `wrap`: for TLS, from tls_scene.wrap_with()."""
+    """Connects. Returns (socket, reply); messages may follow at once. `wrap`: for TLS, from tls_scene.wrap_with()."""
     sock = socket.create_connection(("127.0.0.1", port), timeout, (source, 0))
     try:
         sock = wrap(sock) if wrap else sock

@@ -13,8 +13,8 @@ import pytest
 from iwarp_client import IwarpClient
 from programs import BOUND, program
 
-# Maximum memory of the server, in KiB. It must depend on what a session uses, not on what the session could
-# have in flight.
+# Maximum memory of the server, in KiB. The memory must depend on the use of a session, not on the number of
+# requests that the session could have in flight.
 MOST_OF_A_PATH = 512
 MOST_OF_A_CONNECTION = 24
 

@@ -123,7 +123,7 @@ def test_a_strict_reload_adds_no_missing_export(server, urtrs, tmp_path):
 
 
 def test_a_command_adds_no_missing_export(server, urtrs):
-    """The user sees the error at once and can fix the command."""
+    """The command fails, because its user sees the error at once and can fix the command."""
     server("--export=a=mem:1M")
     assert "No such file or directory" in urtrs("export", "add", "m=/nowhere", code=1).stderr
     assert states(urtrs)[0] == {"a": "served"}

@@ -1,4 +1,4 @@
-"""Exports of NBD servers: nbdkit, qemu-nbd, and a server that is killed."""
+"""Tests urtrsd with exports that are NBD servers: nbdkit, qemu-nbd, and a server that is killed."""
 import errno
 import json
 import os
@@ -182,7 +182,7 @@ class Writer(threading.Thread):
 
 
 def test_io_waits_for_a_server_that_restarts(nbdkit, client, urtrsd, tmp_path):
-    """Requests in flight are resent, later ones wait, and one flush fails because changes may be lost."""
+    """Requests in flight are resent, later requests wait, and one flush fails because changes may be lost."""
     image = tmp_path / "image"
     image.write_bytes(bytes(SIZE))
     held = nbdkit("file", image)
@@ -207,7 +207,7 @@ def test_io_waits_for_a_server_that_restarts(nbdkit, client, urtrsd, tmp_path):
 
 
 def exports(control):
-    """State and reason by export name."""
+    """Returns the state and the reason of each export by name."""
     rows = json.loads(run(program("urtrs"), f"--socket={control}", "export", "list", "--json"))["exports"]
     return {row["name"]: (row["state"], row["why"]) for row in rows}
 
@@ -245,7 +245,7 @@ def test_shutdown_does_not_wait_for_a_lost_server(nbdkit, urtrsd):
 
 
 def test_the_next_open_detects_data_lost_by_a_failed_flush(nbdkit, client, urtrsd, tmp_path):
-    """From the second failure on, because the cache of an NBD server has no identity before its first failure."""
+    """Tests the second failure, because the cache of an NBD server has no identity before the first failure."""
     image, control = tmp_path / "image", tmp_path / "control"
     image.write_bytes(bytes(SIZE))
     held = nbdkit("file", image)
@@ -307,7 +307,7 @@ def test_closing_the_last_device_disconnects_from_the_server(nbdkit, urtrsd, tmp
 
 
 def test_a_loss_fails_one_flush_of_every_session(nbdkit, urtrsd, tmp_path):
-    """Also in a session that wrote nothing."""
+    """A flush fails in every session, even if the session wrote nothing."""
     image = tmp_path / "image"
     image.write_bytes(bytes(SIZE))
     held = nbdkit("file", image)

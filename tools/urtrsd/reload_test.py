@@ -1,4 +1,4 @@
-"""Reloads of urtrsd during IO, with valid, invalid and missing configuration files."""
+"""Reloads urtrsd during IO, with valid, invalid and missing configuration files."""
 import os
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""urtrsd under a service manager: messages of sd_notify(3)."""
+"""Tests the messages of sd_notify(3) that urtrsd sends to a service manager."""
 import contextlib
 import fcntl
 import os
@@ -88,7 +88,7 @@ def test_a_start_with_missing_exports_reports_ready(urtrsd, manager, tmp_path):
 
 
 def test_watchdog_messages_arrive_within_the_period(urtrsd, manager):
-    """Checks the shortest of several intervals, because a busy machine delays some."""
+    """Checks the shortest of several intervals, because a busy machine may delay some messages."""
     start(urtrsd, manager, WATCHDOG_USEC="1000000")
     assert manager.recv(4096).startswith(b"READY=1\n")
     times = []
@@ -109,7 +109,7 @@ def test_shutdown_without_a_time_limit_waits_for_storage(urtrsd):
 
 
 def test_a_trace_is_complete_after_a_second_signal(urtrsd, tmp_path):
-    """After the second signal it exits immediately, and all records are in the file."""
+    """After the second signal urtrsd exits immediately, and all records are in the trace file."""
     trace = tmp_path / "t.rtrc"
     server = urtrsd("--export=slow=mem:1M,delay_ms=600000", "--shutdown-timeout=never", f"--trace={trace}", "--trace-detail=payload")
     session = iwarp_client.IwarpClient(server.port, "one")

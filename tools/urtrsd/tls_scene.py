@@ -1,4 +1,4 @@
-"""Shared by TLS tests of urtrsd: a CA with certificates, key files, servers."""
+"""Helpers of the TLS tests of urtrsd: a CA with certificates, key files, servers."""
 import ssl
 import subprocess
 

@@ -142,7 +142,7 @@ def test_other_protocols_are_rejected(server, pki):
 
 
 def test_a_replayed_hello_has_no_effect(server, pki):
-    """An attacker records the bytes of a valid client and replays them."""
+    """An attacker who replays the recorded bytes of a valid client gets no session."""
     with socket.create_server(("127.0.0.1", 0)) as relay:
         relay.settimeout(GOOD_TIME)
         sent = []
@@ -177,7 +177,7 @@ def test_a_replayed_hello_has_no_effect(server, pki):
 
 
 def test_half_open_handshakes_are_limited(server, pki):
-    """More incomplete ClientHellos than allowed: the oldest connections are closed, and a valid client gets in."""
+    """With more incomplete ClientHellos than allowed, the server closes the oldest connections and accepts a valid client."""
     hello = bytes.fromhex("1603010200010001fc0303")
     crowd = [raw(server, hello) for _ in range(300)]
 

@@ -1,4 +1,4 @@
-"""Recordings that signals start and stop can be replayed."""
+"""Recordings that are started and stopped by signals can be replayed."""
 import resource
 import signal
 import subprocess
@@ -66,7 +66,7 @@ def test_each_recording_has_its_own_file(urtrsd, tmp_path):
 
 
 def test_a_failed_recording_is_logged_once_and_cannot_be_stopped(urtrsd, tmp_path):
-    """RLIMIT_FSIZE limits the file to 64 KiB."""
+    """The recording fails, because RLIMIT_FSIZE limits the file to 64 KiB."""
     control, trace = tmp_path / "control", tmp_path / "live.rtrc"
     server = urtrsd("--export=a=mem:1M", f"--control={control}",
                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16)))

@@ -1,4 +1,4 @@
-"""Test client for urtrsd: RTRS and RNBD with the framing of libfabric's provider tcp, on plain sockets. It can open
+"""Test client for urtrsd: RTRS and RNBD with the framing of libfabric's provider tcp, on plain sockets. The client can open
 many devices and returns every errno."""
 import os
 import socket
@@ -20,7 +20,7 @@ def exact(sock, size):
 
 
 class Refused(ConnectionRefusedError):
-    """`errno` is the one in the rejection; None if there is none."""
+    """The server rejected the connection. `errno`: errno of the rejection; None if the rejection has no errno."""
 
     def __init__(self, error):
         super().__init__(error, f"refused with errno {error}")

@@ -26,7 +26,7 @@ def tshark(*arguments):
 
 
 def values(layer):
-    """Fields of one protocol with their values; nested trees are flattened."""
+    """Returns the fields of one protocol with their values; nested trees are flattened."""
     if isinstance(layer, list):
         return [values(one) for one in layer]
     result = {}
@@ -57,7 +57,7 @@ def without_repeated_keys(pairs):
 
 
 def decode(path, *more):
-    """One dictionary per frame that contains RTRS."""
+    """Returns a dictionary for each frame that contains RTRS."""
     text = tshark("-r", path, *more, "-T", "json", "-J", "frame rtrs rnbd")
     frames = []
     for packet in json.loads(text, object_pairs_hook=without_repeated_keys):
@@ -71,7 +71,7 @@ def decode(path, *more):
 
 
 def line(frame):
-    """Line of the golden file. Path and session are kept only for connect requests; other messages name their
+    """Returns a line of the golden file. The line has the path and the session only for connect requests; other messages name their
     connection."""
     fields = frame["rtrs"]
     if fields.get("rtrs.type") != "CON_REQ":
@@ -115,7 +115,7 @@ def test_display_filters_match():
 
 
 def times(name, display_filter):
-    """Seconds since the first frame of the capture."""
+    """Returns the times of the matching frames, in seconds since the first frame of the capture."""
     text = tshark("-r", capture(name), "-Y", display_filter, "-T", "fields", "-e", "frame.time_relative")
     return [float(one) for one in text.split()]
 
@@ -142,7 +142,7 @@ def test_no_frame_is_malformed():
 
 
 def test_requests_and_responses_are_linked():
-    """With two passes, as in the GUI of Wireshark, every request has a link to its response."""
+    """With two passes, as in the Wireshark GUI, every request has a link to its response."""
     frames = {frame["frame"]: frame["rtrs"] for frame in decode(capture("rnr_nak"), "-2")}
     answered = 0
     for number, fields in frames.items():
@@ -171,7 +171,7 @@ def test_reordered_packets_are_reassembled(tmp_path):
 
 
 def test_connections_without_a_captured_setup_are_decoded(tmp_path):
-    """A capture that begins in the middle is decoded on request."""
+    """A capture that begins in the middle of a connection is decoded on request."""
     late = tmp_path / "late.pcapng"
     subprocess.run(["editcap", "-r", capture("rnr_nak"), late, "31-98"], check=True, capture_output=True)
     assert count(late, "rtrs") == 0
@@ -180,7 +180,7 @@ def test_connections_without_a_captured_setup_are_decoded(tmp_path):
 
 
 def test_truncated_frames_are_decoded_as_far_as_possible(tmp_path):
-    """Truncated frames: the available part is shown, without errors."""
+    """The dissector shows the available part of a truncated frame, without errors."""
     for size in (58, 70, 100, 200, 1000):
         short = tmp_path / "short.pcapng"
         subprocess.run(["editcap", "-s", str(size), capture("invalidation"), short], check=True, capture_output=True)
@@ -212,7 +212,7 @@ TCP_SESSION = str(pathlib.Path(__file__).resolve().parent / "tcp_session.pcap")
 
 
 def kinds(path, *more):
-    """Messages of each frame, with the direction of the first one."""
+    """Returns the messages of each frame, with the direction of the first message."""
     text = tshark("-r", path, *more, "-Y", "rtrs.type", "-T", "fields", "-e", "rtrs.cid", "-e", "rtrs.type", "-E", "aggregator= ",
                   "-E", "separator=/t")
     return [(cid.split()[0], [word for word in types.split() if word != "RKEY_RSP"])

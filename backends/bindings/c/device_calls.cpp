@@ -21,7 +21,7 @@ BlockRequest request_of(Opcode opcode, const void* data, std::uint64_t length, s
   request.opcode = opcode;
   request.offset = offset;
   request.length = length;
-  // Only read: a write does not modify its data.
+  // The cast is safe, because a write only reads its data.
   request.data = static_cast<std::byte*>(const_cast<void*>(data));
   request.fua = (flags & URTRS_FUA) != 0;
   request.nounmap = (flags & URTRS_NO_UNMAP) != 0;

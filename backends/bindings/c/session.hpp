@@ -24,15 +24,15 @@ struct urtrs_device {
   rtrs::rnbd::DeviceHandle handle = 0;
   std::string name;
   rtrs::rnbd::Geometry geometry{};  // from the last successful open
-  int refused = 0;                  // errno of the last rejected OPEN; 0 while the device is open
-  bool opening = true;              // the result of the open has not been reported yet
+  int refused = 0;                  // negative errno of the last rejected OPEN; 0: none
+  bool opening = true;              // the callback of the open has not been queued yet
   rtrs::Nanos give_up_at = 0;       // time at which a pending open fails
   urtrs_callback opened = nullptr;
   void* user = nullptr;
 };
 
 struct urtrs_session {
-  // Data of a blocking call with a timeout: kept alive for a request whose caller has timed out.
+  // Buffer of a blocking call with a timeout; kept until the request completes, even if the call timed out.
   using Memory = std::shared_ptr<std::byte[]>;
   struct Request {
     urtrs_callback callback = nullptr;  // null: no callback
@@ -80,8 +80,8 @@ struct urtrs_session {
 
   // Stores the message and returns the error.
   int fail(int error, std::string sentence);
-  // Stores the message of a failed call, "WHAT: words". If no path was available, adds the error of each
-  // path.
+  // Stores the message of a failed call, "WHAT: text of the error". If no path is connected, adds the error
+  // of each path. Returns the error.
   int fail_with_words(int error, const std::string& what);
   // Returns 0, or the error if blocking calls are not allowed: inside a callback, or in a forked process.
   int refuse_wait();
@@ -128,7 +128,7 @@ struct urtrs_session {
 
 namespace rtrs::c {
 
-// Converts exceptions to errors: none may leave the library.
+// Converts exceptions to errors, because no exception may leave the library.
 template <class Call>
 int guarded(Call&& call) noexcept {
   try {

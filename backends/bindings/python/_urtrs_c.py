@@ -9,7 +9,7 @@ Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int)
 
 
 def _structure(name, *members):
-    """`members` are pairs: a type and the names of the fields of that type, separated by spaces."""
+    """Returns a ctypes.Structure. Each of `members` is a pair: a type, and the names of the fields of that type, separated by spaces."""
     return type(name, (ctypes.Structure,), {"_fields_": [(one, kind) for kind, names in members for one in names.split()]})
 
 
@@ -20,7 +20,7 @@ Stats = _structure("Stats", (ctypes.c_uint64, "reads writes read_bytes write_byt
                    (ctypes.c_uint32, "under_way paths connected_paths devices"))
 Path = _structure("Path", (ctypes.c_char_p, "source destination state reason"), (ctypes.c_uint16, "port"),
                   (ctypes.c_uint32, "attempt in_flight"), (ctypes.c_uint64, "requests reconnects"), (ctypes.c_char_p, "last_cause"))
-# Py_buffer of CPython's stable ABI.
+# Layout of Py_buffer in CPython's stable ABI.
 PyBuffer = _structure("PyBuffer", (ctypes.c_void_p, "buf obj"), (ctypes.c_ssize_t, "len itemsize"),
                       (ctypes.c_int, "readonly ndim"), (ctypes.c_void_p, "format shape strides suboffsets internal"))
 get_buffer = ctypes.pythonapi.PyObject_GetBuffer

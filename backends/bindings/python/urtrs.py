@@ -4,19 +4,19 @@
         with session.open("disk0", read_only=True) as device:
             first = device.read(4096, 0)
 
-The module uses liburtrs-c through ctypes and needs nothing else. Data is not copied: read_into() fills any writable
-buffer, and write() takes any buffer (bytes, bytearray, memoryview, array, mmap, NumPy). Offsets and lengths are in bytes
-and must be whole blocks of the device.
+The module calls liburtrs-c through ctypes and needs nothing else. The module does not copy data: read_into() fills any
+writable buffer, and write() takes any buffer (bytes, bytearray, memoryview, array, mmap, NumPy). Offsets and lengths are in
+bytes and must be multiples of the device's block size.
 
-Errors are OSError with the errno of the library, so some are FileNotFoundError, PermissionError or TimeoutError.
-A call without a timeout has no time limit, except that it waits at most queue_timeout for a path, or for a device that
-the server refuses to reopen (for example because its file does not exist yet). Ctrl-C ends a call at any time. After a
-timeout or Ctrl-C the server may still execute the request, and the buffer stays in use until the server has answered or
-the session is closed.
+Errors are OSError with the library's errno, or its subclass, such as FileNotFoundError, PermissionError or TimeoutError.
+A call without a timeout (in seconds) waits until the server answers. Without a connected path the call fails after
+queue_timeout; so does a call on a device that the server refuses to reopen, for example because its file does not exist yet.
+Ctrl-C ends a call at any time. After a timeout or Ctrl-C, the server may still execute the request, and the buffer stays in
+use until the server has answered or the session is closed.
 
 Several threads may use one session. Each thread waits for its own request, and the requests run concurrently.
 
-A session or device dropped without close() or `with` is closed with a ResourceWarning. Do not use a session after fork().
+A session or device dropped without close() or `with` is closed, with a ResourceWarning. Do not use a session after fork().
 """
 import collections
 import contextlib
@@ -39,7 +39,7 @@ def version():
 
 
 def _text(value):
-    """Encodes text for the library. Rejects NUL, at which a C string would end."""
+    """Encodes text for the library. Rejects NUL, because it would end the C string early."""
     text = os.fsencode(value)
     if b"\0" in text:
         raise ValueError(f"embedded NUL in {value!r}")
@@ -61,7 +61,7 @@ def _error(code, what):
 
 
 class _Values:
-    """Members of a structure of the library, as attributes."""
+    """Copies the members of a ctypes structure to attributes of the same names."""
 
     def __init__(self, structure):
         for name, *_ in structure._fields_:
@@ -73,17 +73,17 @@ class _Values:
 
 
 class DeviceInfo(_Values):
-    """size, block_size, physical_block_size, max_io_size, discard_granularity, is_open, writable, can_discard, can_zero,
-    write_cache, error: see struct urtrs_device_info."""
+    """Attributes: size, block_size, physical_block_size, max_io_size, discard_granularity, is_open, writable, can_discard, can_zero,
+    write_cache and error, as in struct urtrs_device_info of urtrs.h."""
 
 
 class Stats(_Values):
-    """reads, writes, read_bytes, write_bytes, errors, failovers, under_way, paths, connected_paths, devices: see struct
-    urtrs_stats."""
+    """Attributes: reads, writes, read_bytes, write_bytes, errors, failovers, under_way, paths, connected_paths and devices, as in
+    struct urtrs_stats of urtrs.h."""
 
 
 class PathStatus(_Values):
-    """source, destination, state, reason, port, attempt, in_flight, requests, reconnects, last_cause: see struct urtrs_path."""
+    """Attributes: source, destination, state, reason, port, attempt, in_flight, requests, reconnects, last_cause; see struct urtrs_path."""
 
     def _words(self):
         path = f"{self.source}@{self.destination}" if self.source else self.destination
@@ -97,7 +97,7 @@ class _Closing(contextlib.AbstractContextManager):
 
 
 class _Request:
-    """A pending request of the library, and the buffer that it uses."""
+    """A pending request, and the buffer that it reads or fills. `result`: None while pending, then 0 or a negative errno."""
 
     def __init__(self, *owner, flags=0):
         self.buffer, self.result = None, None
@@ -112,7 +112,7 @@ class _Request:
 
 
 def _finisher(requests):
-    """Returns the completion callback. The library calls it inside poll(), with the lock held. It holds no reference to a session."""
+    """Returns the completion callback, which runs inside poll() with the lock held. A reference to the session would be a cycle."""
     def finish(key, code):
         request = requests.pop(key, None)
         if request is not None:
@@ -122,11 +122,11 @@ def _finisher(requests):
 
 
 class Session(_Closing):
-    """A session with one server. `paths`: "10.0.0.1", "SOURCE@DESTINATION"; settings are those of urtrs_session_set(), such as
-    queue_timeout="5s". Connects in the background; open() of a device waits for the connection."""
+    """A session with one server. `paths`: one address or several, such as "10.0.0.1" or "SOURCE@DESTINATION". `settings`: those of
+    urtrs_session_set(), such as queue_timeout="5s". Connects in the background; open() waits until a path is connected."""
 
     def __init__(self, name, paths, port=1234, **settings):
-        self._lock = threading.Lock()  # held during each call of the library
+        self._lock = threading.Lock()  # held during every call into the library
         self._turn = threading.Condition(self._lock)
         self._requests, self._last, self._sleeping = {}, 0, False
         self._closing, self._wake, self._abandoned = False, None, collections.deque()  # devices dropped without close()
@@ -169,7 +169,7 @@ class Session(_Closing):
             raise OSError(-code, os.fsdecode(_c.message(self._handle)) or _c.strerror(code).decode())
 
     def _failed(self, code, what):
-        """Returns the exception for an error. If no path was available, adds the error of each path. The caller holds the lock."""
+        """Returns the exception for an error. If no path is connected, its text lists the error of each path. The caller holds the lock."""
         error = _error(code, what)
         paths = self._list_paths() if code in (-_errno.EIO, -_errno.ETIMEDOUT) else []
         if not paths or any(path.state == "connected" for path in paths):
@@ -183,7 +183,7 @@ class Session(_Closing):
         self._check(_c.add_path(self._handle, _text(source) or None, _text(destination), _unsigned(port, 16)))
 
     def _abandon(self, handle):
-        """Called by a finalizer, which may run at any time, even while this thread holds the lock."""
+        """Closes a dropped device later if the lock is taken: a finalizer may run at any time, even while this thread holds the lock."""
         self._abandoned.append(handle)
         if self._lock.acquire(blocking=False):
             try:
@@ -197,7 +197,7 @@ class Session(_Closing):
             self._tell_others()
 
     def _begin(self, function, request):
-        """Calls function(callback, user) with the lock held."""
+        """Starts a request with function(callback, user) and returns its error code. The caller holds the lock."""
         if not self._handle:
             request.release()
             raise _error(-_errno.ESHUTDOWN, "the session is closed")
@@ -215,7 +215,7 @@ class Session(_Closing):
         return code
 
     def _run(self, what, function, request, timeout):
-        """Starts a request and waits for its result. One of the waiting threads sleeps in the library for all others."""
+        """Starts a request and waits for its result. One thread sleeps on the library's descriptor; the others wait for that thread."""
         end = None if timeout is None else time.monotonic() + min(timeout, 10 ** 8)
         with self._turn:
             self._check(self._begin(function, request))
@@ -236,7 +236,7 @@ class Session(_Closing):
         self._tell_others()
 
     def _tell_others(self):
-        """Wakes the waiting threads to check their requests; the sleeping one also computes its timeout again."""
+        """Wakes all waiting threads so that they check their requests. The thread in _sleep() also computes a new timeout."""
         self._turn.notify_all()
         if self._sleeping:
             os.eventfd_write(self._wake, 1)
@@ -257,12 +257,12 @@ class Session(_Closing):
             self._sleeping = False
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._wake)
-            # After this thread has returned, the next waiting thread sleeps in the library in its place.
+            # Another waiting thread takes over the sleep on the descriptor.
             self._turn.notify_all()
         _c.poll(self._handle)
 
     def open(self, device, read_only=False, migration=False, timeout=None):
-        """Returns a Device; `device` is its name on the server."""
+        """Opens a device and returns a Device. `device`: its name on the server. `timeout`: seconds; None: only queue_timeout."""
         handle, name = ctypes.c_void_p(), _text(device)
         flags = (_c.READ_ONLY if read_only else 0) | (_c.MIGRATION if migration else 0)
         try:
@@ -281,12 +281,12 @@ class Session(_Closing):
         return found
 
     def paths(self):
-        """Returns a PathStatus per path; an empty list if the session is closed."""
+        """Returns a list with a PathStatus for each path; empty if the session is closed."""
         with self._lock:
             return self._list_paths()
 
     def stats(self):
-        """Returns the Stats of the session."""
+        """Returns the counters of the session as Stats."""
         stats = _c.Stats()
         with self._lock:
             if not self._handle:
@@ -296,7 +296,7 @@ class Session(_Closing):
         return Stats(stats)
 
     def add_path(self, path, port=1234):
-        """Adds a path; IO continues meanwhile."""
+        """Adds a path and starts to connect it. IO on the other paths continues."""
         with self._lock:
             if not self._handle:
                 raise _error(-_errno.ESHUTDOWN, "the session is closed")
@@ -304,11 +304,11 @@ class Session(_Closing):
             self._go_on()
 
     def close(self, timeout=30):
-        """Waits up to `timeout` seconds for requests in flight and notifies the server; the remaining requests fail."""
+        """Waits up to `timeout` seconds for requests in flight and disconnects. Requests that are still pending then fail."""
         milliseconds = _milliseconds(timeout)
         with self._turn:
             self._closing = True
-            while self._sleeping:  # the sleeping thread uses descriptors of the session
+            while self._sleeping:  # the sleeping thread uses descriptors that _release() closes
                 os.eventfd_write(self._wake, 1)
                 self._turn.wait()
             if self._handle:
@@ -318,7 +318,7 @@ class Session(_Closing):
 
 
 class Device(_Closing):
-    """An open device, see Session.open()."""
+    """An open device, returned by Session.open()."""
 
     def __init__(self, session, name, handle):
         self.name, self._session, self._handle = name, session, handle
@@ -331,12 +331,12 @@ class Device(_Closing):
 
     @property
     def size(self):
-        """Size in bytes; may change while the device is open."""
+        """Size in bytes. A resize on the server may change it while the device is open."""
         return self.info.size
 
     @property
     def info(self):
-        """The current DeviceInfo."""
+        """Current properties and state of the device, a DeviceInfo."""
         info = _c.Info()
         with self._session._lock:
             self._require_open()
@@ -354,7 +354,7 @@ class Device(_Closing):
         self._session._run(f"{self.name}: {what}", begin, request, timeout)
 
     def read_into(self, buffer, offset, timeout=None):
-        """Fills a writable, contiguous buffer."""
+        """Reads from `offset` until the buffer is full. The buffer must be writable and contiguous."""
         at = (request := _Request(buffer, flags=1)).buffer  # PyBUF_WRITABLE
         self._run(f"read {at.len} bytes at {offset}",
                   lambda done, user: _c.read(self._handle, at.buf, at.len, _unsigned(offset), done, user), request, timeout)
@@ -368,14 +368,14 @@ class Device(_Closing):
         return data
 
     def write(self, buffer, offset, fua=False, timeout=None):
-        """Writes a buffer. The data is durable on return with `fua`, otherwise after the next flush()."""
+        """Writes the whole buffer at `offset`. With `fua` the data is durable on return, otherwise after the next flush()."""
         at = (request := _Request(buffer)).buffer
         self._run(f"write {at.len} bytes at {offset}",
                   lambda done, user: _c.write(self._handle, at.buf, at.len, _unsigned(offset), _c.FUA if fua else 0, done, user), request,
                   timeout)
 
     def flush(self, timeout=None):
-        """Makes all earlier writes durable."""
+        """Makes all writes durable that completed before this call."""
         self._run("flush", lambda done, user: _c.flush(self._handle, done, user), _Request(), timeout)
 
     def discard(self, length, offset, fua=False, timeout=None):

@@ -1,4 +1,4 @@
-"""The Python module, and the library for C below it, against a real urtrsd."""
+"""Tests the Python module, and through it the C library, with a real urtrsd."""
 import array
 import errno
 import gc
@@ -87,7 +87,7 @@ class TestDevice:
             assert session.stats().under_way == 0
 
     def test_out_of_range_numbers_are_rejected(self, session):
-        """ctypes would truncate them, and the first block would be written."""
+        """ctypes would truncate a number that is too large to 0, so the write would overwrite the first block."""
         with session.open("small") as device:
             device.write(b"k" * BLOCK, 0)
             for offset in (2 ** 64, -BLOCK):
@@ -253,7 +253,7 @@ class TestSession:
         session.open("disk0").close()
         dropped = urtrs.Session("dropped", "127.0.0.1", server.port)
         dropped.open("small").close()
-        gc.disable()  # must work without garbage collection
+        gc.disable()  # reference counting alone must finalize the session
         with pytest.warns(ResourceWarning, match="unclosed session 'dropped'"):
             del dropped
         gc.enable()

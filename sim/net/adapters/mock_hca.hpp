@@ -5,7 +5,7 @@
 // problems() returns them.
 //
 // A work request is carried out as soon as possible: when it is posted, or when its condition is met. Time is
-// used only for a peer that has disappeared: tick() gives up on it after Profile::gives_up_after. All
+// used only for a peer that has disappeared: tick() fails its connections after Profile::gives_up_after. All
 // functions are thread-safe.
 #pragma once
 #include <infiniband/verbs.h>
@@ -19,15 +19,15 @@ namespace rtrs::mock_hca {
 struct Profile {
   std::string name;  // adapter name
   std::uint32_t vendor = 0x02c9;
-  std::uint32_t part = 4123;  // ConnectX-6
+  std::uint32_t part = 4123;  // vendor part number; default: ConnectX-6
   std::uint32_t max_qp_wr = 32768;
   int max_sge = 30;
   int max_cqe = 4194303;
-  std::uint32_t max_inline = 512;  // maximum per work request, in bytes
+  std::uint32_t max_inline = 512;  // maximum inline data of a work request, in bytes
   // For adapters that limit a send queue in bytes: size of the queue, rounded up to a power of two (0: no
   // such limit), bytes of a work request without data, and allocation unit.
   std::uint32_t send_queue_bytes = 0, work_bytes = 0, work_unit = 64;
-  std::uint32_t max_message = 1U << 30;  // in bytes
+  std::uint32_t max_message = 1U << 30;  // maximum size of a message, in bytes
   int vectors = 8;                       // number of completion vectors
   bool windows_type_1 = true;
   bool windows_type_2b = true;
@@ -45,7 +45,7 @@ struct Profile {
   // is inline only if IBV_SEND_INLINE is set, and inline data is miscounted in two places. (The mlx5 library
   // treats each window as type 2.)
   bool calls_of_soft_roce = false;
-  // What ibv_post_send() does with a bind of a type 1 window, for which ibv_bind_mw() should be used.
+  // Reaction of ibv_post_send() to a bind of a type 1 window, for which ibv_bind_mw() should be used.
   enum class Type1Chain : std::uint8_t { takes, refuses, fails } type_1_in_chain = Type1Chain::takes;
   // Destroying or resetting a queue pair removes its completions from the completion queue.
   bool destroy_cleans_cq = true;
@@ -119,8 +119,8 @@ std::size_t queue_pairs_of_threads();
 // Number of existing registrations with relaxed ordering.
 std::size_t relaxed_registrations();
 
-// tick() gives up on peers that have disappeared. After tick_by_itself(true), a thread calls tick() every few
-// milliseconds; initially no thread does.
+// tick() fails connections whose peer has disappeared. After tick_by_itself(true), a thread calls tick()
+// every few milliseconds; initially no thread does.
 void tick();
 void tick_by_itself(bool on);
 

@@ -127,7 +127,7 @@ struct Batch : ibv_qp_ex {
   QueuePair* pair = nullptr;
   std::uint64_t ops = 0;
   bool open = false;
-  bool wants_data = false;  // the last work request still lacks its data
+  bool wants_data = false;  // the data of the last work request is not set yet
   int error = 0;
   std::deque<Built> built;
 };
@@ -135,7 +135,7 @@ struct Batch : ibv_qp_ex {
 struct QueuePair : ibv_qp {
   Adapter* adapter = nullptr;
   ibv_qp_cap cap{};
-  std::deque<Work> sends;  // not carried out yet
+  std::deque<Work> sends;  // posted work that is not carried out yet
   // Work requests that were carried out but not acknowledged; used only with a conductor.
   std::deque<std::pair<Work, ibv_wc_status>> unheard;
   std::deque<Receive> receives;

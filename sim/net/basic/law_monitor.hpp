@@ -28,12 +28,12 @@
 
 namespace rtrs::sim {
 
-// Value of Violation::law for incorrect use of the in-memory adapters (sim/net/verbs). It is not a law of the
-// network.
+// Value of Violation::law for incorrect use of the in-memory adapters (sim/net/verbs), which is not a law of
+// the network.
 inline constexpr unsigned kAdapterMisuse = 100;
 
 struct Violation {
-  unsigned law = 0;  // 1..18; 0: invalid network event
+  unsigned law = 0;  // number of the law, 1..18; 0: invalid network event
   std::string text;
   Nanos time = 0;
 };
@@ -90,7 +90,7 @@ class LawMonitor {
     std::uint64_t executed = 0;                 // work requests with a lower serial had their effect
     std::vector<Posted> queue;
     std::size_t head = 0;
-    std::uint64_t receives = 0;  // posted and not consumed
+    std::uint64_t receives = 0;  // receives that are posted and not consumed
     std::vector<Arrival> arrivals;
     std::size_t first_arrival = 0;
     std::uint64_t reported = 0;

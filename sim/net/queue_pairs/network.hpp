@@ -250,7 +250,7 @@ class Network final : private NetworkParts,
     PayloadId reject_data = kNoPayload;
   };
 
-  // network.cpp
+  // Defined in network.cpp.
   void act(const Event&, ChoiceSource&) override;
   void link_made(LinkId) override;
   void schedule(Nanos time, Event::Kind kind, std::uint32_t qp, std::uint32_t arg = 0) {
@@ -261,7 +261,7 @@ class Network final : private NetworkParts,
   void report_lost(QpId, Reason);
   Nanos draw_latency(const Link&, ChoiceSource&, Label);
   void link_changed(LinkId, Way, bool cut);
-  // network_memory.cpp
+  // Defined in network_memory.cpp.
   std::uint32_t fresh_key(NodeId, RemoteKeyId);
   void revoke(NodeId, RemoteKeyId);
   const Key* find_key(NodeId, const Wr&) const noexcept;  // nullptr: access refused
@@ -269,7 +269,7 @@ class Network final : private NetworkParts,
   PayloadId snapshot(NodeId, const Wr&);
   void place(QpId responder, QpId requester, std::uint64_t serial, const Wr&, std::uint32_t begin,
              std::uint32_t end, const Key&);
-  // network_transport.cpp
+  // Defined in network_transport.cpp.
   Wr& wr_at(Qp& qp, std::uint64_t serial) noexcept { return qp.ring[serial & (qp.ring.size() - 1)]; }
   bool enqueue(QpId, const WorkRequest&, ChoiceSource&);
   void push_wr(QpId, Wr&, ChoiceSource&);
@@ -297,14 +297,14 @@ class Network final : private NetworkParts,
   void on_rnr(QpId, ChoiceSource&);
   void draw_channel(Qp&, ChoiceSource&);
   void on_ghost(std::uint32_t index, ChoiceSource&);
-  // network_failure.cpp
+  // Defined in network_failure.cpp.
   void fail(QpId, Ending cause, std::uint64_t first_failed, ChoiceSource&);
   void spawn_ghosts(QpId, ChoiceSource&);
   void flush(QpId);
   void place_late(QpId, ChoiceSource&);
   void on_close(QpId, ChoiceSource&);
   void drop_queue(QpId);
-  // network_cm.cpp
+  // Defined in network_cm.cpp.
   void send_datagram(const Datagram&, ChoiceSource&);
   void on_datagram(std::uint32_t index, ChoiceSource&);
   void on_request(const Datagram&, ChoiceSource&);

@@ -10,8 +10,8 @@ namespace {
 
 // The memory of this many most recently revoked keys is checked.
 constexpr std::size_t kWatchedKeys = 24;
-tcp::KeySequence::Secret secret_of(std::uint64_t seed) {
-  tcp::KeySequence::Secret secret;
+KeySequence::Secret secret_of(std::uint64_t seed) {
+  KeySequence::Secret secret;
   for (std::uint64_t& word : secret) word = seed = (seed ^ (seed >> 29)) * 0xbf58476d1ce4e5b9ULL + 1;
   return secret;
 }

@@ -9,7 +9,7 @@
 //   A19 waiting for a peer has a time limit: for a silent client, and for a socket that accepts no data
 //   A20 resources held for a connection are freed when the connection ends
 //   A22 no process sleeps while it has something to send or to report
-//   A21 no fault is reported for an honest peer, unless bytes were changed in transit
+//   A21 no fault is reported for a correct peer, unless bytes were changed in transit
 //   A23 after disconnect() a connection reports only its end, and the end of local keys
 #pragma once
 #include <cstddef>

@@ -49,8 +49,8 @@ struct PipeEnd : EngineEnd {
   ByteQueue out, in;
   Nanos since = kNever;          // time when accept() or outcome() reported the connection
   unsigned late_polls = 0;       // process polls since a deadline of this end was missed
-  Nanos starved_since = kNever;  // since when received bytes wait for a posted receive
-  Nanos owed_since = kNever;     // since when the socket has accepted less than offered
+  Nanos starved_since = kNever;  // time since which received bytes wait for a posted receive
+  Nanos owed_since = kNever;     // time since which the socket has accepted less than offered
   std::uint64_t taken = 0;       // bytes that the socket has accepted
   std::uint64_t owed = 0;        // value of `taken` once all bytes offered at `owed_since` are accepted
   Nanos trickle = 0;             // interval between two delivered bytes; 0: no limit
@@ -115,7 +115,7 @@ class PipeNetwork final : public EngineNet<PipeNode, PipeEnd, PipeEvents> {
   using Listener = PipeListener;
   static constexpr SocketId kFirstListener = 1 << 30;
 
-  // pipe_network.cpp
+  // Defined in pipe_network.cpp.
   void act(const Event&, ChoiceSource&) override;
   void check_sleepers();
   bool sleeps(NodeId) const noexcept override;
@@ -125,7 +125,7 @@ class PipeNetwork final : public EngineNet<PipeNode, PipeEnd, PipeEvents> {
   void taken_out(NodeId, std::uint32_t port, ChoiceSource&) override;
   void bind(NodeId, QpId, ConKey);
 
-  // pipe_streams.cpp
+  // Defined in pipe_streams.cpp.
   QpId make_end(NodeId, LinkId, Way, ChoiceSource&);
   void begin(QpId, ChoiceSource&);
   void on_syn(QpId, ChoiceSource&);

@@ -280,7 +280,7 @@ std::size_t MockFabric::poll(Nanos /*now*/, std::span<FabricEvent> out) noexcept
 
 void MockFabric::annotate_event(FabricEvent& event) {
   if (auto* const asked = std::get_if<event::ConnectRequested>(&event)) {
-    // Each node has a different identity, as in the other networks.
+    // Each node has its own identity, as on the other simulated fabrics.
     const NodeId client = client_of(asked->request);
     asked->host = client + 1;
     asked->identity = {.low = client + 1U, .high = ~std::uint64_t{client}};

@@ -96,7 +96,7 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
   void made(std::uint32_t identifier) override;
   void joined(std::uint32_t identifier, std::uint32_t queue_pair) override;
 
-  // mock_net.cpp
+  // Defined in mock_net.cpp.
   void act(const Event&, ChoiceSource&) override;
   void link_made(LinkId) override;
   bool sleeps(NodeId) const noexcept override;
@@ -109,7 +109,7 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
   verbs::VerbsOptions options_of_start(NodeId, std::uint32_t start) const;
   void enter(NodeId node) { mock_hca::on_host(node); }
 
-  // mock_work.cpp
+  // Defined in mock_work.cpp.
   QpId make_end(NodeId, ConKey, LinkId, Way);
   void on_carry(QpId, ChoiceSource&);
   void on_peer_status(QpId, ChoiceSource&);
@@ -118,7 +118,7 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
   bool is_open(const End&) const;
   void schedule_carry(QpId, Nanos not_before);
 
-  // mock_messages.cpp
+  // Defined in mock_messages.cpp.
   void on_message(std::uint32_t index);
   void on_ask_again(std::uint32_t index);
   bool asks_already(const Message&) const noexcept;

@@ -13,7 +13,7 @@ ROWS = 54
 
 
 def rows():
-    """Rows of the table: number, expectation, evidence, verdict."""
+    """Returns the rows of the table: number, expectation, evidence, verdict."""
     found = []
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]

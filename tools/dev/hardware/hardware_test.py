@@ -17,10 +17,10 @@ PAGE = ROOT / "docs/hardware.md"
 SOURCES = ROOT / "tools/lib/control/rdma_probe"
 CELL = ROOT / "build/softroce-vm/cells/doctor.urtrs-urtrs.on.1"
 GRADES = ("ok", "failed", "not there")
-# Checks that the block "doctor" of the page contains. The program prints further checks.
+# Names of the checks that the page shows; the program prints more.
 SHOWN = {"PCIe and NUMA", "window of type 1", "data before immediates", "invalidation", "registering", "binding", "empty write", "4 KiB writes",
          "128 KiB writes"}
-# Checks that only the other end prints, or that are printed only if no peer answers.
+# Names of checks that only the peer prints, or that are printed only if no peer answers.
 NOT_THERE = {"listening", "peer"}
 
 
@@ -78,7 +78,7 @@ def test_page_shows_selected_device_checks_and_all_peer_checks():
 
 
 def commands():
-    """Commands of the page, split into words."""
+    """Returns the commands of the page, each as a list of words."""
     text = PAGE.read_text()
     lines = re.findall(r"^ {4,}(\S.*)$", text, re.MULTILINE) + re.findall(r"`((?:urtrs|tools/)[^`]*)`", text)
     return [re.sub(r"\s#.*|[|>].*", "", line).split() for line in lines]

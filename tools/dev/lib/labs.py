@@ -33,8 +33,8 @@ class Outcome:
     seconds: float = 0.0
     reason: str = ""
     folder: str = ""  # folder with the kept results
-    repeat: str = ""  # command line that repeats the item
-    more: dict = dataclasses.field(default_factory=dict)  # measurements of this lab: column -> value
+    repeat: str = ""  # command line that runs this item again
+    more: dict = dataclasses.field(default_factory=dict)  # measurements of the item: column of the report -> value
 
 
 def say(text):
@@ -77,7 +77,7 @@ class CommandLine:
 
 
 def matching(patterns, names, lab):
-    """Names that match any pattern, in the order of `names`. Raises ValueError if a pattern matches no name."""
+    """Returns the names that match any pattern, in the order of `names`. Raises ValueError if a pattern matches no name."""
     for pattern in patterns:
         if not fnmatch.filter(names, pattern):
             raise ValueError(f"no name matches '{pattern}'; {lab} list shows all")
@@ -85,7 +85,7 @@ def matching(patterns, names, lab):
 
 
 def which(options, lab):
-    """Patterns of the command line, or ["*"]. Raises ValueError if nothing was selected."""
+    """Returns the patterns of the command line, or ["*"] without patterns. Raises ValueError without patterns, --fast and --all."""
     if not (options.patterns or options.fast or options.all):
         raise ValueError(f"give names, --fast or --all; {lab} list shows all names")
     return options.patterns or ["*"]
@@ -94,7 +94,7 @@ def which(options, lab):
 def main(command_line, act):
     """Parses the command line, calls act(options) and returns the exit code."""
     options = command_line.top.parse_args()
-    # SIGTERM also raises KeyboardInterrupt. It cannot be forwarded as SIGINT, because a shell script starts
+    # SIGTERM also raises KeyboardInterrupt. A lab cannot forward SIGTERM as SIGINT, because a shell script starts
     # its background jobs with SIGINT ignored.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -116,7 +116,7 @@ def main(command_line, act):
 
 @contextlib.contextmanager
 def locked(work):
-    """Holds the lock of the work directory; waits while another run uses it."""
+    """Context manager: holds the lock of the work directory. Waits while another run holds the lock."""
     work.mkdir(parents=True, exist_ok=True)
     with open(work / "lock", "w", encoding="ascii") as file:
         try:
@@ -182,7 +182,7 @@ def summary(outcomes):
 
 
 def print_table(columns, rows):
-    """Fits the terminal; 200 columns if the output is not a terminal. rich handles colours and NO_COLOR."""
+    """Prints a table as wide as the terminal, or 200 columns if the output is not a terminal. rich handles colours and NO_COLOR."""
     from rich.console import Console  # Debian: python3-rich; imported here because `list` and --help do not need it
     from rich.table import Table
     table = Table(box=None, pad_edge=False)
@@ -195,7 +195,7 @@ def print_table(columns, rows):
 
 
 def print_outcomes(outcomes):
-    """The first outcome with measurements defines the columns."""
+    """Prints the outcomes as a table. The first outcome with measurements defines the columns."""
     columns = next((list(one.more) for one in outcomes if one.more), [])
     rows = [(one.name, one.verdict, f"{one.seconds:.0f}", *(str(one.more.get(name, "")) for name in columns))
             for one in outcomes]

@@ -60,7 +60,7 @@ class Mistake:
 
 
 class Box:
-    """Environment of the mistakes: sample files, a running daemon, sockets that do not answer."""
+    """Environment in which the commands run: sample files, a running daemon, sockets that do not answer."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -101,7 +101,7 @@ class Box:
         return server
 
     def made(self, number, mistake):
-        """Runs the mistake and returns the lines of its output."""
+        """Runs the command of a mistake and returns the lines of its output."""
         folder = self.folder / f"box{number}"
         folder.mkdir()
         os.chmod(folder, 0o777)
@@ -146,7 +146,7 @@ def is_error(line):
 
 
 def judge(mistake, answer):
-    """Returns the rules for error messages that this output breaks."""
+    """Returns the broken rules for error messages; empty if the output is correct."""
     code = int(answer[-1].removeprefix("exit ")) if answer[-1].startswith("exit ") else None
     told = [line for line in answer[:-1] if not line.startswith("> ")]
     wrong = []
@@ -169,7 +169,7 @@ def judge(mistake, answer):
 
 
 def answers(mistakes):
-    """Outputs of all mistakes, in order. Those with long timeouts start first."""
+    """Returns the output of every mistake, in file order. Mistakes with long timeouts start first."""
     with tempfile.TemporaryDirectory(prefix="urtrs-mistakes-") as folder:
         box = Box(folder)
         try:

@@ -64,7 +64,7 @@ class TestBounds:
 
     def test_bound_without_a_path_includes_the_reconnect(self):
         gap = self.outages((0, 10, 20), (1, 15, 16)).longest_without_path(TIMING)
-        assert gap == pytest.approx(16.4 + TIMING.comeback - 15)  # path 1 is usable until its loss is detected
+        assert gap == pytest.approx(16.4 + TIMING.comeback - 15)  # path 1 counts as usable until its loss is detected
 
     def test_reconnect_of_one_path_may_overlap_the_loss_of_the_other(self):
         assert self.outages((0, 10, 20), (1, 21, 22)).longest_without_path(TIMING) == pytest.approx(20 + TIMING.comeback - 21)

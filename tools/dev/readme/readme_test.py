@@ -22,7 +22,7 @@ NOT_RUN = {
 
 
 def lines():
-    """Commands of all code blocks, without comments; lines continued by a backslash are joined."""
+    """Yields the commands of all code blocks without comments; lines continued by a backslash are joined."""
     text = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
     for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines() if not language else ():
@@ -60,7 +60,7 @@ class Host:
         return (self.folder / f"{name}.log").read_text()
 
     def end_nbdkit(self):
-        """Ends what would conflict: a session has one client, and a device has one writer."""
+        """Ends nbdkit before the next command: a session has only one client, and a device only one writer."""
         if self.nbdkit and self.nbdkit.exists():
             pid = int(self.nbdkit.read_text())
             os.kill(pid, signal.SIGTERM)

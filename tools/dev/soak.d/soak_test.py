@@ -122,7 +122,7 @@ class TestSoaks:
         expected = [f"{at * size}..{at * size + size}{verb}" for verb, size in (("sweep", 3), ("scenarios", 1))
                     for at in range(4)]
         # The interrupted chunk is started twice. It finishes twice only if the signal arrives just after its
-        # end, so duplicates are ignored.
+        # end, so the test ignores duplicates.
         assert sorted(set(seen)) == sorted(expected)
         assert len(seen) <= len(expected) + 1
         again = self.soak()

@@ -128,7 +128,7 @@ class TestMachine:
 
 
 class TestPatience:
-    """Time without a processor does not count as a hang, but a guest without output is killed eventually."""
+    """Time in which the guest gets no processor does not count as a hang, but a guest without output is killed eventually."""
 
     def boot(self, starved):
         boot = machine.Boot.__new__(machine.Boot)
@@ -137,7 +137,7 @@ class TestPatience:
         return boot
 
     def ends_after(self, share):
-        """Seconds until a guest without output is killed, if it gets this share of the processor time."""
+        """Returns the seconds until a guest without output is killed, if it gets this share of the processor time."""
         now = 0.0
         boot = self.boot(lambda: (1 - share) * now)
         with mock.patch.object(machine.time, "monotonic", lambda: now):

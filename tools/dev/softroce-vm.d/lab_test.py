@@ -18,7 +18,7 @@ IMAGES = {name: types.SimpleNamespace(kernel=kernel, version=f"{name}.99", modul
 
 
 def judge(code, log="", dmesg="", reset="", clean=True, why="", deviations=()):
-    """Returns the verdict of a cell with these files."""
+    """Returns the verdict of a cell whose folder contains these files."""
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work)
         cell = cells.Cell("lose-both", "kernel", "kernel", "on", 2)
@@ -215,7 +215,7 @@ PANIC = "[   41.0] BUG: unable to handle page fault\n[   41.0] rxe_invalidate_mw
 
 
 class TestDeaths:
-    """A cell whose guest dies in the emulator is run once more; if it dies again, the cell fails. It is never
+    """A cell whose guest dies in the emulator is run a second time. If the guest dies again, the cell fails and is not
     skipped."""
     CELL = "connect.kernel-urtrs.on.1"
 

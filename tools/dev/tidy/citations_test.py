@@ -12,7 +12,7 @@ CITATION = re.compile(rf"[Pp]rotocol(?:\.md)?(?:\]\([^)]*\))?,? sections? ({NUMB
 
 
 def citations(text):
-    """Sections and invariants that a text cites. A citation may span two lines of a comment."""
+    """Returns the sections and invariants that a text cites. A citation may span two lines of a comment."""
     flat = re.sub(r"\s*\n\s*(?:///?|#)?\s*", " ", text)
     sections, invariants = set(), set()
     for found in CITATION.finditer(flat):
@@ -41,7 +41,7 @@ def without_braces(name):
 
 
 def missing(names):
-    """Names that match no file. A name may contain wildcards and may lack the suffix of a source file; names with NAME
+    """Yields the names that match no file. A name may contain wildcards and may lack the suffix of a source file; names with NAME
     are skipped."""
     for name in names:
         for one in without_braces(name):

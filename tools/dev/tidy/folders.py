@@ -23,7 +23,7 @@ _ROW = re.compile(r"^\| `([a-z][\w./-]*)/?` \|", re.MULTILINE)
 
 
 def graph(sources):
-    """Takes sources (path -> text); returns folder -> other folders that its files include."""
+    """Takes sources (path -> text); returns a dictionary: folder -> other folders that its files include."""
     seen = {posixpath.dirname(path): set() for path in sources}
     for path, text in sources.items():
         folder = posixpath.dirname(path)
@@ -48,7 +48,7 @@ def reachable(edges, start):
 
 
 def circles(edges):
-    """Groups of folders that include each other directly or indirectly."""
+    """Returns the groups of folders that include each other directly or indirectly."""
     behind = {folder: reachable(edges, folder) for folder in edges}
     groups = {frozenset(other for other in behind[folder] if folder in behind.get(other, ())) for folder in edges
               if folder in behind[folder]}
@@ -56,7 +56,7 @@ def circles(edges):
 
 
 def needed(edges):
-    """Transitive reduction of the graph, which must not have a cycle."""
+    """Returns the transitive reduction of the graph, which must not have a cycle."""
     behind = {folder: reachable(edges, folder) for folder in edges}
     return [(folder, target) for folder in sorted(edges) for target in sorted(edges[folder])
             if not any(target in behind[other] for other in edges[folder] if other != target)]

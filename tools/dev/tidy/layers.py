@@ -111,7 +111,7 @@ def layer_of(path):
 
 
 def seen_by(path):
-    """Folders that a file may include besides its own; None: all."""
+    """Returns the folders that a file may include besides its own; None: all."""
     layer = layer_of(path)
     seen = LAYERS[layer]
     if seen is None or not path.startswith("tools/") or not is_test(path):
@@ -132,7 +132,7 @@ def runs_up(path, target):
 
 
 def is_test(path):
-    """Whether a file belongs to tests. The rules for clocks and pure headers do not apply to tests; the order of layers
+    """Returns True for files of tests. The rules for clocks and pure headers do not apply to tests; the order of layers
     does."""
     return bool(re.search(r"(^|/)test_|_test", path))
 
@@ -146,7 +146,7 @@ def _refusal(path, layer, target):
 
 
 def includes(text):
-    """Yields line, quoted and path of each include. Examples include installed headers: <urtrs/core/driver/client.hpp>
+    """Yields (line, quoted, path) for each #include. Examples include installed headers: <urtrs/core/driver/client.hpp>
     is core/driver/client.hpp."""
     for match in _INCLUDE.finditer(text):
         yield text.count("\n", 0, match.start()) + 1, match.group(1) == '"', match.group(2).removeprefix("urtrs/")

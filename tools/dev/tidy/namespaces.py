@@ -19,18 +19,18 @@ _NAMESPACE = re.compile(r"^namespace (rtrs[\w:]*) \{\n(?!using )", re.MULTILINE)
 
 
 def folder_of(path):
-    """First two levels, for example core/wire; three below tools/lib and tools/dev."""
+    """Returns the first two levels of the path, for example core/wire; three levels below tools/lib and tools/dev."""
     levels = 3 if path.startswith(("tools/lib/", "tools/dev/")) else 2
     return "/".join(path.split("/")[:-1][:levels])
 
 
 def owner_of(namespace):
-    """rtrs::wire for rtrs::wire::rnbd; rtrs for rtrs::test, the test helpers of rtrs."""
+    """Returns the namespace that must have one folder: rtrs::wire for rtrs::wire::rnbd; rtrs for rtrs::test, the test helpers."""
     return "::".join(part for part in namespace.split("::")[:2] if part != "test")
 
 
 def findings(sources):
-    """Takes sources (path -> text). Does not check the namespaces of single test files, for example
+    """Yields the findings for sources (path -> text). Skips the namespaces of single test files, for example
     rtrs::sim::world_test."""
     first, found = {}, set()
     for path, text in sorted(sources.items()):

@@ -14,7 +14,7 @@ import sys
 
 
 def symbols(nm, archive):
-    """Yields (object, mangled name, type letter)."""
+    """Yields (object file, mangled name, type letter of nm) for each symbol."""
     output = subprocess.run([nm, "--format=posix", archive], capture_output=True, text=True, check=True).stdout
     member = archive
     for line in output.split("\n"):
@@ -41,7 +41,7 @@ def read_allowed(path):
 
 
 def impure(nm, archives, allowed):
-    """Sorted (object, demangled name) of each undefined symbol that no archive defines and the allow-list does not
+    """Returns sorted pairs (object, demangled name): undefined symbols that no archive defines and the allow-list does not
     name."""
     needed, defined = {}, set()
     for archive in archives:

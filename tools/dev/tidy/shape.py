@@ -37,7 +37,7 @@ def _without_directives(code):
 
 
 def _name(head):
-    """Name before the first parenthesis at depth zero; for a test macro, the macro with its arguments."""
+    """Returns the name before the first parenthesis at depth zero; for a test macro, the macro with its arguments."""
     macro = re.search(r"\b((?:TYPED_)?TEST(?:_[FP])?|RC_GTEST_\w+|BENCHMARK_\w+)\s*\(([^)]*)\)\s*$", head)
     if macro:
         return f"{macro.group(1)}({re.sub(chr(92) + 's+', ' ', macro.group(2).strip())})"
@@ -47,7 +47,7 @@ def _name(head):
 
 
 def _opens_function(head):
-    """Whether a `{` after this text starts a function body, and not a type, a namespace or an initialiser."""
+    """Returns True if a `{` after this text starts a function body, and not a type, a namespace or an initialiser."""
     if "(" not in head or _NOT_A_FUNCTION.search(head):
         return False
     stripped = head.rstrip()
@@ -64,7 +64,7 @@ _TABLE_LINE = re.compile(
 
 
 def _is_table(body):
-    """Whether a function is a switch that only maps enumerators to values. Such a switch grows with
+    """Returns True if a function is a switch that only maps enumerators to values. Such a switch grows with
     its enum, and splitting it would not make it clearer."""
     return all(_TABLE_LINE.fullmatch(line) for line in body.split("\n"))
 

@@ -17,7 +17,7 @@ class Finding:
 
 
 def tree_files(root):
-    """Paths relative to root: tracked and untracked files of a git checkout, or all files of an unpacked archive."""
+    """Returns paths relative to root: tracked and untracked files of a git checkout, or all files of an unpacked archive."""
     listed = subprocess.run(
         ["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard"],
         capture_output=True, text=True, check=False)
@@ -63,5 +63,5 @@ def _blank(match):
 
 
 def blanked(text):
-    """Replaces comments, string and character literals by spaces; line and column numbers do not change."""
+    """Returns the text with comments, string and character literals replaced by spaces, so that line and column numbers stay."""
     return _TOKEN.sub(_blank, text)

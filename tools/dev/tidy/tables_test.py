@@ -29,7 +29,7 @@ def tables(page):
 
 
 def defines(text, function):
-    """Whether the text defines `function`: a name, optionally with classes in front and the type of an argument."""
+    """Returns True if the text defines `function`: a name, optionally with classes in front and the type of an argument."""
     name, argument = FUNCTION.fullmatch(function).groups()
     *classes, last = name.split("::")
     lines = text.splitlines()

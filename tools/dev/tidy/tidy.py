@@ -37,7 +37,7 @@ def rule_findings(root, paths):
 
 
 def format_failures(root, paths):
-    """Output of clang-format for files that are not formatted. Files are checked in parallel batches."""
+    """Returns the output of clang-format for files that are not formatted. Checks the files in parallel batches."""
     code = [path for path in paths if is_code(path)]
     jobs = os.cpu_count() or 1
     batches = [code[i::jobs] for i in range(jobs) if code[i::jobs]]

@@ -68,14 +68,14 @@ class Shell:
 
 
 def commands(block):
-    """Yields (command, output in the page)."""
+    """Returns (command, output in the page) for each command of the block."""
     return [(command, below) for command, below in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)]
 
 
 def stable(text):
     """Replaces text that differs between runs."""
     text = re.sub(r"127\.0\.0\.(\d)", lambda match: "host" + "_abc"[int(match[1])], text)
-    text = re.sub(r"rtt \S+", "", text)  # rtt is missing before the first heartbeat
+    text = re.sub(r"rtt \S+", "", text)  # `rtt` is not printed before the first heartbeat
     text = re.sub(r"\b(connecting|waiting|draining|closing)\b", "down", text)
     text = re.sub(r"\(\d+ attempts?\)", "(N attempts)", text)
     text = re.sub(r"\d[\d.,:TZ-]*(us|ms|s|[BKMGTPE])?(?=\W|$)", "N", text)

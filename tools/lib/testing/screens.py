@@ -6,7 +6,7 @@ from programs import BOUND, until
 
 
 class Screen:
-    """`command` on a terminal of the given size, in a tmux server of its own. `environment` has the variables to set;
+    """Runs `command` on a terminal of the given size, in a separate tmux server. `environment`: variables to set;
     None unsets a variable."""
 
     def __init__(self, folder, command, columns=80, rows=24, environment=None):

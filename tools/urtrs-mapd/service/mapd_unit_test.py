@@ -58,7 +58,7 @@ def test_only_the_kernel_device_service_is_privileged(units):
 
 
 def settings(example):
-    """Variables in a file for EnvironmentFile=, including those that are commented out."""
+    """Returns the variables in a file for EnvironmentFile=, including variables that are commented out."""
     return dict(re.findall(r"^#?([A-Z]+)=(.*)$", example.read_text(), re.MULTILINE))
 
 

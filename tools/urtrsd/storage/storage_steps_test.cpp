@@ -118,7 +118,7 @@ TEST_F(EngineSteps, FailedSyncIsReportedOnlyForItsOperation) {
   StorageResult done = result_of(*engine, flush);
   EXPECT_EQ(done.error, EIO);
   EXPECT_TRUE(done.sync_failed);
-  // The engine must reject these operations without any step. They use the slot of the flush that failed.
+  // Invalid operations are rejected before any system call, also in the slot whose last flush failed.
   for (const std::uint64_t sector : {std::uint64_t{0}, kSize / 512}) {
     done = result_of(*engine, range(device(), Opcode::write_zeroes, sector, sector == 0 ? 100 : 512));
     EXPECT_EQ(done.error, sector == 0 ? EINVAL : EIO);

@@ -22,7 +22,7 @@ class Timing:
 
     @property
     def comeback(self):
-        """From the end of a fault to the reconnected path: the running attempt times out, the client waits, the server
+        """Time from the end of a fault until the path is connected again: the running attempt times out, the client waits, the server
         may reject one attempt because it still closes the old incarnation, and the next attempt succeeds."""
         return max(self.connect, self.info) + self.reconnect_max + self.jitter + self.busy_retry + self.jitter
 
@@ -40,7 +40,7 @@ class Bound:
 
 
 class Outages:
-    """Times in which a path could not be used, according to the script."""
+    """Periods in which the script makes a path unusable."""
 
     def __init__(self, paths):
         self.open = [None] * paths
@@ -62,7 +62,7 @@ class Outages:
         return any(self.closed) or any(begin is not None for begin in self.open)
 
     def longest_without_path(self, timing):
-        """Longest time without a usable path: each path was cut, cut but not yet detected, or reconnecting."""
+        """Returns the longest time in which every path was cut, or lost but not yet detected, or reconnecting."""
         common = None
         for path in self.closed:
             mine = merged([(begin, max(end, begin + timing.detect) + timing.comeback) for begin, end in path])
@@ -91,7 +91,7 @@ def slack(worst_lateness):
 
 
 def stall_bound(timing, outages, *, may_lose, storage, lateness, partial=False, extra=()):
-    """Maximum duration of a request. `partial`: a path was degraded, so that it may have been lost. `extra`: further
+    """Returns the maximum duration of a request. `partial`: a path was degraded, so it may have been lost. `extra`: further
     terms."""
     terms = []
     if (outages.any() or partial) and may_lose:
@@ -101,7 +101,7 @@ def stall_bound(timing, outages, *, may_lose, storage, lateness, partial=False, 
         terms.append(("detection (missed + 2) x interval", timing.detect))
         terms.append(("fence: the old incarnation's storage", storage))
     elif outages.any():
-        # No path may be lost. TCP retransmits the packets that were dropped. Its pause is at most as long as
+        # No path may be lost. TCP retransmits the dropped packets. The retransmission timeout is at most as long as
         # the outage.
         terms.append(("outage", outages.longest()))
         terms.append(("retransmission", outages.longest()))

@@ -1,4 +1,4 @@
-"""The cases: a script of faults, and the expected result."""
+"""The test cases: each has a script of faults and an expected result."""
 import dataclasses
 
 NONE = frozenset()
@@ -14,13 +14,13 @@ class Case:
     lost: frozenset = NONE  # paths that must be lost at least once, so that the fault has an effect
     may_lose: frozenset = NONE  # further paths that are allowed to be lost
     errors: tuple = ()  # patterns; each must match an error, and each error must match a pattern
-    heals: bool = True  # whether all paths must be connected at the end
+    heals: bool = True  # True: all paths must be connected at the end
     clients: int = 1
     rate: int = 1500  # requests per second per client
     storage_ms: int = 0  # delay of each IO at the export, in milliseconds
     queue: float = 60.0  # seconds that a request waits while no path is connected
     disk_kib: int = 0  # size of the disk with the image in KiB; 0: large enough for the image
-    seconds: int = 60  # maximum duration of the case
+    seconds: int = 60  # maximum duration of the case, in seconds
 
 
 CASES = [
@@ -83,10 +83,10 @@ CASES = [
          "run 1; remove 1; run 1; add 1; settle; run 1"),
 ]
 BY_NAME = {case.name: case for case in CASES}
-# Cases that CTest runs. They are the shortest ones that use the whole test setup.
+# Cases that CTest runs: the shortest cases that use the whole test setup.
 SHORT = ("calm", "link-down")
 
 
 def own(script):
-    """A case with a script from the command line. Only rules that hold for every case are checked."""
+    """Returns a case with a script from the command line. Only the rules that hold for every case are checked."""
     return Case("own", "a script from the command line", script, may_lose=BOTH, errors=("(read|write): .*",), heals=False)

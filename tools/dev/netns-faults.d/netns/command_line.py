@@ -62,7 +62,7 @@ def selected(options):
 
 
 def lacking(build):
-    """Why no case can run on this host; None if they can."""
+    """Returns why this host cannot run any case; None if it can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     missing = [name for name in NEEDED if shutil.which(name) is None]
@@ -133,7 +133,7 @@ def play_all(cases, options):
 
 
 def compare_pairs(results, options):
-    """Text of the comparison for the terminal and the document."""
+    """Returns the comparison of simulated and real event pairs, as text for the terminal and for the page."""
     say(f"playing every directed scenario and {options.pairs} random worlds to compare with")
     real = set().union(*(result.pairs for result in results))
     sim, directed, last = pairs.simulated(options.build_dir, options.pairs, options.jobs, say)

@@ -1,4 +1,4 @@
-"""Judges a case that was run, from the histories, the device and the traces."""
+"""Judges a finished case from the request histories of the clients, the content of the device, and the traces."""
 import dataclasses
 import json
 import re
@@ -42,7 +42,7 @@ def tool(*words):
 
 
 def judge_load(run, result):
-    """Judges the results of the clients. The server still runs."""
+    """Judges the results of the clients while the server still runs."""
     for client in run.clients:
         for path, _, _ in client.losses():
             result.losses[path] = result.losses.get(path, 0) + 1
@@ -155,5 +155,5 @@ def first_finding(said):
 
 
 def replays(said, code, was_cut):
-    """Whether a trace replays. The trace of a killed process may lack its end; the part before must be identical."""
+    """Returns True if the trace replays identically. The trace of a killed process may be truncated; the rest must be identical."""
     return code == 0 or (was_cut and said.get("verdict") == "damaged" and said.get("records", 0) > 0)

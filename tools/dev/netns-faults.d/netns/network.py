@@ -10,7 +10,7 @@ PREFIX = "urtrs-netns"
 
 
 class Unavailable(Exception):
-    """The host lacks something that a case needs; the text says what."""
+    """This host lacks a requirement of the cases; the text names the requirement."""
 
 
 def command(*words, text=None):
@@ -21,7 +21,7 @@ def command(*words, text=None):
 
 
 def remove_left_over():
-    """Removes namespaces of a run that was killed before it could remove them."""
+    """Removes namespaces that a killed run left behind."""
     for line in subprocess.run(("ip", "netns", "list"), capture_output=True, text=True, check=False).stdout.splitlines():
         match = re.match(rf"({PREFIX}-(\d+)-\S+)", line)
         if match and not pathlib.Path(f"/proc/{match[2]}").exists():
@@ -83,7 +83,7 @@ class Network:
         self._filter()
 
     def busiest_connection(self, path):
-        """Client port of the connection that sent most bytes, which is an IO connection."""
+        """Returns the client port of the connection that sent the most bytes; this connection is an IO connection."""
         listing = command("ip", "netns", "exec", self.client, "ss", "-HOtni", "state", "established",
                           "dst", server_address(path))
         sent = {match[1]: int(match[2]) for match in
@@ -109,7 +109,7 @@ class Network:
             self._filter()
 
     def rules(self, side):
-        """nft rules for incoming packets of one side. The sender considers a dropped packet as sent."""
+        """Yields the nft rules for incoming packets of one side. Packets are dropped at the receiver, so the sender sees no error."""
         device = "s" if side == "server" else "c"
         for path, faults in self.faults.items():
             where = f"iifname {device}{path}"
@@ -133,7 +133,7 @@ class Network:
                 "  }\n}\n"))
 
     def ruleset(self):
-        """The active rules as text for the log."""
+        """Returns the active rules as text for the log."""
         text = []
         for side in ("server", "client"):
             text += [f"{side}:", *(f"  {rule}" for rule in self.rules(side))]

@@ -23,7 +23,7 @@ def channel(record):
 
 
 def pairs_of(lines):
-    """Set of (side, previous event on the same connection, event) of one trace, given as JSON lines."""
+    """Returns the set of (side, previous event on the same connection, event) of a trace, given as JSON lines."""
     seen, last, sides = set(), {}, {}
     for line in lines:
         record = json.loads(line)
@@ -47,7 +47,7 @@ def of_trace(replay, trace):
 
 
 def of_world(build, *what):
-    """Pairs of one simulated run."""
+    """Returns the event pairs of one simulated run."""
     with tempfile.TemporaryDirectory() as folder:
         prefix = pathlib.Path(folder) / "t"
         subprocess.run((build / "tools/urtrs-sim/urtrs-sim", "run", *what, "--trace", prefix), capture_output=True, check=False)
@@ -81,7 +81,7 @@ def simulated(build, seeds, jobs, say):
 
 
 def only_real(real, sim):
-    """Descriptions of the pairs that occurred on the real fabric only; says whether simulation has the event itself."""
+    """Returns a description of each pair that occurred only on the real fabric, and whether the event itself occurs in simulation."""
     known = {(side, event) for side, _, event in sim}
     return [f"{side}: {before} -> {event}" + ("" if (side, event) in known else " (the event itself is new)")
             for side, before, event in sorted(real - sim)]

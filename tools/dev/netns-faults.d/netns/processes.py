@@ -19,12 +19,12 @@ BASE = IMAGE_BYTES - CELLS * CELL  # the cells are at the end of the image, so t
 
 
 class Failure(Exception):
-    """An expectation of the case failed; the text says which."""
+    """The case failed; the text names the expectation that was not met."""
 
 
 def spawn(namespace, words, log, **more):
-    # The process is killed when the thread that runs the case ends. It has its own session, so that it does
-    # not get SIGINT from the terminal.
+    # The process is killed when the thread that runs the case ends. A separate session keeps SIGINT of the
+    # terminal from the process.
     return subprocess.Popen(("setpriv", "--pdeathsig", "KILL", "ip", "netns", "exec", namespace, *words),
                             stderr=log, start_new_session=True, **more)
 
@@ -117,7 +117,7 @@ class Server:
             raise Failure(f"the disk cannot be made larger: {done.stderr.strip()}")
 
     def image_as_seen(self, client):
-        """Path by which this test can open the image of the running server."""
+        """Returns a path with which this test can open the image of the running server."""
         return pathlib.Path(f"/proc/{self.process.pid}/root{self.image(client).resolve()}")
 
     def check_alive(self):
@@ -126,7 +126,7 @@ class Server:
 
 
 class Client:
-    """A process of netns-load. `events` has its output, oldest first."""
+    """A client: a process of netns-load. `events`: its output, oldest first."""
 
     def __init__(self, build, network, folder, case, timing, *, number, device, seed):
         self.number, self.device, self.network = number, device, network
@@ -185,14 +185,14 @@ class Client:
             return [event for event in self.events[since:] if event["event"] == kind]
 
     def states(self):
-        """Latest state of each path."""
+        """Returns the latest state of each path."""
         states = {}
         for event in self.find("path"):
             states[event["path"]] = event["state"]
         return states
 
     def losses(self):
-        """(path, time, reason) of each lost path; paths that were closed on request do not count."""
+        """Returns (path, time, reason) of each path loss. A path that was closed on request does not count."""
         lost, connected = [], set()
         for event in self.find("path"):
             if event["state"] == "connected":
@@ -214,7 +214,7 @@ class Client:
         self.reader.join(5)
 
     def ended(self, limit):
-        """Exit code; None if the process still runs after `limit` seconds."""
+        """Returns the exit code; None if the process still runs after `limit` seconds."""
         try:
             return self.process.wait(limit)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""Results as labs outcomes, and as the table of docs/netns-faults.md."""
+"""Converts results to outcomes of labs.py, and to the table in docs/netns-faults.md."""
 import re
 
 import labs

@@ -26,7 +26,7 @@ class Run:
         self.steps = parse(case.script)
         self.outages = bounds.Outages(PATHS)
         self.partial = False  # a path was degraded without being cut
-        self.extra = []  # terms that faults of this script add to the stall bound
+        self.extra = []  # terms that the faults of this script add to the bound of a request
         self.clients = []  # all clients, including those that have ended
         self.server = None
         self.rules = []  # log of the active rules
@@ -35,7 +35,7 @@ class Run:
         self.lateness = 0.0
 
     def play(self, tag):
-        """Generator: yields once after the script. Raises Failure, network.Unavailable or Interrupted."""
+        """Runs the script and yields once, so that the caller can judge. Raises Failure, network.Unavailable or Interrupted."""
         with Network(tag) as self.network, Lateness() as lateness:
             self.meter = lateness
             self.server = Server(self.build, self.network, self.folder, self.case, self.timing)
@@ -46,7 +46,7 @@ class Run:
                 for step in self.steps:
                     self.take(step)
                 self.finish()
-                yield  # the caller judges here, because only the running server may have the disk mounted
+                yield  # the caller judges before the server ends, whose mount namespace may have the only mount of the disk
                 self.server.terminate()
             finally:
                 self.lateness = lateness.worst
@@ -88,7 +88,7 @@ class Run:
         self.fault(step, "reset")
 
     def do_refuse(self, step):
-        # Existing connections are not affected, so this is not an outage.
+        # The fault affects only new connections, so there is no outage.
         for path in step.paths():
             self.network.fault(path, "refuse")
 
@@ -188,7 +188,7 @@ class Run:
             "connected") >= PATHS and all(state in ("connected", "absent") for state in client.states().values()))
 
     def do_failed(self, _):
-        """Waits until a request has failed. The client reports failures only at its end, so this reads the history."""
+        """Waits until a request has failed. Reads the history file, because a client prints failures only when it exits."""
         self.wait("a request failed", lambda timing, storage, late: bounds.Bound(
             [("requests without a path", timing.queue)]), lambda client: bool(
                 re.search(r"^a \d+ (peer|gone) ", client.history.read_text(encoding="ascii"), re.MULTILINE)))

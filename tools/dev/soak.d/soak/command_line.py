@@ -48,7 +48,7 @@ def command_line():
 
 
 def asked_for(options):
-    """Members of a plan that are set on the command line."""
+    """Returns the members of Plan that the command line sets."""
     given = {name: getattr(options, name) for name in ("hours", "chunks", "size", "first_seed")}
     asked = {name: value for name, value in given.items() if value is not None}
     if options.fast:

@@ -1,4 +1,4 @@
-"""The plan of a soak: items, split into chunks. Each chunk has its own run, verdict and saved result."""
+"""The plan of a soak. Items (for example a sweep) are split into chunks; each chunk has its own run, verdict and saved result."""
 import dataclasses
 import functools
 import json
@@ -7,7 +7,7 @@ import tomllib
 from labs import ROOT
 
 SIM = "tools/urtrs-sim/urtrs-sim"
-# Name of the fuzz target -> folder that contains it.
+# Name of a fuzz target -> folder of its source.
 FUZZ = dict(sorted((path.name[: -len("_fuzz.cpp")], folder) for folder in ("conformance/fuzz", "tools/dev/fuzz")
                    for path in (ROOT / folder).glob("*_fuzz.cpp")))
 
@@ -68,7 +68,7 @@ def items():
 @dataclasses.dataclass(frozen=True)
 class Chunk:
     item: Item
-    number: int  # number of the chunk, from 1
+    number: int  # number of the chunk within its item, from 1
     first_seed: int
     size: int
 
@@ -89,7 +89,7 @@ class Chunk:
 
 @dataclasses.dataclass
 class Plan:
-    """The requested plan. It is saved, so that an interrupted soak continues with the same plan."""
+    """Options of a soak. They are saved, so that an interrupted soak continues with the same plan."""
     hours: float = 1.0
     only: tuple = ()  # names of items; empty: all
     chunks: int = 0  # number of chunks of each item; 0: derived from `hours`
@@ -114,13 +114,13 @@ class Plan:
         return max(1, round(self.hours * 3600 * item.share / shares / item.seconds))
 
     def size_of(self, item):
-        """Seeds per chunk; 0: the item takes no seeds."""
+        """Returns the number of seeds per chunk of the item; 0: the item takes no seeds."""
         if not self.size or not item.size:
             return item.size
         return max(1, round(item.size * self.size / next(one.size for one in items() if one.name == "sweep")))
 
     def sequence(self):
-        """All chunks in running order. Items are interleaved evenly, so that an interrupted soak has run a part of each
+        """Returns all chunks in running order. Items are interleaved evenly, so that an interrupted soak has run a part of each
         item."""
         order = []
         for item in self.items():

@@ -34,7 +34,7 @@ def outcomes(plan, state):
 
 
 def print_results(plan, state):
-    """One row per item, because there are too many chunks."""
+    """Prints one row per item, because there are too many chunks for a table."""
     rows, others = [], []
     for item in plan.items():
         done = [(chunk, state.done[chunk.key]) for chunk in plan.sequence()

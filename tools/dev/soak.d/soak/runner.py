@@ -18,7 +18,7 @@ class Runner:
     def __init__(self, options, state, say):
         self.options, self.state, self.say = options, state, say
         self.work = options.work_dir
-        self.built = {}  # preset -> reason why the build failed, or ""
+        self.built = {}  # CMake preset -> why its build failed, or ""
         self.stop = None  # threading.Event, set when the user interrupts the soak
         self.commit = subprocess.run(("git", "-C", ROOT, "describe", "--always", "--dirty"), capture_output=True,
                                      text=True, check=False).stdout.strip()
@@ -120,7 +120,7 @@ class Runner:
 
     @staticmethod
     def _end(child):
-        """Ends the process group: SIGTERM, then SIGKILL after 15 s."""
+        """Ends the process group with SIGTERM, and with SIGKILL if it still runs after 15 s."""
         for number, patience in ((signal.SIGTERM, 15), (signal.SIGKILL, 15)):
             try:
                 os.killpg(child.pid, number)

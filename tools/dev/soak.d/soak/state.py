@@ -4,7 +4,7 @@ import os
 
 
 class State:
-    """Raises ValueError if the file is not the state of a soak. `fresh` ignores an existing file."""
+    """Loads the state file. Raises ValueError if the file is not the state of a soak. `fresh` ignores an existing file."""
 
     def __init__(self, path, fresh=False):
         self.path = path
@@ -32,6 +32,6 @@ class State:
         os.replace(new, self.path)
 
     def seconds(self, item, fallback):
-        """Mean duration of the finished chunks of an item in seconds; `fallback` if there are none."""
+        """Returns the mean duration of the finished chunks of an item, in seconds; `fallback` if no chunk has finished."""
         seen = [one["seconds"] for key, one in self.done.items() if key.partition(":")[0] == item]
         return sum(seen) / len(seen) if seen else fallback

@@ -1,4 +1,4 @@
-"""Cells of the test matrix: a case with its roles. The comments at the top of a case file describe the case."""
+"""Cells of the test matrix: a cell is a case with a peer for each role. Each case file begins with a description."""
 import dataclasses
 import fnmatch
 import itertools
@@ -11,12 +11,12 @@ from .kernels import DEFAULT, KERNELS
 
 CASES = pathlib.Path(__file__).resolve().parent.parent / "cases"
 PEERS = ("kernel", "urtrs")
-EVERY = "all"  # role of client and server in a cell that runs all pairs of peers together
+EVERY = "all"  # role of client and server in a cell that runs all pairs of peers
 # Sides on which the extensions of urtrs (fence and generations) are disabled; only if both peers are ours.
 EXTENSIONS = ("on", "client-off", "server-off", "client-off+server-off")
 PLAIN = tuple(name for name, kernel in KERNELS.items() if not kernel.edit)  # unmodified kernels of Debian
 INSTALLED = tuple(name for name in PLAIN if not KERNELS[name].release)  # kernels of this Debian release
-# Cells that are not run, because the kernel's own modules fail with each other.
+# Cells that are not run, because a kernel client fails with a kernel server.
 LEFT_OUT = tomllib.loads((CASES.parent / "deviations.toml").read_text(encoding="utf-8")).get("left_out", [])
 
 
@@ -28,8 +28,8 @@ class Case:
     limit: int = 240  # time limit in the guest, in seconds
     duration: tuple = (0, 0)  # seconds of load: normally, and with --fast
     only: tuple = ()  # pairs of a role and its required value, such as ("client", "kernel")
-    ours: bool = False  # the case uses our programs in all roles
-    runs: tuple = ()  # further programs of ours that the case runs: paths in the build directory
+    ours: bool = False  # both client and server are our programs
+    runs: tuple = ()  # further programs of urtrs that the case runs: paths in the build directory
     kernels: tuple = PLAIN  # kernels on which the case runs
     possible_cpus: int = 2  # possible processors of the guest's kernel (6.1); two are present
     unpacks: tuple = ()  # packages with programs that the case needs; unpacked if not installed
@@ -40,7 +40,7 @@ class Case:
                 and left_out(cell) is None)
 
     def programs(self, cell):
-        """Programs of ours that the cell runs: paths in the build directory."""
+        """Returns the programs of urtrs that the cell runs, as paths in the build directory."""
         ours = self.ours or (cell.client, cell.server) != ("kernel", "kernel")
         return {*self.runs, *UNDER_TEST, REPLAY} if ours else set()
 
@@ -57,7 +57,7 @@ class Cell:
 
     @property
     def base(self):
-        """The name without the kernel."""
+        """Name of the cell without the kernel."""
         name = f"{self.case}.{self.client}-{self.server}.{self.invalidate}.{self.paths}"
         return name if self.extension == "on" else f"{name}.{self.extension}"
 
@@ -71,14 +71,14 @@ class Cell:
 
 
 def matches(entry, cell):
-    """Whether an entry of deviations.toml applies to this cell. An entry without "kernel" applies to every kernel."""
+    """Returns True if an entry of deviations.toml applies to this cell. An entry without "kernel" applies to every kernel."""
     roles = all(str(getattr(cell, role)) == str(entry[role])
                 for role in ("client", "server", "invalidate", "paths", "kernel") if role in entry)
     return roles and re.fullmatch(entry["cases"], cell.case) is not None
 
 
 def left_out(cell):
-    """Reason why the cell is not run, or None."""
+    """Returns why the cell is not run; None if it is run."""
     return next((entry["name"] for entry in LEFT_OUT if matches(entry, cell)), None)
 
 
@@ -106,7 +106,7 @@ def all_cases():
 
 
 def combinations(clients, servers, invalidates, paths, extensions, kernels=(DEFAULT,)):
-    """Every combination of roles, ordered by kernel, then client, then server."""
+    """Yields every combination of roles, ordered by kernel, then client, then server."""
     for kernel, client, server, invalidate, count, extension in itertools.product(
             kernels, clients, servers, invalidates, paths, extensions):
         if extension == "on" or (client, server) == ("urtrs", "urtrs"):
@@ -157,7 +157,7 @@ def together(cells, cases):
 
 
 def pairs_of(cell):
-    """Returns the cells whose verdicts this cell yields: itself, or those of the four pairs."""
+    """Returns the cells that get a verdict from running this cell: the cell itself, or the four cells of the pairs."""
     if cell.client != EVERY:
         return [cell]
     return [dataclasses.replace(cell, client=client, server=server) for client, server in itertools.product(PEERS, PEERS)]
@@ -169,7 +169,7 @@ def fast_cells(cases):
     The pairs are interleaved, so that a slow machine that reaches its time limit has run each of them.
     """
     cells = []
-    # "verify" comes first because it covers most. It is the only case that also runs with the kernel at both
+    # "verify" comes first because it covers most. Only this case also runs with the kernel at both
     # ends, which checks the lab itself.
     names = ["verify", *(name for name in cases if cases[name].fast and name != "verify")]
     for index, name in enumerate(names):
@@ -180,7 +180,7 @@ def fast_cells(cases):
                 continue
             cells += [_fast_cell(cases[name], pair, index + turn + 2 * list(KERNELS).index(kernel), kernel)
                       for kernel in _fast_kernels(cases[name], pair, index // 2 + turn)]
-    # Mixed versions of our programs: one side supports no extensions.
+    # Mixed versions of urtrs: one side supports no extensions.
     cells += [Cell("verify", "urtrs", "urtrs", "on", 2, extension) for extension in ("client-off", "server-off")]
     return cells
 

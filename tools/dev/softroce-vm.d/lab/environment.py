@@ -63,7 +63,7 @@ class Lab:
     """Files that guests with these kernels need."""
 
     def __init__(self, work, names, say, demanded=True):
-        """If `demanded` is False, an unavailable kernel of another release is not an error: `without` has the
+        """If `demanded` is False, an unavailable kernel of another Debian release is not an error: `without` has the
         reason."""
         self.work = work.resolve()
         self.work.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ class Lab:
         self.programs = self.work / "programs"
         self.quick = self.work / "quick.tar"
         self.noise = self.work / "noise"
-        self.counted = False  # whether the guest uses an instruction-counting clock
+        self.counted = False  # True: the clock of the guest counts instructions
 
     def unpack_tools(self, names, say):
         """Unpacks missing programs from packages of the same name. A case is skipped if its program is still
@@ -123,7 +123,7 @@ class Lab:
                    [self.noise, GUEST, HERE / "cases", *(image.modules for image in self.images.values())])
 
     def programs_digest(self):
-        """Digest that identifies the programs under test."""
+        """Returns a digest that identifies the programs under test."""
         digest = hashlib.sha256()
         for name in UNDER_TEST:
             if (self.programs / name).exists():

@@ -21,10 +21,10 @@ HOST = pathlib.Path("/")  # the root directory of this machine
 class Kernel:
     name: str
     series: str  # version series in the names of Debian's packages
-    counted: bool  # the kernel boots with an instruction-counting clock
+    counted: bool  # True: the clock of the guest counts instructions
     edit: object = None  # Python module that patches the source of the kernel modules
-    siw: bool = False  # software iWARP (siw) is built, too, which Debian does not build
-    release: str = ""  # Debian release whose backports have this kernel; it is unpacked, not installed
+    siw: bool = False  # True: also build software iWARP (siw), which Debian's kernel lacks
+    release: str = ""  # Debian release whose backports have this kernel, which is unpacked and not installed
 
 
 KERNELS = {kernel.name: kernel for kernel in (
@@ -39,7 +39,7 @@ GUEST_MODULES = {  # module -> parameters
 
 
 def version_pattern(series):
-    """Pattern for the versions of a series: for 6.1 it matches 6.1.0-56-amd64, but not 6.12.117+deb12-amd64 or
+    """Returns a pattern for the versions of a series: for 6.1 it matches 6.1.0-56-amd64, but not 6.12.117+deb12-amd64 or
     6.1.0-56-rt-amd64."""
     return rf"{re.escape(series)}\.\d+([-+][0-9a-z]+)?-amd64"
 
@@ -49,7 +49,7 @@ def newest(versions):
 
 
 def versions_with_both(series, names):
-    """Versions of the series for which `names` has linux-image-VERSION and linux-headers-VERSION."""
+    """Returns the versions of the series for which `names` has both linux-image-VERSION and linux-headers-VERSION."""
     found = {}
     for name in names:
         match = re.fullmatch(rf"linux-(image|headers)-({version_pattern(series)})", name)
@@ -59,13 +59,13 @@ def versions_with_both(series, names):
 
 
 def installed(series):
-    """The newest version of the series with both an image and headers on this machine, or None."""
+    """Returns the newest version of the series that is installed with image and headers; None if there is none."""
     names = [f"linux-image-{path.name.removeprefix('vmlinuz-')}" for path in pathlib.Path("/boot").glob("vmlinuz-*")]
     return newest(versions_with_both(series, names + [path.name for path in pathlib.Path("/usr/src").iterdir()]))
 
 
 def packages(series):
-    """Names of the image and headers packages of the newest version in the package lists; [] if there are none."""
+    """Returns the image and headers packages of the newest version in the package lists; [] if there are none."""
     found = subprocess.run(["apt-cache", "search", "--names-only", rf"^linux-(image|headers)-{re.escape(series)}\."],
                            capture_output=True, text=True, check=False).stdout
     version = newest(versions_with_both(series, [line.split()[0] for line in found.splitlines() if line.split()]))
@@ -73,7 +73,7 @@ def packages(series):
 
 
 def missing_packages(kernel):
-    """Packages to install for this kernel. Raises Unavailable if the package lists have no such kernel."""
+    """Returns the packages to install for this kernel. Raises Unavailable if the package lists have no such kernel."""
     missing = []
     if kernel.release:
         return missing
@@ -98,7 +98,7 @@ def _extract(archive, source, log):
 
 
 def _make(version, source):
-    """Commands that build rtrs and rnbd from the source in this directory."""
+    """Returns the commands that build rtrs and rnbd from the source in this directory."""
     make = ["make", "-C", f"/usr/src/linux-headers-{version}", f"-j{os.cpu_count()}", "CONFIG_DEBUG_INFO_BTF_MODULES="]
     return [[*make, f"M={source}/{RTRS}", "CONFIG_INFINIBAND_RTRS=m", "CONFIG_INFINIBAND_RTRS_CLIENT=m",
              "CONFIG_INFINIBAND_RTRS_SERVER=m", "modules"],
@@ -139,7 +139,7 @@ def build_modules(work, kernel, version, say):
 
 
 def unpacked_version(work, kernel):
-    """Version of the kernel that was unpacked and built in this work directory, or None."""
+    """Returns the version of the kernel that was unpacked and built in this work directory, or None."""
     found = [path.name for path in (work / "unpacked" / kernel.name / "lib/modules").glob("*")]
     return next((version for version in found if (work / "modules" / version / "rnbd-client.ko").exists()), None)
 

@@ -1,4 +1,4 @@
-"""One boot of the guest. Its progress is read from the files that it writes."""
+"""Boots the guest once, and reads its progress from the files that the guest writes."""
 import os
 import pathlib
 import signal
@@ -79,7 +79,7 @@ class Boot:
                                             start_new_session=True)
 
     def _now(self):
-        """Time without the periods in which other processes kept the guest from running, in seconds."""
+        """Returns the time in seconds, without the periods in which other processes kept the guest from running."""
         waited = 0
         for thread in pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/schedstat"):
             try:

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tarfile
 
-# In bytes. Larger libraries are left out of the archive, because only small parts of them are read, and only
+# Bytes. Larger libraries are left out of the archive, because the guest reads only small parts of them, and only
 # once.
 LARGEST = NOISE = 8 << 20
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -46,7 +46,7 @@ def _libraries(programs):
 
 
 def files(programs, more):
-    """All files of the archive, including `more` and the files below it. Missing files are left out."""
+    """Returns all files of the archive, including `more` and the files below it. Missing files are left out."""
     programs = [path for path in programs if path.exists()]
     programs += [found for name in STARTED if (found := shutil.which(name, path=PATH))]
     first = [*programs, *_libraries(programs), *more, *(path for folder in more for path in folder.rglob("*"))]

@@ -54,12 +54,12 @@ def build_of(result):
 
 
 def _of_ours(results):
-    """Results with our programs, in order of time. Cells with the kernel at both ends do not depend on our build."""
+    """Returns the results with urtrs at one end or both, oldest first. Results between two kernels do not depend on the build."""
     return sorted((r for r in results.values() if "urtrs" in (r["client"], r["server"])), key=lambda r: r["when"])
 
 
 def mark(result, results):
-    """Symbol for the verdict. A pass with an older build than the latest one has a different symbol."""
+    """Returns the symbol for the verdict. A pass with an older build than the latest one has its own symbol."""
     if result is None:
         return MARK[None]
     newest = build_of(_of_ours(results)[-1]) if _of_ours(results) else None
@@ -105,7 +105,7 @@ def matrix(results, cases, kernel=DEFAULT):
 
 
 def values_of(results, name, **roles):
-    """Measured values of the passed and known cells with these roles."""
+    """Returns the measured values of the cells with these roles whose verdict is pass or known."""
     return [r["figures"][name][0] for r in results.values()
             if name in r["figures"] and r["verdict"] in ("pass", "known") and r["extension"] == "on"
             and all(r[role] == value for role, value in roles.items())]

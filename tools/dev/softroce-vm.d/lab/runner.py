@@ -20,7 +20,7 @@ from .tools import GUEST, HERE
 
 GRACE = 45  # seconds that a cell may continue after the time limit of the run
 SHARE = 24  # maximum number of cells per boot, if several guests run in parallel
-# If the kernel died in one of these modules, the emulator is not to blame.
+# If the kernel died in one of these modules, the death is not an emulator bug.
 JUDGED_MODULES = re.compile(r"\[(rtrs_\w+|rnbd_\w+|rdma_\w+|ib_\w+|iw_cm|nbd|loop)\]")
 
 
@@ -106,7 +106,7 @@ class Runner:
                 self.waiting = share[done:] + self.waiting
 
     def _machine(self, cell):
-        """Key of the guest that a cell needs: cells with equal keys can share a boot."""
+        """Returns the key of the guest that a cell needs. Cells with equal keys can share a boot."""
         return cell.kernel, self.cases[cell.case].possible_cpus
 
     def _start(self, cells, out):
@@ -189,7 +189,7 @@ class Runner:
         return True
 
     def _does_not_boot(self, share, out, why):
-        """Two guests died before their first cell: fails all waiting cells of this kernel."""
+        """Fails all waiting cells of this kernel, because two guests died before their first cell."""
         with self.guard:
             waiting = [cell for cell in self.waiting if cell.kernel == share[0].kernel]
             self.waiting = [cell for cell in self.waiting if cell not in waiting]
@@ -269,7 +269,7 @@ class Runner:
         labs.tell(len(self.done), self.total, report.outcome(cell.name, result, target))
 
     def _replay(self, folder):
-        """Every trace of our programs must replay. A trace truncated by SIGKILL must replay up to its end."""
+        """Replays every trace of our programs. A trace truncated by SIGKILL must replay up to its last record."""
         tool = pathlib.Path(self.options.build_dir) / REPLAY
         wrong = []
         for trace in sorted(folder.glob("*.rtrc")):
@@ -295,7 +295,7 @@ def vars_of(cell):
 
 
 def last_words(out, cell):
-    """Console output of a guest that died, and its kernel log since the start of the cell."""
+    """Returns the console output of a guest that died, and its kernel log since the start of the cell."""
     kernel = read(out / "kernel.log").split(f"softroce-vm: {cell.name} begins")[-1]
     return f"{read(out / 'console.log')}\n{kernel}"
 

@@ -74,7 +74,7 @@ struct QuerySize {  // query the size of the export; the driver answers with Siz
   std::string socket;
   std::string name;
 };
-struct Resize {  // the driver answers with Resized
+struct Resize {  // the driver reports the result as Resized
   unsigned index = 0;
   Attachment what;
   std::uint64_t bytes = 0;

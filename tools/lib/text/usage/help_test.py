@@ -54,7 +54,7 @@ def test_help_all_has_more_options_than_help(name):
     assert options < set(re.findall(r"(?<![\w-])--[a-z][\w-]*", whole))
 
 
-# Topics of "help TOPIC" for each program: an option, or a command and an option of a command.
+# Topics of "help TOPIC" for each program: an option, or a command with one of its options.
 TOPICS = {"urtrsd": ["port"], "urtrs-sim": ["sweep", "seeds"], "urtrs-replay": ["cat", "last"], "urtrs-perf": ["--port"],
           "urtrs-conform": ["baseline"], "urtrs-mapd": ["state", "queue_timeout"], "urtrs-fs": ["--socket"]}
 

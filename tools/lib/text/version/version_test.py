@@ -1,4 +1,4 @@
-"""--version of every program that is built."""
+"""Tests --version of every program that was built."""
 import json
 import os
 import re

@@ -129,8 +129,8 @@ class LawCollector::Chunks {
   static bool is_request(const Message& message) {
     return message.op == spec::WireOp::write_imm && spec::imm_type(message.imm) == spec::kIoReq;
   }
-  // Returns the position of the first response for the chunk on this connection after `order`. Without such a
-  // response the request may take effect at any later time, so the maximum value is returned.
+  // Returns the position in the trace of the first response for the chunk on this connection after position
+  // `order`. Returns the maximum value if there is none, because the request may still take effect later.
   static std::uint64_t answered(const End& end, std::uint32_t chunk, std::uint64_t order) {
     const std::uint32_t mask = (std::uint32_t{1} << spec::log2up(end.depth)) - 1;
     for (const Message& one : end.received) {

@@ -22,15 +22,27 @@ class Translator {
 
  private:
   using Setter = void (*)(spec::Event&, std::uint64_t number, std::string_view bytes);
-  struct Field {
+  // How a value is stored in an event: as a number at `offset`, or by `set`.
+  struct Target {
+    enum class Form : std::uint8_t { none, flag, bits8, bits16, bits32, bits64, by_function };
+    Form form = Form::none;
+    std::uint16_t offset = 0;
     Setter set = nullptr;
+  };
+  struct Field {
+    Target target;
+    std::size_t at = 0;                // index of the value in the record
     std::vector<std::uint64_t> words;  // for enumerations: number in the trace -> number in the specification
   };
   struct Entry {
     std::optional<spec::Kind> kind;
     std::vector<Field> fields;
   };
+  struct Named;
+  static const Named kFields[];
+  static const Named kReceive, kCm;
   static Field field_of(const trace::FieldInfo&, const trace::Schema&);
+  void store(const Target&, std::uint64_t number, std::string_view bytes) noexcept;
 
   std::vector<Entry> entries_;  // index: number of the event
   spec::Event event_;

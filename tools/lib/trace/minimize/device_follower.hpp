@@ -33,8 +33,8 @@ class ServerDevicesFollower {
   void on_action(const ServerDevicesAction&, std::vector<InputMeta>& metas, std::uint32_t index);
 
  private:
-  std::map<std::uint64_t, std::uint32_t> requests_;    // request -> index of its input
-  std::map<std::uint16_t, std::uint32_t> operations_;  // operation -> index of the input of its request
+  std::map<std::uint64_t, std::uint32_t> requests_;    // index of the input, by request
+  std::map<std::uint16_t, std::uint32_t> operations_;  // index of the request's input, by operation
 };
 
 // Returns the index of the input whose request an action belongs to. Uses the request number in the action;

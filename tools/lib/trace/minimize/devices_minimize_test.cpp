@@ -149,7 +149,8 @@ TEST_F(DevicesMinimizeTest, DifferentIoResultIsMinimizedToOneDeviceAndOneIo) {
   FAIL() << "no IO of the trace ended well";
 }
 
-// The other core does not respond to a request whose storage operation is done.
+// The changed core, with which the trace is compared, does not answer a request whose storage operation is
+// done.
 TEST_F(DevicesMinimizeTest, MissingResponseIsMinimizedToItsRequests) {
   const MachineTrace machine = recorded_without_faults<ServerDevicesInputs>(".server.rtrc");
   const auto& trace = std::get<ServerDevicesInputs>(machine.machine);

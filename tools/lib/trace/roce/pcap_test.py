@@ -93,7 +93,7 @@ def test_simulated_worlds_round_trip(tmp_path, seed):
 
 
 def test_pipes_and_mtu(tmp_path):
-    """Uses pipes for input and output, and other packet sizes."""
+    """Input and output are pipes, and the packet sizes differ from the default."""
     trace = os.path.join(tmp_path, "piped.rtrc")
     with open(os.path.join(CAPTURES, "rnr_nak.pcapng"), "rb") as capture:
         piped = subprocess.run([REPLAY, "import", "-", trace], stdin=capture, capture_output=True, timeout=60)
@@ -120,7 +120,7 @@ def test_invalid_input_is_refused(tmp_path):
     with open(os.path.join(CAPTURES, "rnr_nak.pcapng"), "rb") as whole, open(cut, "wb") as part:
         part.write(whole.read(20001))
     assert "the file ends inside" in replay("import", cut, out + ".cut", code=5).stderr
-    # A capture that begins after the connection setup.
+    # Import a capture that begins after the connection setup.
     if shutil.which("editcap"):
         run("editcap", "-r", os.path.join(CAPTURES, "rnr_nak.pcapng"), cut, "40-98")
         assert "it contains no setup of an RTRS connection" in replay("import", cut, out + ".late", code=3).stderr

@@ -54,7 +54,7 @@ def messages(trace, by_client):
 
 
 def io_messages(trace, by_client):
-    """Counts requests, and messages to the client except heartbeats and SENDs, and how many of them carry data."""
+    """Returns the numbers of requests and of messages to the client (without heartbeats and SENDs), and how many carry data."""
     requests, answers, with_data = 0, 0, 0
     for text in run(REPLAY, "cat", trace, "--json").stdout.splitlines():
         record = json.loads(text)

@@ -1,14 +1,20 @@
-#include "backends/libfabric/ofi_key_sequence.hpp"
+#include "core/fabric/key_sequence.hpp"
 
 #include <gtest/gtest.h>
 
 #include <unordered_set>
 
-namespace rtrs::ofi::ofi_key_sequence_test {
+namespace rtrs::key_sequence_test {
 namespace {
 
+KeySequence::Secret secret_of(std::uint64_t seed) {
+  KeySequence::Secret secret;
+  for (std::uint64_t& part : secret) part = seed = seed * 6364136223846793005u + 1442695040888963407u;
+  return secret;
+}
+
 TEST(KeySequence, keys_are_unique_and_never_zero) {
-  KeySequence keys(7);
+  KeySequence keys(secret_of(7));
   std::unordered_set<std::uint32_t> seen;
   for (int i = 0; i < 300'000; ++i) {
     const std::uint32_t key = keys.next();
@@ -18,8 +24,8 @@ TEST(KeySequence, keys_are_unique_and_never_zero) {
 }
 
 TEST(KeySequence, keys_depend_on_the_secret_and_are_not_sequential) {
-  KeySequence one(1);
-  KeySequence other(2);
+  KeySequence one(secret_of(1));
+  KeySequence other(secret_of(2));
   int equal = 0;
   int neighbours = 0;
   std::uint32_t last = one.next();
@@ -35,4 +41,4 @@ TEST(KeySequence, keys_depend_on_the_secret_and_are_not_sequential) {
 }
 
 }  // namespace
-}  // namespace rtrs::ofi::ofi_key_sequence_test
+}  // namespace rtrs::key_sequence_test

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-namespace rtrs::tcp {
+namespace rtrs {
 
 // Produces all 32-bit values except 0, each once before any repeats: encrypts a counter with a permutation
 // that the secret selects.
@@ -40,4 +40,4 @@ class KeySequence {
   std::uint32_t counter_ = 0;
 };
 
-}  // namespace rtrs::tcp
+}  // namespace rtrs
