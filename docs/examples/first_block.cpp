@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <string_view>
 #include <urtrs/backends/bindings/asio/remote_device.hpp>
 #include <urtrs/backends/tcp/tcp.hpp>
@@ -12,7 +13,7 @@
 boost::asio::awaitable<void> copy_first_block(rtrs::asio::RemoteDevice& device) {
   using boost::asio::use_awaitable;
   std::vector<std::byte> block(4096);
-  // Connects and opens the device; waits for a server as long as it takes.
+  // Connects and opens the device. Retries failed connections without a limit.
   co_await device.async_map(use_awaitable);
   co_await device.async_read(0, block, use_awaitable);
   co_await device.async_write(4096, block, false, use_awaitable);
@@ -28,7 +29,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: first_block ADDRESS PORT DEVICE\n");
     return 2;
   }
-  auto fabric = rtrs::tcp::open_tcp_fabric({});
+  rtrs::tcp::TcpOptions tcp;
+  tcp.log = [](rtrs::tcp::LogLevel level, const std::string& text) {
+    if (level >= rtrs::tcp::LogLevel::warning) std::fprintf(stderr, "first_block: %s\n", text.c_str());
+  };
+  auto fabric = rtrs::tcp::open_tcp_fabric(tcp);
   if (!fabric) return 1;
   rtrs::asio::RemoteDeviceOptions options;
   options.session_name = "first-block";

@@ -1,4 +1,4 @@
-// TLS 1.3 credentials, from which TcpOptions::context of the TCP fabric is created.
+// TLS 1.3 credentials, and the context made from them: TlsOptions::context of the TCP fabric.
 #pragma once
 #include <cstdint>
 #include <memory>
