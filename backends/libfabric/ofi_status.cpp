@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include "backends/libfabric/ofi_library.hpp"
+
 namespace rtrs::ofi {
 
 Reason connect_reason(int error, bool has_reject_data) noexcept {

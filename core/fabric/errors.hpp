@@ -78,8 +78,8 @@ inline Reason reason_of_connect_errno(int linux_errno) noexcept {
   }
 }
 
-// Sentence of the reason, then ": " and `detail`. If the detail begins with the sentence, as "Connection refused
-// (111)" does, adds only the rest. The detail may be empty.
+// Sentence of the reason, then ": " and `detail`. If the detail begins with the sentence, as "Connection
+// refused (111)" does, adds only the rest. The detail may be empty.
 inline std::string sentence_with(Reason reason, const std::string& detail) {
   const std::string sentence = text_of(reason).sentence;
   if (detail.empty()) return sentence;

@@ -15,9 +15,12 @@ class Client:
     def __init__(self, folder, *arguments, inside=()):
         self.socket, self.nbd = folder / "client.sock", folder / "nbd.sock"
         self.log = (folder / "nbdkit.log").open("a+")
-        self.process = subprocess.Popen([*inside, "nbdkit", "-f", "-U", self.nbd, PLUGIN, *arguments, f"control={self.socket}"],
-                                        stdin=subprocess.DEVNULL, stderr=self.log)
-        until("nbdkit listens or has exited", lambda: self.socket.exists() or self.process.poll() is not None)
+        # nbdkit creates the socket file before it listens, and the file `ready` afterwards.
+        ready = folder / "nbdkit.pid"
+        ready.unlink(missing_ok=True)
+        self.process = subprocess.Popen([*inside, "nbdkit", "-f", "-U", self.nbd, "-P", ready, PLUGIN, *arguments,
+                                         f"control={self.socket}"], stdin=subprocess.DEVNULL, stderr=self.log)
+        until("nbdkit listens or has exited", lambda: ready.exists() and self.socket.exists() or self.process.poll() is not None)
         assert self.process.poll() is None, self.text()
 
     def text(self):

@@ -26,15 +26,16 @@ class Client:
 
     def __init__(self, folder, ends, port, device, *parameters):
         self.status_file, self.log = folder / "status", folder / "nbdkit.log"
-        socket = folder / "nbd.sock"
+        # nbdkit creates the socket file before it listens, and the file `ready` afterwards.
+        socket, ready = folder / "nbd.sock", folder / "nbdkit.pid"
         with self.log.open("w") as log:
             process = subprocess.Popen(
-                ["nbdkit", "-f", "-U", socket, PLUGIN, f"path=127.0.0.1:{port}", f"device={device}", "control=",
+                ["nbdkit", "-f", "-U", socket, "-P", ready, PLUGIN, f"path=127.0.0.1:{port}", f"device={device}", "control=",
                  f"status={self.status_file}", "reconnect_min=50ms", "reconnect_max=200ms", *parameters],
                 stdin=subprocess.DEVNULL, stderr=log)
         ends.callback(process.wait)
         ends.callback(process.kill)
-        until("nbdkit listens or has exited", lambda: socket.exists() or process.poll() is not None)
+        until("nbdkit listens or has exited", lambda: ready.exists() or process.poll() is not None)
         self.handle = nbd.NBD()
         self.handle.connect_unix(str(socket))
 

@@ -28,12 +28,13 @@ def _image(tmp_path):
 def _uri(image, urtrsd, tmp_path, ends):
     """NBD URI of disk0, which nbdkit serves over two paths. The export is the file `image`."""
     server = urtrsd("--listen=127.0.0.1", "--listen=127.0.0.2", f"--export=disk0={image}")
-    socket = tmp_path / "nbd.sock"
-    process = subprocess.Popen(["nbdkit", "-f", "-U", socket, PLUGIN, "path=127.0.0.1", "path=127.0.0.2", f"port={server.port}",
-                                "device=disk0"], stdin=subprocess.DEVNULL)
+    # nbdkit creates the socket file before it listens, and the file `ready` afterwards.
+    socket, ready = tmp_path / "nbd.sock", tmp_path / "nbdkit.pid"
+    process = subprocess.Popen(["nbdkit", "-f", "-U", socket, "-P", ready, PLUGIN, "path=127.0.0.1", "path=127.0.0.2",
+                                f"port={server.port}", "device=disk0"], stdin=subprocess.DEVNULL)
     ends.callback(process.wait, BOUND)
     ends.callback(process.terminate)
-    until("nbdkit listens or has exited", lambda: socket.exists() or process.poll() is not None)
+    until("nbdkit listens or has exited", lambda: ready.exists() or process.poll() is not None)
     return f"nbd+unix:///disk0?socket={socket}"
 
 

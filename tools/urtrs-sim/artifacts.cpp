@@ -23,6 +23,8 @@
 
 namespace rtrs::sim_tool {
 
+namespace sequence = tools::sequence;
+
 namespace {
 
 // Maximum number of steps on the page, because larger pages are slow in a browser. The last steps are kept,
