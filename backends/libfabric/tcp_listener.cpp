@@ -18,6 +18,7 @@
 #include "backends/libfabric/listener_parts.hpp"
 #include "backends/libfabric/ofi_device.hpp"
 #include "backends/libfabric/ofi_status.hpp"
+#include "core/fabric/counted.hpp"
 
 namespace rtrs::ofi {
 namespace {
@@ -314,16 +315,16 @@ void TcpListener::report(std::uint64_t now) {
   if ((closed_ == 0 && dropped_clients_ == 0 && foreign_ == 0) || now < next_report_) return;
   if (foreign_ != 0)
     say(options_, LogLevel::warning,
-        "closed " + std::to_string(foreign_) +
-            " clients that did not begin as clients of libfabric do, the last of them " + last_foreign_ +
+        "closed " + counted(foreign_, "connection") +
+            " that did not begin as libfabric requires; the last client was " + last_foreign_ +
             "; do both ends use the same fabric (fabric=libfabric)?");
   if (closed_ != 0)
     say(options_, LogLevel::warning,
-        "closed " + std::to_string(closed_) +
-            " clients that sent no whole connect request, the last of them " + last_closed_);
+        "closed " + counted(closed_, "connection") +
+            " without a complete connect request; the last client was " + last_closed_);
   if (dropped_clients_ != 0)
     say(options_, LogLevel::error,
-        "turned away " + std::to_string(dropped_clients_) + " clients, the last of them " + last_closed_ +
+        "turned away " + counted(dropped_clients_, "client") + "; the last client was " + last_closed_ +
             ": no file descriptor is left; raise the limit (ulimit -n, LimitNOFILE=)");
   closed_ = dropped_clients_ = foreign_ = 0;
   next_report_ = now + kReportEveryMs;

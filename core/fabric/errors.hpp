@@ -79,13 +79,18 @@ inline Reason reason_of_connect_errno(int linux_errno) noexcept {
 }
 
 // Sentence of the reason, then ": " and `detail`. If the detail begins with the sentence, as "Connection
-// refused (111)" does, adds only the rest. The detail may be empty.
+// refused (111)" does, adds only the rest. Both may begin with the same "TLS: "; the result has it once. The
+// detail may be empty.
 inline std::string sentence_with(Reason reason, const std::string& detail) {
   const std::string sentence = text_of(reason).sentence;
   if (detail.empty()) return sentence;
   const auto letter = static_cast<char>(std::tolower(static_cast<unsigned char>(detail.front())));
   const bool repeats = letter + detail.substr(1, sentence.size() - 1) == sentence;
-  return sentence + (repeats ? detail.substr(sentence.size()) : ": " + detail);
+  if (repeats) return sentence + detail.substr(sentence.size());
+  const std::size_t colon = sentence.find(": ");
+  const bool same_prefix =
+      colon != std::string::npos && detail.compare(0, colon + 2, sentence, 0, colon + 2) == 0;
+  return sentence + ": " + (same_prefix ? detail.substr(colon + 2) : detail);
 }
 
 }  // namespace rtrs

@@ -112,6 +112,9 @@ TEST(FabricErrors, DetailFollowsTheSentenceUnlessItRepeatsIt) {
   EXPECT_EQ(sentence_with(Reason::rejected, "rejected by the server"), "rejected by the server");
   EXPECT_EQ(sentence_with(Reason::connect_refused, "Connection refused (111)"), "connection refused (111)");
   EXPECT_EQ(sentence_with(Reason::connect_refused, "C"), "connection refused: C");
+  EXPECT_EQ(sentence_with(Reason::tls_failed, "TLS: no key of web1"),
+            "TLS: one end rejected the other: no key of web1");
+  EXPECT_EQ(sentence_with(Reason::tls_failed, "T"), "TLS: one end rejected the other: T");
 }
 
 TEST(FabricErrors, EachErrnoOfAFabricHasAResultAndReasons) {

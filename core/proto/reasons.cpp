@@ -187,6 +187,20 @@ static_assert(is_in_order(), "a row for each reason, in the order of the enumera
 constexpr ReasonText kUnknown{"unknown", "this version does not have this reason",
                               "compare the versions of both ends", kEio, Kind::broken};
 
+// Hint for a client whose connect request was rejected with EACCES. On tcp the TLS handshake precedes the
+// connect request, so only an allow list rejects it.
+const char* hint_of_denial(std::string_view fabric) noexcept {
+  if (is_word(fabric, "tcp"))
+    return "the allow lists of the server exclude this client: add its address or identity to them, or use "
+           "the key (tls_keys) or certificate (tls_cert) of an allowed identity; the server's log shows the "
+           "address and identity of this client";
+  if (fabric.empty())
+    return "the allow lists of the server exclude this client, or on verbs and libfabric it requires a "
+           "shared key (auth_keys or --auth-keys): its log says which";
+  return "the server requires a shared key, or its allow lists exclude this client: its log says which; pass "
+         "a key with auth_keys or --auth-keys";
+}
+
 }  // namespace
 
 const ReasonText& text_of(Reason reason) noexcept {
@@ -194,7 +208,7 @@ const ReasonText& text_of(Reason reason) noexcept {
   return index < kTable.size() ? kTable[index].text : kUnknown;
 }
 
-ReasonText words_of(Reason reason, std::uint16_t peer_errno) noexcept {
+ReasonText words_of(Reason reason, std::uint16_t peer_errno, std::string_view fabric) noexcept {
   ReasonText text = text_of(reason);
   if (reason == Reason::key_refused)
     text.hint =
@@ -208,10 +222,7 @@ ReasonText words_of(Reason reason, std::uint16_t peer_errno) noexcept {
         "client that disappeared is free again after the dead-peer time of the server";
   }
   if (reason != Reason::rejected) return text;
-  if (peer_errno == kEacces)
-    text.hint =
-        "the server requires a shared key, or its allow lists exclude this client: its log says which; pass "
-        "a key with auth_keys or --auth-keys";
+  if (peer_errno == kEacces) text.hint = hint_of_denial(fabric);
   if (peer_errno == kEnomem) {
     text.sentence = "the server reached its limit of sessions, connections or memory";
     text.hint =

@@ -31,8 +31,9 @@ struct ReasonText {
 const ReasonText& text_of(Reason) noexcept;
 // Text of a path's reason on the client. As text_of(), with two differences: a rejection with EEXIST has its
 // own sentence and hint (protocol section 3.2, row 8), and hints about keys name the server, whose log has
-// details. Code, errno and kind are those of the reason.
-ReasonText words_of(Reason, std::uint16_t peer_errno) noexcept;
+// details. Code, errno and kind are those of the reason. `fabric` is the fabric of the path, such as "tcp",
+// or empty if unknown: it selects the credentials that a hint names.
+ReasonText words_of(Reason, std::uint16_t peer_errno, std::string_view fabric = {}) noexcept;
 // Returns the reason with this code, or null.
 const ReasonText* text_of(std::string_view code) noexcept;
 

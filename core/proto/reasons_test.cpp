@@ -61,14 +61,23 @@ TEST(Reasons, RefusalByALimitNamesTheSettings) {
 }
 
 TEST(Reasons, KeyRefusalHintNamesTheMissingOption) {
-  for (const ReasonText& told :
-       {words_of(Reason::rejected, wire::linux_errno::kEacces), words_of(Reason::key_refused, 0)}) {
+  for (const ReasonText& told : {words_of(Reason::rejected, wire::linux_errno::kEacces),
+                                 words_of(Reason::rejected, wire::linux_errno::kEacces, "verbs"),
+                                 words_of(Reason::rejected, wire::linux_errno::kEacces, "libfabric/tcp"),
+                                 words_of(Reason::key_refused, 0)}) {
     EXPECT_NE(std::string_view(told.hint).find("auth_keys"), std::string_view::npos) << told.hint;
     EXPECT_NE(std::string_view(told.hint).find("--auth-keys"), std::string_view::npos) << told.hint;
     EXPECT_NE(std::string_view(told.hint).find("log"), std::string_view::npos) << told.hint;
   }
   // A server's hint must not refer to its own log.
   EXPECT_EQ(std::string_view(text_of(Reason::key_refused).hint).find("log"), std::string_view::npos);
+}
+
+TEST(Reasons, TcpRejectionNamesTlsCredentialsAndNoSharedKeys) {
+  const std::string_view hint = words_of(Reason::rejected, wire::linux_errno::kEacces, "tcp").hint;
+  EXPECT_NE(hint.find("allow lists"), std::string_view::npos) << hint;
+  EXPECT_NE(hint.find("tls_keys"), std::string_view::npos) << hint;
+  EXPECT_EQ(hint.find("auth"), std::string_view::npos) << hint;
 }
 
 TEST(Reasons, NameRefusalIsExplainedByTheName) {

@@ -42,8 +42,8 @@ constexpr std::array<Row, kDeviceReasonCount> kTable{{
       "export the device for writing again, or map it read-only", kErofs, false}},
     {DeviceReason::not_allowed,
      {"device_not_allowed", "the server does not allow this client to open the device",
-      "end the client that writes to the device, or map the device read-only; the server's log lists the "
-      "allowed clients",
+      "end the client that writes to the device, or map the device read-only; the server's log names the "
+      "session of that client",
       kEperm, false}},
     {DeviceReason::closed_by_operator,
      {"device_closed", "the server repeatedly closes the device after it opens",

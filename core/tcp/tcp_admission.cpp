@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "core/fabric/counted.hpp"
 #include "core/tcp/tcp_status.hpp"
 
 namespace rtrs::tcp {
@@ -350,11 +351,10 @@ void Admission::tell(Nanos now) {
     return;
   }
   if (closed_ != 0)
-    say_(LogLevel::warning, "closed " + std::to_string(closed_) +
-                                " connections without a valid connect request, the last one from " +
-                                last_closed_);
+    say_(LogLevel::warning, "closed " + counted(closed_, "connection") +
+                                " without a valid connect request; the last client was " + last_closed_);
   if (dropped_clients_ != 0)
-    say_(LogLevel::error, "turned away " + std::to_string(dropped_clients_) + " clients, the last of them " +
+    say_(LogLevel::error, "turned away " + counted(dropped_clients_, "client") + "; the last client was " +
                               last_dropped_client_ + ": no file descriptor is left; raise the limit of " +
                               kDescriptors);
   closed_ = dropped_clients_ = 0;

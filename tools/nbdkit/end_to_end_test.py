@@ -111,7 +111,7 @@ class TestEndToEnd:
     def test_errors_at_the_start_are_explained(self):
         for parameters, words in (
                 (("device=nothing",), "the server exports no device named 'nothing'"),
-                (("device=fixed",), "'fixed': "),
+                (("device=fixed",), "the server refuses to open 'fixed' for writing: Permission denied"),
                 (("device=disk", "fabric=libfabric", "provider=nonsense"), "provider 'nonsense'"),
                 (("device=disk", "trace=/no/such/directory/trace"), "cannot write the trace"),
                 (("device=disk", "path=@"), "the source address is empty"),

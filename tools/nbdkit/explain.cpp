@@ -25,7 +25,7 @@ std::string advice(Reason reason, std::uint16_t peer_errno, const plugin::Settin
                    const std::string& text) {
   const auto path = asio::parse_path(text, settings.port);
   const std::string endpoint = path ? asio::endpoint_text(*path) : text;
-  const std::string hint = words_of(reason, peer_errno).hint;
+  const std::string hint = words_of(reason, peer_errno, settings.fabric.fabric).hint;
   switch (reason) {
     case Reason::connect_refused:
       return "no server listens at " + endpoint + ": " + hint;
@@ -154,8 +154,11 @@ std::string explain_map_failure(const plugin::Settings& settings, const std::str
         return "the server may not read " + device + code +
                ", or this client may not open it. Check the permissions of the file, that it is not a link "
                "to a place outside dev_search_path, and the allow lists of the export; see the server's log";
-      return "the server does not allow this client to write to " + device + code + ". Use " + read_only +
-             ", unless the server's log says that its allow lists exclude this client";
+      if (error.value() == EROFS)
+        return "the server exports " + device + " read-only" + code + ". Use " + read_only;
+      return "the server refuses to open " + device + " for writing" + code +
+             "; its allow lists exclude this client, or the export is read-only (then use " + read_only +
+             "); the server's log says which";
     case ENOSPC:
       return "cannot open " + device + ": a session has at most " + std::to_string(rnbd::kMaxClientDevices) +
              " devices" + code + ". Start another nbdkit with a different session";

@@ -38,6 +38,11 @@ TEST(Explain, ServerErrnoIsExplained) {
   EXPECT_NE(explain_map_failure(settings, "disk", settings.access_mode, of_server(EROFS), {}, "the mode ro")
                 .find("Use the mode ro"),
             std::string::npos);
+  EXPECT_EQ(
+      explain_map_failure(settings, "disk", settings.access_mode, of_server(EACCES), {}),
+      "the server refuses to open 'disk' for writing: Permission denied (errno 13); its allow lists "
+      "exclude this client, or the export is read-only (then use access_mode=ro); the server's log says "
+      "which");
   EXPECT_NE(explain_map_failure(settings, "disk", settings.access_mode, of_server(EIO), {})
                 .find("Input/output error"),
             std::string::npos);
@@ -247,6 +252,21 @@ TEST(Explain, AnotherFabricIsNotReportedAsANameInUse) {
   const std::string text = explain_timeout(settings, "disk", seconds(15), paths);
   EXPECT_NE(text.find("both ends use the same fabric"), std::string::npos) << text;
   EXPECT_EQ(text.find("session name"), std::string::npos) << text;
+}
+
+TEST(Explain, RejectionNamesTheCredentialsOfTheFabric) {
+  Settings settings = some_settings();
+  std::vector<PathStatus> paths(1);
+  paths[0].state = PathState::waiting;
+  paths[0].reason = Reason::rejected;
+  paths[0].peer_errno = EACCES;
+  std::string text = explain_timeout(settings, "disk", seconds(2), paths);
+  EXPECT_NE(text.find("tls_keys"), std::string::npos) << text;
+  EXPECT_EQ(text.find("auth_keys"), std::string::npos) << text;
+  settings.fabric.fabric = "verbs";
+  text = explain_timeout(settings, "disk", seconds(2), paths);
+  EXPECT_NE(text.find("auth_keys"), std::string::npos) << text;
+  EXPECT_EQ(text.find("tls_keys"), std::string::npos) << text;
 }
 
 TEST(Explain, EarlyEndNamesWhatWasMissing) {

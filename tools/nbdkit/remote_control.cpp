@@ -113,6 +113,7 @@ control::ClientModel Remote::model() const {
   const Client& session = session_->session();
   control::ClientModel model;
   model.session = settings_.session;
+  model.fabric = fabric_name_;
   model.link_up = session.link_up();
   model.policy = session.policy();
   model.max_reconnect_attempts = session.max_reconnect_attempts();

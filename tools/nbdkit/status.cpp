@@ -11,6 +11,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "core/fabric/counted.hpp"
 #include "core/proto/reasons.hpp"
 #include "tools/lib/control/client/client_facts.hpp"
 #include "tools/lib/text/json_text.hpp"
@@ -103,7 +104,7 @@ std::string Status::what_is_left() const {
       std::count_if(paths_.begin(), paths_.end(), [](const Path& path) { return path.connected; });
   const auto all =
       std::count_if(paths_.begin(), paths_.end(), [](const Path& path) { return !path.removed; });
-  if (up > 0) return "IO continues on " + std::to_string(up) + " of " + std::to_string(all) + " paths";
+  if (up > 0) return "IO continues on " + std::to_string(up) + " of " + counted(all, "path");
   if (std::none_of(paths_.begin(), paths_.end(), [](const Path& path) { return path.ever; }))
     return "no path is connected yet";
   return "no path left, IO waits up to " + duration_words(settings_.protocol.queue_timeout) +
@@ -126,9 +127,9 @@ void Status::on_attempt_failed(const PathChanged& change, Path& path, const std:
   path.failed = change.attempt;
   const bool important = std::has_single_bit(path.failed);
   const std::int32_t most = settings_.protocol.max_reconnect_attempts;
-  lines_(important, name + ": attempt " + std::to_string(path.failed) + " of " +
-                        (most < 0 ? "inf" : std::to_string(most)) + ", next in " + in_seconds(change.delay) +
-                        " (last: " + reason + "); " + what_is_left());
+  lines_(important, name + ": attempt " + std::to_string(path.failed) +
+                        (most < 0 ? "" : " of " + std::to_string(most)) + ", next in " +
+                        in_seconds(change.delay) + " (last: " + reason + "); " + what_is_left());
 }
 
 void Status::on_path_changed(Nanos at, const PathChanged& change) {

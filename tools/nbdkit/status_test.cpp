@@ -54,7 +54,7 @@ TEST_F(StatusTest, LossAttemptsAndReconnectOfAPathAreLogged) {
             "session me, path 10.0.0.2 lost: nothing received for the dead-peer time [heartbeat_lost]; IO "
             "continues on 1 of 2 paths");
   EXPECT_EQ(lines[1],
-            "session me, path 10.0.0.2: attempt 1 of inf, next in 0.0 s (last: connection refused "
+            "session me, path 10.0.0.2: attempt 1, next in 0.0 s (last: connection refused "
             "[connect_refused]); IO continues on 1 of 2 paths");
   EXPECT_EQ(lines[2],
             "session me, path 10.0.1.2 lost: disconnected by the peer [peer_closed]; no path left, IO waits "
@@ -88,7 +88,7 @@ TEST_F(StatusTest, RepeatedRejectionsAreLoggedLessAndLessOften) {
   for (std::uint32_t attempt = 1; attempt <= 1000; ++attempt)
     status->on_path(change(1, PathState::waiting, Reason::rejected, attempt), {});
   ASSERT_EQ(lines.size(), 10U);  // 1, 2, 4 .. 512
-  EXPECT_EQ(lines[9].find("session me, path 10.0.1.2: attempt 512 of inf, next in 0.0 s (last: rejected by "
+  EXPECT_EQ(lines[9].find("session me, path 10.0.1.2: attempt 512, next in 0.0 s (last: rejected by "
                           "the server [rejected])"),
             0U);
   status->on_path(change(1, PathState::closed, Reason::attempts_exhausted), {});

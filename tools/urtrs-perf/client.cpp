@@ -105,7 +105,7 @@ void PerfClient::tell_news() {
     if (news.path.state == PathState::draining && client_.paths()[news.path.path].ever_connected &&
         news.path.attempt == 0) {
       line_.clear();
-      const ReasonText why = words_of(news.path.reason, news.path.peer_errno);
+      const ReasonText why = words_of(news.path.reason, news.path.peer_errno, fabric_.capabilities().name);
       fmt::print(stderr, "path {} lost: {} [{}]; {}\n", name, why.sentence, why.code, why.hint);
       loss_reported_ = true;
     } else if (connected && loss_reported_) {

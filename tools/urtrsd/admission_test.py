@@ -157,7 +157,7 @@ def test_sessions_of_one_address_are_limited(start):
         Client(server.port, timeout=5)
     assert refused.value.errno == errno.ENOMEM
     server.logged(r'refused a connect request: peer=127\.0\.0\.1:\d+ reason=too_many_sessions errno=12: max_sessions or '
-                  r'max_host_sessions is reached: 3 sessions are open \(max_sessions = 8, max_host_sessions = 3\); close unused sessions, or raise ')
+                  r'max_host_sessions is reached: 3 sessions open \(max_sessions = 8, max_host_sessions = 3\); close unused sessions, or raise ')
     server.logged(r'session=2 name="[^"]+" peer=127\.0\.0\.1:\d+ opened')
     assert "peer= " not in server.text(), "a log line about a path has no peer"
     for one in held:

@@ -16,6 +16,7 @@
 #include "backends/platform/address/socket_address.hpp"
 #include "core/base/assert.hpp"
 #include "core/base/assert_hook.hpp"
+#include "core/fabric/counted.hpp"
 #include "core/proto/reasons.hpp"
 #include "core/wire/linux_errno.hpp"
 #include "tools/lib/control/limits/urtrsd.hpp"
@@ -40,11 +41,6 @@ ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fab
   // a send queue of the default depth takes 512 KiB on mlx5; more would take 1 MiB.
   protocol.send_depth = static_cast<std::uint16_t>(std::min(3 * protocol.queue_depth + 32, 4096));
   return protocol;
-}
-
-// Returns the identity as a part of a log line; empty for a client without identity.
-std::string identity_field(const std::string& identity) {
-  return identity.empty() ? identity : " identity=" + identity;
 }
 
 // Returns CLIENT from an address pair "CLIENT > SERVER".
@@ -208,11 +204,11 @@ void Daemon::wait_for_signals() {
 }
 
 void Daemon::begin_shutdown(const char* why) {
-  spdlog::info("{}: closing {} sessions; signal again to exit immediately", why,
-               server_.transport().session_count());
+  spdlog::info("{}: closing {}; signal again to exit immediately", why,
+               counted(server_.transport().session_count(), "session"));
   stopping_ = true;
   retry_timer_.cancel();
-  service_.stopping(fmt::format("{}: closing {} sessions", why, open_sessions_));
+  service_.stopping(fmt::format("{}: closing {}", why, counted(open_sessions_, "session")));
   server_.close(*fabric_, asio::steady_now());
   catalog_->stop_waiting_for_nbd();
   pump_.step_soon();
@@ -226,8 +222,9 @@ void Daemon::begin_shutdown(const char* why) {
 
 // Does not wait: a hanging device may never complete its operations, and operations cannot be cancelled.
 void Daemon::exit_immediately(const std::string& why) {
-  spdlog::warn("{}: exiting with {} operations in flight and {} devices being opened or closed{}", why,
-               engine_->in_flight(), jobs_.unfinished(), hung_operations());
+  spdlog::warn("{}: exiting with {} in flight and {} being opened or closed{}", why,
+               counted(engine_->in_flight(), "operation"), counted(jobs_.unfinished(), "device"),
+               hung_operations());
   recorder_.close_file();
   catalog_->set_log({});  // threads of NBD disks may outlive the log
   forced_ = true;
@@ -243,8 +240,8 @@ void Daemon::log_refused(const PathEvent& news) {
   std::string facts = news.refusal_words;
   if (news.reason == Reason::too_many_sessions) {
     const ServerConfig limits = protocol_config(config_, fabric_->capabilities());
-    facts = fmt::format("{} sessions are open (max_sessions = {}, max_host_sessions = {})", open_sessions_,
-                        limits.max_sessions, limits.max_host_sessions);
+    facts = fmt::format("{} open (max_sessions = {}, max_host_sessions = {})",
+                        counted(open_sessions_, "session"), limits.max_sessions, limits.max_host_sessions);
   }
   log_.write(LogKind::refused_connect, spdlog::level::warn,
              LogFields{{}, path_of(news.peer), why.code, news.refusal},
@@ -355,8 +352,8 @@ void Daemon::perform(const block::SessionClosed& action) {
   if (action.session >= sessions_.size() || sessions_[action.session] == nullptr) return;
   if (action.unknown_flags != 0)
     log_.write(LogKind::session, spdlog::level::warn, fields_of(action.session),
-               "{} sent {} IOs with unknown flags; the flags were ignored", who(action.session),
-               action.unknown_flags);
+               "{} sent {} with unknown flags; the flags were ignored", who(action.session),
+               counted(action.unknown_flags, "IO"));
   log_.write(LogKind::session, spdlog::level::info, fields_of(action.session), "{} closed",
              who(action.session));
   sessions_[action.session].reset();

@@ -73,6 +73,7 @@ class Daemon : private Controlled {
   void no_memory_for(std::uint16_t session, std::string_view name);
   std::string who(std::uint16_t session) const;  // name of the session for log lines
   LogFields fields_of(std::uint16_t session, int error = 0) const;
+  void log_refused_open(std::uint16_t session, const std::string& name, const OpenError&);
   // Defined in daemon_devices.cpp.
   tl::expected<void, OpenError> may_open(std::uint16_t session, const std::string& name) const;
   void opened(const block::OpenExport& asked, const std::string& name, AccessMode mode,

@@ -6,10 +6,18 @@
 #include <memory>
 #include <utility>
 
+#include "core/proto/errc.hpp"
 #include "tools/urtrsd/daemon.hpp"
 
 namespace rtrs::daemon {
-namespace {}  // namespace
+namespace {
+
+// Refuses to open a device because an access rule excludes the client.
+tl::unexpected<OpenError> excluded(std::string sentence) {
+  return tl::unexpected(OpenError{EACCES, std::move(sentence), true});
+}
+
+}  // namespace
 
 // The session cannot end before the response is sent, because the request is in flight.
 void Daemon::perform(const block::OpenExport& action) {
@@ -59,16 +67,15 @@ tl::expected<void, OpenError> Daemon::may_open(std::uint16_t session, const std:
     if (allows_client(spec->allow, server_.transport().peer(session), identity) &&
         allows_session(spec->allow, asker, identity))
       return {};
-    return refuse(EACCES, "no rule of export " + in_quotes(spec->name) + " permits session " +
-                              in_quotes(asker) +
-                              (identity.empty() ? " without an identity" : " of " + identity) + " open it");
+    return excluded("the allow lists of export " + in_quotes(spec->name) + " exclude session " +
+                    in_quotes(asker) + (identity.empty() ? " without an identity" : " of " + identity));
   }
   if (!authenticates_clients(config_) || config_.dev_search_path.find("%SESSNAME%") == std::string::npos ||
       asker == identity)
     return {};
-  return refuse(EACCES, "session " + in_quotes(asker) + " does not have the name of its identity" +
-                            (identity.empty() ? "" : " " + identity) +
-                            ", but dev_search_path gives each session the folder of its name");
+  return excluded("session " + in_quotes(asker) + " does not have the name of its identity" +
+                  (identity.empty() ? "" : " " + identity) +
+                  ", but dev_search_path gives each session the folder of its name");
 }
 
 void Daemon::opened(const block::OpenExport& asked, const std::string& name, AccessMode mode,
@@ -82,8 +89,7 @@ void Daemon::opened(const block::OpenExport& asked, const std::string& name, Acc
   else
     admitted = tl::unexpected(found.error());
   if (!admitted) {
-    log_.write(LogKind::refused_open, spdlog::level::warn, fields_of(asked.session, admitted.error().error),
-               "{} open {} refused: {}", who(asked.session), in_quotes(name), admitted.error().sentence);
+    log_refused_open(asked.session, name, admitted.error());
     answer.error =
         admitted.error().error;  // not mapped with peer_errno(), because clients interpret ENOENT and EPERM
     if (found) close(asker, std::move(*found));
@@ -96,6 +102,18 @@ void Daemon::opened(const block::OpenExport& asked, const std::string& name, Acc
   const auto lost = devices_.find(answer.handle);
   close(asker, std::move(lost->second.opened));
   devices_.erase(lost);
+}
+
+void Daemon::log_refused_open(std::uint16_t session, const std::string& name, const OpenError& error) {
+  LogFields fields = fields_of(session, error.error);
+  std::string rule;
+  if (error.by_rule) {
+    fields.reason = to_string(Reason::not_allowed);
+    rule = fmt::format("{} reason={} errno={}", identity_field(server_.transport().identity(session)),
+                       fields.reason, error.error);
+  }
+  log_.write(LogKind::refused_open, spdlog::level::warn, fields, "{} open {} refused{}: {}", who(session),
+             in_quotes(name), rule, error.sentence);
 }
 
 block::ExportOpened Daemon::keep(const block::OpenExport& asked, AccessMode mode, OpenedDevice opened) {

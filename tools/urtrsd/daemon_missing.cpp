@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/fabric/counted.hpp"
 #include "tools/urtrsd/daemon.hpp"
 
 namespace rtrs::daemon {
@@ -54,7 +55,8 @@ void Daemon::miss(const MissingList::Key& key, OpenError why) {
 
 std::string Daemon::service_status() const {
   const std::size_t missing = missing_.items().size();
-  return fmt::format("{} exports, {} sessions{}", catalog_->specs().size(), open_sessions_,
+  return fmt::format("{}, {}{}", counted(catalog_->specs().size(), "export"),
+                     counted(open_sessions_, "session"),
                      missing == 0 ? "" : fmt::format(", {} missing", missing));
 }
 

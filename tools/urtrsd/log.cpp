@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "backends/bindings/asio/fabric_pump.hpp"
+#include "core/fabric/counted.hpp"
 #include "tools/lib/text/log_stamp.hpp"
 
 namespace rtrs::daemon {
@@ -49,8 +50,8 @@ class StderrSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> 
     write_line(message);
     const std::size_t dropped = pool_->overrun_counter();
     if (dropped == told_) return;
-    const std::string text = fmt::format(
-        "{} lines of this log were dropped, because standard error was not read", dropped - told_);
+    const std::string text =
+        "standard error was not read, so this log dropped " + counted(dropped - told_, "line");
     told_ = dropped;
     write_line({spdlog::source_loc{}, message.logger_name, spdlog::level::warn, text});
   }

@@ -25,6 +25,10 @@ std::string with_fields(std::string text, const LogFields& fields) {
   return text + tools::json_text(members);
 }
 
+std::string identity_field(const std::string& identity) {
+  return identity.empty() ? identity : " identity=" + identity;
+}
+
 LogParts parts_of(std::string_view payload) noexcept {
   const std::size_t end = payload.find('\0');
   return end == std::string_view::npos ? LogParts{payload, {}}

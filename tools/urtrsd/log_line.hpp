@@ -31,6 +31,9 @@ LogParts parts_of(std::string_view payload) noexcept;
 std::string json_line(std::chrono::system_clock::time_point time, std::string_view level,
                       std::string_view payload);
 
+// Returns the identity as a part of a log line; empty for a client without identity.
+std::string identity_field(const std::string& identity);
+
 // Returns the priority prefix of sd-daemon(3) for a level name, such as "<4>". systemd removes the prefix.
 std::string_view priority_of(std::string_view level) noexcept;
 

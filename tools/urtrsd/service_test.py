@@ -33,11 +33,11 @@ def next_but_watchdog(manager):
 
 def test_readiness_session_count_and_shutdown_are_reported(urtrsd, manager):
     server = start(urtrsd, manager)
-    assert next_but_watchdog(manager) == "READY=1\nSTATUS=1 exports, 0 sessions\n"
+    assert next_but_watchdog(manager) == "READY=1\nSTATUS=1 export, 0 sessions\n"
     server.ready()
     with contextlib.closing(iwarp_client.IwarpClient(server.port, "one")):
-        assert next_but_watchdog(manager) == "STATUS=1 exports, 1 sessions\n"
-    assert next_but_watchdog(manager) == "STATUS=1 exports, 0 sessions\n"
+        assert next_but_watchdog(manager) == "STATUS=1 export, 1 session\n"
+    assert next_but_watchdog(manager) == "STATUS=1 export, 0 sessions\n"
     server.process.send_signal(signal.SIGTERM)
     assert next_but_watchdog(manager) == "STOPPING=1\nSTATUS=SIGTERM: closing 0 sessions\n"
     assert server.end() == 0
@@ -120,7 +120,7 @@ def test_a_trace_is_complete_after_a_second_signal(urtrsd, tmp_path):
     for chunk in 1, 2:
         session.send_write(device, 0, bytes(32768), chunk)
     session.beat()
-    for words in "closing 1 sessions", "second signal: exiting with":
+    for words in "closing 1 session;", "second signal: exiting with":
         server.process.send_signal(signal.SIGTERM)
         server.logged(words)
     assert server.process.wait(BOUND) == 1

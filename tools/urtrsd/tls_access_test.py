@@ -85,11 +85,24 @@ class TestAccess:
                             '[[export]]\nname = "f"\nmem = "1M"\nallow_addresses = "10.0.0.0/8"\n')
         alice, bob = self.session(server, "alice", "web1"), self.session(server, "bob", "web2")
         assert alice.open("a")[0] == 0 and bob.open("a")[0] == 13 and bob.open("/a")[0] == 13
-        server.logged('no rule of export "a" permits session "web2" of bob open it')
+        server.logged('open "a" refused identity=bob reason=not_allowed errno=13: the allow lists of export "a" exclude session "web2" '
+                      'of bob')
         assert alice.open("w")[0] == 0 and bob.open("w")[0] == 13
         assert alice.open("f")[0] == 13
         alice.close()
         bob.close()
+
+    def test_refused_opens_have_a_reason_in_the_json_log(self):
+        self.file.write_text(self.head + 'log_format = "json"\n[[export]]\nname = "a"\nmem = "1M"\nallow_identities = "alice"\n')
+        server = self.start(f"--config={self.file}", ready=False).logged('"message":"ready"')
+        bob = self.session(server, "bob", "web2")
+        assert bob.open("a")[0] == 13
+        bob.close()
+        server.logged('"reason":"not_allowed"')
+        lines = map(json.loads, server.text().splitlines())
+        refused = next(line for line in lines if line.get("reason") == "not_allowed")
+        assert (refused["session"], refused["errno"]) == ("web2", 13)
+        assert "identity=bob reason=not_allowed errno=13" in refused["message"]
 
     def test_access_rules_change_while_the_export_is_in_use(self):
         text = '[[export]]\nname = "a"\nmem = "1M"\n'

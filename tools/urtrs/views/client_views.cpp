@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "core/fabric/counted.hpp"
 #include "tools/lib/control/client/client_facts.hpp"
 #include "tools/urtrs/views/fact_tables.hpp"
 #include "tools/urtrs/views/top.hpp"
@@ -20,7 +21,8 @@ std::string attempts_text(const json& path) {
   const json most = path.value("max_attempts", json());
   const bool bounded =
       most.is_number_unsigned() || (most.is_number_integer() && most.get<std::int64_t>() >= 0);
-  std::string text = fmt::format("attempt {} of {}", number(path, "attempt"), bounded ? most.dump() : "inf");
+  std::string text = fmt::format("attempt {}", number(path, "attempt"));
+  if (bounded) text += " of " + most.dump();
   if (path.contains("next_s") && path["next_s"].is_number())
     text += fmt::format(", next in {:.1f} s", path["next_s"].get<double>());
   if (path.contains("sentence")) text += fmt::format(" ({})", path.value("sentence", ""));
@@ -106,8 +108,8 @@ std::string client_waits_text(const json& dump) {
   std::string text;
   const auto line = [&text](const std::string& one) { text += printable(one) + "\n"; };
   for (const json& session : dump.value("sessions", json::array())) {
-    line(fmt::format("session {}: {} requests in flight, {} of them wait for a permit",
-                     session.value("session", ""), number(session, "under_way"), number(session, "queued")));
+    line(fmt::format("session {}: {} in flight, {} of them without a permit", session.value("session", ""),
+                     counted(number(session, "under_way"), "request"), number(session, "queued")));
     if (const json oldest = session.value("oldest_request", json()); oldest.is_object())
       line(fmt::format("  the oldest has waited {:.1f} s for its answer over path {}, connection {}",
                        oldest.value("age_s", 0.0), number(oldest, "path"), number(oldest, "connection")));

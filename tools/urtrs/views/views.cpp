@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/fabric/counted.hpp"
 #include "core/proto/reasons.hpp"
 #include "core/rnbd/device_reasons.hpp"
 #include "tools/lib/control/attributes/server_facts.hpp"
@@ -136,8 +137,8 @@ std::string waits_text(const json& dump) {
                        path.value("since_s", 0.0), waits.empty() ? "" : ": ", waits));
     }
     for (const json& device : session.value("devices", json::array()))
-      line(fmt::format("  device {} {}: {} requests", device.value("device", ""), device.value("state", ""),
-                       number(device, "inflight")));
+      line(fmt::format("  device {} {}: {}", device.value("device", ""), device.value("state", ""),
+                       counted(number(device, "inflight"), "request")));
   }
   return text;
 }

@@ -56,6 +56,13 @@ TEST(CommandLine, EmptyValueDoesNotConsumeTheNextArgument) {
             "urtrsd: --tls-keys: expected non-empty string, got \"\"\n");
 }
 
+TEST(CommandLine, HelpShowsPlaceholdersOfPaths) {
+  const std::string help = parse_command_line({"--help-all"}).output;
+  for (const char* option :
+       {"--tls-keys FILE", "--auth-keys FILE", "--trace FILE", "--dev-search-path DIRECTORY"})
+    EXPECT_NE(help.find(option), std::string::npos) << option << " in\n" << help;
+}
+
 TEST(CommandLine, UsageErrorsAreExplained) {
   EXPECT_EQ(usage_error({"--prot", "5"}), "urtrsd: unknown option \"--prot\"; did you mean \"--port\"?\n");
   EXPECT_EQ(usage_error({"--prot=5"}), "urtrsd: unknown option \"--prot=5\"; did you mean \"--port\"?\n");

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string_view>
 
@@ -49,6 +50,24 @@ void check_readers(const ServiceUser& service, const std::vector<std::string>& f
   }
 }
 
+// Warns about identities in allow lists that have no key. Certificates can prove any identity, so it warns
+// only if a key file is the only source of identities.
+void check_allowed_identities(const DaemonConfig& config, tls::OtherOwner service, CommandLine& result) {
+  const auto& credentials = config.tls.credentials;
+  const std::string& file = config.fabric == "tcp" ? credentials.keys : config.auth.keys;
+  if (file.empty() || (config.fabric == "tcp" && !credentials.cert.empty())) return;
+  const auto keys = tls::read_keys(file, service);
+  if (!keys) return;  // open_tls() or open_auth() reported the error
+  const auto allowed = access_of(config).identities;
+  std::set<std::string> listed(allowed.begin(), allowed.end());
+  for (const ExportSpec& one : config.exports)
+    listed.insert(one.allow.identities.begin(), one.allow.identities.end());
+  for (const std::string& one : listed)
+    if (!keys->contains(one))
+      result.errors += "urtrsd: warning: allow_identities: no key of " + one + " in " + file +
+                       ": this identity can never connect\n";
+}
+
 void check_keys(const DaemonConfig& config, CommandLine& result) {
   const ServiceUser service = service_user();
   tools::TlsChoice tls_choice = config.tls;
@@ -66,6 +85,7 @@ void check_keys(const DaemonConfig& config, CommandLine& result) {
     result.errors += "urtrsd: " + auth.error() + "\n";
     result.exit_code = kCheckFailed;
   }
+  check_allowed_identities(config, service.number, result);
   check_readers(service, {tls_choice.credentials.keys, tls_choice.credentials.key, auth_choice.keys}, result);
 }
 

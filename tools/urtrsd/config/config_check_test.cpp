@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "backends/platform/tls/keys_file.hpp"
 #include "tools/urtrsd/config/config.hpp"
 #include "tools/urtrsd/storage/test_files.hpp"
 
@@ -132,6 +133,22 @@ TEST(ConfigCheck, CheckWarnsAboutALockedImage) {
       << check.errors;
   EXPECT_EQ(parse_command_line({"--check-config", "-e", "a=" + image + ",ro", "--port=0"}).errors, "")
       << "readers share it";
+}
+
+TEST(ConfigCheck, CheckWarnsAboutAllowedIdentitiesWithoutAKey) {
+  const TestDirectory directory;
+  const std::string keys = directory / "keys";
+  ASSERT_TRUE(tls::add_key(keys, "web1", tls::Key{}));
+  const auto errors_with = [&](const std::string& flag) {
+    const CommandLine check =
+        parse_command_line({"--check-config", "-e", "a=mem:1M", "--port=0", "--tls-keys=" + keys, flag});
+    EXPECT_EQ(check.exit_code, 0) << check.errors;
+    return check.errors;
+  };
+  EXPECT_EQ(errors_with("--allow-identities=web1"), "");
+  EXPECT_EQ(
+      errors_with("--allow-identities=web1,wbe1"),
+      "urtrsd: warning: allow_identities: no key of wbe1 in " + keys + ": this identity can never connect\n");
 }
 
 TEST(ConfigCheck, CheckAllocatesMemoryExports) {

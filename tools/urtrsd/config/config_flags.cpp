@@ -100,7 +100,7 @@ std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
     CLI::Option* option =
         app.add_option(option_names(setting), flags.values[setting.key()],
                        std::string(setting->help) + (initial.empty() ? "" : " [" + initial + "]"));
-    option->type_name("<" + setting.expected() + ">")->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    option->type_name(setting.placeholder())->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     if (setting.is_boolean()) option->expected(0, 1);
     options[setting.key()] = option;
   }

@@ -160,6 +160,12 @@ std::string Setting::expected() const {
   }
 }
 
+std::string Setting::placeholder() const {
+  const options::Rule& rule = row_->rule;
+  const bool is_text = rule.kind == options::Kind::text || rule.kind == options::Kind::file;
+  return is_text && !rule.shape.empty() ? std::string(rule.shape) : "<" + expected() + ">";
+}
+
 std::string Setting::show(const DaemonConfig& config) const {
   // Setting accessors also write, so they need a non-const reference.
   auto& read = const_cast<DaemonConfig&>(config);

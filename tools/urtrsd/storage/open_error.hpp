@@ -11,6 +11,7 @@ namespace rtrs::daemon {
 struct OpenError {
   int error = 0;         // positive errno; the peer receives it negated
   std::string sentence;  // message for the log; names that came from a peer are quoted and escaped
+  bool by_rule = false;  // an access rule excludes the client (Reason::not_allowed)
 };
 
 inline tl::unexpected<OpenError> refuse(int error, std::string sentence) {

@@ -52,6 +52,7 @@ struct ClientTimer {
 
 struct ClientModel {
   std::string session;
+  std::string fabric = "tcp";  // see ControlledClient::fabric_name()
   bool link_up = false;
   MultipathPolicy policy = MultipathPolicy::min_inflight;
   std::int32_t max_reconnect_attempts = -1;
@@ -173,7 +174,8 @@ std::string address_of(const ClientPathModel&);   // as the user gave it, with p
 nlohmann::json to_json(const ClientModel&, Nanos now);     // "sessions" and "devices"
 nlohmann::json to_json(const ClientStats&);                // counters by name
 nlohmann::json debug_json(const ClientModel&, Nanos now);  // what waits, for what and since when
-nlohmann::json event_json(const PathEvent&);               // does not contain the name of the path
+// Does not contain the name of the path. `fabric` as in words_of().
+nlohmann::json event_json(const PathEvent&, std::string_view fabric);
 // Returns an event with the number of requests that failed over to the path since this function was last
 // called with `before`; null if there were none. Sets `before` to the current count.
 nlohmann::json failover_json(const ClientPathModel&, std::uint64_t& before);

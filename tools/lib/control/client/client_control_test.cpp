@@ -258,7 +258,7 @@ TEST(ClientEvents, FailoverEventHasThePathAndTheNewRequests) {
 TEST(ClientEvents, PathEventHasAttemptReasonAndTimeToTheNext) {
   PathEvent event;
   event.path = {1, PathState::waiting, Reason::connect_refused, 0, 3, milliseconds(4200)};
-  const json told = event_json(event);
+  const json told = event_json(event, "tcp");
   EXPECT_EQ(told["what"], "path");
   EXPECT_EQ(told["attempt"], 3);
   EXPECT_EQ(told["next_s"], 4.2);

@@ -11,7 +11,7 @@ using nlohmann::json;
 
 void ClientControl::tell(const PathEvent& news, const std::string& pathname) {
   if (!server_ || !server_->has_subscribers()) return;
-  json event = event_json(news);
+  json event = event_json(news, target_.fabric_name());
   if (!pathname.empty()) event["pathname"] = pathname;
   tell(std::move(event));
 }

@@ -24,7 +24,7 @@ using namespace tools::field;
 json reason_of(const At& at, const char* key) {
   const PathStatus& status = at.path.status;
   json why = json::object();
-  add_reason(why, status.reason, status.peer_errno);
+  add_reason(why, status.reason, status.peer_errno, at.model.fabric);
   if (status.last_cause != Reason::none)
     why["sentence"] = fmt::format("{}, the last of them: {}", why.value("sentence", ""),
                                   words_of(status.last_cause, 0).sentence);
@@ -208,9 +208,9 @@ bool is_shown(const ClientPathModel& path) {
   return path.status.state != PathState::absent;
 }
 
-void add_reason(json& to, Reason reason, std::uint16_t peer_errno) {
+void add_reason(json& to, Reason reason, std::uint16_t peer_errno, std::string_view fabric) {
   if (reason == Reason::none) return;
-  const ReasonText text = words_of(reason, peer_errno);
+  const ReasonText text = words_of(reason, peer_errno, fabric);
   to["reason"] = text.code;
   to["sentence"] = peer_errno == 0 ? std::string(text.sentence)
                                    : fmt::format("{}: {}", text.sentence, std::strerror(peer_errno));

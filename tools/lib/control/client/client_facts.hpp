@@ -28,6 +28,6 @@ bool is_shown(const ClientPathModel&);
 
 // Adds the members `reason`, `sentence`, `hint` and `errno`. `peer_errno`: errno that the server sent; 0:
 // none.
-void add_reason(nlohmann::json& to, Reason, std::uint16_t peer_errno);
+void add_reason(nlohmann::json& to, Reason, std::uint16_t peer_errno, std::string_view fabric);
 
 }  // namespace rtrs::control

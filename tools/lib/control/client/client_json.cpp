@@ -95,7 +95,7 @@ json debug_json(const ClientModel& model, Nanos now) {
              {"since_s", tools::seconds_between(path.status.since, now)},
              {"inflight", path.status.inflight},
              {"waits", waits_of(path.status, now)}};
-    add_reason(one, path.status.reason, path.status.peer_errno);
+    add_reason(one, path.status.reason, path.status.peer_errno, model.fabric);
     paths.push_back(std::move(one));
   }
   json devices = json::array();
@@ -112,7 +112,7 @@ json debug_json(const ClientModel& model, Nanos now) {
   return {{"sessions", json::array({std::move(session)})}};
 }
 
-json event_json(const PathEvent& news) {
+json event_json(const PathEvent& news, std::string_view fabric) {
   json event;
   switch (news.kind) {
     case PathEvent::Kind::path:
@@ -122,7 +122,7 @@ json event_json(const PathEvent& news) {
       event["attempt"] = news.path.attempt;
       if (news.path.state == PathState::waiting && news.path.delay != kNever)
         event["next_s"] = tools::seconds_of(news.path.delay);
-      add_reason(event, news.path.reason, news.path.peer_errno);
+      add_reason(event, news.path.reason, news.path.peer_errno, fabric);
       break;
     case PathEvent::Kind::link_up:
       event["what"] = "link_up";
@@ -133,7 +133,7 @@ json event_json(const PathEvent& news) {
     case PathEvent::Kind::session_ended:
     case PathEvent::Kind::refused:
       event["what"] = "session_ended";
-      add_reason(event, news.reason, 0);
+      add_reason(event, news.reason, 0, fabric);
       break;
   }
   return event;
