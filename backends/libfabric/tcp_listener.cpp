@@ -18,7 +18,7 @@
 #include "backends/libfabric/listener_parts.hpp"
 #include "backends/libfabric/ofi_device.hpp"
 #include "backends/libfabric/ofi_status.hpp"
-#include "core/fabric/counted.hpp"
+#include "core/base/counted.hpp"
 
 namespace rtrs::ofi {
 namespace {

@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "core/fabric/counted.hpp"
+#include "core/base/counted.hpp"
 #include "core/tcp/tcp_status.hpp"
 
 namespace rtrs::tcp {

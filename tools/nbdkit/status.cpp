@@ -11,7 +11,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "core/fabric/counted.hpp"
+#include "core/base/counted.hpp"
 #include "core/proto/reasons.hpp"
 #include "tools/lib/control/client/client_facts.hpp"
 #include "tools/lib/text/json_text.hpp"

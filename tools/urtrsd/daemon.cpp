@@ -16,7 +16,7 @@
 #include "backends/platform/address/socket_address.hpp"
 #include "core/base/assert.hpp"
 #include "core/base/assert_hook.hpp"
-#include "core/fabric/counted.hpp"
+#include "core/base/counted.hpp"
 #include "core/proto/reasons.hpp"
 #include "core/wire/linux_errno.hpp"
 #include "tools/lib/control/limits/urtrsd.hpp"

@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "core/fabric/counted.hpp"
+#include "core/base/counted.hpp"
 #include "tools/urtrsd/daemon.hpp"
 
 namespace rtrs::daemon {

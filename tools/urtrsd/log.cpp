@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "backends/bindings/asio/fabric_pump.hpp"
-#include "core/fabric/counted.hpp"
+#include "core/base/counted.hpp"
 #include "tools/lib/text/log_stamp.hpp"
 
 namespace rtrs::daemon {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "core/fabric/counted.hpp"
+#include "core/base/counted.hpp"
 #include "tools/lib/control/client/client_facts.hpp"
 #include "tools/urtrs/views/fact_tables.hpp"
 #include "tools/urtrs/views/top.hpp"

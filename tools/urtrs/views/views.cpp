@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/fabric/counted.hpp"
+#include "core/base/counted.hpp"
 #include "core/proto/reasons.hpp"
 #include "core/rnbd/device_reasons.hpp"
 #include "tools/lib/control/attributes/server_facts.hpp"
