@@ -19,9 +19,13 @@ constexpr ConKey con(std::uint16_t number) {
   return key;
 }
 
-struct Connection {
-  ConKey its_key;
-  const ConKey& key() const { return its_key; }
+class Connection {
+ public:
+  explicit Connection(ConKey key) : key_(key) {}
+  const ConKey& key() const { return key_; }
+
+ private:
+  ConKey key_;
 };
 
 std::string_view bytes_of(FabricEvent& event) {
