@@ -14,6 +14,7 @@
 
 #include "tools/lib/control/limits/urtrsd.hpp"
 #include "tools/urtrsd/config/config_text.hpp"
+#include "tools/urtrsd/storage/open_error.hpp"
 #include "tools/urtrsd/storage/unique_fd.hpp"
 
 namespace rtrs::daemon {
