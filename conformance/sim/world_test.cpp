@@ -69,8 +69,10 @@ TEST(World, EveryKindOfChoiceIsDrawnAndHasSeveralResults) {
                                   Label::fault_span, Label::option, Label::request, Label::planned,
                                   // byte streams below the TCP fabric
                                   Label::pipe_size, Label::pipe_cut, Label::pipe_order, Label::pipe_break,
-                                  // too rare for these seeds, or only drawn by tests
-                                  Label::rnr_placement, Label::test,
+                                  // only in tests
+                                  Label::test,
+                                  // a gap: in 6,000 seeds no payload arrived without a posted receive
+                                  Label::rnr_placement,
                                   // not used any more
                                   Label::step, Label::cm_request, Label::cm_reply, Label::cm_reject,
                                   Label::cm_disconnect, Label::clock};

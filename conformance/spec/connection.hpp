@@ -68,7 +68,8 @@ class Connection {
   std::optional<std::uint64_t> usual_receives_;
   std::uint64_t outstanding_ = 0;       // used entries of the send queue
   std::uint64_t unsignalled_ = 0;       // entries posted since the last signalled one
-  std::vector<std::uint64_t> cookies_;  // of signalled work that has not completed, oldest first
+  std::vector<std::uint64_t> cookies_;  // of signalled work, in the order of posting
+  std::size_t completed_ = 0;           // cookies_ before this index are of completed work
 };
 
 std::string to_string(const Key& key);

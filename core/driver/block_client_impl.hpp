@@ -142,7 +142,7 @@ struct BlockClient::Impl {
   bool begun = false;  // the recorder has started to record the devices
   std::uint32_t max_requests;
   Nanos queue_timeout;
-  std::uint32_t max_pieces;  // work requests for IO in flight at a time; the rest is for device messages
+  std::uint32_t max_pieces;  // maximum number of pieces in the session; leaves room for device messages
   bool can_open;
   rnbd::ClientDevices devices;
   rnbd::ClientActions actions;

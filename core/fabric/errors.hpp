@@ -1,4 +1,4 @@
-// What the errors of sockets and providers mean, for the fabrics whose errors are errno values.
+// Meaning of socket and provider errors, for the fabrics whose errors are errno values.
 #pragma once
 #include <cctype>
 #include <cerrno>

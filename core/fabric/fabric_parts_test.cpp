@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/test_short_memory.hpp"
 #include "core/fabric/connection_book.hpp"
 #include "core/fabric/errors.hpp"
 #include "core/fabric/pending_events.hpp"
@@ -104,7 +105,9 @@ TEST(PendingEvents, AfterReserveOneAddNeedsNoMemory) {
   PendingEvents pending;
   for (int i = 0; i < 100; ++i) {
     pending.reserve_one();
-    pending.add(event::ConnectionLost{con(1), Reason::peer_closed});
+    test::allocations_left = 1;
+    EXPECT_NO_THROW(pending.add(event::ConnectionLost{con(1), Reason::peer_closed}));
+    test::allocations_left = 0;
   }
   std::array<FabricEvent, 100> out;
   EXPECT_EQ(pending.take(out), 100U);

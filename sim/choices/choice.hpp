@@ -17,7 +17,7 @@ namespace rtrs::sim {
 #define RTRS_SIM_LABELS(X)                                                                      \
   X(none)                                                                                       \
   X(swarm)       /* options of a run */                                                         \
-  X(step)        /* unused, as cm_request to cm_disconnect and clock: see above */              \
+  X(step)        /* not used any more, nor cm_request to cm_disconnect and clock */             \
   X(latency)     /* latency of a message */                                                     \
   X(ack_latency) /* latency of an acknowledgement */                                            \
   X(source_read) /* 0: as late as possible, 1: when posted */                                   \
