@@ -34,7 +34,7 @@ struct Arguments {
   bool no_specification = false;
   bool no_block_devices = false;
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
-  unsigned determinism = 5;
+  unsigned determinism = 2;
 };
 
 // The next three functions print an error on stderr, with a reference to --help if the text contains no

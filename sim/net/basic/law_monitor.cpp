@@ -77,8 +77,7 @@ void LawMonitor::on(const NetworkEvent& h) {
   }
 }
 
-bool LawMonitor::check(bool holds, unsigned law, const NetworkEvent& h, const char* text) {
-  if (holds) return true;
+void LawMonitor::violated(unsigned law, const NetworkEvent& h, const char* text) {
   ++violation_count_;
   if (violations_.size() < kKept) {
     std::string what = std::string(text) + " (queue pair " + std::to_string(h.qp);
@@ -86,7 +85,6 @@ bool LawMonitor::check(bool holds, unsigned law, const NetworkEvent& h, const ch
     what += ", work request " + std::to_string(h.wr) + ")";
     violations_.push_back(Violation{law, std::move(what), h.time});
   }
-  return false;
 }
 
 LawMonitor::Qp& LawMonitor::qp_at(QpId id) {

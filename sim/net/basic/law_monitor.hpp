@@ -109,7 +109,11 @@ class LawMonitor {
 
   Qp& qp_at(QpId);
   Posted* posted_of(Qp&, std::uint64_t serial);
-  bool check(bool holds, unsigned law, const NetworkEvent&, const char* text);
+  bool check(bool holds, unsigned law, const NetworkEvent& event, const char* text) {
+    if (!holds) violated(law, event, text);
+    return holds;
+  }
+  void violated(unsigned law, const NetworkEvent&, const char* text);
   Posted* source(const NetworkEvent&, const char* what);
   void on_created(const NetworkEvent&);
   void on_paired(const NetworkEvent&);
