@@ -57,12 +57,10 @@ void json_option(CLI::App& app) {
       "--json", [] {}, "one object instead of the text");
 }
 
-void artifacts_option(CLI::App& app, Arguments& given, const char* excludes) {
-  app.add_option("--artifacts", given.artifacts,
-                 "folder for the artifacts of a failing run: traces, a capture for Wireshark, a sequence "
-                 "diagram as a page, a report")
+// Creates the folder if it does not exist.
+CLI::Option* folder_option(CLI::App& app, const char* name, std::string& value, const char* text) {
+  return app.add_option(name, value, text)
       ->type_name("FOLDER")
-      ->excludes(app.get_option(excludes))
       ->check(CLI::Validator(
           [](const std::string& folder) {
             std::error_code error;
@@ -70,6 +68,24 @@ void artifacts_option(CLI::App& app, Arguments& given, const char* excludes) {
             return error ? "cannot make " + folder + ": " + error.message() : std::string();
           },
           ""));
+}
+
+void artifacts_option(CLI::App& app, Arguments& given, const char* excludes) {
+  folder_option(app, "--artifacts", given.artifacts,
+                "folder for the artifacts of a failing run: traces, a capture for Wireshark, a sequence "
+                "diagram as a page, a report")
+      ->excludes(app.get_option(excludes));
+}
+
+void history_options(CLI::App& app, Arguments& given) {
+  CLI::Option* histories =
+      folder_option(app, "--histories", given.histories,
+                    "write what the applications of each world saw of their disks, for an independent judge "
+                    "(docs/simulation.md)");
+  app.add_option("--excuse", given.excused,
+                 "oracles (O3,O4, or all) that do not stop a run, so that its history shows the consequence")
+      ->type_name("ORACLES")
+      ->needs(histories);
 }
 
 }  // namespace
@@ -114,6 +130,8 @@ std::string sweep_text(const Arguments& given) {
   std::string text = filter_text(given) + " --check-determinism " + std::to_string(given.determinism);
   if (given.no_specification) text += " --no-specification";
   if (given.no_block_devices) text += " --no-block-devices";
+  if (!given.histories.empty()) text += " --histories " + given.histories;
+  if (!given.excused.empty()) text += " --excuse " + given.excused;
   return given.replay ? text + " --replay-check" : text;
 }
 
@@ -186,6 +204,7 @@ CLI::App* sweep_options(CLI::App& app, Arguments& given) {
       ->capture_default_str()
       ->check(CLI::ExistingDirectory);
   artifacts_option(*many, given, "--traces");
+  history_options(*many, given);
   json_option(*many);
   return many;
 }
