@@ -48,7 +48,7 @@ func judge(file string, limit time.Duration) verdict {
 	result.Operations, result.Sectors, result.Cuts = len(h.operations), len(places), h.cuts
 	for _, where := range places {
 		name := fmt.Sprintf("sector %d of %s", where.sector, where.disk)
-		switch porcupine.CheckOperationsTimeout(sectorModel, sectors[where], limit) {
+		switch porcupine.CheckOperationsTimeout(modelOf(sectors[where]), sectors[where], limit) {
 		case porcupine.Illegal:
 			result.Verdict, result.Where = "illegal", name
 			return result

@@ -9,12 +9,12 @@ import subprocess
 import pytest
 from programs import BOUND, ROOT, program
 
-if not os.environ.get("URTRS_PORCUPINE"):
-    pytest.skip("URTRS_PORCUPINE names no checkout of github.com/anishathalye/porcupine", allow_module_level=True)
-if shutil.which("go") is None:
-    pytest.skip("golang-go is not installed", allow_module_level=True)
-
-RUN = ROOT / "conformance/porcupine/run"
+RUN = ROOT / "tools/dev/porcupine/run"
+pytestmark = [
+    pytest.mark.skipif(not os.environ.get("URTRS_PORCUPINE"),
+                       reason="URTRS_PORCUPINE names no checkout of github.com/anishathalye/porcupine"),
+    pytest.mark.skipif(shutil.which("go") is None, reason="golang-go is not installed"),
+]
 
 
 @pytest.fixture(scope="module")
