@@ -72,18 +72,14 @@ CLI::Option* folder_option(CLI::App& app, const char* name, std::string& value, 
 
 void artifacts_option(CLI::App& app, Arguments& given, const char* excludes) {
   folder_option(app, "--artifacts", given.artifacts,
-                "folder for the artifacts of a failing run: traces, a capture for Wireshark, a sequence "
-                "diagram as a page, a report")
+                "folder for traces, capture, sequence diagram and report of a failing run")
       ->excludes(app.get_option(excludes));
 }
 
 void history_options(CLI::App& app, Arguments& given) {
   CLI::Option* histories =
-      folder_option(app, "--histories", given.histories,
-                    "write what the applications of each world saw of their disks, for an independent judge "
-                    "(docs/simulation.md)");
-  app.add_option("--excuse", given.excused,
-                 "oracles (O3,O4, or all) that do not stop a run, so that its history shows the consequence")
+      folder_option(app, "--histories", given.histories, "write each world's history, for another judge");
+  app.add_option("--excuse", given.excused, "oracles that stop no run: O3,O4, or all")
       ->type_name("ORACLES")
       ->needs(histories);
 }
@@ -190,15 +186,13 @@ CLI::App* sweep_options(CLI::App& app, Arguments& given) {
       ->capture_default_str()
       ->check(CLI::Range(0, 100));
   filter_options(*many, given);
-  many->add_flag("--no-specification", given.no_specification,
-                 "oracles only: do not judge every run by the specification");
+  many->add_flag("--no-specification", given.no_specification, "oracles only, without the specification");
   many->add_flag(
       "--no-block-devices", given.no_block_devices,
       "leave out the world BD24 that one seed in eight plays besides its own; --without and --only-faults "
       "leave it out too");
   many->add_flag("--replay-check", given.replay, "replay the traces of those seeds and compare every state");
-  many->add_option("--state", given.state,
-                   "save the progress in this file, and continue from it if it exists")
+  many->add_option("--state", given.state, "save progress in this file and continue from it")
       ->type_name("FILE");
   many->add_option("--traces", given.traces, "folder for the traces of a seed that fails")
       ->capture_default_str()
