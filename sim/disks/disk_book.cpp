@@ -93,6 +93,7 @@ BlockRequest DiskBook::open(DeviceHandle device, Opcode opcode, std::uint64_t se
     return "IO " + std::to_string(number) + ": " + text_of(opcode) + " of sectors " + std::to_string(sector) +
            "+" + std::to_string(sectors) + " of " + disk + (fua ? ", FUA" : "");
   });
+  if (history_ != nullptr) history_->invoked(history_io(io, number), text_of(opcode), sector, sectors);
   for (const Expected& known : expected_[disk])
     if (opcode == Opcode::flush) io.seen.push_back(known.any_of.size() == 1 ? known.changes : kChanging);
   // The change may take effect at any time from now on.
@@ -148,6 +149,7 @@ void DiskBook::over(const BlockCompletion& done, Nanos clock) {
   });
   --under_way_;
   if (io.piece.opcode == Opcode::read) --reads_;
+  if (history_ != nullptr) add_to_history(io, number, done.result);
   judge_result(io, done, clock);
   if (done.result == Errc::cache_lost) judge_alarm(io);
   if (done.error == 0 && io.piece.opcode == Opcode::read) judge_read(io, number);
@@ -171,6 +173,7 @@ void DiskBook::added(const std::string& disk, std::uint64_t sectors) {
 
 void DiskBook::resized(const std::string& disk, std::uint64_t sectors) {
   std::vector<Expected>& expected = expected_[disk];
+  if (sectors < expected.size()) cut_history(disk, "shortened");
   // If the disk grows again, a sector beyond the new end reads as zeroes, or contains what an IO that is in
   // flight now has written.
   for (std::size_t gone = sectors; gone < expected.size(); ++gone) {
@@ -194,6 +197,7 @@ void DiskBook::reverted(const std::string& disk, std::size_t sector, std::uint64
 }
 
 void DiskBook::lost(const std::string& disk, std::size_t sector) {
+  cut_history(disk, "data_lost");
   Expected& known = expected_[disk][sector];
   if (known.acked != 0) losses_[disk].push_back({known.by, known.acked, disks_.deaths()});
   known.acked = 0;

@@ -34,6 +34,7 @@
 
 #include "core/driver/block_client.hpp"
 #include "sim/disks/disks.hpp"
+#include "sim/oracles/history_log.hpp"
 #include "sim/oracles/pathless_wait.hpp"
 
 namespace rtrs::sim {
@@ -71,6 +72,11 @@ class DiskBook {
   // --- application actions ---
   // Sets the client, which was just created. Borrowed.
   void begins(BlockClient& client) { client_ = &client; }
+  // Writes each IO to the log, as IO of this client. Borrowed; nullptr: writes none.
+  void keep_history(HistoryLog* log, std::uint32_t client) noexcept {
+    history_ = log;
+    history_client_ = client;
+  }
   // The client process dies. IO in flight may still take effect until the server closes the session or dies
   // too; no process receives the reports of losses.
   void dies();
@@ -201,6 +207,12 @@ class DiskBook {
   unsigned times_again(const Io&, const BlockDisk&, std::uint32_t bytes) const;
   void judge_alarm(const Io&);
 
+  HistoryIo history_io(const Io& io, std::uint32_t number) const {
+    return {history_client_, io.disk, number};
+  }
+  void add_to_history(const Io&, std::uint32_t number, Errc result) const;
+  void cut_history(const std::string& disk, const char* why) const;
+
   Disks& disks_;
   Nanos queue_timeout_, request_timeout_;
   Disks::Fail fail_;
@@ -228,6 +240,8 @@ class DiskBook {
   std::map<std::pair<std::uint32_t, std::uint64_t>, unsigned> done_;
   std::uint64_t losses_noted_ = 0;
   Nanos last_loss_ = 0;
+  HistoryLog* history_ = nullptr;
+  std::uint32_t history_client_ = 0;
 };
 
 }  // namespace rtrs::sim

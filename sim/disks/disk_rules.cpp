@@ -1,6 +1,8 @@
 // Rules of DiskBook about single requests and waiting times; disk_book.cpp has those about disk contents.
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <iterator>
 
 #include "core/rnbd/device_reasons.hpp"
 #include "sim/disks/disk_book.hpp"
@@ -197,6 +199,27 @@ void DiskBook::judge_replaced(const rnbd::CacheReplaced& event) {
          "changes are lost only if no flush covers them");
   mapped.unflushed.clear();
   if (event.unflushed != 0) mapped.replaced = disks_.next_moment();
+}
+
+// A failed IO may have several messages, so that its errno does not show whether all of them were answered.
+void DiskBook::add_to_history(const Io& io, std::uint32_t number, Errc result) const {
+  const HistoryIo who = history_io(io, number);
+  if (result != Errc::ok) return history_->unknown(who, to_string(result));
+  std::vector<std::int64_t> read;
+  for (std::size_t at = 0; io.piece.opcode == Opcode::read && at < io.data.size(); at += kDiskSector) {
+    std::uint64_t words[kDiskSector / sizeof(std::uint64_t)];
+    std::memcpy(words, io.data.data() + at, kDiskSector);
+    const bool whole = std::all_of(std::begin(words), std::end(words), [&](auto w) { return w == words[0]; });
+    const auto writer = static_cast<std::uint32_t>(words[0]);
+    const std::uint64_t expected =
+        writer == 0 ? 0 : stamp(disks_.at(io.disk).number, io.piece.sector + at / kDiskSector, writer);
+    read.push_back(whole && words[0] == expected ? std::int64_t{writer} : HistoryLog::kBroken);
+  }
+  history_->succeeded(who, read);
+}
+
+void DiskBook::cut_history(const std::string& disk, const char* why) const {
+  if (history_ != nullptr) history_->cut(history_client_, disk, why);
 }
 
 bool DiskBook::is_part(const block::StartStorage& what) const {

@@ -45,7 +45,16 @@ Cluster::Cluster(const WorldOptions& wanted, ChoiceSource& source)
     judge.excuse(Oracle::data_integrity);
     judge.excuse(Oracle::history);
   }
+  for (const Oracle oracle : options.excused) judge.excuse(oracle);
+  if (options.history != nullptr) begin_history();
   if (scenario.workload.disks != 0 || scenario.workload.own_disks) make_disks();
+}
+
+void Cluster::begin_history() {
+  const bool has_disks = scenario.workload.disks != 0 || scenario.workload.own_disks;
+  const char* world = scenario.workload.block_device ? "block_device" : "session";
+  history = std::make_unique<HistoryLog>(*options.history, options.seed, has_disks ? "disks" : world,
+                                         [this] { return now(); });
 }
 
 Cluster::~Cluster() = default;
@@ -117,6 +126,7 @@ void Cluster::make_disks() {
   if (options.verbose) disks->tell([this](const std::string& what) { journal.add_step(now(), what); });
   for (const auto& client : clients) {
     client->disks = std::make_unique<DiskBook>(*disks, scenario.client, fail);
+    client->disks->keep_history(history.get(), client->id);
     for (const std::string& name : disk_names(client->id - 1, load.disks)) {
       BlockDisk& disk = disks->add(name, kSectorsOfADisk, *client->disks);
       if (load.one_export) disks->join(name, disks->all().begin()->first);

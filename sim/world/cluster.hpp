@@ -7,6 +7,7 @@
 #include "sim/choices/choice.hpp"
 #include "sim/faults/faults.hpp"
 #include "sim/net/basic/net.hpp"
+#include "sim/oracles/history_log.hpp"
 #include "sim/world/journal.hpp"
 #include "sim/world/nodes.hpp"
 #include "sim/world/other_server.hpp"
@@ -91,6 +92,7 @@ class Cluster {
   Net& network;
   FaultDriver faults;
   Judge judge;
+  std::unique_ptr<HistoryLog> history;  // nullptr: no history is written
   Journal journal;
   StorageModel storage;
   std::unique_ptr<Disks> disks;  // nullptr if the load does not use block devices with caches
@@ -108,6 +110,7 @@ class Cluster {
 
  private:
   void make_disks();
+  void begin_history();
   void note_trace(int error, const std::string& file);
   std::string trace_path(const std::string& node) const { return options.trace + "." + node + ".rtrc"; }
 };

@@ -9,6 +9,8 @@ namespace rtrs::sim {
 
 namespace {
 
+constexpr const char* kOnlyDisk = "disk";  // name in a history
+
 // True if the request failed because its device was being unmapped when the server lost the session: such a
 // device is not reopened. Whether the request took effect before is unknown.
 bool is_not_open_error(const IoCompletion& done) {
@@ -96,6 +98,9 @@ void Load::submit(ClientNode& client, std::uint32_t index, AppBuffer& buffer, co
   request.data = buffer.bytes;
   request.region = client.region;
   request.region_offset = static_cast<std::uint32_t>(at * stride);
+  if (cluster_.history)
+    cluster_.history->invoked({client.id, kOnlyDisk, io}, direction == Direction::write ? "write" : "read",
+                              lba, sectors);
   books_.once.accepted(io, now());
   note(Journal::Kind::submitted, client.id, io, lba,
        std::uint64_t{sectors} | std::uint64_t{direction == Direction::write} << 32);
@@ -154,12 +159,29 @@ void Load::finished(ClientNode& client, std::uint32_t index, const IoCompletion&
     // Read data is not checked if a fabric falsifies messages of this session.
     if (booked.direction == Direction::read)
       booked.good = booked.good && !cluster_.has_misbehaving_end(index);
+    if (cluster_.history) add_to_history(client, booked, io, done, buffer, unmapped);
     if (booked.direction == Direction::read && booked.good) check_read(buffer, booked, io);
     buffer.busy = false;
     buffer.left = digest_of(buffer.bytes);
   }
   if (client.next_submit == kNever)
     client.next_submit = now() + draw_time(choice_, scenario_.workload.gap, Label::workload_gap);
+}
+
+// `unmapped`: the server no longer knew the device, so that its answer says nothing about the request.
+void Load::add_to_history(const ClientNode& client, const BookedIo& booked, std::uint32_t io,
+                          const IoCompletion& done, const AppBuffer& buffer, bool unmapped) {
+  const HistoryIo who{client.id, kOnlyDisk, io};
+  if (done.result == Errc::peer_error && !unmapped)
+    return cluster_.history->failed(who, to_string(done.result));
+  if (done.result != Errc::ok) return cluster_.history->unknown(who, to_string(done.result));
+  std::vector<std::int64_t> read;
+  for (std::uint32_t at = 0; booked.direction == Direction::read && at < booked.sectors; ++at) {
+    const auto sector = std::span<const std::byte>(buffer.bytes).subspan(at * kSectorBytes, kSectorBytes);
+    const auto writer = writer_of(sector, booked.lba + at, cluster_.options.seed);
+    read.push_back(writer ? std::int64_t{*writer} : HistoryLog::kBroken);
+  }
+  cluster_.history->succeeded(who, read);
 }
 
 void Load::check_failure(const ClientNode& client, std::uint32_t io, Errc result) {

@@ -26,6 +26,8 @@ class Load : private Part {
   // Checks whether a request may fail with this result now.
   void check_failure(const ClientNode&, std::uint32_t io, Errc result);
   void check_read(AppBuffer&, BookedIo&, std::uint32_t io);
+  void add_to_history(const ClientNode&, const BookedIo&, std::uint32_t io, const IoCompletion&,
+                      const AppBuffer&, bool unmapped);
   void act_on_disks(ClientNode&);
   void disk_steps_due(ClientNode&);
 

@@ -51,11 +51,15 @@ void Processes::crash(Node& node) {
     server_.answers.clear();
     cluster_.storage.crash();
     books_.slots.clear();
-    for (std::uint32_t client = 0; client < clients_.size(); ++client) books_.book.close_windows(client);
+    for (std::uint32_t client = 0; client < clients_.size(); ++client) {
+      books_.book.close_windows(client);
+      if (cluster_.history) cluster_.history->session_ended(client + 1);
+    }
   } else {
     ClientNode& client = *clients_[node.id - 1];
     if (client.under_way != 0) judge_.mark(Mark::client_died_busy);
     client.driver.reset();
+    if (cluster_.history) cluster_.history->crashed(node.id);
     const Tick tick = books_.book.tick();
     for (std::size_t io = 1; io <= books_.book.count(); ++io) {
       if (books_.book[io].client != node.id - 1 || books_.book[io].answered != kOpenEnd) continue;

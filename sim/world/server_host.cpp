@@ -64,6 +64,7 @@ void ServerHost::session_opened(std::uint16_t session, std::string_view name) {
 void ServerHost::session_closed(std::uint16_t session) {
   note(Journal::Kind::session, 0, session, 0);
   books_.book.close_windows(server_.session_of[session]);
+  if (cluster_.history) cluster_.history->session_ended(server_.session_of[session] + 1);
   for (const auto& client : clients_)
     if (disks_ != nullptr && client->id == server_.session_of[session] + 1)
       client->disks->session_closed(now());

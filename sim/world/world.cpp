@@ -52,6 +52,7 @@ WorldResult World::run() {
   result.failure = cluster_.judge.failure();
   result.honest =
       cluster_.scenario.liar == kNone && !cluster_.judge.marks()[static_cast<unsigned>(Mark::same_identity)];
+  result.judgeable = result.honest && cluster_.scenario.fenced;
   result.stalled = cluster_.has_stalled;
   result.exhausted = timeline_.out_of_events();
   result.script_stuck = phases_.script_stuck();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/record/recorder.hpp"
 #include "sim/faults/faults.hpp"
@@ -34,6 +35,9 @@ struct WorldOptions {
   MakeNet make_net = nullptr;  // creates the network for Scenario::over_adapters; nullptr: not over adapters
   // Borrowed; nullptr: none. Applies the fault classes and options; run_seed() applies the labels.
   const FaultFilter* filter = nullptr;
+  std::string* history = nullptr;  // borrowed; receives the lines of a HistoryLog; nullptr: none
+  // Oracles that are not asked, so that a run continues and its history shows what a violation leads to.
+  std::vector<Oracle> excused;
 };
 
 struct WorldResult {
@@ -42,6 +46,9 @@ struct WorldResult {
   // All nodes followed the protocol, so that traces may be judged. False if a fabric falsified messages, or
   // if a client restarted with its old uuids.
   bool honest = true;
+  // The rules of a HistoryLog apply to the run: it is honest and has the fence, or a kernel server and a
+  // client that waits.
+  bool judgeable = true;
   bool stalled = false;       // the run failed for lack of progress
   bool exhausted = false;     // stalled only because it reached max_events
   bool script_stuck = false;  // stalled only because the script could not be played

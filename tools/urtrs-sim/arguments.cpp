@@ -57,12 +57,10 @@ void json_option(CLI::App& app) {
       "--json", [] {}, "one object instead of the text");
 }
 
-void artifacts_option(CLI::App& app, Arguments& given, const char* excludes) {
-  app.add_option("--artifacts", given.artifacts,
-                 "folder for the artifacts of a failing run: traces, a capture for Wireshark, a sequence "
-                 "diagram as a page, a report")
+// Creates the folder if it does not exist.
+CLI::Option* folder_option(CLI::App& app, const char* name, std::string& value, const char* text) {
+  return app.add_option(name, value, text)
       ->type_name("FOLDER")
-      ->excludes(app.get_option(excludes))
       ->check(CLI::Validator(
           [](const std::string& folder) {
             std::error_code error;
@@ -70,6 +68,20 @@ void artifacts_option(CLI::App& app, Arguments& given, const char* excludes) {
             return error ? "cannot make " + folder + ": " + error.message() : std::string();
           },
           ""));
+}
+
+void artifacts_option(CLI::App& app, Arguments& given, const char* excludes) {
+  folder_option(app, "--artifacts", given.artifacts,
+                "folder for traces, capture, sequence diagram and report of a failing run")
+      ->excludes(app.get_option(excludes));
+}
+
+void history_options(CLI::App& app, Arguments& given) {
+  CLI::Option* histories =
+      folder_option(app, "--histories", given.histories, "write each world's history, for another judge");
+  app.add_option("--excuse", given.excused, "oracles that stop no run: O3,O4, or all")
+      ->type_name("ORACLES")
+      ->needs(histories);
 }
 
 }  // namespace
@@ -114,6 +126,8 @@ std::string sweep_text(const Arguments& given) {
   std::string text = filter_text(given) + " --check-determinism " + std::to_string(given.determinism);
   if (given.no_specification) text += " --no-specification";
   if (given.no_block_devices) text += " --no-block-devices";
+  if (!given.histories.empty()) text += " --histories " + given.histories;
+  if (!given.excused.empty()) text += " --excuse " + given.excused;
   return given.replay ? text + " --replay-check" : text;
 }
 
@@ -172,20 +186,19 @@ CLI::App* sweep_options(CLI::App& app, Arguments& given) {
       ->capture_default_str()
       ->check(CLI::Range(0, 100));
   filter_options(*many, given);
-  many->add_flag("--no-specification", given.no_specification,
-                 "oracles only: do not judge every run by the specification");
+  many->add_flag("--no-specification", given.no_specification, "oracles only, without the specification");
   many->add_flag(
       "--no-block-devices", given.no_block_devices,
       "leave out the world BD24 that one seed in eight plays besides its own; --without and --only-faults "
       "leave it out too");
   many->add_flag("--replay-check", given.replay, "replay the traces of those seeds and compare every state");
-  many->add_option("--state", given.state,
-                   "save the progress in this file, and continue from it if it exists")
+  many->add_option("--state", given.state, "save progress in this file and continue from it")
       ->type_name("FILE");
   many->add_option("--traces", given.traces, "folder for the traces of a seed that fails")
       ->capture_default_str()
       ->check(CLI::ExistingDirectory);
   artifacts_option(*many, given, "--traces");
+  history_options(*many, given);
   json_option(*many);
   return many;
 }

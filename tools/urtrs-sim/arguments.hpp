@@ -27,6 +27,8 @@ struct Arguments {
   std::string traces = ".";
   std::string state;
   std::string artifacts;
+  std::string histories;
+  std::string excused;
   std::string fabric = "sim";
   bool verbose = false;
   bool no_fence = false;

@@ -14,6 +14,7 @@ constexpr std::pair<const char*, const char*> kExamples[] = {
      "  urtrs-sim sweep --seeds 0..1000 --check-determinism 100 --replay-check\n"
      "  urtrs-sim sweep --seeds 0..2000 --fabric verbs-mock\n"
      "  urtrs-sim sweep --seeds 0..1000000 --state sweep.state\n"
+     "  urtrs-sim sweep --seeds 0..100 --histories histories\n"
      "  urtrs-sim sweep --seeds 0..1000 --only-faults cut_both,break_qp\n"},
     {"run",
      "  urtrs-sim run --seed 4711 --verbose\n"

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "backends/options/quantity.hpp"
 #include "sim/scenarios/scenario_text.hpp"
@@ -25,6 +26,7 @@
 #include "tools/urtrs-sim/coverage.hpp"
 #include "tools/urtrs-sim/examples.hpp"
 #include "tools/urtrs-sim/explore.hpp"
+#include "tools/urtrs-sim/histories.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/shrink.hpp"
@@ -198,6 +200,10 @@ int many_seeds(const Arguments& given, Many what) {
   options.make_net = make_net(given);
   options.traces = given.traces;
   options.artifacts = given.artifacts;
+  options.histories = given.histories;
+  auto excused = parse_oracles(given.excused, why);
+  if (!excused) return usage("--excuse: no oracle '" + printable(why) + "'; `urtrs-sim list` prints all ids");
+  options.excused = std::move(*excused);
   if (!given.time.empty()) {
     const auto time = rtrs::options::parse_positive_duration(given.time);
     if (!time) return usage("--time: " + time.error());

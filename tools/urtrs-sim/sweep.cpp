@@ -72,6 +72,12 @@ class Sweep {
     }
     line_.clear();
     save();
+    const int history_errno = shared_.history_errno;
+    if (history_errno != 0) {
+      complain("cannot write a history to " + options_.histories + ": " + std::strerror(history_errno) +
+               " (errno " + std::to_string(history_errno) + ")");
+      return kUsage;
+    }
     const int code = verdict();
     if (!state_error_.empty()) complain(state_error_);
     if (code == kOk && done_below() < options_.seeds.end && options_.go_on) {
@@ -284,6 +290,8 @@ class Sweep {
            {"virtual_s", static_cast<double>(total(&Worker::virtual_ms)) / 1e3},
            {"block_requests", total(&Worker::block_ios)},
            {"traces_replayed", total(&Worker::traces)},
+           {"histories", total(&Worker::histories)},
+           {"histories_left_out", total(&Worker::not_judgeable)},
            {"faults", nlohmann::ordered_json::object()},
            {"marks", nlohmann::ordered_json::array()}};
     for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
@@ -318,6 +326,11 @@ class Sweep {
     if (options_.block_devices)
       std::printf("block devices: %llu worlds, %llu requests\n", u(total(&Worker::block_worlds)),
                   u(total(&Worker::block_ios)));
+    if (!options_.histories.empty())
+      std::printf(
+          "histories: %llu in %s; %llu worlds left out, without a fence or with a peer that breaks "
+          "the protocol\n",
+          u(total(&Worker::histories)), options_.histories.c_str(), u(total(&Worker::not_judgeable)));
     if (options_.replay)
       std::printf("%llu traces replayed, %llu states compared\n%llu records, %.2f M/s a core\n",
                   u(total(&Worker::traces)), u(total(&Worker::state_hashes)), u(total(&Worker::records)),

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "sim/world/world.hpp"
 #include "tools/urtrs-sim/seed_range.hpp"
@@ -26,10 +27,12 @@ struct SweepOptions {
   bool summary = true;                       // print a summary
   bool hash_only = false;                    // print only one hash over all seeds
   const sim::FaultFilter* filter = nullptr;  // enabled faults; null: all; not owned
-  std::string filter_text;      // fault options for the command line that repeats a run: " --without ghosts"
-  std::string traces = ".";     // folder for the traces of a failing seed
-  std::string artifacts;        // folder for the files of artifacts.hpp; empty: write only traces
-  SweepState* state = nullptr;  // updated during the sweep; not owned; null: none
+  std::string filter_text;   // fault options for the command line that repeats a run: " --without ghosts"
+  std::string traces = ".";  // folder for the traces of a failing seed
+  std::string artifacts;     // folder for the files of artifacts.hpp; empty: write only traces
+  std::string histories;     // existing folder for the histories of all worlds; empty: none
+  std::vector<sim::Oracle> excused;  // see sim::WorldOptions
+  SweepState* state = nullptr;       // updated during the sweep; not owned; null: none
   // Returns the command that continues with the given seeds, such as "urtrs-sim sweep --seeds 7..9". May be
   // empty.
   std::function<std::string(SeedRange)> go_on;

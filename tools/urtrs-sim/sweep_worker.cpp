@@ -6,6 +6,7 @@
 #include "sim/scenarios/directed.hpp"
 #include "sim/scenarios/stream_play.hpp"
 #include "tools/lib/trace/choice_log/live_judge.hpp"
+#include "tools/urtrs-sim/histories.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/trace_replay.hpp"
 
@@ -63,12 +64,35 @@ bool second_run(Shared& shared, Worker& worker, sim::WorldOptions world, std::ui
   return false;
 }
 
+// Writes the history of the world that has just run. Returns false if the file cannot be written.
+bool keep_history(Shared& shared, Worker& worker, const std::string& text, const sim::WorldResult& result,
+                  const SweepOptions& options) {
+  if (!result.judgeable) {
+    worker.not_judgeable += 1;
+    return true;
+  }
+  const std::string scenario = worker.at == ExtraWorld::blocks ? std::string(sim::kRandomBlocks) : "";
+  const int error = write_history(history_file(options.histories, worker.current, scenario), text);
+  if (error == 0) {
+    worker.histories += 1;
+    return true;
+  }
+  shared.history_errno = error;
+  shared.stop = true;
+  return false;
+}
+
 // Runs one seed, and some seeds again to compare the two runs. Returns false after a failure, which ends the
 // sweep.
 bool play(Shared& shared, Worker& worker, tools::LiveJudge& specification, sim::WorldOptions world,
           const SweepOptions& options) {
   if (options.specification) world.listeners = &specification;
+  std::string history;
+  const bool keeps_history = !options.histories.empty() && worker.at != ExtraWorld::streams;
+  if (keeps_history) world.history = &history;
   const sim::WorldResult result = sim::run_seed(world);
+  world.history = nullptr;
+  if (keeps_history && !keep_history(shared, worker, history, result, options)) return false;
   if (worker.at == ExtraWorld::blocks)
     worker.block_worlds += 1, worker.block_ios += result.requests;
   else if (worker.at == ExtraWorld::nothing)
@@ -97,6 +121,7 @@ bool play_extra_world(ExtraWorld which, Shared& shared, Worker& worker, tools::L
   world.scenario = &scenario;
   world.over_tcp = options.over_tcp;
   world.make_net = options.make_net;
+  world.excused = options.excused;
   worker.at = which;
   const bool good = play(shared, worker, specification, world, options);
   if (good) worker.at = ExtraWorld::nothing;
@@ -121,6 +146,7 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
     world.filter = options.filter;
     world.over_tcp = options.over_tcp;
     world.make_net = options.make_net;
+    world.excused = options.excused;
     if (!play(shared, worker, specification, world, options)) return;
     if (options.block_devices && seed % kBlockWorldEvery == 0 &&
         !play_extra_world(ExtraWorld::blocks, shared, worker, specification, options))

@@ -29,6 +29,7 @@ struct Worker {
   Counter differs{kNoSeed};                         // seed whose traces differ when replayed
   Counter seeds{0}, events{0}, requests{0}, virtual_ms{0}, rerun{0}, hash{0};
   Counter block_worlds{0}, block_ios{0};
+  Counter histories{0}, not_judgeable{0};                        // written histories; worlds without one
   Counter traces{0}, records{0}, state_hashes{0}, replay_ns{0};  // totals of replayed traces
   Counter faults[sim::kFaultClasses]{};
   Counter marks[sim::kMarks]{};
@@ -38,6 +39,7 @@ struct Worker {
 struct Shared {
   Counter next{0};  // next seed, relative to the first one
   std::atomic<bool> stop{false};
+  std::atomic<int> history_errno{0};  // why a history could not be written; ends the sweep
   Worker workers[kMaxJobs];
 };
 

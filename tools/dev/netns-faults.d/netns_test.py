@@ -133,6 +133,31 @@ class TestPairs:
         assert pairs.only_real({("client", "-", "Lost"), ("server", "-", "Odd")}, sim) == [
             "client: - -> Lost", "server: - -> Odd (the event itself is new)"]
 
+    def test_the_list_of_recorded_pairs_can_be_read_back(self, tmp_path):
+        found = {("server", "-", "Accept"): ["--seed", "7", "--fabric", "tcp"], ("client", "Lost", "Odd"): None}
+        pairs.record(found, tmp_path / "list")
+        assert pairs.recorded(tmp_path / "list") == found
+        assert "client\tLost\tOdd\tmissing: no simulated" in (tmp_path / "list").read_text()
+
+    def test_search_ends_with_the_last_wanted_pair(self, monkeypatch):
+        shown = {"1": {"a"}, "2": {"a", "b"}, "3": {"c"}}
+        monkeypatch.setattr(pairs, "of_world", lambda build, seed: shown.get(seed, set()))
+        worlds = [(str(number),) for number in range(100)]
+        assert pairs.search(None, {"a", "b"}, worlds, 1, print) == ({"a": ["1"], "b": ["2"], "c": ["3"]}, 8)
+        found, number = pairs.search(None, {"a", "d"}, worlds, 1, print)
+        assert "d" not in found and number == 100
+
+    @pytest.mark.parametrize("event, simulated", [("Lost", True), ("Odd", False)])
+    def test_a_new_pair_that_no_world_shows_is_reported(self, monkeypatch, event, simulated):
+        monkeypatch.setattr(pairs, "recorded", lambda: {("client", "-", "Known"): ["1"]})
+        monkeypatch.setattr(pairs, "worlds", lambda *_: [("1",)])
+        monkeypatch.setattr(pairs, "of_world", lambda *_: {("client", "-", "Known"), ("client", "-", "Lost")})
+        options = type("Options", (), {"pairs": 1, "record": False, "build_dir": None, "jobs": 1})()
+        result = judge.Result("calm", pairs={("client", "-", "Known"), ("client", "-", event)})
+        text, good = command_line.compare_pairs([result], options)
+        assert good == simulated
+        assert ("- client: - -> Odd" in text) == (not simulated)
+
 
 class TestReports:
     def test_document_gets_the_new_table(self):

@@ -27,7 +27,8 @@ Examples:
   tools/dev/netns-faults run link-down 'loss*' --keep      some of them, and keep all files
   tools/dev/netns-faults run --script 'run 1; drop 0 to-client; lost 0; heal 0; settle'
   tools/dev/netns-faults run --all --update docs/netns-faults.md    with the results in this document
-  tools/dev/netns-faults run --all --pairs 1000            and: did anything happen that simulation never shows?
+  tools/dev/netns-faults run --all --pairs 300             and: did anything happen that simulation never shows?
+  tools/dev/netns-faults run --all --pairs 300 --record    with what happened for the first time in real_pairs.txt
 
 A case starts urtrsd and clients in two network namespaces, connected by one veth pair per path, and runs its script. The
 verdict comes from the requests and responses of the clients, the image, and the traces of all processes: each trace is
@@ -45,7 +46,9 @@ def command_line():
     run.add_argument("--script", metavar="STEPS", help="a case of your own")
     run.add_argument("--seed", type=int, default=1, metavar="N", help="of the load; default: 1")
     run.add_argument("--pairs", type=labs.above_zero, metavar="N",
-                     help="compare which event followed which on a connection with urtrs-sim: its scenarios and N random worlds")
+                     help="look in urtrs-sim for each pair of consecutive events on a connection: in all scenarios and in N random "
+                          "worlds of each fabric. A new pair that no world shows is a failure")
+    run.add_argument("--record", action="store_true", help="with --pairs: add the new pairs to netns-faults.d/real_pairs.txt")
     run.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="write the results as Markdown")
     run.add_argument("--update", type=pathlib.Path, metavar="FILE", help="write them between the markers of this document")
     run.add_argument("--build-dir", type=lambda text: pathlib.Path(text).resolve(), default=ROOT / "build/release",
@@ -133,15 +136,19 @@ def play_all(cases, options):
 
 
 def compare_pairs(results, options):
-    """Returns the comparison of simulated and real event pairs, as text for the terminal and for the page."""
-    say(f"playing every directed scenario and {options.pairs} random worlds to compare with")
+    """Looks for the pairs of real runs in simulated worlds. Returns a text for the terminal and for the page, and whether
+    each pair is known or simulated."""
+    known = pairs.recorded()
     real = set().union(*(result.pairs for result in results))
-    sim, directed, last = pairs.simulated(options.build_dir, options.pairs, options.jobs, say)
-    gaps = pairs.only_real(real, sim)
-    lines = [f"{len(real)} pairs of events that followed each other on a connection were seen; {directed} directed scenarios and "
-             f"{options.pairs:,} random worlds show {len(sim)}, the last new one at seed {last}. {len(gaps) or 'None'} of the "
-             f"real ones {'is' if len(gaps) < 2 else 'are'} missing there{':' if gaps else '.'}"]
-    return "\n".join(lines + ([""] + [f"- {gap}" for gap in gaps] if gaps else []))
+    new = real - known.keys()
+    say(f"{len(real)} pairs of events, {len(new)} of them not in {pairs.RECORDED.name}; looking for them in simulated worlds")
+    found, number = pairs.search(options.build_dir, real, pairs.worlds(options.build_dir, known, options.pairs), options.jobs, say)
+    gaps = pairs.only_real(real, found.keys())
+    if options.record:
+        pairs.record({**known, **{pair: found.get(pair) for pair in new}})
+    lines = [f"{len(real)} pairs of events that followed each other on a connection were seen. {number} simulated worlds show "
+             f"{'all of them.' if not gaps else f'all but {len(gaps)}:'}"]
+    return "\n".join(lines + ([""] + [f"- {gap}" for gap in gaps] if gaps else [])), new <= found.keys()
 
 
 def provenance(options):
@@ -170,6 +177,8 @@ def list_cases():
 
 def run(options):
     cases = selected(options)
+    if options.record and not options.pairs:
+        raise ValueError("--record needs --pairs N")
     if options.pairs and not (options.build_dir / "tools/urtrs-sim/urtrs-sim").exists():
         raise ValueError(f"--pairs needs urtrs-sim in {options.build_dir}")
     why = lacking(options.build_dir)
@@ -181,11 +190,12 @@ def run(options):
         with labs.locked(options.work_dir):
             results, whole = play_all(cases, options)
         labs.print_outcomes([report.outcome(result) for result in results])
-    more = compare_pairs(results, options) if options.pairs and whole and not why else ""
+    more, simulated = compare_pairs(results, options) if options.pairs and whole and not why else ("", True)
     if more:
         print(more)
     write_results(results, options, more)
-    return labs.finish(options, LAB, [report.outcome(result) for result in results], whole)
+    code = labs.finish(options, LAB, [report.outcome(result) for result in results], whole)
+    return code if simulated else 1
 
 
 def main():

@@ -1,0 +1,60 @@
+// Writes what the applications of a world see of their disks, one JSON object per line, for a judge outside
+// of this program. docs/simulation.md ("Histories") describes the format.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/base/time.hpp"
+
+namespace rtrs::sim {
+
+// One IO. `number` is unique per disk. Sectors are counted on the disk.
+struct HistoryIo {
+  std::uint32_t client = 0;  // 1 is the first client
+  std::string_view disk;
+  std::uint64_t number = 0;
+};
+
+class HistoryLog {
+ public:
+  static constexpr const char* kFormat = "urtrs-history-1";
+  static constexpr std::int64_t kBroken = -1;  // a sector that no write of the run has this content for
+
+  // `out` must outlive the log. `now` returns the virtual time.
+  HistoryLog(std::string& out, std::uint64_t seed, std::string_view world, std::function<Nanos()> now);
+
+  void invoked(const HistoryIo&, std::string_view type, std::uint64_t sector, std::uint32_t sectors);
+  // `read`: for each sector of a READ the number of the IO that wrote it, 0 for zeroes, or kBroken.
+  void succeeded(const HistoryIo&, std::span<const std::int64_t> read);
+  // The server answered with an error: the IO may have taken effect, and has no effect later.
+  void failed(const HistoryIo&, std::string_view error);
+  // The IO failed without an answer: it may take effect until a request that the same process of the client
+  // submits afterwards succeeds, or until session_ended().
+  void unknown(const HistoryIo&, std::string_view error);
+  // The client's process died. Its IOs in flight never return.
+  void crashed(std::uint32_t client) { of_client(client, "crash"); }
+  // No session of the client is left at the server: IOs that failed, or whose process died, have no effect
+  // later.
+  void session_ended(std::uint32_t client) { of_client(client, "session_ended"); }
+  // The disk has lost data by another cause than an IO, such as a lost cache. Its history ends here.
+  void cut(std::uint32_t client, std::string_view disk, std::string_view why);
+
+ private:
+  void begin(std::uint32_t client, std::string_view event);
+  void add(std::string_view name, std::string_view text);
+  void add(std::string_view name, std::uint64_t number);
+  void of_client(std::uint32_t client, std::string_view event);
+  // Returns false if the history of the disk has ended.
+  bool begin(const HistoryIo&, std::string_view event);
+
+  std::string& out_;
+  std::function<Nanos()> now_;
+  std::set<std::string, std::less<>> cut_;
+};
+
+}  // namespace rtrs::sim
