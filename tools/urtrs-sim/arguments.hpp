@@ -26,6 +26,7 @@ struct Arguments {
   std::string only_faults;
   std::string traces = ".";
   std::string state;
+  std::string result;
   std::string artifacts;
   std::string fabric = "sim";
   bool verbose = false;
@@ -51,8 +52,8 @@ bool parse_filter(const Arguments& given, std::optional<sim::FaultFilter>& filte
 // Returns the fabric and fault options as given, for a command line that repeats a run. Example: " --fabric
 // tcp --without crash".
 std::string filter_text(const Arguments& given);
-// Returns the other options that change what a sweep runs, for example " --replay-check".
-std::string sweep_text(const Arguments& given);
+// Returns the other options that change what a sweep runs, for example " --check-determinism 5".
+std::string check_text(const Arguments& given);
 
 // The next functions each add one command.
 CLI::App* run_options(CLI::App& app, Arguments& given);

@@ -26,6 +26,7 @@
 #include "tools/urtrs-sim/examples.hpp"
 #include "tools/urtrs-sim/explore.hpp"
 #include "tools/urtrs-sim/report.hpp"
+#include "tools/urtrs-sim/result_command.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/shrink.hpp"
 #include "tools/urtrs-sim/sweep.hpp"
@@ -149,7 +150,7 @@ int scenarios(const Arguments& given) {
 
 // Runs the sweep from the position in the state file, and prints the command that continues it later.
 int sweep_from_state(const Arguments& given, SweepOptions options) {
-  const std::string command = "urtrs-sim sweep" + sweep_text(given) +
+  const std::string command = "urtrs-sim sweep" + filter_text(given) + check_text(given) +
                               (given.time.empty() ? "" : " --time " + given.time) +
                               (given.traces == "." ? "" : " --traces " + given.traces) +
                               (given.artifacts.empty() ? "" : " --artifacts " + given.artifacts);
@@ -160,7 +161,7 @@ int sweep_from_state(const Arguments& given, SweepOptions options) {
     options.go_on = [&](SeedRange rest) { return command + seeds(rest); };
     return sweep(options);
   }
-  auto state = SweepState::open(given.state, {options.seeds, sweep_text(given)});
+  auto state = SweepState::open(given.state, {options.seeds, filter_text(given) + check_text(given)});
   if (!state) return usage("--state: " + state.error());
   // Writes the state at the start, so that an unwritable file is not reported only after hours of work.
   if (!state->save(state->next()))
@@ -204,6 +205,7 @@ int many_seeds(const Arguments& given, Many what) {
     options.time_limit = static_cast<double>(*time) / 1e9;
   }
   if (what == Many::coverage) return coverage(options, given.rare);
+  if (!given.result.empty()) return sweep_to_result(given, options);
   return what == Many::hash ? sweep(options) : sweep_from_state(given, options);
 }
 
@@ -247,6 +249,8 @@ int command(int argc, char** argv) {
   CLI::App* hash = hash_options(app, given);
   CLI::App* directed = scenarios_options(app, given);
   CLI::App* covered = coverage_options(app, given);
+  MergeCommand sum;
+  CLI::App* merged = merge_options(app, sum);
   ExploreCommand search;
   CLI::App* all = explore_options(app, search);
   bool steps = false;
@@ -267,6 +271,7 @@ int command(int argc, char** argv) {
   if (*hash) return many_seeds(given, Many::hash);
   if (*covered) return many_seeds(given, Many::coverage);
   if (*directed) return scenarios(given);
+  if (*merged) return merge_results(sum);
   if (*all) return explore(search);
   if (*list) print_list(steps);
   return kOk;

@@ -12,6 +12,9 @@
 
 namespace rtrs::sim_tool {
 
+class FailurePipe;
+struct SweepResult;
+
 struct SweepOptions {
   SeedRange seeds;
   unsigned jobs = 1;
@@ -26,10 +29,14 @@ struct SweepOptions {
   bool summary = true;                       // print a summary
   bool hash_only = false;                    // print only one hash over all seeds
   const sim::FaultFilter* filter = nullptr;  // enabled faults; null: all; not owned
-  std::string filter_text;      // fault options for the command line that repeats a run: " --without ghosts"
-  std::string traces = ".";     // folder for the traces of a failing seed
-  std::string artifacts;        // folder for the files of artifacts.hpp; empty: write only traces
-  SweepState* state = nullptr;  // updated during the sweep; not owned; null: none
+  std::string filter_text;   // fault options for the command line that repeats a run: " --without ghosts"
+  std::string traces = ".";  // folder for the traces of a failing seed
+  std::string artifacts;     // folder for the files of artifacts.hpp; empty: write only traces
+  // Receives the totals. A failing seed is then recorded and does not end the sweep, and nothing depends on
+  // how a range is divided. Not owned; null: the sweep ends at the first failure.
+  SweepResult* result = nullptr;
+  const FailurePipe* failures = nullptr;  // set by sweep() if there is a `result`; not owned
+  SweepState* state = nullptr;            // updated during the sweep; not owned; null: none
   // Returns the command that continues with the given seeds, such as "urtrs-sim sweep --seeds 7..9". May be
   // empty.
   std::function<std::string(SeedRange)> go_on;
@@ -42,7 +49,8 @@ struct SweepTotals {
   // Number of seeds by path states: [client state][server state].
   std::array<std::array<std::uint64_t, sim::kPathStates>, sim::kPathStates> pairs{};
 };
-// Runs the sweep and returns the exit code. `totals` may be null.
+// Runs the sweep and returns the exit code. `totals` may be null. With a `result`, kOk means that it is
+// complete, whether seeds failed or not.
 int sweep(const SweepOptions&, SweepTotals* totals = nullptr);
 
 }  // namespace rtrs::sim_tool
