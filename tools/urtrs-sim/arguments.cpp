@@ -187,6 +187,7 @@ CLI::App* sweep_options(CLI::App& app, Arguments& given) {
           "run all seeds, also after failures, and write marks, pairs of states and failures to this file, "
           "for merge")
       ->type_name("FILE");
+  many->add_option("--ledger", given.ledger, "first run the cases of this ledger")->type_name("FILE");
   many->add_option("--traces", given.traces, "folder for the traces of a seed that fails")
       ->capture_default_str()
       ->check(CLI::ExistingDirectory);

@@ -27,6 +27,7 @@ struct Arguments {
   std::string traces = ".";
   std::string state;
   std::string result;
+  std::string ledger;
   std::string artifacts;
   std::string fabric = "sim";
   bool verbose = false;

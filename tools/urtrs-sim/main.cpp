@@ -1,6 +1,7 @@
 // urtrs-sim: runs simulations and checks that every rule holds. Exit codes: 0 success, 1 a rule was broken, 2
 // usage error, 4 no progress, 5 the same seed gave two different runs.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -25,6 +26,7 @@
 #include "tools/urtrs-sim/coverage.hpp"
 #include "tools/urtrs-sim/examples.hpp"
 #include "tools/urtrs-sim/explore.hpp"
+#include "tools/urtrs-sim/ledger_command.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/result_command.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
@@ -205,7 +207,10 @@ int many_seeds(const Arguments& given, Many what) {
     options.time_limit = static_cast<double>(*time) / 1e9;
   }
   if (what == Many::coverage) return coverage(options, given.rare);
-  if (!given.result.empty()) return sweep_to_result(given, options);
+  const int cases = given.ledger.empty() ? kOk : run_cases(given.ledger);
+  // A sweep ends at the first failure, unless it writes a result.
+  if (cases == kUsage || (cases != kOk && given.result.empty())) return cases;
+  if (!given.result.empty()) return std::max(cases, sweep_to_result(given, options));
   return what == Many::hash ? sweep(options) : sweep_from_state(given, options);
 }
 
@@ -251,6 +256,8 @@ int command(int argc, char** argv) {
   CLI::App* covered = coverage_options(app, given);
   MergeCommand sum;
   CLI::App* merged = merge_options(app, sum);
+  LedgerCommand kept;
+  CLI::App* ledger = ledger_options(app, kept);
   ExploreCommand search;
   CLI::App* all = explore_options(app, search);
   bool steps = false;
@@ -272,6 +279,7 @@ int command(int argc, char** argv) {
   if (*covered) return many_seeds(given, Many::coverage);
   if (*directed) return scenarios(given);
   if (*merged) return merge_results(sum);
+  if (*ledger) return keep_ledger(kept);
   if (*all) return explore(search);
   if (*list) print_list(steps);
   return kOk;
