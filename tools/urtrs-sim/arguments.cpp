@@ -122,8 +122,8 @@ std::string filter_text(const Arguments& given) {
   return given.only_faults.empty() ? fabric : fabric + " --only-faults " + given.only_faults;
 }
 
-std::string sweep_text(const Arguments& given) {
-  std::string text = filter_text(given) + " --check-determinism " + std::to_string(given.determinism);
+std::string check_text(const Arguments& given) {
+  std::string text = " --check-determinism " + std::to_string(given.determinism);
   if (given.no_specification) text += " --no-specification";
   if (given.no_block_devices) text += " --no-block-devices";
   if (!given.histories.empty()) text += " --histories " + given.histories;
@@ -194,6 +194,12 @@ CLI::App* sweep_options(CLI::App& app, Arguments& given) {
   many->add_flag("--replay-check", given.replay, "replay the traces of those seeds and compare every state");
   many->add_option("--state", given.state, "save progress in this file and continue from it")
       ->type_name("FILE");
+  many->add_option(
+          "--result", given.result,
+          "run all seeds, also after failures, and write marks, pairs of states and failures to this file, "
+          "for merge")
+      ->type_name("FILE");
+  many->add_option("--ledger", given.ledger, "first run the cases of this ledger")->type_name("FILE");
   many->add_option("--traces", given.traces, "folder for the traces of a seed that fails")
       ->capture_default_str()
       ->check(CLI::ExistingDirectory);

@@ -26,6 +26,8 @@ struct Arguments {
   std::string only_faults;
   std::string traces = ".";
   std::string state;
+  std::string result;
+  std::string ledger;
   std::string artifacts;
   std::string histories;
   std::string excused;
@@ -53,8 +55,8 @@ bool parse_filter(const Arguments& given, std::optional<sim::FaultFilter>& filte
 // Returns the fabric and fault options as given, for a command line that repeats a run. Example: " --fabric
 // tcp --without crash".
 std::string filter_text(const Arguments& given);
-// Returns the other options that change what a sweep runs, for example " --replay-check".
-std::string sweep_text(const Arguments& given);
+// Returns the other options that change what a sweep runs, for example " --check-determinism 5".
+std::string check_text(const Arguments& given);
 
 // The next functions each add one command.
 CLI::App* run_options(CLI::App& app, Arguments& given);

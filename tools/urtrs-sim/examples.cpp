@@ -15,6 +15,7 @@ constexpr std::pair<const char*, const char*> kExamples[] = {
      "  urtrs-sim sweep --seeds 0..2000 --fabric verbs-mock\n"
      "  urtrs-sim sweep --seeds 0..1000000 --state sweep.state\n"
      "  urtrs-sim sweep --seeds 0..100 --histories histories\n"
+     "  urtrs-sim sweep --seeds 0..1000 --result parts/0.json\n"
      "  urtrs-sim sweep --seeds 0..1000 --only-faults cut_both,break_qp\n"},
     {"run",
      "  urtrs-sim run --seed 4711 --verbose\n"
@@ -31,6 +32,11 @@ constexpr std::pair<const char*, const char*> kExamples[] = {
      "  urtrs-sim explore\n"
      "  urtrs-sim explore --config small --fence off --out lost.json\n"
      "  urtrs-sim explore --replay lost.json\n"},
+    {"merge", "  urtrs-sim merge parts --seeds 0..20000 --out all.json\n"},
+    {"ledger",
+     "  urtrs-sim ledger add all.json --html ledger.html\n"
+     "  urtrs-sim sweep --seeds 0..20000 --ledger ledger.jsonl\n"
+     "  urtrs-sim ledger fix 3\n"},
     {"coverage", "  urtrs-sim coverage --seeds 0..5000\n"},
     {"hash", "  urtrs-sim hash --seeds 0..100\n"},
     {"list", "  urtrs-sim list\n  urtrs-sim list --steps\n"},

@@ -1,6 +1,7 @@
 // urtrs-sim: runs simulations and checks that every rule holds. Exit codes: 0 success, 1 a rule was broken, 2
 // usage error, 4 no progress, 5 the same seed gave two different runs.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -27,7 +28,9 @@
 #include "tools/urtrs-sim/examples.hpp"
 #include "tools/urtrs-sim/explore.hpp"
 #include "tools/urtrs-sim/histories.hpp"
+#include "tools/urtrs-sim/ledger_command.hpp"
 #include "tools/urtrs-sim/report.hpp"
+#include "tools/urtrs-sim/result_command.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/shrink.hpp"
 #include "tools/urtrs-sim/sweep.hpp"
@@ -151,7 +154,7 @@ int scenarios(const Arguments& given) {
 
 // Runs the sweep from the position in the state file, and prints the command that continues it later.
 int sweep_from_state(const Arguments& given, SweepOptions options) {
-  const std::string command = "urtrs-sim sweep" + sweep_text(given) +
+  const std::string command = "urtrs-sim sweep" + filter_text(given) + check_text(given) +
                               (given.time.empty() ? "" : " --time " + given.time) +
                               (given.traces == "." ? "" : " --traces " + given.traces) +
                               (given.artifacts.empty() ? "" : " --artifacts " + given.artifacts);
@@ -162,7 +165,7 @@ int sweep_from_state(const Arguments& given, SweepOptions options) {
     options.go_on = [&](SeedRange rest) { return command + seeds(rest); };
     return sweep(options);
   }
-  auto state = SweepState::open(given.state, {options.seeds, sweep_text(given)});
+  auto state = SweepState::open(given.state, {options.seeds, filter_text(given) + check_text(given)});
   if (!state) return usage("--state: " + state.error());
   // Writes the state at the start, so that an unwritable file is not reported only after hours of work.
   if (!state->save(state->next()))
@@ -210,6 +213,10 @@ int many_seeds(const Arguments& given, Many what) {
     options.time_limit = static_cast<double>(*time) / 1e9;
   }
   if (what == Many::coverage) return coverage(options, given.rare);
+  const int cases = given.ledger.empty() ? kOk : run_cases(given.ledger);
+  // A sweep ends at the first failure, unless it writes a result.
+  if (cases == kUsage || (cases != kOk && given.result.empty())) return cases;
+  if (!given.result.empty()) return std::max(cases, sweep_to_result(given, options));
   return what == Many::hash ? sweep(options) : sweep_from_state(given, options);
 }
 
@@ -253,6 +260,10 @@ int command(int argc, char** argv) {
   CLI::App* hash = hash_options(app, given);
   CLI::App* directed = scenarios_options(app, given);
   CLI::App* covered = coverage_options(app, given);
+  MergeCommand sum;
+  CLI::App* merged = merge_options(app, sum);
+  LedgerCommand kept;
+  CLI::App* ledger = ledger_options(app, kept);
   ExploreCommand search;
   CLI::App* all = explore_options(app, search);
   bool steps = false;
@@ -273,6 +284,8 @@ int command(int argc, char** argv) {
   if (*hash) return many_seeds(given, Many::hash);
   if (*covered) return many_seeds(given, Many::coverage);
   if (*directed) return scenarios(given);
+  if (*merged) return merge_results(sum);
+  if (*ledger) return keep_ledger(kept);
   if (*all) return explore(search);
   if (*list) print_list(steps);
   return kOk;

@@ -31,7 +31,7 @@ def sim(part, *arguments, code=0):
 def test_each_command_has_a_schema_part():
     text = subprocess.run([SIM, "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
     commands = re.findall(r"^  ([a-z]+)  ", text.partition("Subcommands:\n")[2].partition("\n\n")[0], re.MULTILINE)
-    assert len(commands) == 8
+    assert len(commands) == 10
     assert set(commands) <= set(SCHEMA["$defs"])
     for command in commands:
         help_text = subprocess.run([SIM, command, "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
@@ -53,6 +53,12 @@ def test_output_of_sweep_and_hash(tmp_path):
     sweep = sim("sweep", "sweep", "--seeds", "0..20", "--check-determinism", "50", "--replay-check")
     assert sweep["seeds"] == 20 and sweep["run_twice"] > 0 and sweep["traces_replayed"] > 0
     assert sum(sweep["faults"].values()) > 0 and any(mark["seeds"] for mark in sweep["marks"])
+    result = sim("sweep", "sweep", "--seeds", "0..4", "--result", tmp_path / "r")
+    assert result["result"] == str(tmp_path / "r") and result["failures"]["total"] == 0
+    merged = sim("merge", "merge", tmp_path / "r", "--out", tmp_path / "m")
+    ledger = ["--ledger", tmp_path / "l", "--html", tmp_path / "h"]
+    assert sim("ledger", "ledger", "add", tmp_path / "m", *ledger)["sweeps"] == sim("ledger", "ledger", *ledger)["sweeps"] != []
+    assert merged["seeds"] == "0..4" and merged["results"] == 1 and merged["seeds_per_process_s"] > 0
     assert "--seeds" in sim("sweep", "sweep", "--seeds", "0..10000000", "--time", "1s")["go_on"]
     assert sim("hash", "hash", "--seeds", "0..5")["hash"] == subprocess.run(
         [SIM, "hash", "--seeds", "0..5"], capture_output=True, text=True, check=True, timeout=BOUND).stdout.strip()
@@ -95,7 +101,9 @@ def test_output_of_other_commands(tmp_path):
 @pytest.mark.parametrize("words", [["frob"], ["run"], ["run", "--sed", "3"], ["sweep", "--seeds", "3..1"], ["run", "--choices", "/nonexistent"],
                                    ["run", "--scenario", "nosuch", "--seed", "3"], ["scenarios", "--file", "/nonexistent"],
                                    ["run", "--seed", "3", "--trace", "/nonexistent/w"], ["explore", "--config", "nosuch"],
-                                   ["coverage", "--rare", "/nonexistent"], ["sweep", "--state", "/nonexistent/s"]])
+                                   ["coverage", "--rare", "/nonexistent"], ["sweep", "--state", "/nonexistent/s"],
+                                   ["sweep", "--result", "/nonexistent/r"], ["merge", "/nonexistent", "--out", "r"],
+                                   ["ledger", "--ledger", "/nonexistent"], ["sweep", "--ledger", "/nonexistent"]])
 def test_usage_errors(words):
     error = sim("error", *words, code=2)["error"]
     assert error["code"] == "usage" and "urtrs-sim:" not in error["message"]

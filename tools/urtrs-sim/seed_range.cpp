@@ -29,4 +29,8 @@ std::optional<SeedRange> parse_seed_range(const std::string& text) {
   return SeedRange{*first, *end};
 }
 
+std::string text_of(const SeedRange& seeds) {
+  return std::to_string(seeds.first) + ".." + std::to_string(seeds.end);
+}
+
 }  // namespace rtrs::sim_tool

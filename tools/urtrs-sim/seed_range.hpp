@@ -13,5 +13,6 @@ struct SeedRange {
   std::uint64_t size() const noexcept { return end - first; }
 };
 std::optional<SeedRange> parse_seed_range(const std::string& text);
+std::string text_of(const SeedRange& seeds);  // "A..B"
 
 }  // namespace rtrs::sim_tool

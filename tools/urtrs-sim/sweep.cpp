@@ -1,6 +1,5 @@
 #include "tools/urtrs-sim/sweep.hpp"
 
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +10,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <new>
 #include <optional>
 #include <string>
 #include <thread>
@@ -20,16 +18,17 @@
 #include "sim/scenarios/directed.hpp"
 #include "sim/scenarios/stream_play.hpp"
 #include "sim/world/world.hpp"
-#include "tools/lib/text/help_text.hpp"
 #include "tools/lib/text/json_text.hpp"
 #include "tools/lib/text/terminal/progress_line.hpp"
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/artifacts.hpp"
+#include "tools/urtrs-sim/crash_repeat.hpp"
+#include "tools/urtrs-sim/failure_pipe.hpp"
 #include "tools/urtrs-sim/held_output.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/stop_signals.hpp"
-#include "tools/urtrs-sim/sweep_worker.hpp"
+#include "tools/urtrs-sim/sweep_summary.hpp"
 #include "tools/urtrs-sim/version_comment.hpp"
 
 namespace rtrs::sim_tool {
@@ -42,11 +41,6 @@ constexpr std::chrono::seconds kPatience{10};
 // Time between two writes of the state file.
 constexpr std::chrono::seconds kSaved{2};
 
-Shared* make_shared() {
-  void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  return memory == MAP_FAILED ? nullptr : new (memory) Shared;
-}
-
 class Sweep {
  public:
   Sweep(const SweepOptions& options, Shared& shared)
@@ -58,6 +52,7 @@ class Sweep {
     Clock::time_point stop_at{};
     while (alive_ > 0) {
       reap();
+      if (options_.failures != nullptr) options_.failures->receive(options_.result->failures);
       if (stopped_by != 0 && stop_at == Clock::time_point{}) {
         shared_.stop = true;
         stop_at = Clock::now();
@@ -78,7 +73,7 @@ class Sweep {
                " (errno " + std::to_string(history_errno) + ")");
       return kUsage;
     }
-    const int code = verdict();
+    const int code = options_.result == nullptr ? verdict() : complete_result();
     if (!state_error_.empty()) complain(state_error_);
     if (code == kOk && done_below() < options_.seeds.end && options_.go_on) {
       const std::string rest = options_.go_on({done_below(), options_.seeds.end});
@@ -107,40 +102,56 @@ class Sweep {
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - began_).count(); }
 
   void start() {
-    std::fflush(stdout);
-    const pid_t parent = getpid();
-    const BlockedStops blocked;  // blocks the signals until each worker has set its handlers
     for (unsigned job = 0; job < options_.jobs; ++job) {
-      const pid_t pid = fork();
-      if (pid == 0) {
-        // Makes the kernel kill the worker when this program ends. The getppid() test covers an end before
-        // prctl(). Workers ignore signals to the process group; only this program handles them.
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent) _exit(1);
-        std::signal(SIGINT, SIG_IGN);
-        std::signal(SIGTERM, SIG_IGN);
-        blocked.end();
-        work(shared_, shared_.workers[job], options_);
-        _exit(0);
-      }
-      pids_.push_back(pid);
-      if (pid > 0) ++alive_;
+      pids_.push_back(0);
+      start(job);
     }
   }
 
+  void start(unsigned job) {
+    std::fflush(stdout);
+    const pid_t parent = getpid();
+    const BlockedStops blocked;  // blocks the signals until the worker has set its handlers
+    const pid_t pid = fork();
+    if (pid == 0) {
+      // Makes the kernel kill the worker when this program ends. The getppid() test covers an end before
+      // prctl(). Workers ignore signals to the process group; only this program handles them.
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != parent) _exit(1);
+      std::signal(SIGINT, SIG_IGN);
+      std::signal(SIGTERM, SIG_IGN);
+      blocked.end();
+      work(shared_, shared_.workers[job], options_);
+      _exit(0);
+    }
+    pids_[job] = pid;
+    if (pid > 0) ++alive_;
+  }
+
   void reap() {
-    for (std::size_t job = 0; job < pids_.size(); ++job) {
+    for (unsigned job = 0; job < options_.jobs; ++job) {
       int status = 0;
       if (pids_[job] <= 0 || waitpid(pids_[job], &status, WNOHANG) != pids_[job]) continue;
       pids_[job] = 0;
       --alive_;
       if ((WIFEXITED(status) && WEXITSTATUS(status) == 0) || was_stopped(status)) continue;
       Worker& worker = shared_.workers[job];
+      if (options_.result != nullptr && record_crash(worker, status)) {
+        start(job);
+        continue;
+      }
       // The worker may have ended before it got its first seed.
       const std::uint64_t at = worker.current;
       failed_of(worker) = at == kNoSeed ? options_.seeds.first : at;
       shared_.stop = true;
     }
+  }
+
+  // Returns false if running the seed again does not end its process in the same way.
+  bool record_crash(const Worker& worker, int status) {
+    const auto crash = repeat_crash(options_, worker, status);
+    if (crash) options_.result->failures.add(*crash);
+    return crash.has_value();
   }
 
   // Kills the workers that are still running a seed.
@@ -187,6 +198,26 @@ class Sweep {
     return least;
   }
 
+  // Returns kOk if all seeds were run, or if a signal stopped the sweep.
+  int complete_result() {
+    options_.failures->receive(options_.result->failures);
+    for (unsigned job = 0; job < options_.jobs; ++job) {
+      Worker& worker = shared_.workers[job];
+      const std::uint64_t failed = failed_of(worker);
+      if (failed == kNoSeed) continue;
+      complain("the process of seed " + std::to_string(failed) +
+               " ended, but not when the seed was run again; there is no result, run the range again");
+      return kNondeterministic;
+    }
+    print_summary(shared_, options_, elapsed());
+    if (stopped_by != 0 || shared_.next >= options_.seeds.size()) {
+      add_totals(shared_, options_, *options_.result);
+      return kOk;
+    }
+    complain("no process could be started; there is no result");
+    return kUsage;
+  }
+
   int verdict() {
     const std::uint64_t failed = first(&Worker::failed);
     if (failed != kNoSeed) return report(failed, "");
@@ -202,7 +233,7 @@ class Sweep {
       std::printf("%s\n", hash);
       answer() = {{"command", "hash"}, {"hash", hash}, {"seeds", total(&Worker::seeds)}};
     } else if (options_.summary) {
-      summary();
+      print_summary(shared_, options_, elapsed());
     }
     const std::uint64_t replayed = first(&Worker::differs);
     if (replayed != kNoSeed) {
@@ -225,7 +256,7 @@ class Sweep {
   // Runs a failing seed again and reports the failure. This is done in a separate process, because the run
   // may crash. `scenario`: id of the directed scenario; empty: none.
   int report(std::uint64_t seed, const std::string& scenario) {
-    if (!options_.hash_only) summary();
+    if (!options_.hash_only) print_summary(shared_, options_, elapsed());
     std::fflush(stdout);
     const bool artifacts = !options_.artifacts.empty();
     const std::string trace =
@@ -278,78 +309,6 @@ class Sweep {
     return code;
   }
 
-  // Fills answer() with the same content as summary() prints.
-  void fill_answer() const {
-    auto& all = answer();
-    all = {{"command", "sweep"},
-           {"seeds", total(&Worker::seeds)},
-           {"run_twice", total(&Worker::rerun)},
-           {"seconds", elapsed()},
-           {"events", total(&Worker::events)},
-           {"requests", total(&Worker::requests)},
-           {"virtual_s", static_cast<double>(total(&Worker::virtual_ms)) / 1e3},
-           {"block_requests", total(&Worker::block_ios)},
-           {"traces_replayed", total(&Worker::traces)},
-           {"histories", total(&Worker::histories)},
-           {"histories_left_out", total(&Worker::not_judgeable)},
-           {"faults", nlohmann::ordered_json::object()},
-           {"marks", nlohmann::ordered_json::array()}};
-    for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
-      all["faults"][sim::to_string(static_cast<sim::FaultClass>(fault))] =
-          sum_over_jobs([fault](const Worker& worker) { return worker.faults[fault].load(); });
-    for (unsigned mark = 0; mark < sim::kMarks; ++mark)
-      all["marks"].push_back(
-          {{"mark", sim::name_of(static_cast<sim::Mark>(mark))},
-           {"text", sim::text_of(static_cast<sim::Mark>(mark))},
-           {"seeds", sum_over_jobs([mark](const Worker& worker) { return worker.marks[mark].load(); })}});
-  }
-
-  template <class Get>
-  std::uint64_t sum_over_jobs(Get get) const {
-    std::uint64_t sum = 0;
-    for (unsigned job = 0; job < options_.jobs; ++job) sum += get(shared_.workers[job]);
-    return sum;
-  }
-
-  void summary() const {
-    fill_answer();
-    const double time = std::max(elapsed(), 1e-9);
-    const auto u = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
-    const std::uint64_t seeds = total(&Worker::seeds);
-    const std::uint64_t events = total(&Worker::events);
-    std::printf("%llu seeds in %.1f s, %.0f seeds/s, %llu run twice\n", u(seeds), time,
-                static_cast<double>(seeds) / time, u(total(&Worker::rerun)));
-    if (options_.specification) std::printf("all judged by the specification\n");
-    std::printf("%llu events (%.2f M/s), %llu requests, %.1f h of virtual time\n", u(events),
-                static_cast<double>(events) / time / 1e6, u(total(&Worker::requests)),
-                static_cast<double>(total(&Worker::virtual_ms)) / 3.6e6);
-    if (options_.block_devices)
-      std::printf("block devices: %llu worlds, %llu requests\n", u(total(&Worker::block_worlds)),
-                  u(total(&Worker::block_ios)));
-    if (!options_.histories.empty())
-      std::printf(
-          "histories: %llu in %s; %llu worlds left out, without a fence or with a peer that breaks "
-          "the protocol\n",
-          u(total(&Worker::histories)), options_.histories.c_str(), u(total(&Worker::not_judgeable)));
-    if (options_.replay)
-      std::printf("%llu traces replayed, %llu states compared\n%llu records, %.2f M/s a core\n",
-                  u(total(&Worker::traces)), u(total(&Worker::state_hashes)), u(total(&Worker::records)),
-                  static_cast<double>(total(&Worker::records)) * 1e3 /
-                      static_cast<double>(std::max<std::uint64_t>(total(&Worker::replay_ns), 1)));
-    std::string faults = "faults:";
-    for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
-      if (const std::uint64_t sum =
-              sum_over_jobs([fault](const Worker& one) { return one.faults[fault].load(); }))
-        faults += std::string(" ") + sim::to_string(static_cast<sim::FaultClass>(fault)) + "=" +
-                  std::to_string(sum);
-    std::printf("%s\n", tools::wrapped(faults).c_str());
-    std::printf("marks (seeds that passed through):\n");
-    for (unsigned mark = 0; mark < sim::kMarks; ++mark) {
-      const auto sum = sum_over_jobs([mark](const Worker& worker) { return worker.marks[mark].load(); });
-      std::printf("  %8llu  %s\n", u(sum), sim::text_of(static_cast<sim::Mark>(mark)));
-    }
-  }
-
   const SweepOptions& options_;
   Shared& shared_;
   Clock::time_point began_;
@@ -365,15 +324,24 @@ class Sweep {
 int sweep(const SweepOptions& given, SweepTotals* totals) {
   SweepOptions options = given;
   options.jobs = std::clamp(options.jobs, 1U, kMaxJobs);
-  Shared* shared = make_shared();
-  if (shared == nullptr) {
+  const SharedMemory shared;
+  if (shared.get() == nullptr) {
     complain("no memory to share with the workers");
     return kViolated;
   }
-  Sweep many(options, *shared);
+  std::optional<FailurePipe> failures;
+  if (options.result != nullptr) {
+    failures.emplace();
+    if (!failures->works()) {
+      complain("cannot make a pipe: " + std::string(std::strerror(errno)) + " (errno " +
+               std::to_string(errno) + ")");
+      return kUsage;
+    }
+    options.failures = &*failures;
+  }
+  Sweep many(options, *shared.get());
   const int code = many.run();
   if (totals != nullptr) many.sum(*totals);
-  munmap(shared, sizeof(Shared));
   return code;
 }
 

@@ -13,6 +13,9 @@
 
 namespace rtrs::sim_tool {
 
+class FailurePipe;
+struct SweepResult;
+
 struct SweepOptions {
   SeedRange seeds;
   unsigned jobs = 1;
@@ -32,7 +35,11 @@ struct SweepOptions {
   std::string artifacts;     // folder for the files of artifacts.hpp; empty: write only traces
   std::string histories;     // existing folder for the histories of all worlds; empty: none
   std::vector<sim::Oracle> excused;  // see sim::WorldOptions
-  SweepState* state = nullptr;       // updated during the sweep; not owned; null: none
+  // Receives the totals. A failing seed is then recorded and does not end the sweep, and nothing depends on
+  // how a range is divided. Not owned; null: the sweep ends at the first failure.
+  SweepResult* result = nullptr;
+  const FailurePipe* failures = nullptr;  // set by sweep() if there is a `result`; not owned
+  SweepState* state = nullptr;            // updated during the sweep; not owned; null: none
   // Returns the command that continues with the given seeds, such as "urtrs-sim sweep --seeds 7..9". May be
   // empty.
   std::function<std::string(SeedRange)> go_on;
@@ -45,7 +52,8 @@ struct SweepTotals {
   // Number of seeds by path states: [client state][server state].
   std::array<std::array<std::uint64_t, sim::kPathStates>, sim::kPathStates> pairs{};
 };
-// Runs the sweep and returns the exit code. `totals` may be null.
+// Runs the sweep and returns the exit code. `totals` may be null. With a `result`, kOk means that it is
+// complete, whether seeds failed or not.
 int sweep(const SweepOptions&, SweepTotals* totals = nullptr);
 
 }  // namespace rtrs::sim_tool

@@ -1,23 +1,45 @@
 #include "tools/urtrs-sim/sweep_worker.hpp"
 
+#include <sys/mman.h>
+
 #include <cstdio>
+#include <new>
 
 #include "sim/oracles/digest.hpp"
 #include "sim/scenarios/directed.hpp"
 #include "sim/scenarios/stream_play.hpp"
 #include "tools/lib/trace/choice_log/live_judge.hpp"
+#include "tools/urtrs-sim/failure_pipe.hpp"
 #include "tools/urtrs-sim/histories.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/trace_replay.hpp"
 
 namespace rtrs::sim_tool {
 
+SharedMemory::SharedMemory() {
+  void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  shared_ = memory == MAP_FAILED ? nullptr : new (memory) Shared;
+}
+
+SharedMemory::~SharedMemory() {
+  if (shared_ != nullptr) munmap(shared_, sizeof(Shared));
+}
+
 Counter& failed_of(Worker& worker) {
   if (worker.at == ExtraWorld::nothing) return worker.failed;
   return worker.at == ExtraWorld::blocks ? worker.blocks_failed : worker.streams_failed;
 }
 
+std::string world_of(ExtraWorld which) {
+  if (which == ExtraWorld::nothing) return "";
+  return std::string(which == ExtraWorld::blocks ? sim::kRandomBlocks : sim::kRandomStreams);
+}
+
 namespace {
+
+void count_seed(Counter& seeds, Counter& first, std::uint64_t seed) {
+  if (seeds.fetch_add(1) == 0) first = seed;
+}
 
 void add(Worker& worker, std::uint64_t seed, const sim::WorldResult& result) {
   worker.seeds += 1;
@@ -26,10 +48,37 @@ void add(Worker& worker, std::uint64_t seed, const sim::WorldResult& result) {
   worker.virtual_ms += result.virtual_time / milliseconds(1);
   worker.hash += sim::mix(seed ^ result.hash);
   for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault) worker.faults[fault] += result.faults[fault];
-  for (unsigned mark = 0; mark < sim::kMarks; ++mark) worker.marks[mark] += result.marks[mark] ? 1 : 0;
+  for (unsigned mark = 0; mark < sim::kMarks; ++mark)
+    if (result.marks[mark]) count_seed(worker.marks[mark], worker.first_marks[mark], seed);
   for (unsigned client = 0; client < sim::kPathStates; ++client)
     for (unsigned server = 0; server < sim::kPathStates; ++server)
-      worker.pairs[client][server] += result.pairs[client][server] ? 1 : 0;
+      if (result.pairs[client][server])
+        count_seed(worker.pairs[client][server], worker.first_pairs[client][server], seed);
+}
+
+// Sends the failure of the current seed to the parent, or ends the sweep. Returns false.
+bool fail(Shared& shared, Worker& worker, Counter& failed, const SweepOptions& options,
+          const std::string& rule, const std::string& seen) {
+  const std::uint64_t seed = worker.current;
+  if (options.failures != nullptr) {
+    options.failures->send({seed, world_of(worker.at), rule, seen});
+    return false;
+  }
+  failed = seed;
+  shared.stop = true;
+  return false;
+}
+
+// Oracle of a failed run, with the same marks as the signature of a choice log.
+std::string rule_of_run(const sim::WorldResult& result) {
+  return std::string(sim::id_of(result.failure.oracle)) + (result.exhausted ? " (events)" : "") +
+         (result.script_stuck ? " (not played)" : "");
+}
+
+bool fail_specification(Shared& shared, Worker& worker, const SweepOptions& options,
+                        const tools::TraceViolation& violation) {
+  return fail(shared, worker, failed_of(worker), options, violation.oracle + " " + violation.id,
+              violation.seen);
 }
 
 bool same_again(Worker& worker, const std::string& prefix) {
@@ -51,17 +100,15 @@ bool second_run(Shared& shared, Worker& worker, sim::WorldOptions world, std::ui
   const tools::TraceScratch scratch;
   world.listeners = nullptr;
   world.trace = scratch.prefix();
-  Counter* wrong = nullptr;
   if (sim::run_seed(world).hash != hash)
-    wrong = &worker.nondeterministic;
-  else if (honest && tools::judge_traces(world.trace))
-    wrong = &failed_of(worker);
-  else if (options.replay && worker.at != ExtraWorld::streams && !same_again(worker, world.trace))
-    wrong = &worker.differs;
-  if (wrong == nullptr) return true;
-  *wrong = world.seed;
-  shared.stop = true;
-  return false;
+    return fail(shared, worker, worker.nondeterministic, options, sim::id_of(sim::Oracle::determinism),
+                "the second run has another hash");
+  if (honest)
+    if (const auto violation = tools::judge_traces(world.trace))
+      return fail_specification(shared, worker, options, *violation);
+  if (!options.replay || worker.at == ExtraWorld::streams || same_again(worker, world.trace)) return true;
+  return fail(shared, worker, worker.differs, options, kReplayRule,
+              "replaying its traces gives another result");
 }
 
 // Writes the history of the world that has just run. Returns false if the file cannot be written.
@@ -82,8 +129,7 @@ bool keep_history(Shared& shared, Worker& worker, const std::string& text, const
   return false;
 }
 
-// Runs one seed, and some seeds again to compare the two runs. Returns false after a failure, which ends the
-// sweep.
+// Runs one world, and some worlds again to compare the two runs. Returns false after a failure.
 bool play(Shared& shared, Worker& worker, tools::LiveJudge& specification, sim::WorldOptions world,
           const SweepOptions& options) {
   if (options.specification) world.listeners = &specification;
@@ -97,15 +143,14 @@ bool play(Shared& shared, Worker& worker, tools::LiveJudge& specification, sim::
     worker.block_worlds += 1, worker.block_ios += result.requests;
   else if (worker.at == ExtraWorld::nothing)
     add(worker, world.seed, result);
-  const bool broken = specification.verdict().has_value() && result.honest;
-  if (result.failed || broken) {
-    failed_of(worker) = world.seed;
-    shared.stop = true;
-    return false;
-  }
+  const auto violation = specification.verdict();
+  if (result.failed)
+    return fail(shared, worker, failed_of(worker), options, rule_of_run(result), result.failure.text);
+  if (violation && result.honest) return fail_specification(shared, worker, options, *violation);
   // The first seed is always run twice. Otherwise the percentage could select none if there are only a few
-  // seeds.
-  const bool first = world.seed == options.seeds.first && options.determinism_percent != 0;
+  // seeds. A result must not depend on how a range is divided, so there the percentage alone decides.
+  const bool first =
+      world.seed == options.seeds.first && options.determinism_percent != 0 && options.failures == nullptr;
   const bool twice = first || sim::mix(world.seed) % 100 < options.determinism_percent;
   return !twice || second_run(shared, worker, world, result.hash, result.honest, options);
 }
@@ -114,8 +159,7 @@ bool play(Shared& shared, Worker& worker, tools::LiveJudge& specification, sim::
 bool play_extra_world(ExtraWorld which, Shared& shared, Worker& worker, tools::LiveJudge& specification,
                       const SweepOptions& options) {
   sim::SeededChoice shape(~worker.current.load());  // another seed than that of the run's choices
-  const sim::Scenario scenario = sim::make_directed(
-      *sim::find_directed(which == ExtraWorld::blocks ? sim::kRandomBlocks : sim::kRandomStreams), shape);
+  const sim::Scenario scenario = sim::make_directed(*sim::find_directed(world_of(which)), shape);
   sim::WorldOptions world;
   world.seed = worker.current;
   world.scenario = &scenario;
@@ -123,9 +167,23 @@ bool play_extra_world(ExtraWorld which, Shared& shared, Worker& worker, tools::L
   world.make_net = options.make_net;
   world.excused = options.excused;
   worker.at = which;
-  const bool good = play(shared, worker, specification, world, options);
-  if (good) worker.at = ExtraWorld::nothing;
-  return good;
+  return play(shared, worker, specification, world, options);
+}
+
+// Runs all worlds of the worker's current seed until one fails. Returns false after a failure.
+bool play_seed(Shared& shared, Worker& worker, tools::LiveJudge& specification, const SweepOptions& options) {
+  sim::WorldOptions world;
+  world.seed = worker.current;
+  world.excused = options.excused;
+  world.filter = options.filter;
+  world.over_tcp = options.over_tcp;
+  world.make_net = options.make_net;
+  if (!play(shared, worker, specification, world, options)) return false;
+  if (options.block_devices && world.seed % kBlockWorldEvery == 0 &&
+      !play_extra_world(ExtraWorld::blocks, shared, worker, specification, options))
+    return false;
+  return !options.over_tcp || options.filter != nullptr ||
+         play_extra_world(ExtraWorld::streams, shared, worker, specification, options);
 }
 
 }  // namespace
@@ -140,20 +198,9 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
     }
     const std::uint64_t seed = options.seeds.first + at;
     worker.done_below = seed;
+    worker.at = ExtraWorld::nothing;
     worker.current = seed;
-    sim::WorldOptions world;
-    world.seed = seed;
-    world.filter = options.filter;
-    world.over_tcp = options.over_tcp;
-    world.make_net = options.make_net;
-    world.excused = options.excused;
-    if (!play(shared, worker, specification, world, options)) return;
-    if (options.block_devices && seed % kBlockWorldEvery == 0 &&
-        !play_extra_world(ExtraWorld::blocks, shared, worker, specification, options))
-      return;
-    if (options.over_tcp && options.filter == nullptr &&
-        !play_extra_world(ExtraWorld::streams, shared, worker, specification, options))
-      return;
+    if (!play_seed(shared, worker, specification, options) && options.failures == nullptr) return;
     worker.done_below = seed + 1;
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "sim/world/world.hpp"
 #include "tools/urtrs-sim/sweep.hpp"
@@ -34,6 +35,9 @@ struct Worker {
   Counter faults[sim::kFaultClasses]{};
   Counter marks[sim::kMarks]{};
   Counter pairs[sim::kPathStates][sim::kPathStates]{};
+  // First seed of this worker that reached each mark and each pair. Its seeds ascend.
+  Counter first_marks[sim::kMarks]{};
+  Counter first_pairs[sim::kPathStates][sim::kPathStates]{};
 };
 // Memory that is shared by the parent and its workers.
 struct Shared {
@@ -43,10 +47,27 @@ struct Shared {
   Worker workers[kMaxJobs];
 };
 
+// A new Shared, which child processes share. get() returns nullptr if there is no memory.
+class SharedMemory {
+ public:
+  SharedMemory();
+  ~SharedMemory();
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  Shared* get() const noexcept { return shared_; }
+
+ private:
+  Shared* shared_;
+};
+
 // Returns the counter for the failed seed of the world that the worker currently runs.
 Counter& failed_of(Worker& worker);
 
-// Runs seeds until no seed is left, one fails, or the parent sets `stop`.
+// Id of the additional world, such as "BD24"; empty: the seed's own world.
+std::string world_of(ExtraWorld which);
+
+// Runs seeds until no seed is left, one fails, or the parent sets `stop`. With SweepOptions::failures, sends
+// each failure and continues with the next seed.
 void work(Shared& shared, Worker& worker, const SweepOptions& options);
 
 }  // namespace rtrs::sim_tool

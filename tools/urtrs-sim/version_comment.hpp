@@ -1,5 +1,4 @@
-// Makes a shell comment with version and commit, which ends each command line that repeats a failure. A seed
-// gives the same run only with the same commit.
+// Version with the commit, because a seed gives the same run only with the same commit.
 #pragma once
 #include <string>
 
@@ -7,9 +6,14 @@
 
 namespace rtrs::sim_tool {
 
-inline std::string version_comment() {
+inline std::string this_version() {
   const std::string text = tools::version_text("urtrs-sim");
-  return "# " + text.substr(0, text.find('\n'));
+  return text.substr(0, text.find('\n'));
+}
+
+// Returns a shell comment that ends each command line that repeats a failure.
+inline std::string version_comment() {
+  return "# " + this_version();
 }
 
 }  // namespace rtrs::sim_tool

@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-STAGES = ["deps", "release", "tidy", "sweep", "debug", "tsan", "interop", "clang"]
+STAGES = ["deps", "release", "tidy", "sweep", "debug", "tsan", "interop", "clang", "cluster"]
 
 CMAKE = r"""#!/bin/bash
 echo "cmake $*" >>"$CALLS"
@@ -60,11 +60,12 @@ class TestStages:
         self.folder = tmp_path
         self.stubs = self.folder / "stubs"
         tools = self.folder / "tree/tools"
-        (tools / "dev").mkdir(parents=True)
+        (tools / "dev/cluster").mkdir(parents=True)
         self.stubs.mkdir()
         self.program = shutil.copy(ROOT / "tools/test", tools / "test")
         for path, text in ((self.stubs / "cmake", CMAKE), (self.stubs / "ctest", CTEST), (tools / "dev/softroce-vm", LAB),
                            (tools / "install-deps", NOTE), (tools / "dev/compare-hashes", NOTE),
+                           (tools / "dev/cluster/check", NOTE),
                            (self.stubs / "urtrs-sim", NOTE)):
             path.write_text(text)
             path.chmod(0o755)
@@ -119,3 +120,5 @@ class TestStages:
         calls, _ = self.run_test("--full")
         assert "asan_tests" not in calls
         assert "--preset clang-release" in calls
+        assert "install-deps --for cluster" in calls.splitlines()
+        assert "check " in calls.splitlines()

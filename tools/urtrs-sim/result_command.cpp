@@ -1,0 +1,231 @@
+#include "tools/urtrs-sim/result_command.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "tools/lib/text/printable.hpp"
+#include "tools/urtrs-sim/answer.hpp"
+#include "tools/urtrs-sim/replace_file.hpp"
+#include "tools/urtrs-sim/report.hpp"
+#include "tools/urtrs-sim/sweep_result.hpp"
+#include "tools/urtrs-sim/version_comment.hpp"
+
+namespace rtrs::sim_tool {
+
+namespace {
+
+// Writes the result last, so that its times are there as soon as it is.
+int write_result(const std::string& file, const SweepResult& result, const SweepTimes& times) {
+  for (const auto& [name, text] :
+       {std::pair{file + kTimesEnding, to_text(times)}, std::pair{file, to_text(result)}})
+    if (const int error = replace_file(name, text))
+      return usage(cannot_write(name, error) + "; name another file");
+  answer()["result"] = file;
+  answer()["failures"] = result.failures.json();
+  const std::uint64_t failed = result.failures.total();
+  std::printf("%llu failure%s; result of seeds %s: %s\n", static_cast<unsigned long long>(failed),
+              failed == 1 ? "" : "s", text_of(result.seeds).c_str(), file.c_str());
+  return failed == 0 ? kOk : kViolated;
+}
+
+struct Part {
+  std::string file;
+  SweepResult result;
+};
+
+// Replaces folders by their files *.json. Returns false after printing an error.
+bool list_files(const std::vector<std::string>& given, std::vector<std::string>& files) {
+  for (const std::string& one : given) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(one, error)) {
+      files.push_back(one);
+      continue;
+    }
+    const std::size_t before = files.size();
+    for (auto at = std::filesystem::directory_iterator(one, error);
+         !error && at != std::filesystem::directory_iterator(); at.increment(error))
+      if (at->path().extension() == ".json") files.push_back(at->path());
+    if (error) return usage("cannot read the folder " + one + ": " + error.message()), false;
+    if (files.size() == before)
+      return usage("there is no file *.json in " + one + "; name the results"), false;
+  }
+  return true;
+}
+
+bool read_parts(const std::vector<std::string>& files, std::vector<Part>& parts) {
+  for (const std::string& file : files) {
+    auto result = read_result(file);
+    if (!result) return usage(tools::printable(file) + ": " + result.error()), false;
+    parts.push_back({file, std::move(*result)});
+  }
+  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+    return std::pair(a.result.seeds.first, a.result.seeds.end) <
+           std::pair(b.result.seeds.first, b.result.seeds.end);
+  });
+  return true;
+}
+
+// Returns what prevents adding two parts; empty: nothing.
+std::string difference(const Part& one, const Part& other) {
+  const auto differ = [&](const char* what, const std::string& first, const std::string& second) {
+    return tools::printable(other.file) + " has " + what + " \"" + second + "\", and " +
+           tools::printable(one.file) + " \"" + first +
+           "\"; only results of one version and of the same options can be merged";
+  };
+  if (one.result.version != other.result.version)
+    return differ("version", one.result.version, other.result.version);
+  const std::string options = one.result.worlds + one.result.checks;
+  if (options != other.result.worlds + other.result.checks)
+    return differ("options", options, other.result.worlds + other.result.checks);
+  return "";
+}
+
+// Removes parts that occur twice. Returns the reason why the ranges of the parts cannot be added; empty:
+// none.
+std::string check_ranges(std::vector<Part>& parts) {
+  for (std::size_t at = 1; at < parts.size();) {
+    const Part& before = parts[at - 1];
+    const Part& now = parts[at];
+    if (std::string why = difference(before, now); !why.empty()) return why;
+    const SeedRange& left = before.result.seeds;
+    const SeedRange& right = now.result.seeds;
+    const std::string both = tools::printable(before.file) + " and " + tools::printable(now.file);
+    if (left.first == right.first && left.end == right.end) {
+      if (to_text(before.result) != to_text(now.result))
+        return both + " are different results of the seeds " + text_of(left) +
+               "; the same seeds must give the same result, so find the first difference with diff";
+      parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(at));
+      continue;
+    }
+    if (right.first < left.end)
+      return both + " overlap: seeds " + text_of(left) + " and " + text_of(right) + "; leave one of them out";
+    ++at;
+  }
+  return "";
+}
+
+// Prints the ranges of `whole` that no part has. Returns true if there is none.
+bool check_gaps(const std::vector<Part>& parts, const SeedRange& whole) {
+  constexpr std::size_t kMostPrinted = 20;
+  std::vector<SeedRange> gaps;
+  std::uint64_t next = whole.first;
+  for (const Part& part : parts) {
+    if (part.result.seeds.first > next) gaps.push_back({next, part.result.seeds.first});
+    next = part.result.seeds.end;
+  }
+  if (next < whole.end) gaps.push_back({next, whole.end});
+  if (gaps.empty()) return true;
+  std::string text = std::to_string(gaps.size()) + " range" + (gaps.size() == 1 ? "" : "s") +
+                     " of seeds missing; make " + (gaps.size() == 1 ? "it" : "them") + " with";
+  const SweepResult& like = parts.front().result;
+  for (std::size_t at = 0; at < std::min(gaps.size(), kMostPrinted); ++at)
+    text += "\n  urtrs-sim sweep" + like.worlds + like.checks + " --seeds " + text_of(gaps[at]) +
+            " --result " + text_of(gaps[at]) + ".json";
+  if (gaps.size() > kMostPrinted) text += "\n  ...";
+  complain(text);
+  return false;
+}
+
+// Returns the times of all parts; nullopt after printing an error.
+std::optional<SweepTimes> add_times(const std::vector<Part>& parts) {
+  SweepTimes sum;
+  for (const Part& part : parts) {
+    const auto times = read_times(part.file);
+    if (!times) return usage(times.error()), std::nullopt;
+    sum.seeds += times->seeds;
+    sum.process_s += times->process_s;
+  }
+  return sum;
+}
+
+void print_reached(const char* what, const std::vector<Reached>& all) {
+  const auto reached =
+      std::count_if(all.begin(), all.end(), [](const Reached& one) { return one.seeds != 0; });
+  std::printf("%td of %zu %s reached\n", reached, all.size(), what);
+}
+
+}  // namespace
+
+int sweep_to_result(const Arguments& given, SweepOptions options) {
+  for (const auto& [option, used] :
+       {std::pair{"--state", !given.state.empty()}, std::pair{"--time", !given.time.empty()},
+        std::pair{"--artifacts", !given.artifacts.empty()}})
+    if (used)
+      return usage(std::string("--result excludes ") + option +
+                   "; a result has all seeds of its range, and only their numbers");
+  // An unwritable folder should not be reported only after hours of work.
+  const std::filesystem::path folder = std::filesystem::path(given.result).parent_path();
+  if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
+    return usage(cannot_write(given.result, errno) +
+                 "; name a file in a folder that exists and can be written");
+  SweepResult result;
+  result.version = this_version();
+  result.worlds = filter_text(given);
+  result.checks = check_text(given);
+  result.seeds = options.seeds;
+  options.result = &result;
+  const auto began = std::chrono::steady_clock::now();
+  const int code = sweep(options);
+  if (code != kOk) return code;
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - began;
+  result.failures.print(result.worlds, version_comment());
+  return write_result(given.result, result, {result.count("seeds"), elapsed.count() * options.jobs});
+}
+
+int merge_results(const MergeCommand& command) {
+  std::vector<std::string> files;
+  std::vector<Part> parts;
+  if (!list_files(command.files, files) || !read_parts(files, parts)) return kUsage;
+  if (const std::string why = check_ranges(parts); !why.empty()) return usage(why);
+  SeedRange whole{parts.front().result.seeds.first, parts.back().result.seeds.end};
+  if (!command.seeds.empty()) {
+    const auto wanted = parse_seed_range(command.seeds);
+    if (!wanted) return wrong_seeds(command.seeds);
+    if (whole.first < wanted->first || whole.end > wanted->end)
+      return usage("the results have the seeds " + text_of(whole) + ", which --seeds " + text_of(*wanted) +
+                   " does not contain; leave some of the files out");
+    whole = *wanted;
+  }
+  if (!check_gaps(parts, whole)) return kUsage;
+  const auto times = add_times(parts);
+  if (!times) return kUsage;
+  SweepResult sum = parts.front().result;
+  sum.seeds = whole;
+  for (std::size_t at = 1; at < parts.size(); ++at)
+    if (!add_result(sum, parts[at].result))
+      return usage(tools::printable(parts[at].file) + ": its names or numbers do not fit those of " +
+                   tools::printable(parts.front().file) + "; write it again");
+  answer() = {{"command", "merge"}, {"results", parts.size()}, {"seeds", text_of(whole)}};
+  if (times->seeds != 0) {
+    answer()["seeds_per_process_s"] = times->rate();
+    std::printf("%llu seeds in %.1f s of processes, %.0f seeds/s each\n",
+                static_cast<unsigned long long>(times->seeds), times->process_s, times->rate());
+  }
+  print_reached("marks", sum.marks);
+  print_reached("pairs of states", sum.pairs);
+  sum.failures.print(sum.worlds, "# " + sum.version);
+  return write_result(command.out, sum, *times);
+}
+
+CLI::App* merge_options(CLI::App& app, MergeCommand& command) {
+  CLI::App* merge = app.add_subcommand("merge", "add the results of ranges of seeds");
+  merge
+      ->add_option("results", command.files,
+                   "files that sweep --result wrote, and folders with such files *.json")
+      ->required()
+      ->type_name("FILE");
+  merge->add_option("--out", command.out, "the result to write")->required()->type_name("FILE");
+  merge->add_option("--seeds", command.seeds,
+                    "A..B, without B: fail if the results do not have all these seeds");
+  merge->add_flag_callback(
+      "--json", [] {}, "one object instead of the text");
+  return merge;
+}
+
+}  // namespace rtrs::sim_tool
