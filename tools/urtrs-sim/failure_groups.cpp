@@ -37,7 +37,8 @@ bool FailureGroups::put(const Key& key, const Group& group) {
 }
 
 void FailureGroups::add(const FoundFailure& failure) {
-  const std::string seen = tools::shortened(failure.seen, kMostText);
+  // The file holds valid UTF-8 only; other bytes would sort differently before and after reading it.
+  const std::string seen = tools::shortened(tools::printable(failure.seen), kMostText);
   total_ += 1;
   put({failure.rule, tools::without_numbers(seen), failure.world}, {1, {failure.seed}, seen});
 }
