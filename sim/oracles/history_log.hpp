@@ -36,12 +36,12 @@ class HistoryLog {
   // The IO failed without an answer: it may take effect until a request that the same process of the client
   // submits afterwards succeeds, or until session_ended().
   void unknown(const HistoryIo&, std::string_view error);
-  // The client's process died. Its IOs in flight never return.
+  // The client's process died; no IO in flight returns.
   void crashed(std::uint32_t client) { of_client(client, "crash"); }
   // No session of the client is left at the server: IOs that failed, or whose process died, have no effect
   // later.
   void session_ended(std::uint32_t client) { of_client(client, "session_ended"); }
-  // The disk has lost data by another cause than an IO, such as a lost cache. Its history ends here.
+  // The disk has lost data by another cause than an IO, such as a lost cache: the log ends for this disk.
   void cut(std::uint32_t client, std::string_view disk, std::string_view why);
 
  private:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from programs import BOUND, ROOT, program
+from programs import BOUND, BUILD, ROOT, program
 
 RUN = ROOT / "tools/dev/porcupine/run"
 pytestmark = [
@@ -126,3 +126,20 @@ def test_histories_of_a_sweep_are_legal(built, tmp_path):
     assert code == 0, err
     assert len(verdicts) > 150
     assert sum(one["operations"] for one in verdicts) > 10000
+
+
+@pytest.mark.parametrize("bug", ["M13", "M29"])
+def test_a_planted_bug_is_found_by_the_oracles_and_by_porcupine(built, tmp_path, bug):
+    planted = BUILD / "conformance/mutants/planted-urtrs-sim"
+    if not planted.exists():
+        pytest.skip(f"{planted} is not built")
+
+    def sweep(*options):
+        return subprocess.run([planted, "sweep", "--seeds", "0..200", "--no-specification", "--check-determinism", "0",
+                               "--traces", tmp_path, *options],
+                              env={**os.environ, "URTRS_MUTANT": bug}, capture_output=True, text=True, timeout=10 * BOUND, check=False)
+
+    assert sweep().returncode == 1
+    done = sweep("--excuse", "all", "--histories", tmp_path / "histories")
+    assert done.returncode == 0, done.stdout
+    assert judge(built, tmp_path / "histories")[0] == 1

@@ -48,6 +48,9 @@ def command_line():
     run.add_argument("--pairs", type=labs.above_zero, metavar="N",
                      help="look in urtrs-sim for each pair of consecutive events on a connection: in all scenarios and in N random "
                           "worlds of each fabric. A new pair that no world shows is a failure")
+    run.add_argument("--skip-new-pairs", action="store_true",
+                     help=f"with --pairs: exit code {labs.SKIPPED} instead of 1 if all cases pass and only a new pair was seen, for "
+                          "tests, which must not fail because of the timing of a busy machine")
     run.add_argument("--record", action="store_true", help="with --pairs: add the new pairs to netns-faults.d/real_pairs.txt")
     run.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="write the results as Markdown")
     run.add_argument("--update", type=pathlib.Path, metavar="FILE", help="write them between the markers of this document")
@@ -195,7 +198,12 @@ def run(options):
         print(more)
     write_results(results, options, more)
     code = labs.finish(options, LAB, [report.outcome(result) for result in results], whole)
-    return code if simulated else 1
+    if code or simulated:
+        return code
+    if options.skip_new_pairs:
+        print("SKIPPED [1] a pair of events that no simulated world shows, see above; add it with --record")
+        return labs.SKIPPED
+    return 1
 
 
 def main():
