@@ -37,21 +37,20 @@ bool ClientHost::poll(std::uint32_t index) {
   if (disks_ != nullptr && client.paused_until != now()) client.disks->check_waits(now(client));
   client.promises->poll_begins(watch_.before_poll(client));
   const std::uint64_t taken = client.fabric->taken();
-  std::array<IoCompletion, 64> done;
-  const std::size_t count = client.driver->poll(*client.fabric, now(client), done);
+  const std::size_t count = client.driver->poll(*client.fabric, now(client), done_);
   client.fabric->clear_fresh();
   take_news(client, index);
   if (disks_ != nullptr)
     load_.disk_result(client);
   else
-    for (const IoCompletion& one : std::span(done).first(count)) load_.finished(client, index, one);
+    for (const IoCompletion& one : std::span(done_).first(count)) load_.finished(client, index, one);
   client.fabric->connections().poll_ends(now(client));
-  client.promises->poll_ends(client.fabric->taken() - taken, count < done.size(), now(client));
+  client.promises->poll_ends(client.fabric->taken() - taken, count < done_.size(), now(client));
   client.promises->check_attempts(client.driver->session().paths(), now(client));
   if (OldestRequest oldest; client.driver->session().oldest_in_flight(oldest))
     client.promises->check_oldest(oldest.since, now(client));
   // If the batch is full, more results may be pending.
-  if (count < done.size()) watch_.check_waits(client, index, 0);
+  if (count < done_.size()) watch_.check_waits(client, index, 0);
   watch_.failover_marks(client);
   watch_.keys().offered(client.id, client.fabric->offers(), client.driver->most_reads(client.reads_in_flight),
                         now());

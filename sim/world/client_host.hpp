@@ -1,5 +1,7 @@
 // Polls the clients, and passes their events and results to Watch and Load.
 #pragma once
+#include <array>
+
 #include "sim/world/cluster.hpp"
 #include "sim/world/load.hpp"
 #include "sim/world/watch.hpp"
@@ -19,6 +21,7 @@ class ClientHost : private Part {
 
   Watch& watch_;
   Load& load_;
+  std::array<IoCompletion, 64> done_;  // of the last poll
 };
 
 }  // namespace rtrs::sim

@@ -195,15 +195,17 @@ ClientNode* Cluster::client_of(const Step& step) {
   return exists && clients[step.client - 1]->up ? clients[step.client - 1].get() : nullptr;
 }
 
-PathState Cluster::server_state(LinkId link) {
-  if (!server.up) return PathState::absent;
+std::span<const PathState> Cluster::server_states() {
+  server_states_.assign(network.link_count(), PathState::absent);
+  if (!server.up) return server_states_;
   for (const ConKey& key : server.fabric->live()) {
     const QpId qp = network.find_qp(server.id, key);
-    if (qp == kNone || network.qp_info(qp).link != link) continue;
+    const LinkId link = qp == kNone ? kNone : network.qp_info(qp).link;
+    if (link >= server_states_.size() || server_states_[link] != PathState::absent) continue;
     const PathState state = server.path_state[key.place()];
-    return state == PathState::absent ? PathState::connecting : state;
+    server_states_[link] = state == PathState::absent ? PathState::connecting : state;
   }
-  return PathState::absent;
+  return server_states_;
 }
 
 LinkId Cluster::server_link(std::size_t path) const {

@@ -2,7 +2,9 @@
 // World make the decisions.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "sim/choices/choice.hpp"
 #include "sim/faults/faults.hpp"
@@ -73,8 +75,8 @@ class Cluster {
   LinkId link_of(const Step&);
   // The link under a server path; kNone if the path has no connection.
   LinkId server_link(std::size_t path) const;
-  // State of the server's end of a path.
-  PathState server_state(LinkId);
+  // State of the server's end of the path on each link, by LinkId. Valid until the next call.
+  std::span<const PathState> server_states();
   void kill_links(), cut_live_links();
   void kill_addresses(bool at_the_end);
   // True if the link of this client path is permanently dead now.
@@ -107,6 +109,9 @@ class Cluster {
   bool closing = false;       // the run closes everything
   bool has_stalled = false;
   std::uint64_t hash = 0;
+
+ private:
+  std::vector<PathState> server_states_;  // memory of server_states()
 
  private:
   void make_disks();

@@ -86,11 +86,10 @@ class DiskClient final : public ClientEnd {
     return client_.submit(fabric, now, device_, request);
   }
   std::size_t poll(Fabric& fabric, Nanos now, std::span<IoCompletion> done) override {
-    std::array<BlockCompletion, 64> results;
-    const std::size_t room = std::min(done.size(), results.size());
-    const std::size_t count = client_.poll(fabric, now, std::span(results).first(room));
+    const std::size_t room = std::min(done.size(), results_.size());
+    const std::size_t count = client_.poll(fabric, now, std::span(results_).first(room));
     for (std::size_t at = 0; at < count; ++at) {
-      const BlockCompletion& result = results[at];
+      const BlockCompletion& result = results_[at];
       const bool of_peer = result.result == Errc::peer_error;
       done[at] = IoCompletion{result.user_data, result.result, of_peer ? result.error : std::uint16_t{0}};
       // These errors must not occur, because the disk has no volatile cache, all requests are valid, and the
@@ -150,6 +149,7 @@ class DiskClient final : public ClientEnd {
   }
 
   BlockClient client_;
+  std::array<BlockCompletion, 64> results_;  // of the last poll
   bool has_request_timeout_;
   rnbd::DeviceHandle device_ = 0;
   std::uint64_t largest_ = 0;  // bytes of the largest request

@@ -4,17 +4,18 @@
 
 namespace rtrs::sim {
 
-// Returns the time of the node's next poll.
-Nanos Timeline::wake(const Node& node, Nanos deadline, Nanos timer) const {
+// Returns the time of the node's next poll. `timer` returns the driver's next timer.
+template <class Timer>
+Nanos Timeline::wake(const Node& node, const Timer& timer) const {
   constexpr unsigned kFruitless = 4;
-  deadline = node.clock.true_time(deadline);
   if (!node.up) return kNever;
   if (node.paused_until > now()) return node.paused_until;
   if (cluster_.has_events(node)) return std::max(now(), node.paused_until);
+  Nanos deadline = node.clock.true_time(node.deadline);
   // If a driver asks to be polled at once but several polls did nothing, waits for a network event or for the
   // driver's next timer.
   const bool stuck = deadline <= now() && node.fruitless >= kFruitless;
-  if (stuck) deadline = node.clock.true_time(timer);
+  if (stuck) deadline = node.clock.true_time(timer());
   if (stuck && deadline <= now()) return kNever;
   return deadline == kNever ? kNever : std::max({deadline, now(), node.paused_until});
 }
@@ -23,15 +24,16 @@ Nanos Timeline::next_time() {
   Nanos next = std::min({network_.next_time(), cluster_.storage.next_time(), cluster_.faults.next_time(),
                          operator_.next_time()});
   if (server_.up) {
-    next = std::min(next,
-                    wake(server_, server_.driver->next_deadline(), server_.driver->transport().next_timer()));
+    server_.deadline = server_.driver->next_deadline();
+    next = std::min(next, wake(server_, [this] { return server_.driver->transport().next_timer(); }));
     if (!server_.answers.empty()) next = std::min(next, std::max(now(), server_.paused_until));
   }
   next = std::min({next, script_.next_time(), crowd_.next_time(), server_host_.disks_time()});
   if (cluster_.other_server != nullptr) next = std::min(next, cluster_.other_server->next_time());
   for (const auto& client : clients_) {
     if (!client->up) continue;
-    next = std::min(next, wake(*client, client->driver->next_deadline(), client->driver->next_timer()));
+    client->deadline = client->driver->next_deadline();
+    next = std::min(next, wake(*client, [&client] { return client->driver->next_timer(); }));
     if (client->leaving) continue;
     if (!client->wanted.empty() && client->under_way < client->buffers.size() &&
         cluster_.takes_requests(*client))

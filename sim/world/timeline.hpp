@@ -54,7 +54,8 @@ class Timeline : private Part {
  private:
   // `next`: result of next_time().
   bool step(Nanos next);
-  Nanos wake(const Node&, Nanos deadline, Nanos timer) const;
+  template <class Timer>
+  Nanos wake(const Node&, const Timer& timer) const;
   void poll_nodes();
   void faults_due();
   std::uint64_t place_of(const FaultRecord&) const;

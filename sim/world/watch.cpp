@@ -100,8 +100,9 @@ bool Watch::any_path_changing() const {
   return false;
 }
 
-bool Watch::has_nothing_to_do(const Node& node, Nanos deadline) const {
-  return node.up && node.paused_until <= now() && !cluster_.due(node, deadline) && deadline > now(node);
+bool Watch::has_nothing_to_do(const Node& node) const {
+  return node.up && node.paused_until <= now() && !cluster_.due(node, node.deadline) &&
+         node.deadline > now(node);
 }
 
 void Watch::watch_timer(Node& node, Nanos timer) {
@@ -112,8 +113,8 @@ void Watch::watch_timer(Node& node, Nanos timer) {
                      " times");
 }
 
-// Polls nodes that have nothing to do. If such a poll acts, next_deadline() has left out a timer, which would
-// otherwise run only when another event causes a poll.
+// Polls nodes that have nothing to do, as of Timeline::next_time(). If such a poll acts, next_deadline() has
+// left out a timer, which would otherwise run only when another event causes a poll.
 void Watch::check_idle(Nanos until) {
   if (until <= now() + 1) return;
   network_.run_until(until - 1, choice_);
@@ -121,12 +122,12 @@ void Watch::check_idle(Nanos until) {
     if (results == 0 && node.fabric->acts() == acts_before) return;
     judge_.fail(Oracle::liveness, now(), name_of(node) + " acted before next_deadline() without any event");
   };
-  if (server_.up && has_nothing_to_do(server_, server_.driver->next_deadline())) {
+  if (has_nothing_to_do(server_)) {
     const std::uint64_t acts = server_.fabric->acts();
     judge(server_, acts, server_.driver->poll(*server_.fabric, now(server_)));
   }
   for (const auto& client : clients_) {
-    if (!client->up || !has_nothing_to_do(*client, client->driver->next_deadline())) continue;
+    if (!has_nothing_to_do(*client)) continue;
     const std::uint64_t acts = client->fabric->acts();
     std::array<IoCompletion, 1> done;
     judge(*client, acts, client->driver->poll(*client->fabric, now(*client), done));

@@ -60,7 +60,7 @@ class Watch : private Part {
 
   void mark_options();
   void reason_marks(Reason at_server);
-  bool has_nothing_to_do(const Node&, Nanos deadline) const;
+  bool has_nothing_to_do(const Node&) const;
   std::uint32_t undelivered_messages(const ClientNode&, QpId) const;
   void watch_fence(const ClientNode&, Undelivered&);
   unsigned count_connected_paths(const ClientNode&, bool astray) const;

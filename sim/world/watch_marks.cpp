@@ -181,13 +181,14 @@ void Watch::moved_marks(const BookedIo& io) {
 }
 
 void Watch::note_pairs() {
+  const std::span<const PathState> at_server = cluster_.server_states();
   for (const auto& client : clients_) {
     if (!client->up) continue;
     const auto paths = client->driver->session().paths();
     for (std::uint32_t path = 0; path < paths.size() && path < scenario_.paths; ++path) {
       const LinkId link = network_.link(client->id, path, server_.id, path);
       pairs_[static_cast<std::size_t>(paths[path].state)]
-            [static_cast<std::size_t>(cluster_.server_state(link))] = true;
+            [static_cast<std::size_t>(link < at_server.size() ? at_server[link] : PathState::absent)] = true;
     }
   }
 }

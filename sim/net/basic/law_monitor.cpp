@@ -87,12 +87,6 @@ void LawMonitor::violated(unsigned law, const NetworkEvent& h, const char* text)
   }
 }
 
-LawMonitor::Qp& LawMonitor::qp_at(QpId id) {
-  if (id == kNone) id = 0;
-  if (id >= qps_.size()) qps_.resize(std::size_t{id} + 1);
-  return qps_[id];
-}
-
 LawMonitor::Posted* LawMonitor::posted_of(Qp& qp, std::uint64_t serial) {
   if (serial < qp.first || serial >= qp.posted()) return nullptr;
   return &qp.queue[qp.head + static_cast<std::size_t>(serial - qp.first)];

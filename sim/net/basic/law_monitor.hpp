@@ -107,7 +107,11 @@ class LawMonitor {
     std::uint32_t length = 0;
   };
 
-  Qp& qp_at(QpId);
+  Qp& qp_at(QpId id) {
+    if (id == kNone) id = 0;
+    if (id >= qps_.size()) qps_.resize(std::size_t{id} + 1);
+    return qps_[id];
+  }
   Posted* posted_of(Qp&, std::uint64_t serial);
   bool check(bool holds, unsigned law, const NetworkEvent& event, const char* text) {
     if (!holds) violated(law, event, text);
