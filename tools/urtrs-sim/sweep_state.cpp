@@ -1,16 +1,13 @@
 #include "tools/urtrs-sim/sweep_state.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tools/lib/files/read_bounded.hpp"
-#include "tools/lib/text/version/version.hpp"
+#include "tools/urtrs-sim/state_file.hpp"
 
 namespace rtrs::sim_tool {
 
@@ -22,12 +19,6 @@ constexpr const char* kKind = "urtrs-sim sweep";
 
 std::string text_of(const SeedRange& seeds) {
   return std::to_string(seeds.first) + ".." + std::to_string(seeds.end);
-}
-
-// Returns the version with the commit, because a seed gives the same run only with the same commit.
-std::string this_version() {
-  const std::string text = tools::version_text("urtrs-sim");
-  return text.substr(0, text.find('\n'));
 }
 
 json file_of(const SweepIdentity& identity, std::uint64_t next) {
@@ -70,24 +61,7 @@ tl::expected<SweepState, std::string> SweepState::open(const std::string& file,
 }
 
 bool SweepState::save(std::uint64_t next) {
-  const std::string whole = file_of(identity_, next).dump() + "\n";
-  const std::string temporary = file_ + ".new";
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) return false;
-  const ssize_t wrote = ::write(fd, whole.data(), whole.size());
-  if (wrote >= 0 && static_cast<std::size_t>(wrote) != whole.size()) errno = ENOSPC;
-  bool good = wrote >= 0 && static_cast<std::size_t>(wrote) == whole.size() && ::fsync(fd) == 0;
-  int error = errno;
-  ::close(fd);
-  if (good && std::rename(temporary.c_str(), file_.c_str()) != 0) {
-    good = false;
-    error = errno;
-  }
-  if (!good) {
-    ::unlink(temporary.c_str());
-    errno = error;
-    return false;
-  }
+  if (!replace_file(file_, file_of(identity_, next).dump() + "\n")) return false;
   next_ = next;
   return true;
 }
