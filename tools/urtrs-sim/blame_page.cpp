@@ -9,6 +9,7 @@
 #include "tools/lib/trace/choice_log/trace_judge.hpp"
 #include "tools/lib/trace/sequence/build.hpp"
 #include "tools/lib/trace/sequence/page.hpp"
+#include "tools/urtrs-sim/artifacts.hpp"
 
 namespace rtrs::sim_tool {
 
@@ -16,8 +17,6 @@ namespace sequence = tools::sequence;
 
 namespace {
 
-// Maximum number of steps of the diagram, as in the artifacts of a run.
-constexpr std::size_t kMostSteps = 20'000;
 constexpr double kWidth = 300, kHeight = 900, kLeft = 70, kTop = 20;
 
 std::string escaped(const std::string& text) {

@@ -35,8 +35,8 @@ using sim::hunt::Task;
 constexpr std::size_t kRound = 16;
 constexpr std::size_t kMostRuns = 64;  // more than the runs of a task
 // Time between two writes of the state file.
-constexpr std::chrono::seconds kSaved{2};
-constexpr std::chrono::milliseconds kPause{1};
+constexpr std::chrono::seconds kSaveEvery{2};
+constexpr std::chrono::milliseconds kPollEvery{1};
 
 unsigned long long u(std::uint64_t number) {
   return static_cast<unsigned long long>(number);
@@ -64,7 +64,7 @@ class Hunt {
     while (!failing_ && stopped_by == 0 && !is_over()) {
       round();
       if (line_.is_due()) show();
-      if (Clock::now() - saved_ > kSaved) save();
+      if (Clock::now() - saved_ > kSaveEvery) save();
     }
     line_.clear();
     if (!failing_) save();
@@ -124,7 +124,7 @@ class Hunt {
         if (running[job].pid > 0) ++alive;
         ++next;
       }
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kPollEvery);
       for (std::size_t job = 0; job < running.size(); ++job) {
         Running& one = running[job];
         if (one.pid <= 0 || !has_ended(one.pid)) continue;

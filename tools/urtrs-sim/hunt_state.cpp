@@ -19,7 +19,7 @@ using sim::hunt::CorpusState;
 using sim::hunt::Feature;
 using sim::hunt::Place;
 
-constexpr const char* kKind = "urtrs-sim hunt";
+constexpr const char* kHuntKind = "urtrs-sim hunt";
 constexpr std::size_t kMost = 256;  // MiB
 
 // [seed, draw, draw and seed of each fork ...]
@@ -95,7 +95,7 @@ tl::expected<Corpus, std::string> open_hunt_state(const std::string& file, std::
   const auto text = tools::read_bounded(file, kMost);
   if (!text) return wrong(text.error());
   const json found = json::parse(*text, nullptr, false);
-  if (!found.is_object() || found.value("kind", json()) != kKind)
+  if (!found.is_object() || found.value("kind", json()) != kHuntKind)
     return wrong("it is not the state of a hunt; use another file");
   const std::string other = "; use another file, or remove it to start over";
   if (found.value("version", json()) != this_version())
@@ -111,7 +111,7 @@ tl::expected<Corpus, std::string> open_hunt_state(const std::string& file, std::
 
 bool save_hunt_state(const std::string& file, const Corpus& corpus, const std::string& options) {
   const json whole{{"schema_version", 1},
-                   {"kind", kKind},
+                   {"kind", kHuntKind},
                    {"version", this_version()},
                    {"seed", corpus.state().seed},
                    {"options", options},

@@ -31,7 +31,7 @@ def sim(part, *arguments, code=0):
 def test_each_command_has_a_schema_part():
     text = subprocess.run([SIM, "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
     commands = re.findall(r"^  ([a-z]+)  ", text.partition("Subcommands:\n")[2].partition("\n\n")[0], re.MULTILINE)
-    assert len(commands) == 8
+    assert len(commands) == 10
     assert set(commands) <= set(SCHEMA["$defs"])
     for command in commands:
         help_text = subprocess.run([SIM, command, "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
@@ -87,6 +87,10 @@ def test_output_of_other_commands(tmp_path):
     assert "choice_log" not in sim("shrink", "shrink", "--seed", "3")
     small = sim("shrink", "shrink", *LOST, "--time", "2s", "--out", tmp_path / "small", code=1)
     assert sum(small["after"].values()) < sum(small["before"].values()) and os.path.exists(small["choice_log"])
+    assert "choice_log" not in sim("hunt", "hunt", "--events", "1")
+    assert "points" not in sim("blame", "blame", "--seed", "3")
+    blamed = sim("blame", "blame", *LOST, "--points", "8", "--redraws", "4", "--page", tmp_path / "page.html", code=1)
+    assert blamed["step"]["rate_before"] < blamed["step"]["rate_after"] and os.path.exists(blamed["page"])
     searches = sim("explore", "explore", "--config", "small", "--out", tmp_path / "lost.json")["searches"]
     assert [search["fence"] for search in searches] == [True, False] and searches[1]["findings"]
     assert sim("replayed", "explore", "--replay", tmp_path / "lost.json", code=1)["broken"]
@@ -95,7 +99,9 @@ def test_output_of_other_commands(tmp_path):
 @pytest.mark.parametrize("words", [["frob"], ["run"], ["run", "--sed", "3"], ["sweep", "--seeds", "3..1"], ["run", "--choices", "/nonexistent"],
                                    ["run", "--scenario", "nosuch", "--seed", "3"], ["scenarios", "--file", "/nonexistent"],
                                    ["run", "--seed", "3", "--trace", "/nonexistent/w"], ["explore", "--config", "nosuch"],
-                                   ["coverage", "--rare", "/nonexistent"], ["sweep", "--state", "/nonexistent/s"]])
+                                   ["coverage", "--rare", "/nonexistent"], ["sweep", "--state", "/nonexistent/s"],
+                                   ["hunt", "--state", "/nonexistent/s"], ["hunt", "--time", "0"], ["blame"],
+                                   ["blame", "--seed", "1", "--points", "1"]])
 def test_usage_errors(words):
     error = sim("error", *words, code=2)["error"]
     assert error["code"] == "usage" and "urtrs-sim:" not in error["message"]
