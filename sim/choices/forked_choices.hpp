@@ -18,10 +18,11 @@ struct Fork {
   bool operator==(const Fork&) const = default;
 };
 
-// Names a run by a few numbers: the choices of a seed up to the first fork, then those of that fork, and so on.
+// Names a run by a few numbers: the choices of a seed up to the first fork, then those of that fork, and so
+// on.
 struct Lineage {
-  std::uint64_t seed = 0;    // also the seed of the world, see WorldOptions::seed
-  std::vector<Fork> forks;   // in ascending order of draws
+  std::uint64_t seed = 0;   // also the seed of the world, see WorldOptions::seed
+  std::vector<Fork> forks;  // in ascending order of draws
   bool operator==(const Lineage&) const = default;
 };
 

@@ -15,7 +15,8 @@ std::vector<std::uint32_t> values_of(ChoiceSource& source, std::size_t count, La
   return values;
 }
 std::vector<std::uint32_t> part(const std::vector<std::uint32_t>& values, std::size_t from, std::size_t to) {
-  return {values.begin() + static_cast<std::ptrdiff_t>(from), values.begin() + static_cast<std::ptrdiff_t>(to)};
+  return {values.begin() + static_cast<std::ptrdiff_t>(from),
+          values.begin() + static_cast<std::ptrdiff_t>(to)};
 }
 
 TEST(LineageChoice, WithoutForksIsTheSeed) {

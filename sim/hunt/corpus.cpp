@@ -9,8 +9,8 @@ namespace rtrs::sim::hunt {
 
 namespace {
 
-// Number of new seeds before the first fork: bugs that every second seed finds need no guidance, and features are
-// rare only compared with a number of runs.
+// Number of new seeds before the first fork: bugs that every second seed finds need no guidance, and features
+// are rare only compared with a number of runs.
 constexpr std::uint64_t kFirstSeeds = 64;
 // Afterwards new seeds simulate at least this part of all events, in percent.
 constexpr std::uint64_t kNewPercent = 50;

@@ -1,5 +1,5 @@
-// Corpus of a guided search: the rare features that runs reached, and where in which run each first occurred. The
-// search forks these runs there. Everything is determined by the seed and by the order of the calls.
+// Corpus of a guided search: the rare features that runs reached, and where in which run each first occurred.
+// The search forks these runs there. Everything is determined by the seed and by the order of the calls.
 #pragma once
 #include <cstdint>
 #include <map>

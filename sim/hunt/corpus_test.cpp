@@ -8,8 +8,8 @@ namespace {
 const std::uint32_t kCommon = feature_of(FeatureKind::mark, 1);
 const std::uint32_t kRare = feature_of(FeatureKind::mark, 2);
 
-// Runs rounds of tasks. Each run has the common feature at draw 10; every 50th new seed has the rare one at draw 20.
-// Returns all tasks.
+// Runs rounds of tasks. Each run has the common feature at draw 10; every 50th new seed has the rare one at
+// draw 20. Returns all tasks.
 std::vector<Task> search(Corpus& corpus, unsigned rounds) {
   std::vector<Task> all;
   for (unsigned round = 0; round < rounds; ++round) {
@@ -89,7 +89,9 @@ TEST(CorpusTest, DamagedStateIsRefused) {
   EXPECT_TRUE(damaged([](CorpusState& state) { state.features[kFeatures].count = 1; }));
   EXPECT_TRUE(damaged([](CorpusState& state) { state.features[kRare].places.resize(100); }));
   EXPECT_TRUE(damaged([](CorpusState& state) { state.features[kRare].places = {{{7, {{30, 1}}}, 20}}; }));
-  EXPECT_TRUE(damaged([](CorpusState& state) { state.features[kRare].places = {{{7, {{9, 1}, {8, 1}}}, 20}}; }));
+  EXPECT_TRUE(damaged([](CorpusState& state) {
+    state.features[kRare].places = {{{7, {{9, 1}, {8, 1}}}, 20}};
+  }));
 }
 
 // A new feature that a fork reaches becomes the place of later forks, with the whole chain.

@@ -32,6 +32,10 @@ Step step_at(std::span<const CurvePoint> points, std::size_t point) {
   for (std::size_t at = 0; at < points.size(); ++at) (at < point ? before : after).add(points[at]);
   step.rate_before = before.rate();
   step.rate_after = after.rate();
+  Sum all = before;
+  all.redraws += after.redraws;
+  all.failed += after.failed;
+  step.gain = before.likelihood() + after.likelihood() - all.likelihood();
   return step;
 }
 

@@ -26,14 +26,18 @@ struct Step {
   std::size_t point = 0;  // first point of the curve that has the higher rate
   std::uint64_t after = 0, before = 0;
   double rate_before = 0, rate_after = 0;  // failure rates on the two sides
+  // How much more likely the redraws are with two rates than with one, as a logarithm.
+  double gain = 0;
 };
 
-// Returns `count` draws that divide [from, to] into equal parts, without the two ends and without repetitions.
+// Returns `count` draws that divide [from, to] into equal parts, without the two ends and without
+// repetitions.
 std::vector<std::uint64_t> points_between(std::uint64_t from, std::uint64_t to, std::size_t count);
 
 // Finds the point that best divides the curve into a part with a low rate and a part with a higher rate, by
-// maximum likelihood. `points`: in ascending order of draws; the last one should be the end of the failing run,
-// where every redraw fails. nullopt: fewer than two points, or the failure was as likely at the beginning.
+// maximum likelihood. `points`: in ascending order of draws; the last one should be the end of the failing
+// run, where every redraw fails. nullopt: fewer than two points, or the failure was as likely at the
+// beginning.
 std::optional<Step> likely_step(std::span<const CurvePoint> points);
 // Finds the first point from which on the rate is always at least `least`, for example 0.9.
 std::optional<Step> inevitable_step(std::span<const CurvePoint> points, double least);

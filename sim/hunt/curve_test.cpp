@@ -29,6 +29,14 @@ TEST(LikelyStep, FindsTheRiseDespiteNoise) {
   EXPECT_DOUBLE_EQ(step->rate_after, 75.0 / 80);
 }
 
+TEST(LikelyStep, SharperRiseHasAHigherGain) {
+  const auto sharp = likely_step(curve_of({0, 0, 0, 20, 20, 20}));
+  const auto vague = likely_step(curve_of({5, 8, 11, 14, 17, 20}));
+  ASSERT_TRUE(sharp && vague);
+  EXPECT_GT(sharp->gain, vague->gain);
+  EXPECT_GT(vague->gain, 0);
+}
+
 TEST(LikelyStep, FindsARiseAtTheVeryEnd) {
   const auto step = likely_step(curve_of({0, 0, 0, 0, 20}));
   ASSERT_TRUE(step);

@@ -52,7 +52,8 @@ std::uint64_t event_of(const Journal::Entry& entry) noexcept {
   }
 }
 
-// State of the server's end of a client's path. Net::link() would create a link that the run has not created yet.
+// State of the server's end of a client's path. Net::link() would create a link that the run has not created
+// yet.
 PathState state_across(Cluster& cluster, const ClientNode& client, std::uint32_t path) {
   for (LinkId link = 0; link < cluster.network.link_count(); ++link) {
     const LinkInfo info = cluster.network.link_info(link);

@@ -1,5 +1,5 @@
-// Features of a run for guided search: what makes one run different from another, such as a mark, or a fault in a
-// certain state of a path. Each feature is reported once per run, with the number of draws before it.
+// Features of a run for guided search: what makes one run different from another, such as a mark, or a fault
+// in a certain state of a path. Each feature is reported once per run, with the number of draws before it.
 #pragma once
 #include <array>
 #include <bitset>

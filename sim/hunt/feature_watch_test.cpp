@@ -6,6 +6,7 @@
 #include <set>
 
 #include "sim/choices/forked_choices.hpp"
+#include "sim/choices/grouped_choice.hpp"
 
 namespace rtrs::sim::hunt::feature_watch_test {
 namespace {
@@ -77,6 +78,20 @@ TEST(FeatureWatchTest, EveryKindOccursInAFewSeeds) {
       if (has(run, static_cast<FeatureKind>(kind))) kinds.insert(static_cast<FeatureKind>(kind));
   }
   EXPECT_EQ(kinds.size(), kFeatureKinds);
+}
+
+// `hunt` saves a forked run as a choice log, which `run` and `shrink` play by groups and labels.
+TEST(LineageTest, ForkedRunIsRepeatedByItsChoiceLog) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    WorldOptions options;
+    options.seed = seed;
+    LineageChoice lineage({seed, {{500, seed + 1}, {900, seed + 2}}});
+    lineage.record(true);
+    const std::uint64_t hash = World(options, lineage).run().hash;
+    EXPECT_NE(hash, run_seed(options).hash) << seed;
+    GroupedChoice again(lineage.choice_log());
+    EXPECT_EQ(World(options, again).run().hash, hash) << seed;
+  }
 }
 
 }  // namespace

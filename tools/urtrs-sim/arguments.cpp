@@ -205,7 +205,8 @@ CLI::App* shrink_options(CLI::App& app, Arguments& given) {
 }
 
 CLI::App* hunt_options(CLI::App& app, Arguments& given) {
-  CLI::App* hunt = app.add_subcommand("hunt", "search for a failing run: fork runs where they reach rare situations");
+  CLI::App* hunt =
+      app.add_subcommand("hunt", "search for a failing run: fork runs where they reach rare situations");
   hunt->add_option("--seed", given.hunt_seed, "the first seed; the same seed gives the same search")
       ->capture_default_str();
   hunt->add_option("--jobs", given.jobs, "processes; the result does not depend on their number")
@@ -222,8 +223,8 @@ CLI::App* hunt_options(CLI::App& app, Arguments& given) {
 }
 
 CLI::App* blame_options(CLI::App& app, Arguments& given) {
-  CLI::App* blame =
-      app.add_subcommand("blame", "find the step of a failing run that made the failure likely, by redrawing its rest");
+  CLI::App* blame = app.add_subcommand(
+      "blame", "find the step of a failing run that made the failure likely, by redrawing its rest");
   blame->add_option("--seed", given.seed, "the failing seed");
   blame->add_option("--scenario", given.scenario, "seed of this directed scenario");
   file_option(*blame, given);

@@ -8,8 +8,8 @@
 
 namespace rtrs::sim_tool {
 
-// Maximum number of steps of a sequence diagram, because larger pages are slow in a browser. The last steps are
-// kept, because most failures are near the end.
+// Maximum number of steps of a sequence diagram, because larger pages are slow in a browser. The last steps
+// are kept, because most failures are near the end.
 inline constexpr std::size_t kMostSteps = 20'000;
 
 // Runs with traces at FOLDER/NAME.*. After a failure, writes the other files, too, and prints their names.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "sim/oracles/digest.hpp"
@@ -40,7 +41,7 @@ class Blame {
     fresh.insert(fresh.begin(), 0);
     for (unsigned round = 0; round <= kRounds && !fresh.empty(); ++round) {
       if (!redraw(fresh, round == 0)) return false;
-      result_.step = sim::hunt::likely_step(curve());
+      find_step();
       if (!result_.step) break;
       fresh = sim::hunt::points_between(result_.step->after, result_.step->before, kPointsOfRound);
     }
@@ -48,16 +49,33 @@ class Blame {
     return true;
   }
 
-  BlameResult result() const { return result_; }
+  // With the rates that the step was found by.
+  BlameResult result() const {
+    BlameResult result = result_;
+    if (!result.by_time)
+      for (BlamePoint& point : result.points) point.rate.failed += std::exchange(point.failed_later, 0);
+    return result;
+  }
 
  private:
   static std::size_t most_results(const BlameCommand& command) {
     return (std::max(command.points + 1, kPointsOfRound) + 1) * command.redraws;
   }
-  std::vector<CurvePoint> curve() const {
+  std::vector<CurvePoint> curve(bool by_time) const {
     std::vector<CurvePoint> points;
-    for (const BlamePoint& point : result_.points) points.push_back(point.rate);
+    for (const BlamePoint& point : result_.points) {
+      points.push_back(point.rate);
+      if (!by_time) points.back().failed += point.failed_later;
+    }
     return points;
+  }
+
+  // Takes the sharper of the two curves.
+  void find_step() {
+    const auto by_time = sim::hunt::likely_step(curve(true));
+    const auto at_all = sim::hunt::likely_step(curve(false));
+    result_.by_time = by_time && (!at_all || by_time->gain >= at_all->gain);
+    result_.step = result_.by_time ? by_time : at_all;
   }
 
   // Adds the end of the failing run as the last point, at which the failure is certain.
@@ -69,8 +87,12 @@ class Blame {
     const auto played = runs_.play(plan);
     result_.events = played.empty() ? first_.events : played.back().events;
     result_.draws = draws;
-    result_.points.push_back({{draws, result_.events, command_.redraws, command_.redraws}, first_.time, "", true});
+    result_.points.push_back(
+        {{draws, result_.events, command_.redraws, command_.redraws}, 0, first_.time, "", true});
   }
+
+  // A failure until this time counts as one at the time of the run's failure.
+  Nanos latest() const { return first_.time + first_.time / 50; }
 
   bool redraw(const std::vector<std::uint64_t>& draws, bool coarse) {
     tools::ForkedPlan plan;
@@ -93,8 +115,10 @@ class Blame {
         point.time = one.time_before;
         point.said = one.said;
         ++point.rate.redraws;
-        point.rate.failed += one.failed && one.signature == first_.signature.substr(0, one.kMostSignature) ? 1 : 0;
-        result_.failed_otherwise += one.failed && one.signature != first_.signature ? 1 : 0;
+        if (one.failed && one.signature != first_.signature.substr(0, one.kMostSignature))
+          ++result_.failed_otherwise;
+        else if (one.failed)
+          ++(one.time <= latest() ? point.rate.failed : point.failed_later);
         result_.redrawn_events += one.events - one.events_before;
         ++result_.runs;
       }
@@ -134,7 +158,8 @@ std::string bar(double rate) {
 
 // Prints the points of the first round, and the two beside the step.
 void print_curve(const BlameResult& result) {
-  std::printf("     event  time            failures of redraws\n");
+  std::printf("     event  time            redraws that fail in this way%s\n",
+              result.by_time ? " until the time of the failure" : "");
   for (std::size_t at = 0; at < result.points.size(); ++at) {
     const BlamePoint& point = result.points[at];
     const bool beside = result.step && (at == result.step->point || at + 1 == result.step->point);
@@ -171,7 +196,8 @@ std::string step_text(const BlameResult& result) {
   const BlamePoint& point = result.points[result.step->point];
   return "step: event " + std::to_string(point.rate.event) + " of " + std::to_string(result.events) + ", " +
          sim::to_seconds(point.time) + ": before it " + percent(result.step->rate_before) +
-         " of the redraws fail in this way, after it " + percent(result.step->rate_after) + "\n  " + point.said;
+         " of the redraws fail in this way, after it " + percent(result.step->rate_after) + "\n  " +
+         point.said;
 }
 
 int blame_and_report(const BlameCommand& command) {
@@ -203,6 +229,7 @@ int blame_and_report(const BlameCommand& command) {
                    {"draws", result.draws},
                    {"redraws", result.runs},
                    {"failed_otherwise", result.failed_otherwise},
+                   {"by_time", result.by_time},
                    {"points", nlohmann::ordered_json::array()}});
   for (const BlamePoint& point : result.points) answer()["points"].push_back(as_json(point));
   print_curve(result);

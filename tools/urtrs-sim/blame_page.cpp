@@ -61,7 +61,8 @@ std::string curve_svg(const BlameResult& result) {
   }
   if (result.step) {
     const std::string down = y(result.points[result.step->point].rate.event);
-    svg += "<line class=\"step\" x1=\"0\" x2=\"" + number(kWidth) + "\" y1=\"" + down + "\" y2=\"" + down + "\"/>\n";
+    svg += "<line class=\"step\" x1=\"0\" x2=\"" + number(kWidth) + "\" y1=\"" + down + "\" y2=\"" + down +
+           "\"/>\n";
   }
   return svg + "<polyline points=\"" + line + "\"/>\n" + dots + "</svg>\n";
 }
@@ -76,7 +77,8 @@ std::vector<sequence::WantedMark> mark_of(const sequence::Story& story, const Bl
   return {{static_cast<std::size_t>(last->file), last->record, step_text(result)}};
 }
 
-std::string page_of(const std::string& diagram, const tools::IsolatedResult& failure, const BlameResult& result) {
+std::string page_of(const std::string& diagram, const tools::IsolatedResult& failure,
+                    const BlameResult& result) {
   return R"(<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -95,10 +97,12 @@ text { font-size: 10px; fill: #555; }
 </head>
 <body>
 <div id="curve">
-<p><b>)" + escaped(failure.signature) +
-         "</b> " + escaped(failure.seen) + "</p>\n<p>" +
-         (result.step ? escaped(step_text(result)) : "The failure was as likely at the beginning of the run as at its end.") +
-         "</p>\n<p>Time of the run downwards; to the right, the part of the redraws that fail (0 to 100 %).</p>\n" +
+<p><b>)" +
+         escaped(failure.signature) + "</b> " + escaped(failure.seen) + "</p>\n<p>" +
+         (result.step ? escaped(step_text(result))
+                      : "The failure was as likely at the beginning of the run as at its end.") +
+         "</p>\n<p>Time of the run downwards; to the right, the part of the redraws that fail (0 to 100 "
+         "%).</p>\n" +
          curve_svg(result) + "</div>\n<iframe title=\"sequence diagram\" srcdoc=\"" + escaped(diagram) +
          "\"></iframe>\n</body>\n</html>\n";
 }

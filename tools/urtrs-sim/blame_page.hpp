@@ -12,13 +12,18 @@ namespace rtrs::sim_tool {
 
 struct BlamePoint {
   sim::hunt::CurvePoint rate;
-  Nanos time = 0;       // virtual time
-  std::string said;     // last entry of the journal before this point
+  std::uint64_t failed_later =
+      0;             // redraws that failed in the same way, but later than the run; see BlameResult::by_time
+  Nanos time = 0;    // virtual time
+  std::string said;  // last entry of the journal before this point
   bool coarse = false;  // one of the points of the first round
 };
 
 struct BlameResult {
-  std::vector<BlamePoint> points;       // in ascending order of draws; the last one is the end of the run
+  std::vector<BlamePoint> points;  // in ascending order of draws; the last one is the end of the run
+  // A redraw counts only if it fails until about the time at which the run failed. Otherwise a bug that every
+  // longer run hits would look inevitable long before it struck in this run.
+  bool by_time = false;
   std::optional<sim::hunt::Step> step;  // nullopt: the failure was as likely at the beginning
   std::uint64_t draws = 0, events = 0;  // of the failing run
   std::uint64_t runs = 0;               // number of rests that were drawn

@@ -75,8 +75,8 @@ class Hunt {
     saved_ = Clock::now();
     state_error_.clear();
     if (command_.state.empty() || save_hunt_state(command_.state, corpus_, command_.options)) return true;
-    state_error_ =
-        "--state: cannot write " + command_.state + ": " + std::strerror(errno) + " (errno " + std::to_string(errno) + ")";
+    state_error_ = "--state: cannot write " + command_.state + ": " + std::strerror(errno) + " (errno " +
+                   std::to_string(errno) + ")";
     return false;
   }
 
@@ -93,8 +93,8 @@ class Hunt {
   }
 
   void show() {
-    line_.show(tools::with_commas(corpus_.state().runs) + " runs, " + tools::with_commas(events()) + " events, " +
-               tools::with_commas(corpus_.state().features.size()) + " features");
+    line_.show(tools::with_commas(corpus_.state().runs) + " runs, " + tools::with_commas(events()) +
+               " events, " + tools::with_commas(corpus_.state().features.size()) + " features");
   }
 
   tools::ForkedPlan plan_of(const Task& task) const {
@@ -197,19 +197,21 @@ int report(const HuntCommand& command, const sim::Lineage& lineage) {
   }
   const std::string out =
       command.out.empty() ? "urtrs-sim-hunt-" + std::to_string(lineage.seed) + ".choices" : command.out;
-  std::printf("FAIL %s t=%s, %s\n  seen: %s\n", result.signature.c_str(), sim::to_seconds(result.time).c_str(),
-              forks_text(lineage).c_str(), result.seen.c_str());
+  std::printf("FAIL %s t=%s, %s\n  seen: %s\n", result.signature.c_str(),
+              sim::to_seconds(result.time).c_str(), forks_text(lineage).c_str(), result.seen.c_str());
   answer()["signature"] = result.signature;
   answer()["seen"] = result.seen;
-  if (const int error = tools::write_choice_log(
-          out, {lineage.seed, result.signature, result.seen, result.choice_log, std::nullopt, command.over_tcp,
-                command.make_net != nullptr})) {
+  if (const int error =
+          tools::write_choice_log(out, {lineage.seed, result.signature, result.seen, result.choice_log,
+                                        std::nullopt, command.over_tcp, command.make_net != nullptr})) {
     complain("cannot write " + out + ": " + std::strerror(error) + " (errno " + std::to_string(error) + ")");
     return kUsage;
   }
   answer()["choice_log"] = out;
-  std::printf("choice log: %s\n  reproduce: urtrs-sim run --choices %s\n  make small: urtrs-sim shrink --choices %s\n",
-              out.c_str(), out.c_str(), out.c_str());
+  std::printf(
+      "choice log: %s\n  reproduce: urtrs-sim run --choices %s\n  make small: urtrs-sim shrink --choices "
+      "%s\n",
+      out.c_str(), out.c_str(), out.c_str());
   return result.stalled ? kNoProgress : kViolated;
 }
 
@@ -217,10 +219,13 @@ void summary(const Corpus& corpus) {
   const sim::hunt::CorpusState& state = corpus.state();
   const std::uint64_t fresh = state.next_seed - state.seed;
   const std::uint64_t events = state.new_runs_events + state.fork_events;
-  std::printf("%llu runs (%llu new seeds), %llu events (%llu of new seeds), %zu features\n", u(state.runs), u(fresh),
-              u(events), u(state.new_runs_events), state.features.size());
-  answer() = {{"command", "hunt"},         {"runs", state.runs}, {"new_seeds", fresh},
-              {"events", events},          {"new_events", state.new_runs_events},
+  std::printf("%llu runs (%llu new seeds), %llu events (%llu of new seeds), %zu features\n", u(state.runs),
+              u(fresh), u(events), u(state.new_runs_events), state.features.size());
+  answer() = {{"command", "hunt"},
+              {"runs", state.runs},
+              {"new_seeds", fresh},
+              {"events", events},
+              {"new_events", state.new_runs_events},
               {"features", state.features.size()}};
 }
 

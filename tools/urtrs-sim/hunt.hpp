@@ -8,7 +8,7 @@
 namespace rtrs::sim_tool {
 
 struct HuntCommand {
-  std::uint64_t seed = 0;        // first seed; determines the whole search
+  std::uint64_t seed = 0;         // first seed; determines the whole search
   std::uint64_t most_events = 0;  // ends the search after as many simulated events; 0: no limit
   double time_limit = 0;          // seconds; 0: no limit
   std::string state;              // state file; empty: none

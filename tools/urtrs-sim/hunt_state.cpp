@@ -70,7 +70,8 @@ bool read(const json& from, Place& place) {
 bool read(const json& from, CorpusState& state) {
   if (!read(from, "next_seed", state.next_seed) || !read(from, "drawn", state.drawn) ||
       !read(from, "runs", state.runs) || !read(from, "new_events", state.new_runs_events) ||
-      !read(from, "fork_events", state.fork_events) || !from.contains("features") || !from["features"].is_array())
+      !read(from, "fork_events", state.fork_events) || !from.contains("features") ||
+      !from["features"].is_array())
     return false;
   for (const json& one : from["features"]) {
     std::uint64_t number = 0;
@@ -101,21 +102,19 @@ tl::expected<Corpus, std::string> open_hunt_state(const std::string& file, std::
   if (found.value("version", json()) != this_version())
     return wrong("it belongs to another version, whose seeds play other runs" + other);
   if (found.value("seed", json()) != seed) return wrong("it belongs to a hunt with another --seed" + other);
-  if (found.value("options", json()) != options) return wrong("it belongs to a hunt with other options" + other);
+  if (found.value("options", json()) != options)
+    return wrong("it belongs to a hunt with other options" + other);
   CorpusState state;
   state.seed = seed;
-  const char* why = read(found.value("corpus", json()), state) ? corpus.restore(std::move(state)) : "a part is missing";
+  const char* why =
+      read(found.value("corpus", json()), state) ? corpus.restore(std::move(state)) : "a part is missing";
   if (why != nullptr) return wrong(std::string("it is damaged (") + why + "); remove it to start over");
   return corpus;
 }
 
 bool save_hunt_state(const std::string& file, const Corpus& corpus, const std::string& options) {
-  const json whole{{"schema_version", 1},
-                   {"kind", kHuntKind},
-                   {"version", this_version()},
-                   {"seed", corpus.state().seed},
-                   {"options", options},
-                   {"corpus", json_of(corpus.state())}};
+  const json whole{{"schema_version", 1},         {"kind", kHuntKind},  {"version", this_version()},
+                   {"seed", corpus.state().seed}, {"options", options}, {"corpus", json_of(corpus.state())}};
   return replace_file(file, whole.dump() + "\n");
 }
 

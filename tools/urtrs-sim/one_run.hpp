@@ -1,4 +1,5 @@
-// The run that a command such as shrink or blame works on: a seed, a seed of a directed scenario, or a choice log.
+// The run that a command such as shrink or blame works on: a seed, a seed of a directed scenario, or a choice
+// log.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -35,8 +36,8 @@ class OneRun {
   sim::ChoiceLog begin_;
 };
 
-// Plays the run. If no oracle fails, plays it once more and checks it against the specification, as do all later
-// runs of the runner; `specification` is then true.
+// Plays the run. If no oracle fails, plays it once more and checks it against the specification, as do all
+// later runs of the runner; `specification` is then true.
 tools::IsolatedResult play_judged(tools::IsolatedRunner& runner, const OneRun& run, bool& specification);
 
 }  // namespace rtrs::sim_tool

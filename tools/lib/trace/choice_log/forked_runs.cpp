@@ -42,7 +42,7 @@ struct ForkedRuns::Slot {
   bool reached, done, failed, stalled;
   int signal;
   std::uint64_t events_before, events;
-  Nanos time_before;
+  Nanos time_before, time;
   char signature[kTextBytes];
   char said[kTextBytes];
   std::uint64_t found_count;
@@ -52,13 +52,15 @@ struct ForkedRuns::Slot {
 // The process that plays the beginning, and its copies, which play the rests.
 class ForkedRuns::Child final : public sim::ChoiceObserver {
  public:
-  Child(const ForkedPlan& plan, ForkedRuns& runs) : plan_(plan), runs_(runs), slot_(&runs.slots_[plan.forks.size()]) {}
+  Child(const ForkedPlan& plan, ForkedRuns& runs)
+      : plan_(plan), runs_(runs), slot_(&runs.slots_[plan.forks.size()]) {}
 
   [[noreturn]] void run() {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     alarm(kMaxSeconds);
     // A crash of the run itself is only counted here; IsolatedRunner reports it.
-    if (const int words = memfd_create("urtrs-sim-stderr", MFD_CLOEXEC); words >= 0) dup2(words, STDERR_FILENO);
+    if (const int words = memfd_create("urtrs-sim-stderr", MFD_CLOEXEC); words >= 0)
+      dup2(words, STDERR_FILENO);
     std::vector<std::uint64_t> points;
     for (const sim::Fork& fork : plan_.forks)
       if (points.empty() || points.back() != fork.draw) points.push_back(fork.draw);
@@ -84,6 +86,7 @@ class ForkedRuns::Child final : public sim::ChoiceObserver {
   void drawn(const sim::Draw& draw) override {
     if (plan_.with_features) features_.drawn(draw);
     slot_->events = events();
+    if (world_ != nullptr) slot_->time = world_->now();
   }
   void opened(sim::Label) override {}
   void closed() override {}
@@ -101,14 +104,14 @@ class ForkedRuns::Child final : public sim::ChoiceObserver {
     slot.reached = true;
     slot.events_before = slot.events = events();
     if (world_ == nullptr) return;
-    slot.time_before = world_->now();
+    slot.time_before = slot.time = world_->now();
     std::string said = world_->journal().tail(1);
     said.erase(std::min(said.find('\n'), said.size()));
     keep_text(slot.said, said);
   }
 
-  // Makes a copy of this process for each fork at this draw. Returns the seed of the rest in the copies, nothing
-  // in the original.
+  // Makes a copy of this process for each fork at this draw. Returns the seed of the rest in the copies,
+  // nothing in the original.
   std::optional<std::uint64_t> fork_at(std::uint64_t draw) {
     for (std::size_t at = 0; at < plan_.forks.size(); ++at) {
       if (plan_.forks[at].draw != draw) continue;
@@ -174,12 +177,14 @@ class ForkedRuns::Child final : public sim::ChoiceObserver {
     slot.failed = result.failed;
     slot.stalled = result.stalled;
     slot.events = result.events;
+    slot.time = result.failed ? result.failure.time : result.virtual_time;
     std::string signature = sim::id_of(result.failure.oracle);
     if (result.exhausted) signature += " (events)";
     if (result.script_stuck) signature += " (not played)";
     if (!result.failed && result.honest && runs_.specification_ != nullptr) {
       if (const auto violation = runs_.specification_->verdict()) {
         slot.failed = true;
+        slot.time = violation->time;
         signature = violation->oracle + " " + violation->id;
       }
     }
@@ -226,12 +231,14 @@ std::vector<ForkedResult> ForkedRuns::collect() const {
     const Slot& slot = slots_[at];
     ForkedResult& result = results[at];
     result.reached = slot.reached;
-    // A run that was reached and has no result crashed; the process that plays the beginning cannot report itself.
+    // A run that was reached and has no result crashed; the process that plays the beginning cannot report
+    // itself.
     result.failed = slot.failed || (slot.reached && !slot.done);
     result.stalled = slot.stalled;
     result.signature = slot.signature;
     result.events_before = slot.events_before;
     result.time_before = slot.time_before;
+    result.time = slot.time;
     result.said = slot.said;
     result.events = slot.events;
     const std::uint64_t found = std::min<std::uint64_t>(slot.found_count, kMostFound);
