@@ -24,6 +24,8 @@ using sim::hunt::Step;
 // Number of rounds that narrow the step down, and of new points in each.
 constexpr unsigned kRounds = 6;
 constexpr std::size_t kPointsOfRound = 8;
+// From the named step on, at least this part of the redraws fails.
+constexpr double kInevitable = 0.8;
 
 class Blame {
  public:
@@ -70,12 +72,14 @@ class Blame {
     return points;
   }
 
-  // Takes the sharper of the two curves.
+  // Takes the curve with the sharper rise, and there the point from which on nearly every redraw fails. The
+  // end of the run is such a point at the latest.
   void find_step() {
     const auto by_time = sim::hunt::likely_step(curve(true));
     const auto at_all = sim::hunt::likely_step(curve(false));
     result_.by_time = by_time && (!at_all || by_time->gain >= at_all->gain);
-    result_.step = result_.by_time ? by_time : at_all;
+    result_.step = sim::hunt::inevitable_step(curve(result_.by_time), kInevitable);
+    if (result_.step && result_.step->point == 0) result_.step.reset();
   }
 
   // Adds the end of the failing run as the last point, at which the failure is certain.
