@@ -104,7 +104,8 @@ TEST(CorpusTest, ForksOfForksKeepTheChain) {
       for (std::size_t run = 0; run < task.runs(); ++run) {
         std::vector<Found> found;
         if (task.is_new() && task.place.lineage.seed % 300 == 0) found.push_back({kRare, 20});
-        if (task.feature == kRare && run == 0) found.push_back({deeper, 35});
+        if (task.feature == kRare && corpus.state().features.count(deeper) == 0)
+          found.push_back({deeper, 35});
         corpus.add(task, run, found);
         corpus.count_events(task, 100);
       }
