@@ -23,7 +23,8 @@ constexpr std::size_t kMostForks = 12;
 // Features that more than one run in this many reaches are not rare.
 constexpr std::uint64_t kRareOneIn = 100;
 
-// Shares of the kinds of features, by FeatureKind. Places of rare pairs of marks found most planted bugs.
+// Shares of the kinds of features, by FeatureKind. With forks at rare pairs of marks,
+// the search found planted bugs faster than with the other kinds (conformance/mutants/hunt_measured.txt).
 constexpr std::array<std::uint64_t, kFeatureKinds> kShares{1, 1, 10, 1, 1, 1, 1, 1};
 
 }  // namespace
