@@ -223,6 +223,46 @@ CLI::App* shrink_options(CLI::App& app, Arguments& given) {
   return small;
 }
 
+CLI::App* hunt_options(CLI::App& app, Arguments& given) {
+  CLI::App* hunt =
+      app.add_subcommand("hunt", "search for a failing run: fork runs where they reach rare situations");
+  hunt->add_option("--seed", given.hunt_seed, "the first seed; the same seed gives the same search")
+      ->capture_default_str();
+  hunt->add_option("--jobs", given.jobs, "processes; the result does not depend on their number")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 256));
+  fabric_option(*hunt, given);
+  hunt->add_option("--events", given.events, "stop after this number of simulated events; default: no limit");
+  hunt->add_option("--time", given.time, "stop after this long: 60s, 5m, 1h; default: no limit");
+  hunt->add_option("--state", given.state, "save the search in this file, and continue from it if it exists")
+      ->type_name("FILE");
+  hunt->add_option("--out", given.out, "choice log of the failing run; default urtrs-sim-hunt-SEED.choices");
+  json_option(*hunt);
+  return hunt;
+}
+
+CLI::App* blame_options(CLI::App& app, Arguments& given) {
+  CLI::App* blame = app.add_subcommand(
+      "blame", "find the step of a failing run that made the failure likely, by redrawing its rest");
+  blame->add_option("--seed", given.seed, "the failing seed");
+  blame->add_option("--scenario", given.scenario, "seed of this directed scenario");
+  file_option(*blame, given);
+  fabric_option(*blame, given);
+  blame->add_flag("--no-fence", given.no_fence, "scenario only: run without the fence, judged as if with it");
+  blame->add_option("--choices", given.choice_log, "or a failing choice log");
+  blame->add_option("--points", given.points, "points of the run from which the rest is redrawn, at first")
+      ->capture_default_str()
+      ->check(CLI::Range(2, 1000));
+  blame->add_option("--redraws", given.redraws, "redraws from each point")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  blame->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
+  blame->add_option("--page", given.page, "write the curve and the sequence diagram to this HTML file")
+      ->type_name("FILE");
+  json_option(*blame);
+  return blame;
+}
+
 CLI::App* hash_options(CLI::App& app, Arguments& given) {
   CLI::App* hash = app.add_subcommand("hash", "one hash over the runs of a range of seeds");
   hash->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();

@@ -27,10 +27,6 @@ namespace sequence = tools::sequence;
 
 namespace {
 
-// Maximum number of steps on the page, because larger pages are slow in a browser. The last steps are kept,
-// because most failures are near the end.
-constexpr std::size_t kMostSteps = 20'000;
-
 // Owns an open trace file; the destructor closes it.
 class OpenTrace {
  public:

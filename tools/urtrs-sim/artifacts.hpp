@@ -1,11 +1,16 @@
 // Files that a failing run writes for analysis: traces, a capture for Wireshark, a sequence diagram as HTML,
 // and a report.
 #pragma once
+#include <cstddef>
 #include <string>
 
 #include "tools/urtrs-sim/report.hpp"
 
 namespace rtrs::sim_tool {
+
+// Maximum number of steps of a sequence diagram, because larger pages are slow in a browser. The last steps
+// are kept, because most failures are near the end.
+inline constexpr std::size_t kMostSteps = 20'000;
 
 // Runs with traces at FOLDER/NAME.*. After a failure, writes the other files, too, and prints their names.
 // Returns the exit code of the run.

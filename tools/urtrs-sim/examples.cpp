@@ -25,6 +25,12 @@ constexpr std::pair<const char*, const char*> kExamples[] = {
     {"shrink",
      "  urtrs-sim shrink --seed 4711 --out small.choices\n"
      "  urtrs-sim shrink --file mine.scenarios --seed 17\n"},
+    {"hunt",
+     "  urtrs-sim hunt --time 10m\n"
+     "  urtrs-sim hunt --seed 100000 --state hunt.state --jobs 4\n"},
+    {"blame",
+     "  urtrs-sim blame --seed 4711 --page why.html\n"
+     "  urtrs-sim blame --choices small.choices\n"},
     {"scenarios",
      "  urtrs-sim scenarios --only L01,L02 --seeds 0..200 --no-fence\n"
      "  urtrs-sim scenarios --file mine.scenarios --seeds 0..200\n"},

@@ -24,10 +24,12 @@
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/arguments.hpp"
 #include "tools/urtrs-sim/artifacts.hpp"
+#include "tools/urtrs-sim/blame.hpp"
 #include "tools/urtrs-sim/coverage.hpp"
 #include "tools/urtrs-sim/examples.hpp"
 #include "tools/urtrs-sim/explore.hpp"
 #include "tools/urtrs-sim/histories.hpp"
+#include "tools/urtrs-sim/hunt.hpp"
 #include "tools/urtrs-sim/ledger_command.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/result_command.hpp"
@@ -123,27 +125,59 @@ int run(const Arguments& given) {
   return code;
 }
 
+// Returns false after printing an error.
+bool name_run(const Arguments& given, RunName& name) {
+  name.scenario = given.scenario;
+  name.file = given.file;
+  name.choice_log = given.choice_log;
+  name.no_fence = given.no_fence;
+  name.over_tcp = over_tcp(given);
+  name.make_net = make_net(given);
+  if (given.seed.empty()) return true;
+  const auto range = parse_seed_range(given.seed);
+  if (!range || range->size() != 1) return wrong_seed(given.seed), false;
+  name.seed = range->first;
+  return true;
+}
+
+// Reads --time into `seconds`, unless it was not given. Returns false after printing an error.
+bool read_time(const Arguments& given, double& seconds) {
+  if (given.time.empty()) return true;
+  const auto time = rtrs::options::parse_positive_duration(given.time);
+  if (!time) return usage("--time: " + time.error()), false;
+  seconds = static_cast<double>(*time) / 1e9;
+  return true;
+}
+
 int shrink(const Arguments& given) {
   if (const int code = check_which(given)) return code;
   ShrinkCommand command;
-  command.scenario = given.scenario;
-  command.file = given.file;
-  command.choice_log = given.choice_log;
-  command.no_fence = given.no_fence;
   command.out = given.out;
+  if (!name_run(given, command) || !read_time(given, command.seconds)) return kUsage;
+  return shrink_and_report(command);
+}
+
+int blame(const Arguments& given) {
+  if (const int code = check_which(given)) return code;
+  BlameCommand command;
+  command.points = given.points;
+  command.redraws = given.redraws;
+  command.page = given.page;
+  command.jobs = given.jobs;
+  return name_run(given, command) ? blame_and_report(command) : kUsage;
+}
+
+int hunt(const Arguments& given) {
+  HuntCommand command;
+  command.seed = given.hunt_seed;
+  command.most_events = given.events;
+  command.state = given.state;
+  command.out = given.out;
+  command.options = filter_text(given);
+  command.jobs = given.jobs;
   command.over_tcp = over_tcp(given);
   command.make_net = make_net(given);
-  if (!given.seed.empty()) {
-    const auto range = parse_seed_range(given.seed);
-    if (!range || range->size() != 1) return wrong_seed(given.seed);
-    command.seed = range->first;
-  }
-  if (!given.time.empty()) {
-    const auto time = rtrs::options::parse_positive_duration(given.time);
-    if (!time) return usage("--time: " + time.error());
-    command.seconds = static_cast<double>(*time) / 1e9;
-  }
-  return shrink_and_report(command);
+  return read_time(given, command.time_limit) ? rtrs::sim_tool::hunt(command) : kUsage;
 }
 
 int scenarios(const Arguments& given) {
@@ -207,11 +241,7 @@ int many_seeds(const Arguments& given, Many what) {
   auto excused = parse_oracles(given.excused, why);
   if (!excused) return usage("--excuse: no oracle '" + printable(why) + "'; `urtrs-sim list` prints all ids");
   options.excused = std::move(*excused);
-  if (!given.time.empty()) {
-    const auto time = rtrs::options::parse_positive_duration(given.time);
-    if (!time) return usage("--time: " + time.error());
-    options.time_limit = static_cast<double>(*time) / 1e9;
-  }
+  if (!read_time(given, options.time_limit)) return kUsage;
   if (what == Many::coverage) return coverage(options, given.rare);
   const int cases = given.ledger.empty() ? kOk : run_cases(given.ledger);
   // A sweep ends at the first failure, unless it writes a result.
@@ -257,6 +287,8 @@ int command(int argc, char** argv) {
   CLI::App* one = run_options(app, given);
   CLI::App* small = shrink_options(app, given);
   CLI::App* many = sweep_options(app, given);
+  CLI::App* guided = hunt_options(app, given);
+  CLI::App* blamed = blame_options(app, given);
   CLI::App* hash = hash_options(app, given);
   CLI::App* directed = scenarios_options(app, given);
   CLI::App* covered = coverage_options(app, given);
@@ -276,10 +308,12 @@ int command(int argc, char** argv) {
     if (const auto help = help_asked(app, error)) return std::fputs(help->c_str(), stdout), kOk;
     return report_wrong_usage(app, error);
   }
-  for (const CLI::App* chosen : {one, small, directed})
+  for (const CLI::App* chosen : {one, small, directed, blamed})
     if (*chosen && !use_file(given, *chosen)) return kUsage;
   if (*one) return run(given);
   if (*small) return shrink(given);
+  if (*guided) return hunt(given);
+  if (*blamed) return blame(given);
   if (*many) return many_seeds(given, Many::sweep);
   if (*hash) return many_seeds(given, Many::hash);
   if (*covered) return many_seeds(given, Many::coverage);

@@ -93,6 +93,10 @@ def test_output_of_other_commands(tmp_path):
     assert "choice_log" not in sim("shrink", "shrink", "--seed", "3")
     small = sim("shrink", "shrink", *LOST, "--time", "2s", "--out", tmp_path / "small", code=1)
     assert sum(small["after"].values()) < sum(small["before"].values()) and os.path.exists(small["choice_log"])
+    assert "choice_log" not in sim("hunt", "hunt", "--events", "1")
+    assert "points" not in sim("blame", "blame", "--seed", "3")
+    blamed = sim("blame", "blame", *LOST, "--points", "8", "--redraws", "4", "--page", tmp_path / "page.html", code=1)
+    assert blamed["step"]["rate_before"] < blamed["step"]["rate_after"] and os.path.exists(blamed["page"])
     searches = sim("explore", "explore", "--config", "small", "--out", tmp_path / "lost.json")["searches"]
     assert [search["fence"] for search in searches] == [True, False] and searches[1]["findings"]
     assert sim("replayed", "explore", "--replay", tmp_path / "lost.json", code=1)["broken"]
@@ -103,7 +107,9 @@ def test_output_of_other_commands(tmp_path):
                                    ["run", "--seed", "3", "--trace", "/nonexistent/w"], ["explore", "--config", "nosuch"],
                                    ["coverage", "--rare", "/nonexistent"], ["sweep", "--state", "/nonexistent/s"],
                                    ["sweep", "--result", "/nonexistent/r"], ["merge", "/nonexistent", "--out", "r"],
-                                   ["ledger", "--ledger", "/nonexistent"], ["sweep", "--ledger", "/nonexistent"]])
+                                   ["ledger", "--ledger", "/nonexistent"], ["sweep", "--ledger", "/nonexistent"],
+                                   ["hunt", "--state", "/nonexistent/s"], ["hunt", "--time", "0"], ["blame"],
+                                   ["blame", "--seed", "1", "--points", "1"]])
 def test_usage_errors(words):
     error = sim("error", *words, code=2)["error"]
     assert error["code"] == "usage" and "urtrs-sim:" not in error["message"]

@@ -10,9 +10,7 @@
 #include "tools/lib/trace/choice_log/shrink_run.hpp"
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/report.hpp"
-#include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/stop_signals.hpp"
-#include "tools/urtrs-sim/verbs_mock.hpp"
 
 namespace rtrs::sim_tool {
 
@@ -84,35 +82,9 @@ tools::ShrinkRunOptions options_of(const ShrinkCommand& given, tools::ProgressLi
 }  // namespace
 
 int shrink_and_report(const ShrinkCommand& given) {
-  sim::WorldOptions world;
-  world.seed = given.seed;
-  world.over_tcp = given.over_tcp;
-  world.make_net = given.make_net;
-  sim::ChoiceLog begin;
-  std::optional<sim::Scenario> scenario;
-  if (!given.scenario.empty()) {
-    scenario = directed_world(given.scenario, given.seed);
-    if (!scenario) return kUsage;
-    if (given.no_fence) sim::disable_fence(*scenario);
-    world.scenario = &*scenario;
-  }
-  if (!given.choice_log.empty()) {
-    const auto file = tools::read_choice_log(given.choice_log);
-    if (!file) {
-      complain(file.error());
-      return kUsage;
-    }
-    world.seed = file->seed;
-    world.over_tcp = file->over_tcp;
-    world.make_net = file->over_adapters ? verbs_mock() : nullptr;
-    begin = file->choice_log;
-    scenario = file->scenario;
-    if (scenario) world.scenario = &*scenario;
-  }
-  const tools::MakeChoice choice = [&]() -> std::unique_ptr<sim::ChoiceSource> {
-    if (given.choice_log.empty()) return std::make_unique<sim::SeededChoice>(world.seed);
-    return std::make_unique<sim::GroupedChoice>(begin);
-  };
+  OneRun which;
+  if (!which.open(given)) return kUsage;
+  const sim::WorldOptions& world = which.world;
   tools::IsolatedRunner runner;
   if (!runner.works()) {
     complain("no memory to share with the runs");
@@ -121,11 +93,11 @@ int shrink_and_report(const ShrinkCommand& given) {
   const StopSignals signals;
   tools::ProgressLine line;
   const tools::ShrinkRunOptions options = options_of(given, line);
-  tools::ShrunkRun run = tools::shrink_run(runner, world, choice, options);
+  tools::ShrunkRun run = tools::shrink_run(runner, world, which.choice, options);
   // No oracle failed, so checks whether the run violates the specification.
   if (!run.first.failed && stopped_by == 0) {
     runner.ask_specification();
-    run = tools::shrink_run(runner, world, choice, options);
+    run = tools::shrink_run(runner, world, which.choice, options);
   }
   line.clear();
   const auto seed = static_cast<unsigned long long>(world.seed);
@@ -139,7 +111,7 @@ int shrink_and_report(const ShrinkCommand& given) {
               sim::to_seconds(run.last.time).c_str(), run.last.seen.c_str());
   print_numbers(run);
 
-  if (!keep(runner, world, given, run, scenario)) return kUsage;
+  if (!keep(runner, world, given, run, which.scenario)) return kUsage;
   if (stopped_by != 0) return report_stopped("after " + std::to_string(run.shrunk.runs) + " runs");
   return run.first.stalled ? kNoProgress : kViolated;
 }
