@@ -2,12 +2,6 @@
 
 namespace rtrs::sim {
 
-std::uint32_t LineageChoice::choose(std::uint32_t n, Label label) {
-  while (next_ < lineage_.forks.size() && drawn() >= lineage_.forks[next_].draw)
-    current_ = SeededChoice(lineage_.forks[next_++].seed);
-  return current_.draw(n, label);
-}
-
 std::uint32_t ForkingChoice::choose(std::uint32_t n, Label label) {
   if (!rest_ && next_ < points_.size() && drawn() == points_[next_]) {
     ++next_;

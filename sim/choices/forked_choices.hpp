@@ -15,28 +15,6 @@ namespace rtrs::sim {
 struct Fork {
   std::uint64_t draw = 0;
   std::uint64_t seed = 0;
-  bool operator==(const Fork&) const = default;
-};
-
-// Names a run by a few numbers: the choices of a seed up to the first fork, then those of that fork, and so
-// on.
-struct Lineage {
-  std::uint64_t seed = 0;   // also the seed of the world, see WorldOptions::seed
-  std::vector<Fork> forks;  // in ascending order of draws
-  bool operator==(const Lineage&) const = default;
-};
-
-class LineageChoice final : public ChoiceSource {
- public:
-  explicit LineageChoice(Lineage lineage) : lineage_(std::move(lineage)), current_(lineage_.seed) {}
-
- protected:
-  std::uint32_t choose(std::uint32_t n, Label label) override;
-
- private:
-  const Lineage lineage_;
-  SeededChoice current_;
-  std::size_t next_ = 0;
 };
 
 // Repeats another source. At given draws, the owner decides whether the rest of the run is drawn again. The

@@ -19,27 +19,6 @@ std::vector<std::uint32_t> part(const std::vector<std::uint32_t>& values, std::s
           values.begin() + static_cast<std::ptrdiff_t>(to)};
 }
 
-TEST(LineageChoice, WithoutForksIsTheSeed) {
-  SeededChoice seeded(7);
-  LineageChoice lineage({7, {}});
-  EXPECT_EQ(values_of(lineage, 50), values_of(seeded, 50));
-}
-
-TEST(LineageChoice, EachForkReplacesTheRest) {
-  SeededChoice first(7), second(8), third(9);
-  LineageChoice lineage({7, {{10, 8}, {15, 9}}});
-  const auto values = values_of(lineage, 30);
-  EXPECT_EQ(part(values, 0, 10), values_of(first, 10));
-  EXPECT_EQ(part(values, 10, 15), values_of(second, 5));
-  EXPECT_EQ(part(values, 15, 30), values_of(third, 15));
-}
-
-TEST(LineageChoice, ForkAtTheFirstDrawReplacesEverything) {
-  SeededChoice other(8);
-  LineageChoice lineage({7, {{0, 8}}});
-  EXPECT_EQ(values_of(lineage, 20), values_of(other, 20));
-}
-
 TEST(ForkingChoice, UndecidedPointsChangeNothing) {
   std::vector<std::uint64_t> asked;
   SeededChoice seeded(3);
@@ -51,12 +30,14 @@ TEST(ForkingChoice, UndecidedPointsChangeNothing) {
   EXPECT_EQ(asked, (std::vector<std::uint64_t>{0, 4, 9}));
 }
 
-TEST(ForkingChoice, DecidedPointEqualsALineage) {
+TEST(ForkingChoice, DecidedPointReplacesTheRest) {
   ForkingChoice forking(std::make_unique<SeededChoice>(3), {4, 9}, [](std::uint64_t draw) {
     return draw == 4 ? std::nullopt : std::optional<std::uint64_t>(5);
   });
-  LineageChoice lineage({3, {{9, 5}}});
-  EXPECT_EQ(values_of(forking, 30), values_of(lineage, 30));
+  SeededChoice first(3), rest(5);
+  const auto values = values_of(forking, 30);
+  EXPECT_EQ(part(values, 0, 9), values_of(first, 9));
+  EXPECT_EQ(part(values, 9, 30), values_of(rest, 21));
 }
 
 // A shrunk choice log leaves groups out. The rest must be free to draw them again.

@@ -34,7 +34,6 @@ void HeartbeatWatch::lost(std::size_t path, Reason reason, bool unread, Nanos no
   paths_[path].connected = false;
   std::erase(connected_, path);
   const Nanos silence = now - paths_[path].heard;
-  judge_.note_margin(Oracle::heartbeat, silence, dead_peer_time(config_));
   if (reason == Reason::heartbeat_lost && silence + rounding_ < config_.missed_max * config_.interval)
     judge_.fail(Oracle::heartbeat, now,
                 "path " + std::to_string(path) + " declared dead after " + std::to_string(silence) +

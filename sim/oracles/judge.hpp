@@ -1,7 +1,6 @@
 // Results of the oracles: the first violated rule of a run, and the rare situations (marks) that the run
 // reached.
 #pragma once
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -91,14 +90,6 @@ class Judge {
   std::uint64_t events() const noexcept { return events_; }
   void mark(Mark mark) noexcept { marks_[static_cast<unsigned>(mark)] = true; }
   const std::array<bool, kMarks>& marks() const noexcept { return marks_; }
-  // Called when something ended within the bound of this oracle: `used` of `allowed` time was needed.
-  void note_margin(Oracle oracle, Nanos used, Nanos allowed) noexcept {
-    auto& most = margins_[static_cast<unsigned>(oracle)];
-    const Nanos eighths = allowed < 8 ? 0 : std::min<Nanos>(used / (allowed / 8), 8);
-    most = std::max(most, static_cast<std::uint8_t>(eighths));
-  }
-  // By oracle: the largest part of a bound that was needed so far, in eighths.
-  const std::array<std::uint8_t, kOracles>& margins() const noexcept { return margins_; }
 
  private:
   bool failed_ = false;
@@ -106,7 +97,6 @@ class Judge {
   Failure failure_;
   std::uint64_t events_ = 0;
   std::array<bool, kMarks> marks_{};
-  std::array<std::uint8_t, kOracles> margins_{};
 };
 
 }  // namespace rtrs::sim

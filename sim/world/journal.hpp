@@ -33,19 +33,10 @@ class Journal {
     std::uint32_t node = 0;
     std::uint64_t a = 0, b = 0, c = 0;
   };
-  // Receives each entry when it is added.
-  class Observer {
-   public:
-    virtual ~Observer() = default;
-    virtual void noted(const Entry&) = 0;
-  };
   void add(const Entry& entry) {
     ring_[count_++ % kKept] = entry;
     if (print_) print(entry);
-    if (observer_ != nullptr) observer_->noted(entry);
   }
-  // Not owned; nullptr: no observer.
-  void observe(Observer* observer) noexcept { observer_ = observer; }
   // Prints a script step; not stored.
   void add_step(Nanos time, const std::string& text);
   void print_all(bool on) noexcept { print_ = on; }
@@ -58,7 +49,6 @@ class Journal {
   std::array<Entry, kKept> ring_{};
   std::uint64_t count_ = 0;
   bool print_ = false;
-  Observer* observer_ = nullptr;
 };
 std::string to_text(const Journal::Entry&);
 // "12.345678901 s"

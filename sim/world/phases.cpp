@@ -151,7 +151,6 @@ void Phases::liveness() {
   if (!timeline_.run_while(from + bound.paths(), [this] { return all_connected(); }))
     return cluster_.stalled("not every path is connected " + to_seconds(now() - from) +
                             " after the last fault");
-  judge_.note_margin(Oracle::liveness, now() - std::min(now(), from), bound.paths());
   if (load_.backlog() != 0) {
     if (!drain_backlog(bound.requests())) return;
     from = now();
@@ -159,7 +158,6 @@ void Phases::liveness() {
   if (!requests_end(from + bound.requests() - now()))
     return cluster_.stalled("not every request has ended " + to_seconds(now() - from) +
                             " after the last fault");
-  judge_.note_margin(Oracle::liveness, now() - std::min(now(), from), bound.requests());
   if (disks_ != nullptr && !timeline_.run_while(now() + bound.requests(), [this] { return devices_open(); }))
     return cluster_.stalled("not every mapped device is open");
   // Slow requests may have delayed the report that a path was lost. From now on all paths must stay

@@ -187,17 +187,13 @@ CLI::App* sweep_options(CLI::App& app, Arguments& given) {
       ->check(CLI::Range(0, 100));
   filter_options(*many, given);
   many->add_flag("--no-specification", given.no_specification, "oracles only, without the specification");
-  many->add_flag(
-      "--no-block-devices", given.no_block_devices,
-      "leave out the world BD24 that one seed in eight plays besides its own; --without and --only-faults "
-      "leave it out too");
-  many->add_flag("--replay-check", given.replay, "replay the traces of those seeds and compare every state");
+  many->add_flag("--no-block-devices", given.no_block_devices,
+                 "leave out the world BD24 that one seed in eight plays besides its own, as --without does");
+  many->add_flag("--replay-check", given.replay, "replay these traces and compare every state");
   many->add_option("--state", given.state, "save progress in this file and continue from it")
       ->type_name("FILE");
-  many->add_option(
-          "--result", given.result,
-          "run all seeds, also after failures, and write marks, pairs of states and failures to this file, "
-          "for merge")
+  many->add_option("--result", given.result,
+                   "go on after failures; write marks, state pairs and failures to this file, for merge")
       ->type_name("FILE");
   many->add_option("--ledger", given.ledger, "first run the cases of this ledger")->type_name("FILE");
   many->add_option("--traces", given.traces, "folder for the traces of a seed that fails")
@@ -221,24 +217,6 @@ CLI::App* shrink_options(CLI::App& app, Arguments& given) {
   small->add_option("--time", given.time, "stop after this long: 10s, 1m; default 30s");
   json_option(*small);
   return small;
-}
-
-CLI::App* hunt_options(CLI::App& app, Arguments& given) {
-  CLI::App* hunt =
-      app.add_subcommand("hunt", "search for a failing run: fork runs where they reach rare situations");
-  hunt->add_option("--seed", given.hunt_seed, "the first seed; the same seed gives the same search")
-      ->capture_default_str();
-  hunt->add_option("--jobs", given.jobs, "processes; the result does not depend on their number")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 256));
-  fabric_option(*hunt, given);
-  hunt->add_option("--events", given.events, "stop after this number of simulated events; default: no limit");
-  hunt->add_option("--time", given.time, "stop after this long: 60s, 5m, 1h; default: no limit");
-  hunt->add_option("--state", given.state, "save the search in this file, and continue from it if it exists")
-      ->type_name("FILE");
-  hunt->add_option("--out", given.out, "choice log of the failing run; default urtrs-sim-hunt-SEED.choices");
-  json_option(*hunt);
-  return hunt;
 }
 
 CLI::App* blame_options(CLI::App& app, Arguments& given) {

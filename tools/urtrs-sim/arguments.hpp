@@ -35,8 +35,6 @@ struct Arguments {
   std::string excused;
   std::string fabric = "sim";
   std::string page;
-  std::uint64_t hunt_seed = 0;
-  std::uint64_t events = 0;
   std::size_t points = 32;
   std::size_t redraws = 24;
   bool verbose = false;
@@ -69,7 +67,6 @@ std::string check_text(const Arguments& given);
 CLI::App* run_options(CLI::App& app, Arguments& given);
 CLI::App* shrink_options(CLI::App& app, Arguments& given);
 CLI::App* sweep_options(CLI::App& app, Arguments& given);
-CLI::App* hunt_options(CLI::App& app, Arguments& given);
 CLI::App* blame_options(CLI::App& app, Arguments& given);
 CLI::App* hash_options(CLI::App& app, Arguments& given);
 CLI::App* scenarios_options(CLI::App& app, Arguments& given);

@@ -18,8 +18,8 @@ namespace rtrs::sim_tool {
 
 namespace {
 
-using sim::hunt::CurvePoint;
-using sim::hunt::Step;
+using sim::FailurePoint;
+using sim::FailureStep;
 
 // Number of rounds that narrow the step down, and of new points in each.
 constexpr unsigned kRounds = 6;
@@ -39,13 +39,13 @@ class Blame {
   bool measure() {
     const std::uint64_t draws = first_.choice_log.draws.size();
     end_of_run(draws);
-    std::vector<std::uint64_t> fresh = sim::hunt::points_between(0, draws, command_.points);
+    std::vector<std::uint64_t> fresh = sim::points_between(0, draws, command_.points);
     fresh.insert(fresh.begin(), 0);
     for (unsigned round = 0; round <= kRounds && !fresh.empty(); ++round) {
       if (!redraw(fresh, round == 0)) return false;
       find_step();
       if (!result_.step) break;
-      fresh = sim::hunt::points_between(result_.step->after, result_.step->before, kPointsOfRound);
+      fresh = sim::points_between(result_.step->after, result_.step->before, kPointsOfRound);
     }
     line_.clear();
     return true;
@@ -63,8 +63,8 @@ class Blame {
   static std::size_t most_results(const BlameCommand& command) {
     return (std::max(command.points + 1, kPointsOfRound) + 1) * command.redraws;
   }
-  std::vector<CurvePoint> curve(bool by_time) const {
-    std::vector<CurvePoint> points;
+  std::vector<FailurePoint> curve(bool by_time) const {
+    std::vector<FailurePoint> points;
     for (const BlamePoint& point : result_.points) {
       points.push_back(point.rate);
       if (!by_time) points.back().failed += point.failed_later;
@@ -75,10 +75,10 @@ class Blame {
   // Takes the curve with the sharper rise, and there the point from which on nearly every redraw fails. The
   // end of the run is such a point at the latest.
   void find_step() {
-    const auto by_time = sim::hunt::likely_step(curve(true));
-    const auto at_all = sim::hunt::likely_step(curve(false));
+    const auto by_time = sim::likely_step(curve(true));
+    const auto at_all = sim::likely_step(curve(false));
     result_.by_time = by_time && (!at_all || by_time->gain >= at_all->gain);
-    result_.step = sim::hunt::inevitable_step(curve(result_.by_time), kInevitable);
+    result_.step = sim::inevitable_step(curve(result_.by_time), kInevitable);
     if (result_.step && result_.step->point == 0) result_.step.reset();
   }
 

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "sim/hunt/curve.hpp"
+#include "sim/choices/failure_curve.hpp"
 #include "tools/urtrs-sim/one_run.hpp"
 
 namespace rtrs::sim_tool {
 
 struct BlamePoint {
-  sim::hunt::CurvePoint rate;
+  sim::FailurePoint rate;
   std::uint64_t failed_later =
       0;             // redraws that failed in the same way, but later than the run; see BlameResult::by_time
   Nanos time = 0;    // virtual time
@@ -24,9 +24,9 @@ struct BlameResult {
   // A redraw counts only if it fails until about the time at which the run failed. Otherwise a bug that every
   // longer run hits would look inevitable long before it struck in this run.
   bool by_time = false;
-  std::optional<sim::hunt::Step> step;  // nullopt: the failure was as likely at the beginning
-  std::uint64_t draws = 0, events = 0;  // of the failing run
-  std::uint64_t runs = 0;               // number of rests that were drawn
+  std::optional<sim::FailureStep> step;  // nullopt: the failure was as likely at the beginning
+  std::uint64_t draws = 0, events = 0;   // of the failing run
+  std::uint64_t runs = 0;                // number of rests that were drawn
   std::uint64_t redrawn_events = 0;
   std::uint64_t failed_otherwise = 0;  // rests that failed with another signature
 };

@@ -1,22 +1,21 @@
 #include "tools/urtrs-sim/examples.hpp"
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace rtrs::sim_tool {
 
 namespace {
 
-// Examples by command. The help of the program lists all examples.
+// Examples by command. The help of the program has the first of each.
 constexpr std::pair<const char*, const char*> kExamples[] = {
     {"sweep",
      "  urtrs-sim sweep --seeds 0..20000\n"
-     "  urtrs-sim sweep --seeds 0..1000 --check-determinism 100 --replay-check\n"
      "  urtrs-sim sweep --seeds 0..2000 --fabric verbs-mock\n"
      "  urtrs-sim sweep --seeds 0..1000000 --state sweep.state\n"
      "  urtrs-sim sweep --seeds 0..100 --histories histories\n"
-     "  urtrs-sim sweep --seeds 0..1000 --result parts/0.json\n"
-     "  urtrs-sim sweep --seeds 0..1000 --only-faults cut_both,break_qp\n"},
+     "  urtrs-sim sweep --seeds 0..1000 --result 0.json\n"},
     {"run",
      "  urtrs-sim run --seed 4711 --verbose\n"
      "  urtrs-sim run --seed 4711 --without crash,ghosts\n"
@@ -25,9 +24,6 @@ constexpr std::pair<const char*, const char*> kExamples[] = {
     {"shrink",
      "  urtrs-sim shrink --seed 4711 --out small.choices\n"
      "  urtrs-sim shrink --file mine.scenarios --seed 17\n"},
-    {"hunt",
-     "  urtrs-sim hunt --time 10m\n"
-     "  urtrs-sim hunt --seed 100000 --state hunt.state --jobs 4\n"},
     {"blame",
      "  urtrs-sim blame --seed 4711 --page why.html\n"
      "  urtrs-sim blame --choices small.choices\n"},
@@ -38,11 +34,11 @@ constexpr std::pair<const char*, const char*> kExamples[] = {
      "  urtrs-sim explore\n"
      "  urtrs-sim explore --config small --fence off --out lost.json\n"
      "  urtrs-sim explore --replay lost.json\n"},
-    {"merge", "  urtrs-sim merge parts --seeds 0..20000 --out all.json\n"},
+    {"merge", "  urtrs-sim merge 0.json --out all.json\n"},
     {"ledger",
      "  urtrs-sim ledger add all.json --html ledger.html\n"
      "  urtrs-sim sweep --seeds 0..20000 --ledger ledger.jsonl\n"
-     "  urtrs-sim ledger fix 3\n"},
+     "  urtrs-sim ledger fix 1\n"},
     {"coverage", "  urtrs-sim coverage --seeds 0..5000\n"},
     {"hash", "  urtrs-sim hash --seeds 0..100\n"},
     {"list", "  urtrs-sim list\n  urtrs-sim list --steps\n"},
@@ -63,7 +59,7 @@ void set_footers(CLI::App& app) {
   std::string all;
   for (const auto& [command, examples] : kExamples) {
     app.get_subcommand(command)->footer(footer_of(examples));
-    all += examples;
+    all.append(examples, std::string_view(examples).find('\n') + 1);
   }
   app.footer(footer_of(all));
 }

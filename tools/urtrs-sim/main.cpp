@@ -29,7 +29,6 @@
 #include "tools/urtrs-sim/examples.hpp"
 #include "tools/urtrs-sim/explore.hpp"
 #include "tools/urtrs-sim/histories.hpp"
-#include "tools/urtrs-sim/hunt.hpp"
 #include "tools/urtrs-sim/ledger_command.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/result_command.hpp"
@@ -167,19 +166,6 @@ int blame(const Arguments& given) {
   return name_run(given, command) ? blame_and_report(command) : kUsage;
 }
 
-int hunt(const Arguments& given) {
-  HuntCommand command;
-  command.seed = given.hunt_seed;
-  command.most_events = given.events;
-  command.state = given.state;
-  command.out = given.out;
-  command.options = filter_text(given);
-  command.jobs = given.jobs;
-  command.over_tcp = over_tcp(given);
-  command.make_net = make_net(given);
-  return read_time(given, command.time_limit) ? rtrs::sim_tool::hunt(command) : kUsage;
-}
-
 int scenarios(const Arguments& given) {
   const auto range = parse_seed_range(given.scenario_seeds);
   if (!range) return wrong_seeds(given.scenario_seeds);
@@ -287,7 +273,6 @@ int command(int argc, char** argv) {
   CLI::App* one = run_options(app, given);
   CLI::App* small = shrink_options(app, given);
   CLI::App* many = sweep_options(app, given);
-  CLI::App* guided = hunt_options(app, given);
   CLI::App* blamed = blame_options(app, given);
   CLI::App* hash = hash_options(app, given);
   CLI::App* directed = scenarios_options(app, given);
@@ -312,7 +297,6 @@ int command(int argc, char** argv) {
     if (*chosen && !use_file(given, *chosen)) return kUsage;
   if (*one) return run(given);
   if (*small) return shrink(given);
-  if (*guided) return hunt(given);
   if (*blamed) return blame(given);
   if (*many) return many_seeds(given, Many::sweep);
   if (*hash) return many_seeds(given, Many::hash);

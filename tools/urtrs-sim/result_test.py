@@ -111,7 +111,7 @@ def test_results_that_do_not_fit_are_refused(tmp_path):
         said = sim("merge", one, other, "--out", out, code=2)
         assert all(word in said for word in words) and not out.exists(), said
     refused(text.replace('"version": "urtrs-sim ', '"version": "urtrs-sim of old '), "only results of one version")
-    refused(text.replace("--check-determinism 5", "--check-determinism 6"), "has options", "--check-determinism 6")
+    refused(text.replace("--check-determinism ", "--check-determinism 6"), "has options", "--check-determinism 62")
     refused(text.replace('"4..8"', '"3..8"'), "overlap", "0..4 and 3..8")
     refused(one.read_text().replace('"requests": ', '"requests": 1'), "different results of the seeds 0..4")
     refused(text.replace('"block_worlds"', '"worlds"'), "do not fit")

@@ -93,7 +93,6 @@ def test_output_of_other_commands(tmp_path):
     assert "choice_log" not in sim("shrink", "shrink", "--seed", "3")
     small = sim("shrink", "shrink", *LOST, "--time", "2s", "--out", tmp_path / "small", code=1)
     assert sum(small["after"].values()) < sum(small["before"].values()) and os.path.exists(small["choice_log"])
-    assert "choice_log" not in sim("hunt", "hunt", "--events", "1")
     assert "points" not in sim("blame", "blame", "--seed", "3")
     blamed = sim("blame", "blame", *LOST, "--points", "8", "--redraws", "4", "--page", tmp_path / "page.html", code=1)
     assert blamed["step"]["rate_before"] < blamed["step"]["rate_after"] and os.path.exists(blamed["page"])
@@ -108,7 +107,7 @@ def test_output_of_other_commands(tmp_path):
                                    ["coverage", "--rare", "/nonexistent"], ["sweep", "--state", "/nonexistent/s"],
                                    ["sweep", "--result", "/nonexistent/r"], ["merge", "/nonexistent", "--out", "r"],
                                    ["ledger", "--ledger", "/nonexistent"], ["sweep", "--ledger", "/nonexistent"],
-                                   ["hunt", "--state", "/nonexistent/s"], ["hunt", "--time", "0"], ["blame"],
+                                   ["blame"],
                                    ["blame", "--seed", "1", "--points", "1"]])
 def test_usage_errors(words):
     error = sim("error", *words, code=2)["error"]

@@ -44,7 +44,6 @@ LAYERS = {
     "sim/memory": ["core"],
     "sim/explore": ["core", "sim/model"],
     "sim/world": ["core", "sim/choices", "sim/net", "sim/faults", "sim/oracles", "sim/disks"],
-    "sim/hunt": ["core", "sim/choices", "sim/net", "sim/faults", "sim/oracles", "sim/disks", "sim/world"],
     "sim": ["core", "sim"],
     "conformance/spec": [],
     "conformance/cases": ["core", "sim"],

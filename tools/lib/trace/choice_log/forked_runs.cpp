@@ -18,7 +18,6 @@ namespace rtrs::tools {
 namespace {
 
 constexpr std::size_t kTextBytes = ForkedResult::kMostSignature + 1;
-constexpr std::size_t kMostFound = 8192;
 // Time limit of a run (wall clock), or of the beginning between two forks; a normal run takes milliseconds.
 constexpr unsigned kMaxSeconds = 20;
 
@@ -45,8 +44,6 @@ struct ForkedRuns::Slot {
   Nanos time_before, time;
   char signature[kTextBytes];
   char said[kTextBytes];
-  std::uint64_t found_count;
-  sim::hunt::Found found[kMostFound];
 };
 
 // The process that plays the beginning, and its copies, which play the rests.
@@ -71,10 +68,8 @@ class ForkedRuns::Child final : public sim::ChoiceObserver {
     options.listeners = runs_.specification_;
     auto world = std::make_unique<sim::World>(options, choice);
     world_ = world.get();
-    if (plan_.with_features) features_.watch(*world);
     if (plan_.play_on) begin(*slot_);
     const sim::WorldResult result = world->run();
-    features_.end();
     choice.observe(nullptr);
     world_ = nullptr;
     world.reset();
@@ -83,8 +78,7 @@ class ForkedRuns::Child final : public sim::ChoiceObserver {
     _exit(0);
   }
 
-  void drawn(const sim::Draw& draw) override {
-    if (plan_.with_features) features_.drawn(draw);
+  void drawn(const sim::Draw&) override {
     slot_->events = events();
     if (world_ != nullptr) slot_->time = world_->now();
   }
@@ -124,7 +118,6 @@ class ForkedRuns::Child final : public sim::ChoiceObserver {
         alarm(kMaxSeconds);
         if (words >= 0) dup2(words, STDERR_FILENO);
         copies_.clear();
-        features_.clear();
         begin(runs_.slots_[at]);
         return plan_.forks[at].seed;
       }
@@ -189,9 +182,6 @@ class ForkedRuns::Child final : public sim::ChoiceObserver {
       }
     }
     keep_text(slot.signature, slot.failed ? signature : std::string());
-    const auto& found = features_.found();
-    slot.found_count = std::min(found.size(), kMostFound);
-    std::copy_n(found.begin(), slot.found_count, slot.found);
     slot.done = true;
   }
 
@@ -199,7 +189,6 @@ class ForkedRuns::Child final : public sim::ChoiceObserver {
   ForkedRuns& runs_;
   Slot* slot_;
   sim::World* world_ = nullptr;
-  sim::hunt::FeatureWatch features_;
   std::map<pid_t, Copy> copies_;
 };
 
@@ -215,8 +204,7 @@ ForkedRuns::~ForkedRuns() {
 
 pid_t ForkedRuns::start(const ForkedPlan& plan) {
   used_ = std::min(most_, plan.forks.size() + (plan.play_on ? 1 : 0));
-  for (std::size_t at = 0; at <= plan.forks.size() && at <= most_; ++at)
-    std::memset(static_cast<void*>(&slots_[at]), 0, offsetof(Slot, found));
+  for (std::size_t at = 0; at <= plan.forks.size() && at <= most_; ++at) slots_[at] = {};
   std::fflush(stdout);
   const pid_t parent = getpid();
   const pid_t pid = fork();
@@ -241,8 +229,6 @@ std::vector<ForkedResult> ForkedRuns::collect() const {
     result.time = slot.time;
     result.said = slot.said;
     result.events = slot.events;
-    const std::uint64_t found = std::min<std::uint64_t>(slot.found_count, kMostFound);
-    result.found.assign(slot.found, slot.found + found);
   }
   return results;
 }

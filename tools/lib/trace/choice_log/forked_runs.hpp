@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "sim/choices/forked_choices.hpp"
-#include "sim/hunt/feature_watch.hpp"
 #include "tools/lib/trace/choice_log/isolated_run.hpp"
 
 namespace rtrs::tools {
@@ -20,13 +19,12 @@ struct ForkedResult {
   bool reached = false;                               // the run got to this fork
   bool failed = false;
   bool stalled = false;
-  std::string signature;                // see IsolatedResult
-  std::uint64_t events_before = 0;      // events up to the fork
-  Nanos time_before = 0;                // virtual time of the fork
-  std::string said;                     // last entry of the journal before the fork
-  std::uint64_t events = 0;             // all events of the run, including those before the fork
-  Nanos time = 0;                       // virtual time of the failure, or of the end
-  std::vector<sim::hunt::Found> found;  // features that were first reached after the fork
+  std::string signature;            // see IsolatedResult
+  std::uint64_t events_before = 0;  // events up to the fork
+  Nanos time_before = 0;            // virtual time of the fork
+  std::string said;                 // last entry of the journal before the fork
+  std::uint64_t events = 0;         // all events of the run, including those before the fork
+  Nanos time = 0;                   // virtual time of the failure, or of the end
 };
 
 struct ForkedPlan {
@@ -34,8 +32,7 @@ struct ForkedPlan {
   MakeChoice choice;             // the run that is forked
   std::vector<sim::Fork> forks;  // in ascending order of draws; several may have one draw
   bool play_on = false;          // the run itself is played to its end, as the last result
-  bool with_features = false;
-  unsigned jobs = 1;  // rests that are played at the same time
+  unsigned jobs = 1;             // rests that are played at the same time
 };
 
 class ForkedRuns {
@@ -50,17 +47,17 @@ class ForkedRuns {
   // this object, and only its copies in other processes are changed.
   void ask_specification(LiveJudge* judge) noexcept { specification_ = judge; }
 
-  // Starts the plan, which must stay valid until collect(). Returns the id of the process, which the caller
-  // waits for; -1: it could not be started.
-  pid_t start(const ForkedPlan& plan);
-  // Call after the process has ended. Returns one result for each fork, in order, and one more for play_on.
-  std::vector<ForkedResult> collect() const;
-  // start(), wait, and collect().
+  // Returns one result for each fork, in order, and one more for play_on.
   std::vector<ForkedResult> play(const ForkedPlan& plan);
 
  private:
   class Child;
   struct Slot;
+
+  // Returns the id of the process, which the caller waits for; -1: it could not be started.
+  pid_t start(const ForkedPlan& plan);
+  // Call after the process has ended.
+  std::vector<ForkedResult> collect() const;
 
   const std::size_t most_;
   Slot* slots_ = nullptr;

@@ -1,12 +1,12 @@
-#include "sim/hunt/curve.hpp"
+#include "sim/choices/failure_curve.hpp"
 
 #include <gtest/gtest.h>
 
-namespace rtrs::sim::hunt::curve_test {
+namespace rtrs::sim::failure_curve_test {
 namespace {
 
-std::vector<CurvePoint> curve_of(const std::vector<std::uint64_t>& failed, std::uint64_t redraws = 20) {
-  std::vector<CurvePoint> points;
+std::vector<FailurePoint> curve_of(const std::vector<std::uint64_t>& failed, std::uint64_t redraws = 20) {
+  std::vector<FailurePoint> points;
   for (const std::uint64_t one : failed)
     points.push_back({100 * points.size(), 10 * points.size(), redraws, one});
   return points;
@@ -58,4 +58,4 @@ TEST(InevitableStep, IsTheFirstPointAfterWhichTheRateStaysHigh) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim::hunt::curve_test
+}  // namespace rtrs::sim::failure_curve_test

@@ -1,14 +1,14 @@
-#include "sim/hunt/curve.hpp"
+#include "sim/choices/failure_curve.hpp"
 
 #include <cmath>
 
-namespace rtrs::sim::hunt {
+namespace rtrs::sim {
 
 namespace {
 
 struct Sum {
   double redraws = 0, failed = 0;
-  void add(const CurvePoint& point) noexcept {
+  void add(const FailurePoint& point) noexcept {
     redraws += static_cast<double>(point.redraws);
     failed += static_cast<double>(point.failed);
   }
@@ -23,8 +23,8 @@ struct Sum {
   }
 };
 
-Step step_at(std::span<const CurvePoint> points, std::size_t point) {
-  Step step;
+FailureStep step_at(std::span<const FailurePoint> points, std::size_t point) {
+  FailureStep step;
   step.point = point;
   step.after = point == 0 ? 0 : points[point - 1].draw;
   step.before = points[point].draw;
@@ -51,7 +51,7 @@ std::vector<std::uint64_t> points_between(std::uint64_t from, std::uint64_t to, 
   return points;
 }
 
-std::optional<Step> likely_step(std::span<const CurvePoint> points) {
+std::optional<FailureStep> likely_step(std::span<const FailurePoint> points) {
   std::optional<std::size_t> best;
   double most = 0;
   for (std::size_t point = 1; point < points.size(); ++point) {
@@ -67,11 +67,11 @@ std::optional<Step> likely_step(std::span<const CurvePoint> points) {
   return step_at(points, *best);
 }
 
-std::optional<Step> inevitable_step(std::span<const CurvePoint> points, double least) {
+std::optional<FailureStep> inevitable_step(std::span<const FailurePoint> points, double least) {
   std::size_t point = points.size();
   while (point > 0 && points[point - 1].rate() >= least) --point;
   if (point == points.size()) return std::nullopt;
   return step_at(points, point);
 }
 
-}  // namespace rtrs::sim::hunt
+}  // namespace rtrs::sim

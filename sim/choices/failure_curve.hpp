@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-namespace rtrs::sim::hunt {
+namespace rtrs::sim {
 
-struct CurvePoint {
+struct FailurePoint {
   std::uint64_t draw = 0;   // the choices before this draw are kept
   std::uint64_t event = 0;  // number of events before this draw
   std::uint64_t redraws = 0;
@@ -17,12 +17,12 @@ struct CurvePoint {
   double rate() const noexcept {
     return redraws == 0 ? 0 : static_cast<double>(failed) / static_cast<double>(redraws);
   }
-  bool operator==(const CurvePoint&) const = default;
+  bool operator==(const FailurePoint&) const = default;
 };
 
 // Interval of draws: the failure was not yet likely when the choices before `after` were made, and was when
 // those before `before` were made.
-struct Step {
+struct FailureStep {
   std::size_t point = 0;  // first point of the curve that has the higher rate
   std::uint64_t after = 0, before = 0;
   double rate_before = 0, rate_after = 0;  // failure rates on the two sides
@@ -38,8 +38,8 @@ std::vector<std::uint64_t> points_between(std::uint64_t from, std::uint64_t to, 
 // maximum likelihood. `points`: in ascending order of draws; the last one should be the end of the failing
 // run, where every redraw fails. nullopt: fewer than two points, or the failure was as likely at the
 // beginning.
-std::optional<Step> likely_step(std::span<const CurvePoint> points);
+std::optional<FailureStep> likely_step(std::span<const FailurePoint> points);
 // Finds the first point from which on the rate is always at least `least`, for example 0.9.
-std::optional<Step> inevitable_step(std::span<const CurvePoint> points, double least);
+std::optional<FailureStep> inevitable_step(std::span<const FailurePoint> points, double least);
 
-}  // namespace rtrs::sim::hunt
+}  // namespace rtrs::sim
