@@ -11,6 +11,7 @@ from example_lines import ended, here
 from programs import BOUND, PLUGIN, ROOT, free_port, listens, program, until
 
 HAS = {name: pathlib.Path(program(name)).exists() for name in ("urtrsd", "urtrs-perf", "urtrs-conform", "urtrs-mapd")}
+CASE = '{"seed": 3, "worlds": "", "world": "", "rule": "O4", "place": "a read", "shown": "urtrs-sim 0.1.0", "fixed": ""}\n'
 FAILING = "scenario U\n  delivered number=20\n  expect O9\n"  # O9 does not fire, so the expectation fails
 
 
@@ -32,6 +33,7 @@ def shell(line, folder):
 
 def test_urtrs_sim(tmp_path):
     (tmp_path / "mine.scenarios").write_text(FAILING)
+    (tmp_path / "ledger.jsonl").write_text(CASE)
     lost = "urtrs-sim shrink --scenario L01e --seed 3 --no-fence --time 2s --out small.choices"
     assert shell(lost, tmp_path).returncode == 1
     shown = help_of("urtrs-sim")
