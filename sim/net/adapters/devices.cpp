@@ -18,16 +18,19 @@ namespace rtrs::mock_hca {
 
 Signal::Signal() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)) {}
 Signal::~Signal() {
+  if (waiting_ != nullptr) *waiting_ -= count_;
   ::close(fd_);
 }
 void Signal::give() noexcept {
   ++count_;
+  if (waiting_ != nullptr) ++*waiting_;
   ::eventfd_write(fd_, 1);
 }
 bool Signal::take() noexcept {
   eventfd_t one = 0;
   if (::eventfd_read(fd_, &one) != 0) return false;
   --count_;
+  if (waiting_ != nullptr) --*waiting_;
   return true;
 }
 
@@ -142,6 +145,7 @@ std::unique_ptr<Context> make_context(Adapter& adapter) {
   context->adapter = &adapter;
   context->device = &adapter.device;
   context->async_fd = context->signal.fd();
+  context->signal.count_in(world().waiting[adapter.host]);
   context->cmd_fd = -1;
   context->num_comp_vectors = adapter.profile.vectors;
   context->ops.alloc_mw = alloc_mw;

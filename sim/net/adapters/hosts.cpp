@@ -37,16 +37,9 @@ std::uint32_t peer_of(std::uint32_t identifier) {
 
 bool readable(unsigned host) {
   const std::scoped_lock lock(world().lock);
-  const World& all = world();
-  const auto of_host = [host](const ibv_context* one) {
-    return static_cast<const Context*>(one)->adapter->host == host;
-  };
-  return std::any_of(all.event_channels.begin(), all.event_channels.end(),
-                     [&](const EventChannel* one) { return one->host == host && one->signal.is_there(); }) ||
-         std::any_of(all.channels.begin(), all.channels.end(),
-                     [&](const Channel* one) { return of_host(one->context) && one->signal.is_there(); }) ||
-         std::any_of(all.contexts.begin(), all.contexts.end(),
-                     [&](const Context* one) { return of_host(one) && one->signal.is_there(); });
+  const auto& all = world().waiting;
+  const auto found = all.find(host);
+  return found != all.end() && found->second != 0;
 }
 
 std::size_t objects(unsigned host) {

@@ -72,6 +72,7 @@ rdma_event_channel* rdma_create_event_channel() {
   auto* channel = new EventChannel;
   channel->fd = channel->signal.fd();
   channel->host = world().host;
+  channel->signal.count_in(world().waiting[channel->host]);
   world().event_channels.insert(channel);
   return channel;
 }

@@ -20,7 +20,8 @@ void put(std::deque<Entry>& entries, const Entry& one) {
 
 void arrive(Queue& queue) {
   for (const Entry& entry : queue.late[0]) put(queue.entries, entry);
-  queue.late[0] = std::exchange(queue.late[1], {});
+  queue.late[0].clear();
+  std::swap(queue.late[0], queue.late[1]);
 }
 
 ibv_td* alloc_td(ibv_context* context, ibv_td_init_attr* wanted) {
@@ -220,6 +221,7 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   auto* channel = new Channel;
   channel->context = context;
   channel->fd = channel->signal.fd();
+  channel->signal.count_in(world().waiting[static_cast<const Context*>(context)->adapter->host]);
   channel->refcnt = 0;
   world().channels.insert(channel);
   return channel;

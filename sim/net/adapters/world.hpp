@@ -38,11 +38,14 @@ class Signal {
   void give() noexcept;
   // Returns false if the count is 0, with errno EAGAIN.
   bool take() noexcept;
-  bool is_there() const noexcept { return count_ != 0; }
+  // Also counts the items in a sum over several signals. Call before the first give(); `sum` must outlive
+  // the signal.
+  void count_in(std::atomic<unsigned>& sum) noexcept { waiting_ = &sum; }
 
  private:
   int fd_;
   std::atomic<unsigned> count_{0};
+  std::atomic<unsigned>* waiting_ = nullptr;
 };
 
 struct Channel : ibv_comp_channel {
@@ -235,6 +238,8 @@ struct Adapter {
 
 struct World {
   std::mutex lock;
+  // By host: items of all its signals. Before all objects with signals, so that it outlives them.
+  std::map<unsigned, std::atomic<unsigned>> waiting;
   std::vector<std::unique_ptr<Adapter>> adapters, former;
   std::vector<std::string> problems;
   std::set<Context*> contexts;

@@ -17,7 +17,7 @@ constexpr unsigned kLatePolls = 40;
 // Hash of the memory. In large memory it covers every eighth word only, because a stray write would be
 // longer.
 std::uint64_t digest_of(std::span<const std::byte> bytes) noexcept {
-  constexpr std::size_t kLarge = std::size_t{16} << 10;
+  constexpr std::size_t kLarge = 512;
   const std::size_t step = bytes.size() > kLarge ? 64 : 8;
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (std::size_t at = 0; at + 8 <= bytes.size(); at += step) {
@@ -42,8 +42,9 @@ bool PipeFabric::is_open(const Dead& dead) const noexcept {
 }
 
 void PipeFabric::before_poll() {
+  const bool changed = std::exchange(keys_changed_, false);
   for (Dead& one : dead_) {
-    one.watched = !is_open(one);
+    if (changed) one.watched = !is_open(one);
     if (one.watched) one.digest = digest_of(one.bytes);
   }
 }
@@ -69,7 +70,7 @@ void PipeFabric::check_arrival(const FabricEvent& event, std::vector<PipeLaws::P
     const auto found = std::find_if(keys_.begin(), keys_.end(),
                                     [&](const auto& one) { return one.second.rkey == ended->rkey; });
     // The key is not added to `dead_` yet, because earlier writes under it may land in this poll.
-    if (found != keys_.end()) found->second.rkey = 0;
+    if (found != keys_.end()) found->second.rkey = 0, keys_changed_ = true;
   }
   if (id == kNone || network_.ends_[id].peer == kNone) return;
   const QpId peer = network_.ends_[id].peer;
@@ -110,8 +111,10 @@ void PipeFabric::check_books() {
   if (books.half_open_by_host != books.half_open) fail("a client counts for its address that is not there");
   if (books.accepted_by_host != books.accepted || books.memory_by_host != books.memory)
     fail("the counts of all addresses are not what there is");
-  const auto held = std::count_if(network_.ends_.begin(), network_.ends_.end(), [this](const auto& end) {
-    return end.node == node_ && end.accepted && !end.keyed && !end.closed;
+  const auto& ends = network_.nodes_[node_].ends;
+  const auto held = std::count_if(ends.begin(), ends.end(), [this](QpId id) {
+    const PipeNetwork::End& end = network_.ends_[id];
+    return end.accepted && !end.keyed && !end.closed;
   });
   if (static_cast<std::size_t>(held) > books.half_open + books.last_words)
     fail("a socket is open that nothing is waited for on");
@@ -147,8 +150,10 @@ const char* PipeFabric::overdue(PipeNetwork::End& end) noexcept {
 }
 
 void PipeFabric::check_waits() {
-  for (PipeNetwork::End& end : network_.ends_) {
-    if (end.node != node_ || end.closed) continue;
+  auto& ends = network_.nodes_[node_].ends;
+  std::erase_if(ends, [this](QpId id) { return network_.ends_[id].closed; });
+  for (const QpId id : ends) {
+    PipeNetwork::End& end = network_.ends_[id];
     const char* const waits = overdue(end);
     end.late_polls = waits != nullptr ? end.late_polls + 1 : 0;
     if (end.late_polls >= kLatePolls) network_.laws_.violated(19, network_.now(), waits);

@@ -69,12 +69,14 @@ void PipeFabric::release(RegionId id) {
   if (id < regions_.size()) regions_[id] = {};
   std::erase_if(dead_, [id](const Dead& one) { return one.region == id; });
   std::erase_if(keys_, [id](const auto& one) { return one.second.region == id; });
+  keys_changed_ = true;
   if (live()) engine.release(id);
 }
 
 Result<RemoteKey> PipeFabric::noted(Result<RemoteKey> key, RegionId region, std::size_t offset,
                                     std::size_t length) {
   if (key) keys_[key->id] = {key->rkey, region, regions_[region].subspan(offset, length)};
+  keys_changed_ = true;
   return key;
 }
 
@@ -103,11 +105,13 @@ void PipeFabric::key_died(RemoteKeyId id) {
   if (found == keys_.end() || std::exchange(found->second.rkey, 0) == 0) return;
   if (dead_.size() == kWatchedKeys) dead_.erase(dead_.begin());
   dead_.push_back({found->second.region, found->second.bytes});
+  keys_changed_ = true;
 }
 
 void PipeFabric::release_key(RemoteKeyId id) {
   key_died(id);
   keys_.erase(id);
+  keys_changed_ = true;
   if (live()) engine.release_key(id);
 }
 
@@ -122,6 +126,7 @@ Result<std::uint32_t> PipeFabric::rebind(ConKey key, RemoteKeyId id) {
   if (network_.allocation_fails(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   const Result<std::uint32_t> made = engine.rebind(key, id);
   if (made) keys_[id].rkey = *made;
+  keys_changed_ = true;
   return made;
 }
 

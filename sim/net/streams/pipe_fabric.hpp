@@ -90,6 +90,7 @@ class PipeFabric final : private PipeEngine, public ForwardingFabric {
   bool asleep_ = false;
   std::map<RemoteKeyId, Key> keys_;
   std::vector<Dead> dead_;
+  bool keys_changed_ = true;  // since Dead::watched was set
   std::size_t accepted_ = 0;
   std::uint64_t faults_ = 0;
 };

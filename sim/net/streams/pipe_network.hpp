@@ -70,6 +70,7 @@ struct PipeListener {
 struct PipeNode : NetNode {
   PipeFabric* fabric = nullptr;  // fabric of the running process; nullptr if there is none
   std::vector<PipeListener> listeners;
+  std::vector<QpId> ends;  // all of its ends that were open at the last check, in ascending order
   std::vector<QpId> watched;
   Nanos timer = kNever;
   bool signalled = false;
@@ -144,6 +145,7 @@ class PipeNetwork final : public EngineNet<PipeNode, PipeEnd, PipeEvents> {
   void fail(QpId, int error);
   void close_end(QpId, ChoiceSource&);
   std::uint32_t readiness(const End&) const noexcept;
+  bool is_ready(const End&) const noexcept;  // has an event that its process waits for
   bool is_readable(const Node&) const noexcept;
 
   tcp::TcpOptions tcp_;
