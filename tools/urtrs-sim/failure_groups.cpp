@@ -71,7 +71,7 @@ bool FailureGroups::read(const ordered_json& from, std::uint64_t first, std::uin
     if (!one.is_object()) return false;
     Fields fields(one);
     Group group{fields.number("failures"), {}, fields.text("seen")};
-    const Key key{fields.words("rule"), fields.text("place"), fields.words("world")};
+    const Key key{fields.words("rule"), fields.text("place"), fields.word("world")};
     if (!fields.good || !fields["seeds"].is_array()) return false;
     for (const ordered_json& seed : fields["seeds"]) {
       if (!seed.is_number_unsigned() || seed < first || seed >= end) return false;

@@ -1,7 +1,6 @@
 #include "tools/urtrs-sim/ledger.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <tuple>
@@ -18,16 +17,18 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::size_t kMostLedgerMiB = 16;
+constexpr double kMostRate = 1e9;
 
 LedgerCase case_of(Fields& fields) {
   LedgerCase read;
-  if (fields["choices"].is_string())
+  if (fields["choices"].is_string()) {
     read.choices = fields.text("choices");
-  else
+    fields.good = fields.good && !read.choices.empty() && read.choices.find('\0') == std::string::npos;
+  } else {
     read.seed = fields.number("seed");
-  read.worlds = fields.words("worlds");
-  read.world = fields.words("world");
+  }
+  read.worlds = fields.worlds("worlds");
+  read.world = fields.word("world");
   read.rule = fields.words("rule");
   read.place = fields.text("place");
   read.shown = fields.words("shown");
@@ -40,7 +41,7 @@ LedgerSweep sweep_of(Fields& fields) {
   LedgerSweep read;
   read.version = fields.words("version");
   read.seeds = fields.words("seeds");
-  read.worlds = fields.words("worlds");
+  read.worlds = fields.worlds("worlds");
   read.checks = fields.words("checks");
   fields.good = fields.good && fields["rate"].is_number() && parse_seed_range(read.seeds).has_value();
   if (fields.good) read.rate = fields["rate"].get<double>();
@@ -49,7 +50,7 @@ LedgerSweep sweep_of(Fields& fields) {
   read.pairs = fields.number("pairs");
   read.all_pairs = fields.number("all_pairs");
   read.failures = fields.number("failures");
-  fields.good = fields.good && read.rate >= 0 && std::isfinite(read.rate) && read.marks <= read.all_marks &&
+  fields.good = fields.good && read.rate >= 0 && read.rate <= kMostRate && read.marks <= read.all_marks &&
                 read.pairs <= read.all_pairs && !read.version.empty();
   return read;
 }
@@ -84,10 +85,16 @@ std::uint64_t reached_of(const std::vector<Reached>& all) {
 }  // namespace
 
 std::size_t Ledger::add(const SweepResult& result, const SweepTimes& times) {
-  LedgerSweep now{
-      result.version,      text_of(result.seeds),    result.worlds,       result.checks,
-      times.rate(),        reached_of(result.marks), result.marks.size(), reached_of(result.pairs),
-      result.pairs.size(), result.failures.total()};
+  LedgerSweep now{result.version,
+                  text_of(result.seeds),
+                  result.worlds,
+                  result.checks,
+                  std::min(times.rate(), kMostRate),
+                  reached_of(result.marks),
+                  result.marks.size(),
+                  reached_of(result.pairs),
+                  result.pairs.size(),
+                  result.failures.total()};
   const auto same = [&now](const LedgerSweep& other) {
     return std::tie(now.version, now.seeds, now.worlds, now.checks) ==
            std::tie(other.version, other.seeds, other.worlds, other.checks);

@@ -38,6 +38,8 @@ struct Ledger {
   std::size_t add(const SweepResult& result, const SweepTimes& times);
 };
 
+inline constexpr std::size_t kMostLedgerMiB = 16;
+
 // Errors contain the name of the file and the number of the line.
 tl::expected<Ledger, std::string> read_ledger(const std::string& file);
 std::string to_text(const Ledger& ledger);

@@ -1,14 +1,19 @@
 #include "tools/urtrs-sim/ledger_command.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <sstream>
+#include <thread>
 
 #include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/text/printable.hpp"
@@ -25,6 +30,7 @@ namespace rtrs::sim_tool {
 
 namespace {
 
+constexpr unsigned kMostLockSeconds = 120;
 constexpr unsigned kMostCaseSeconds = 60;  // time limit of a case; a normal one takes milliseconds
 
 struct Outcome {
@@ -40,7 +46,7 @@ Outcome run_case(const LedgerCase& one, const std::string& ledger) {
   if (!one.choices.empty()) {
     const std::size_t slash = ledger.rfind('/');
     const bool is_relative = one.choices[0] != '/' && slash != std::string::npos;
-    words = {words[0], "run", "--choices", (is_relative ? ledger.substr(0, slash + 1) : "") + one.choices};
+    words = {words[0], "run", "--choices=" + (is_relative ? ledger.substr(0, slash + 1) : "") + one.choices};
   }
   const tools::ScratchFolder scratch;  // a sweep writes the traces of a failure
   if (words[1] == "sweep") words.insert(words.end(), {"--traces", scratch.path().string()});
@@ -106,8 +112,33 @@ void print_ledger(const Ledger& ledger) {
 }
 
 int save(const LedgerCommand& command, const Ledger& ledger) {
-  const int error = replace_file(command.file, to_text(ledger));
+  const std::string text = to_text(ledger);
+  const int error = text.size() > kMostLedgerMiB << 20 ? EFBIG : replace_file(command.file, text);
   return error == 0 ? kOk : usage(cannot_write(command.file, error) + "; name another file with --ledger");
+}
+
+// Locks the ledger, which a process replaces as a whole, until this process ends: other processes would
+// otherwise lose what it adds. Makes the file if `makes` is true. Returns 0 or a positive errno.
+int lock_ledger(const std::string& file, bool makes) {
+  for (unsigned tries = 0; tries < kMostLockSeconds * 50; ++tries) {
+    const int fd = ::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | (makes ? O_CREAT : 0), 0666);
+    if (fd < 0) return errno;
+    struct stat opened {};
+    struct stat named {};
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) {
+      if (::fstat(fd, &opened) == 0 && ::stat(file.c_str(), &named) == 0 && opened.st_ino == named.st_ino)
+        return 0;
+      ::close(fd);
+      continue;  // another process has replaced the file
+    }
+    const int error = errno;
+    ::close(fd);
+    // Some file systems of clusters have no locks.
+    if (error == ENOSYS || error == EOPNOTSUPP || error == ENOLCK) return 0;
+    if (error != EWOULDBLOCK && error != EINTR) return error;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return ETIMEDOUT;
 }
 
 int add_results(const LedgerCommand& command, Ledger& ledger) {
@@ -156,8 +187,19 @@ int keep_ledger(const LedgerCommand& command) {
     return usage("ledger " + action + " needs " +
                  (action == "add" ? "results of sweep or merge; name them"
                                   : "numbers of cases; `urtrs-sim ledger` prints them"));
-  const bool is_new = action == "add" && ::access(command.file.c_str(), F_OK) != 0 && errno == ENOENT;
-  auto ledger = is_new ? Ledger{} : read_ledger(command.file);
+  std::error_code none;
+  if (command.html == command.file ||
+      (!command.html.empty() && std::filesystem::equivalent(command.html, command.file, none)))
+    return usage("--html would replace the ledger; name another file");
+  if (action == "add")
+    for (std::size_t at = 1; at < command.words.size(); ++at)
+      if (const auto result = read_result(command.words[at]); !result)
+        return usage(tools::printable(command.words[at]) + ": " + result.error());
+  const int error = action.empty() ? 0 : lock_ledger(command.file, action == "add");
+  if (error == ETIMEDOUT) return usage("another urtrs-sim changes the ledger; run this command again later");
+  if (error != 0 && (action == "add" || error != ENOENT))
+    return usage(cannot_write(command.file, error) + "; name another file with --ledger");
+  auto ledger = read_ledger(command.file);
   if (!ledger)
     return usage(ledger.error() + "; --ledger names a ledger, and `urtrs-sim ledger add RESULT` makes one");
   if (action == "add")
@@ -166,8 +208,8 @@ int keep_ledger(const LedgerCommand& command) {
     if (const int code = fix_cases(command, *ledger)) return code;
   print_ledger(*ledger);
   if (command.html.empty()) return kOk;
-  if (const int error = replace_file(command.html, ledger_page(*ledger)))
-    return usage(cannot_write(command.html, error) + "; name another file");
+  if (const int failed = replace_file(command.html, ledger_page(*ledger)))
+    return usage(cannot_write(command.html, failed) + "; name another file");
   answer()["html"] = command.html;
   std::printf("page: %s\n", command.html.c_str());
   return kOk;

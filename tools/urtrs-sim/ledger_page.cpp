@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <map>
 
 #include "tools/lib/text/printable.hpp"
 #include "tools/urtrs-sim/ledger.hpp"
@@ -61,7 +62,8 @@ std::string chart(const std::string& title, const std::vector<const LedgerSweep*
     const std::string y = std::to_string(kHeight - 5 - value(*sweeps[at]) / most * (kHeight - 25));
     points += x + "," + y + " ";
     dots += "<circle cx=\"" + x + "\" cy=\"" + y + "\" r=\"3\"><title>" + escaped(sweeps[at]->version) +
-            ": " + number_of(value(*sweeps[at])) + "</title></circle>\n";
+            ", seeds " + escaped(sweeps[at]->seeds) + ": " + number_of(value(*sweeps[at])) +
+            "</title></circle>\n";
   }
   const std::string base = std::to_string(kHeight - 5);
   return "<figure><figcaption>" + title +
@@ -102,15 +104,9 @@ std::string sweeps_of(const std::string& worlds, const std::vector<const LedgerS
 
 std::string ledger_page(const Ledger& ledger) {
   std::string page = kHead;
-  std::vector<std::string> groups;
-  for (const LedgerSweep& one : ledger.sweeps)
-    if (std::find(groups.begin(), groups.end(), one.worlds) == groups.end()) groups.push_back(one.worlds);
-  for (const std::string& worlds : groups) {
-    std::vector<const LedgerSweep*> sweeps;
-    for (const LedgerSweep& one : ledger.sweeps)
-      if (one.worlds == worlds) sweeps.push_back(&one);
-    page += sweeps_of(worlds, sweeps);
-  }
+  std::map<std::string, std::vector<const LedgerSweep*>> groups;
+  for (const LedgerSweep& one : ledger.sweeps) groups[one.worlds].push_back(&one);
+  for (const auto& [worlds, sweeps] : groups) page += sweeps_of(worlds, sweeps);
   page +=
       "<h2>Failing seeds</h2>\n<table><tr><th>case</th><th>command</th><th>rule</th><th>place</th><th>shown "
       "by</th>"

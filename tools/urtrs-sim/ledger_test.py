@@ -128,7 +128,7 @@ def test_page(sim, tmp_path):
     page = Page(text)
     # Two kinds of worlds with four charts each; a point for each sweep in each chart.
     assert page.tags.count("svg") == 8 and page.tags.count("circle") == 4 * 3 and "script" not in page.tags
-    assert "later: 70" in page.text and "<script>\\x1b" in page.text and "\x1b" not in text
+    assert "later, seeds 0..9: 70" in page.text and "<script>\\x1b" in page.text and "\x1b" not in text
     assert "http" not in text  # the page needs no server
     assert page.tags.count("tr") == 2 + 3 + 1 + 2 and text.count('class="open"') == 1
     assert "cannot write" in sim("ledger", "--html", "missing/p", code=2)
@@ -138,6 +138,9 @@ def test_damaged_ledger_is_refused_unchanged(sim, tmp_path):
     ledger = tmp_path / "ledger.jsonl"
     for damaged in ("x", "[]", "{}", "[" * 100000, json.dumps({**LINE, "seed": -1}), json.dumps({**LINE, "shown": ""}),
                     json.dumps({**LINE, "worlds": " --fabric tcp; reboot"}), json.dumps({**LINE, "choices": 3, "seed": "4"}),
+                    json.dumps({**LINE, "choices": ""}), json.dumps({**LINE, "worlds": " --ledger ledger.jsonl"}),
+                    json.dumps({**LINE, "worlds": " --without --trace"}), json.dumps({**LINE, "world": "L01 --trace x"}),
+                    json.dumps({**LINE, "world": "--help"}), json.dumps({**SWEEP, "rate": 1e300}),
                     json.dumps({**SWEEP, "marks": 3}), json.dumps({**SWEEP, "rate": -1}), json.dumps({**SWEEP, "seeds": "9..0"}),
                     json.dumps({**SWEEP, "failures": 2**64})):
         ledger.write_text(json.dumps(SWEEP) + "\n" + damaged + "\n")
@@ -157,3 +160,30 @@ def test_wrong_use(sim, tmp_path):
     for number in ("0", "1", "x", "1..2", "99999999999999999999"):
         assert f"there is no case {number}" in sim("ledger", "fix", number, code=2)
     assert lines_of(tmp_path / "ledger.jsonl") == [SWEEP]
+
+
+def test_processes_that_add_at_once_lose_nothing(sim, tmp_path):
+    sim("sweep", "--seeds", "0..2", "--result", "r")
+    result = json.loads((tmp_path / "r").read_text())
+    adds = []
+    for number in range(12):
+        (tmp_path / f"r{number}").write_text(json.dumps({**result, "version": f"urtrs-sim {number}"}))
+        adds.append(subprocess.Popen([SIM, "ledger", "add", f"r{number}"], cwd=tmp_path, stdout=subprocess.DEVNULL))
+    assert [add.wait(timeout=BOUND) for add in adds] == [0] * 12
+    assert {line["version"] for line in lines_of(tmp_path / "ledger.jsonl")} == {f"urtrs-sim {number}" for number in range(12)}
+
+
+def test_only_the_ledger_itself_is_replaced(sim, tmp_path):
+    sim("sweep", "--seeds", "0..2", "--result", "r")
+    real = tmp_path / "real.jsonl"
+    write(real, SWEEP)
+    real.chmod(0o660)
+    (tmp_path / "ledger.jsonl").symlink_to(real)
+    sim("ledger", "add", "r")
+    assert (tmp_path / "ledger.jsonl").is_symlink() and len(lines_of(real)) == 2 and real.stat().st_mode & 0o777 == 0o660
+    before = real.read_bytes()
+    for page in ("real.jsonl", "./ledger.jsonl"):
+        assert "would replace the ledger" in sim("ledger", "--html", page, code=2)
+    assert real.read_bytes() == before
+    os.mkfifo(tmp_path / "pipe")
+    assert "cannot write pipe" in sim("ledger", "--html", "pipe", code=2) and (tmp_path / "pipe").is_fifo()

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 namespace rtrs::sim_tool {
 
@@ -34,16 +35,46 @@ int sync_folder_of(const std::string& file) {
   return error;
 }
 
+struct Target {
+  int error = 0;
+  std::string file;  // not a symbolic link, which would be replaced in place of the file that it names
+  mode_t mode = 0;
+};
+
+// A rename would replace a device such as /dev/null by a file.
+Target target_of(const std::string& name) {
+  struct stat found {};
+  if (::stat(name.c_str(), &found) != 0) {
+    const int error = errno == ENOENT ? 0 : errno;
+    const mode_t mask = ::umask(0);
+    ::umask(mask);
+    return {error, name, 0666 & ~mask};
+  }
+  if (S_ISDIR(found.st_mode)) return {EISDIR, name, 0};
+  if (!S_ISREG(found.st_mode)) return {EOPNOTSUPP, name, 0};
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::canonical(name, error);
+  return {error.value(), file, found.st_mode & 0777};
+}
+
 }  // namespace
 
-int replace_file(const std::string& file, const std::string& text) {
+int can_replace(const std::string& file) {
+  const Target target = target_of(file);
+  if (target.error != 0) return target.error;
+  const std::filesystem::path folder = std::filesystem::path(target.file).parent_path();
+  return ::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0 ? errno : 0;
+}
+
+int replace_file(const std::string& name, const std::string& text) {
+  const Target target = target_of(name);
+  if (target.error != 0) return target.error;
+  const std::string& file = target.file;
   // The name is unique, because a scheduler may start a task again while its first process still runs.
   std::string temporary = file + ".XXXXXX";
   const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);
   if (fd < 0) return errno;
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  int error = ::fchmod(fd, 0666 & ~mask) != 0 ? errno : 0;
+  int error = ::fchmod(fd, target.mode) != 0 ? errno : 0;
   if (error == 0) error = write_all(fd, text);
   if (error == 0 && ::fsync(fd) != 0) error = errno;
   if (::close(fd) != 0 && error == 0) error = errno;

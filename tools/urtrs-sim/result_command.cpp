@@ -1,7 +1,5 @@
 #include "tools/urtrs-sim/result_command.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -50,7 +48,7 @@ bool list_files(const std::vector<std::string>& given, std::vector<std::string>&
     const std::size_t before = files.size();
     for (auto at = std::filesystem::directory_iterator(one, error);
          !error && at != std::filesystem::directory_iterator(); at.increment(error))
-      if (at->path().extension() == ".json") files.push_back(at->path());
+      if (at->path().extension() == ".json" && at->is_regular_file(error)) files.push_back(at->path());
     if (error) return usage("cannot read the folder " + one + ": " + error.message()), false;
     if (files.size() == before)
       return usage("there is no file *.json in " + one + "; name the results"), false;
@@ -159,15 +157,17 @@ int sweep_to_result(const Arguments& given, SweepOptions options) {
     if (used)
       return usage(std::string("--result excludes ") + option +
                    "; a result has all seeds of its range, and only their numbers");
-  // An unwritable folder should not be reported only after hours of work.
-  const std::filesystem::path folder = std::filesystem::path(given.result).parent_path();
-  if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
-    return usage(cannot_write(given.result, errno) +
-                 "; name a file in a folder that exists and can be written");
+  // An unwritable file should not be reported only after hours of work.
+  for (const std::string& file : {given.result, given.result + kTimesEnding})
+    if (const int error = can_replace(file))
+      return usage(cannot_write(file, error) + "; name a file in a folder that exists and can be written");
   SweepResult result;
   result.version = this_version();
   result.worlds = filter_text(given);
-  result.checks = check_text(given);
+  // Files of histories do not change the result.
+  Arguments checks = given;
+  checks.histories.clear();
+  result.checks = check_text(checks);
   result.seeds = options.seeds;
   options.result = &result;
   const auto began = std::chrono::steady_clock::now();

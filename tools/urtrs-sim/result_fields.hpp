@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,23 @@ class Fields {
     constexpr const char* kAllowed =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-+.,()~";
     good = good && all.size() <= 1000 && all.find_first_not_of(kAllowed) == std::string::npos;
+    return all;
+  }
+  // One such word that is no option, or nothing.
+  std::string word(const char* key) {
+    const std::string all = words(key);
+    good = good && all.find(' ') == std::string::npos && all[0] != '-';
+    return all;
+  }
+  // Options that decide what a seed plays: " --fabric tcp --without crash".
+  std::string worlds(const char* key) {
+    const std::string all = words(key);
+    std::istringstream words(all);
+    std::string known;
+    for (std::string option, value; words >> option >> value;)
+      if ((option == "--fabric" || option == "--without" || option == "--only-faults") && value[0] != '-')
+        known.append(" ").append(option).append(" ").append(value);
+    good = good && known == all;
     return all;
   }
   void counts(const char* key, SweepResult::Counts& to) {

@@ -103,7 +103,7 @@ tl::expected<SweepResult, std::string> parse_result(const std::string& text) {
     return tl::make_unexpected("it has another format than this version of urtrs-sim; write it again");
   SweepResult read;
   read.version = fields.words("version");
-  read.worlds = fields.words("worlds");
+  read.worlds = fields.worlds("worlds");
   read.checks = fields.words("checks");
   const auto seeds = parse_seed_range(fields.text("seeds"));
   if (!fields.good || !seeds || text_of(*seeds) != fields.text("seeds")) return wrong;
