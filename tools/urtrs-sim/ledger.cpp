@@ -144,9 +144,22 @@ tl::expected<Ledger, std::string> read_ledger(const std::string& file) {
   return read;
 }
 
+namespace {
+
+// Quotes a word of a command that people copy to a shell.
+std::string quoted(const std::string& word) {
+  constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+,./:=@-";
+  if (word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
+}  // namespace
+
 std::string command_of(const LedgerCase& one) {
   return one.choices.empty() ? run_command(one.rule, one.world, one.seed, one.worlds)
-                             : "urtrs-sim run --choices " + one.choices;
+                             : "urtrs-sim run --choices " + quoted(one.choices);
 }
 
 std::string to_text(const Ledger& ledger) {

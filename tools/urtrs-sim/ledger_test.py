@@ -48,6 +48,10 @@ def test_failing_seeds_are_kept_run_first_and_fixed(sim, tmp_path):
     assert [case["seed"] for case in cases] == [group["seeds"][0] for group in groups]
     before = ledger.read_bytes()
     assert "0 new cases" in sim("ledger", "add", "bad.json") and ledger.read_bytes() == before
+    # The same failure in other worlds is another case.
+    (tmp_path / "tcp.json").write_text((tmp_path / "bad.json").read_text().replace('"worlds": ""', '"worlds": " --fabric tcp"'))
+    (tmp_path / "both.jsonl").write_bytes(before)
+    assert f"{len(groups)} new case" in sim("ledger", "add", "tcp.json", "--ledger", "both.jsonl")
 
     said = sim("sweep", "--seeds", "0..3", "--ledger", "ledger.jsonl", code=1, bug=BUG)
     assert "FAIL case 1, still open: FAIL seed=" in said and f"urtrs-sim: 0 of {len(cases)} cases of ledger.jsonl pass" in said
@@ -81,6 +85,8 @@ def test_choice_log_beside_the_ledger_is_run(sim, tmp_path):
     case = {key: value for key, value in LINE.items() if key != "seed"}
     write(folder / "l", {"choices": "lost.choices", **case})
     assert "FAIL case 1, still open: FAIL seed=3 oracle=O4" in sim("sweep", "--seeds", "0..3", "--ledger", "kept/l", code=1)
+    write(folder / "odd", {"choices": "it's; reboot", **case})
+    assert r"urtrs-sim run --choices 'it'\''s; reboot'" in sim("ledger", "--ledger", "kept/odd")
     (folder / "lost.choices").unlink()
     assert "case 1 cannot be run: urtrs-sim: " in sim("sweep", "--seeds", "0..3", "--ledger", "kept/l", code=2)
 
