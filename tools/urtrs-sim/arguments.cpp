@@ -77,8 +77,8 @@ void artifacts_option(CLI::App& app, Arguments& given, const char* excludes) {
 }
 
 void history_options(CLI::App& app, Arguments& given) {
-  CLI::Option* histories = folder_option(app, "--histories", given.histories,
-                                         "write histories for another judge (tools/dev/porcupine)");
+  CLI::Option* histories =
+      folder_option(app, "--histories", given.histories, "write histories, for tools/dev/porcupine/run");
   app.add_option("--excuse", given.excused, "oracles that stop no run: O3,O4, or all")
       ->type_name("ORACLES")
       ->needs(histories);
