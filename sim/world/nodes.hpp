@@ -34,7 +34,7 @@ struct Node {
   bool up = false;
   Nanos paused_until = 0;
   ClockRate clock;
-  // Time of its clock when its driver wants to be polled next, as of the last Timeline::next_time().
+  // next_deadline() of its driver at the last Timeline::next_time().
   Nanos deadline = kNever;
   unsigned fruitless = 0;  // consecutive polls at one instant that did nothing
   unsigned overdue = 0;    // consecutive polls that left a timer due

@@ -36,8 +36,8 @@ class OneRun {
   sim::ChoiceLog begin_;
 };
 
-// Plays the run. If no oracle fails, plays it once more and checks it against the specification, as do all
-// later runs of the runner; `specification` is then true.
+// Plays the run. If no oracle fails, plays it once more and checks it against the specification, sets
+// `specification`, and lets the runner check its later runs likewise.
 tools::IsolatedResult play_judged(tools::IsolatedRunner& runner, const OneRun& run, bool& specification);
 
 }  // namespace rtrs::sim_tool

@@ -18,7 +18,7 @@ namespace rtrs::sim_tool {
 
 namespace {
 
-// Writes the result last, so that its times are there as soon as it is.
+// Writes the file of the times before the result: whoever finds a result also finds its times.
 int write_result(const std::string& file, const SweepResult& result, const SweepTimes& times) {
   for (const auto& [name, text] :
        {std::pair{file + kTimesEnding, to_text(times)}, std::pair{file, to_text(result)}})

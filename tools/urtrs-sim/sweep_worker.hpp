@@ -35,7 +35,8 @@ struct Worker {
   Counter faults[sim::kFaultClasses]{};
   Counter marks[sim::kMarks]{};
   Counter pairs[sim::kPathStates][sim::kPathStates]{};
-  // First seed of this worker that reached each mark and each pair. Its seeds ascend.
+  // First seed of this worker that reached each mark and each pair. A worker plays its seeds in ascending
+  // order.
   Counter first_marks[sim::kMarks]{};
   Counter first_pairs[sim::kPathStates][sim::kPathStates]{};
 };

@@ -145,7 +145,6 @@ class PipeNetwork final : public EngineNet<PipeNode, PipeEnd, PipeEvents> {
   void fail(QpId, int error);
   void close_end(QpId, ChoiceSource&);
   std::uint32_t readiness(const End&) const noexcept;
-  bool is_ready(const End&) const noexcept;  // has an event that its process waits for
   bool is_readable(const Node&) const noexcept;
 
   tcp::TcpOptions tcp_;

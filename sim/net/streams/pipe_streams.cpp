@@ -264,16 +264,9 @@ bool PipeNetwork::is_readable(const Node& node) const noexcept {
   for (const Listener& one : node.listeners) {
     if (one.watched != nullptr && !one.waiting.empty() && (one.interest & tcp::kReadable) != 0) return true;
   }
-  return std::any_of(node.watched.begin(), node.watched.end(),
-                     [this](QpId id) { return is_ready(ends_[id]); });
-}
-
-// The same as readiness(), at a tenth of its cost: most ends are asked often and have nothing.
-bool PipeNetwork::is_ready(const End& end) const noexcept {
-  if (end.state == End::State::dead || (end.finished && end.shut)) return true;
-  if ((end.interest & tcp::kReadable) != 0 && (!end.in.empty() || end.finished)) return true;
-  return (end.interest & tcp::kWritable) != 0 && end.state == End::State::open &&
-         end.out.size() + end.unacknowledged < end.capacity;
+  return std::any_of(node.watched.begin(), node.watched.end(), [this](QpId id) {
+    return (readiness(ends_[id]) & (ends_[id].interest | tcp::kBroken)) != 0;
+  });
 }
 
 }  // namespace rtrs::sim
