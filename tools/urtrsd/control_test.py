@@ -127,6 +127,15 @@ def test_a_rejected_connect_request_is_an_event(urtrsd, control):
     assert event["pathname"] == "ip:127.0.0.1@ip:127.0.0.1"
 
 
+def test_a_refused_open_is_an_event(line, session):
+    client = session("one")
+    line.ask("events.watch")
+    assert client.open('no "such"\n')[0] == errno.ENOENT
+    event = line.next()["params"]
+    assert (event["what"], event["session"], event["device"], event["errno"]) == ("open_refused", "one", 'no "such"\\n', errno.ENOENT)
+    assert event["sentence"]
+
+
 def test_members_of_the_group_may_change(urtrsd, control, tmp_path):
     """The primary group or any supplementary group of the process counts."""
     if os.geteuid() != 0:

@@ -56,7 +56,7 @@ int top(rpc::Client& client, const Options& given) {
 std::vector<Field> event_fields() {
   return {{"serial", "Serial", "number of the event; a gap means missed events", Field::Kind::number},
           {"unix_ms", "Time", "milliseconds since 1970", Field::Kind::number},
-          {"what", "Event", "path, link_up, link_down, session_ended, connect_refused or device"},
+          {"what", "Event", "path, link_up, link_down, session_ended, connect_refused, open_refused or device"},
           {"session", "Session", "name of the session"},
           {"path", "Path", "index of the path", Field::Kind::number},
           {"peer", "Peer", "both ends, the client first"},

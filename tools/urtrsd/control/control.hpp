@@ -17,6 +17,7 @@
 #include "tools/lib/control/rpc/server.hpp"
 #include "tools/urtrsd/storage/catalog.hpp"
 #include "tools/urtrsd/storage/missing_list.hpp"
+#include "tools/urtrsd/storage/open_error.hpp"
 
 namespace rtrs::daemon {
 
@@ -87,6 +88,8 @@ class Control {
   const std::string& path() const noexcept { return path_; }
   // Sends the event to the clients that watch events.
   void tell(const PathEvent&);
+  // The server refused to open `device` for a client; both names come from the client.
+  void tell_refused_open(const std::string& session, const std::string& device, const OpenError&);
   void tell(const std::string& what, const nlohmann::json& fields);
 
  private:
