@@ -79,6 +79,7 @@ void Checker::on(unsigned machine, const Event& event) {
     return;
   }
   if (category == EventClass::begin) {
+    if (event.kind == Kind::End) end_devices(machine);
     wire_.begin(machine, event);
     const auto former = machines_.find(machine);
     if (former != machines_.end() && former->second != nullptr && event.kind == Kind::End)
@@ -93,7 +94,40 @@ void Checker::on(unsigned machine, const Event& event) {
   }
 }
 
+void Checker::on(unsigned machine, const DeviceEvent& event) {
+  if (!actions_) return;
+  const bool begins = class_of(event.kind) == EventClass::begin;
+  const auto known = devices_.find(machine);
+  if (begins || known == devices_.end()) {
+    ++(begins ? coverage_.machines : coverage_.without_beginning);
+    devices_.erase(machine);
+    const DeviceEvent* const begin = begins ? &event : nullptr;
+    const bool server = event.kind == DeviceKind::BeginServerDevices ||
+                        (event.kind >= DeviceKind::DeviceRequest && event.kind <= DeviceKind::SessionDrained);
+    if (server)
+      devices_.emplace(
+          std::piecewise_construct, std::forward_as_tuple(machine),
+          std::forward_as_tuple(std::in_place_type<ServerDevicesSpec>, findings_, machine, begin));
+    else
+      devices_.emplace(
+          std::piecewise_construct, std::forward_as_tuple(machine),
+          std::forward_as_tuple(std::in_place_type<ClientDevicesSpec>, findings_, machine, begin));
+    if (begins) return;
+  }
+  ++coverage_.events;
+  std::visit([&event](auto& one) { one.on(event); }, devices_.at(machine));
+}
+
+void Checker::end_devices(unsigned machine) {
+  const auto found = devices_.find(machine);
+  if (found == devices_.end()) return;
+  std::visit([](auto& one) { one.finish(); }, found->second);
+  devices_.erase(found);
+}
+
 void Checker::finish(bool whole) {
+  for (auto& [number, machine] : devices_)
+    if (whole) std::visit([](auto& one) { one.finish(); }, machine);
   for (auto& [number, machine] : machines_)
     if (whole && machine != nullptr) std::visit([](auto& one) { one.finish(); }, *machine);
   wire_.finish();

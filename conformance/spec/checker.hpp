@@ -6,8 +6,10 @@
 #include <variant>
 
 #include "conformance/spec/client.hpp"
+#include "conformance/spec/client_devices.hpp"
 #include "conformance/spec/findings.hpp"
 #include "conformance/spec/server.hpp"
+#include "conformance/spec/server_devices.hpp"
 #include "conformance/spec/wire.hpp"
 
 namespace rtrs::spec {
@@ -26,6 +28,7 @@ class Checker {
   explicit Checker(bool actions, Time capture_heartbeat = 0)
       : actions_(actions), wire_(findings_, capture_heartbeat) {}
   void on(unsigned machine, const Event&);
+  void on(unsigned machine, const DeviceEvent&);
   // Call once, after the last record. `whole` false: the trace was cut, possibly within a step, so missing
   // actions of the last step are no violation.
   void finish(bool whole = true);
@@ -35,13 +38,16 @@ class Checker {
 
  private:
   using Machine = std::variant<ClientSpec, ServerSpec, RegistrySpec>;
+  using Devices = std::variant<ServerDevicesSpec, ClientDevicesSpec>;
   Machine* machine_of(unsigned machine, const Event&);
   std::unique_ptr<Machine> make(unsigned machine, const Event&) const;
+  void end_devices(unsigned machine);
 
   bool actions_;
   mutable Findings findings_;
   Coverage coverage_;
   std::map<unsigned, std::unique_ptr<Machine>> machines_;
+  std::map<unsigned, Devices> devices_;
   WireSpec wire_;
 };
 

@@ -33,6 +33,12 @@ class Findings {
       kept_.push_back({rule, event.seq, event.now, machine, event.key, event.kind == Kind::WireSent,
                        std::move(seen), std::move(allowed)});
   }
+  // For events that belong to no connection.
+  void add(Rule rule, std::uint64_t seq, Time now, unsigned machine, std::string seen, std::string allowed) {
+    ++count_;
+    if (kept_.size() < keep_)
+      kept_.push_back({rule, seq, now, machine, {}, false, std::move(seen), std::move(allowed)});
+  }
   // Adds all findings of `other` and keeps the order of the records.
   void merge(const Findings& other) {
     count_ += other.count_;

@@ -233,11 +233,62 @@ namespace rtrs::spec {
     "a client opens after SESS_INFO was answered, and names only devices that an OPEN gave and no CLOSE "    \
     "took")
 
-#define RTRS_SPEC_RULES(X)  \
-  RTRS_SPEC_CLIENT_RULES(X) \
-  RTRS_SPEC_COMMON_RULES(X) \
-  RTRS_SPEC_SERVER_RULES(X) \
-  RTRS_SPEC_WIRE_RULES(X)
+#define RTRS_SPEC_SERVER_DEVICE_RULES(X)                                                                    \
+  X(device_answer, "device-answer", "O19", "core/rnbd/server_devices.hpp",                                  \
+    "a request to a block device is answered once, in the step that settles it")                            \
+  X(device_result, "device-result", "O19", "protocol section 9",                                            \
+    "a request is answered with the errno of the first thing wrong with it, else with what storage said")   \
+  X(device_response, "device-response", "O19", "protocol section 2.9",                                      \
+    "OPEN_RSP carries an id of its own and geometry and cache instance of the export; SESS_INFO_RSP the "   \
+    "lower version; nothing else carries a response")                                                       \
+  X(device_storage, "device-storage", "O19", "protocol section 9.3",                                        \
+    "storage is asked once for each IO that is well formed, within its device and allowed there, and for "  \
+    "nothing else")                                                                                         \
+  X(device_storage_same, "device-storage-same", "O19", "protocol section 9.2",                              \
+    "storage is given export, operation, sector, length, flags and priority of the message")                \
+  X(device_sync, "device-sync", "O19", "core/rnbd/server_devices.hpp",                                      \
+    "a FLUSH or FUA change succeeds only if no sync that it may have shared a report with has failed")      \
+  X(device_cache_damaged, "device-cache-damaged", "O19", "core/rnbd/server_devices.hpp",                    \
+    "a failed sync is reported for its export, once, in the same step")                                     \
+  X(device_open, "device-open", "O19", "core/rnbd/server_devices.hpp",                                      \
+    "an export is opened for an OPEN, with its name and mode, as soon as no other export of the name is "   \
+    "open")                                                                                                 \
+  X(device_close, "device-close", "O19", "core/rnbd/server_devices.hpp",                                    \
+    "an export is closed once, when CLOSE, the operator or the end of the session asks for it and nothing " \
+    "of it is in flight")                                                                                   \
+  X(device_measure, "device-measure", "O19", "core/rnbd/server_devices.hpp",                                \
+    "an export is measured for an IO beyond its end, an EIO of storage and an OPEN of an open device")      \
+  X(device_drained, "device-drained", "O19", "core/rnbd/server_devices.hpp",                                \
+    "the session is drained once, when it is closed, no device is open and no request unanswered")
+
+#define RTRS_SPEC_CLIENT_DEVICE_RULES(X)                                                                     \
+  X(map_answer, "map-answer", "O19", "core/rnbd/client_events.hpp",                                          \
+    "a mapping is answered with a new handle, or with why not: the name is mapped, or no name, or too many") \
+  X(message_form, "message-form", "O19", "protocol section 9.1",                                             \
+    "SESS_INFO, OPEN and CLOSE have their form and a new token; OPEN is sent for a mapped device that "      \
+    "needs "                                                                                                 \
+    "it, CLOSE for one that nobody wants, without IO")                                                       \
+  X(open_alone, "open-alone", "O19", "core/rnbd/client_devices.hpp",                                         \
+    "while an OPEN is unanswered, no IO and no CLOSE is; OPEN follows the SESS_INFO of its link")            \
+  X(io_device_id, "io-device-id", "O19", "core/rnbd/client_devices.hpp",                                     \
+    "an IO carries the id that the last OPEN of its device gave, and waits while a device is to be opened")  \
+  X(io_losses, "io-losses", "O19", "core/rnbd/client_devices.hpp",                                           \
+    "an IO knows the losses of its device, and whether it has to report one")                                \
+  X(io_disposition, "io-disposition", "O19", "core/rnbd/client_devices.hpp",                                 \
+    "an IO ends as the server said: ok, or lost where it must report lost changes; ENOTCONN is tried again") \
+  X(device_state, "device-state", "O19", "core/rnbd/client_devices.hpp",                                     \
+    "a device opens by the answer to its OPEN with that geometry, closes with its link or server, and ends " \
+    "when nothing of it is in flight")                                                                       \
+  X(cache_replaced, "cache-replaced", "O19", "core/rnbd/client_devices.hpp",                                 \
+    "another cache instance is reported at once, with the changes that were not flushed")
+
+#define RTRS_SPEC_RULES(X)         \
+  RTRS_SPEC_CLIENT_RULES(X)        \
+  RTRS_SPEC_COMMON_RULES(X)        \
+  RTRS_SPEC_SERVER_RULES(X)        \
+  RTRS_SPEC_WIRE_RULES(X)          \
+  RTRS_SPEC_SERVER_DEVICE_RULES(X) \
+  RTRS_SPEC_CLIENT_DEVICE_RULES(X)
 
 enum class Rule : std::uint8_t {
 #define RTRS_SPEC_RULE(name, id, oracle, source, rule) name,
@@ -245,6 +296,7 @@ enum class Rule : std::uint8_t {
 #undef RTRS_SPEC_RULE
       count_,
 };
+inline constexpr Rule kFirstDeviceRule = Rule::device_answer;
 inline constexpr unsigned kRules = static_cast<unsigned>(Rule::count_);
 
 struct RuleInfo {

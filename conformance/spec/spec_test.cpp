@@ -65,11 +65,12 @@ TEST(Spec, EveryBreachIsReported) {
     }
 }
 
+// device_spec_test breaks the rules of block devices.
 TEST(Spec, EveryRuleHasABreach) {
   std::set<Rule> broken;
   for (const Suite& suite : kSuites)
     for (const Spoiled& spoiled : suite.cases()) broken.insert(spoiled.rule);
-  for (unsigned rule = 0; rule < kRules; ++rule)
+  for (unsigned rule = 0; rule < static_cast<unsigned>(kFirstDeviceRule); ++rule)
     EXPECT_EQ(broken.count(static_cast<Rule>(rule)), 1U) << info_of(static_cast<Rule>(rule)).id;
 }
 

@@ -3,22 +3,19 @@
 #include <algorithm>
 
 #include "conformance/spec/bytes.hpp"
+#include "conformance/spec/device_numbers.hpp"
 #include "conformance/spec/wire.hpp"
 
 namespace rtrs::spec {
 
 namespace {
 
-constexpr std::uint16_t kSessInfo = 0, kOpen = 2, kIo = 4, kClose = 5;
-constexpr std::size_t kSessInfoBytes = 36, kOpenBytes = 264, kCloseBytes = 8, kIoBytes = 28;
 constexpr std::uint8_t kReadOp = 0, kWriteOp = 1, kFlushOp = 2, kLastOp = 5, kLastAccessMode = 2;
-constexpr std::uint64_t kMostSectors = std::uint64_t{1} << 54;
-constexpr std::uint32_t kSector = 512;
 
 bool opens(std::string_view user) noexcept {
   return user.size() == kOpenBytes && u16_at(user, 0) == kOpen &&
          static_cast<std::uint8_t>(user[4]) <= kLastAccessMode && user[6] != '\0' &&
-         user.substr(6, 255).find('\0') != std::string_view::npos;
+         user.substr(6, kNameField).find('\0') != std::string_view::npos;
 }
 
 bool introduces(std::string_view user) noexcept {
@@ -27,7 +24,7 @@ bool introduces(std::string_view user) noexcept {
 
 bool within_device(std::string_view user) noexcept {
   const std::uint64_t sector = number_at(user, 8, 8);
-  const std::uint64_t count = (std::uint64_t{u32_at(user, 20)} + kSector - 1) / kSector;
+  const std::uint64_t count = (std::uint64_t{u32_at(user, 20)} + kSectorBytes - 1) / kSectorBytes;
   return sector < kMostSectors && count <= kMostSectors - sector;
 }
 
@@ -44,7 +41,7 @@ bool WireSpec::well_formed(const Request& request, std::string_view user, std::u
     case kClose:
       return service && !request.reads && user.size() == kCloseBytes;
     case kIo: {
-      if (service || user.size() < kIoBytes) return false;
+      if (service || user.size() < kIoMinBytes) return false;
       const auto op = static_cast<std::uint8_t>(user[16]);
       const bool moves = op == kReadOp || op == kWriteOp;
       return op <= kLastOp && request.reads == (op == kReadOp || op == kFlushOp) && within_device(user) &&

@@ -57,7 +57,7 @@ WorldResult World::run() {
   result.exhausted = timeline_.out_of_events();
   result.script_stuck = phases_.script_stuck();
   result.hash = cluster_.hash;
-  result.events = cluster_.judge.events() + cluster_.network.stats().events;
+  result.events = events();
   result.virtual_time = now();
   result.requests = books_.book.count();
   for (const auto& client : cluster_.clients)

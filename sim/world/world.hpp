@@ -2,6 +2,7 @@
 // the oracles that watch them. A seed determines the scenario and all random draws of the run; virtual time
 // advances from event to event. World holds the parts of a run; each part is a class in its own file.
 #pragma once
+#include <cstdint>
 #include <string>
 
 #include "sim/world/phases.hpp"
@@ -21,6 +22,8 @@ class World {
   std::string describe() const { return cluster_.describe(); }
   const Journal& journal() const noexcept { return cluster_.journal; }
   Nanos now() const noexcept { return cluster_.now(); }
+  // Events of the network and of the applications so far.
+  std::uint64_t events() const noexcept { return cluster_.judge.events() + cluster_.network.stats().events; }
 
   // Parts of the world, for callers that drive it step by step.
   Cluster& cluster() noexcept { return cluster_; }

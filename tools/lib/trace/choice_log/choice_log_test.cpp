@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
 #include <string>
 
 #include "sim/choices/grouped_choice.hpp"
@@ -10,6 +12,7 @@
 #include "tools/lib/trace/choice_log/isolated_run.hpp"
 #include "tools/lib/trace/choice_log/live_judge.hpp"
 #include "tools/lib/trace/choice_log/shrink_run.hpp"
+#include "tools/lib/trace/choice_log/step_limit.hpp"
 
 namespace rtrs::tools::choice_log_test {
 namespace {
@@ -51,6 +54,53 @@ TEST(IsolatedRun, CrashIsReportedWithItsChoiceLog) {
   EXPECT_TRUE(result.failed);
   EXPECT_EQ(result.signature.substr(0, 8), "signal 6");
   EXPECT_EQ(result.choice_log.draws.size(), 40u);
+}
+
+std::uint64_t draws_so_far = 0;
+std::uint64_t no_progress(const void*) {
+  return 0;
+}
+std::uint64_t progress(const void*) {
+  return ++draws_so_far;
+}
+void work_for_3_seconds() {
+  const std::clock_t begin = std::clock();
+  while (std::clock() - begin < 3 * CLOCKS_PER_SEC) {
+  }
+}
+
+TEST(StepLimit, EndsAProcessWhoseStepDoesNotEnd) {
+  EXPECT_EXIT(
+      {
+        const StepLimit limit(&no_progress, nullptr, 1);
+        for (;;) {
+        }
+      },
+      ::testing::KilledBySignal(StepLimit::kSignal), "");
+}
+
+TEST(StepLimit, SparesALongRunWhoseStepsEnd) {
+  EXPECT_EXIT(
+      {
+        {
+          const StepLimit limit(&progress, nullptr, 1);
+          work_for_3_seconds();
+        }
+        std::_Exit(0);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST(StepLimit, CountsNoTimeThatTheProcessDidNotRun) {
+  EXPECT_EXIT(
+      {
+        {
+          const StepLimit limit(&no_progress, nullptr, 1);
+          ::sleep(2);
+        }
+        std::_Exit(0);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 // Includes scenarios in which a node violates the protocol, so that violations are found.

@@ -10,7 +10,9 @@
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <optional>
 
+#include "tools/lib/trace/choice_log/step_limit.hpp"
 #include "tools/lib/trace/choice_log/without_numbers.hpp"
 
 namespace rtrs::tools {
@@ -18,8 +20,6 @@ namespace rtrs::tools {
 namespace {
 
 constexpr std::size_t kTextBytes = ForkedResult::kMostSignature + 1;
-// Time limit of a run (wall clock), or of the beginning between two forks; a normal run takes milliseconds.
-constexpr unsigned kMaxSeconds = 20;
 
 void keep_text(char (&to)[kTextBytes], const std::string& from) {
   const std::size_t size = std::min(from.size(), kTextBytes - 1);
@@ -54,7 +54,6 @@ class ForkedRuns::Child final : public sim::ChoiceObserver {
 
   [[noreturn]] void run() {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    alarm(kMaxSeconds);
     // A crash of the run itself is only counted here; IsolatedRunner reports it.
     if (const int words = memfd_create("urtrs-sim-stderr", MFD_CLOEXEC); words >= 0)
       dup2(words, STDERR_FILENO);
@@ -69,7 +68,9 @@ class ForkedRuns::Child final : public sim::ChoiceObserver {
     auto world = std::make_unique<sim::World>(options, choice);
     world_ = world.get();
     if (plan_.play_on) begin(*slot_);
+    limit_.emplace(&events_of, world_);
     const sim::WorldResult result = world->run();
+    limit_.reset();
     choice.observe(nullptr);
     world_ = nullptr;
     world.reset();
@@ -87,10 +88,9 @@ class ForkedRuns::Child final : public sim::ChoiceObserver {
   void left_out(sim::Label) override {}
 
  private:
-  std::uint64_t events() const {
-    if (world_ == nullptr) return 0;
-    const sim::Cluster& cluster = world_->cluster();
-    return cluster.judge.events() + cluster.network.stats().events;
+  std::uint64_t events() const { return world_ == nullptr ? 0 : world_->events(); }
+  static std::uint64_t events_of(const void* world) {
+    return static_cast<const sim::World*>(world)->events();
   }
 
   void begin(Slot& slot) {
@@ -109,13 +109,13 @@ class ForkedRuns::Child final : public sim::ChoiceObserver {
   std::optional<std::uint64_t> fork_at(std::uint64_t draw) {
     for (std::size_t at = 0; at < plan_.forks.size(); ++at) {
       if (plan_.forks[at].draw != draw) continue;
-      alarm(0);
       if (copies_.size() >= plan_.jobs) wait_for_one();
       const int words = memfd_create("urtrs-sim-stderr", MFD_CLOEXEC);
       const pid_t pid = fork();
       if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        alarm(kMaxSeconds);
+        limit_.reset();
+        if (world_ != nullptr) limit_.emplace(&events_of, world_);
         if (words >= 0) dup2(words, STDERR_FILENO);
         copies_.clear();
         begin(runs_.slots_[at]);
@@ -131,7 +131,6 @@ class ForkedRuns::Child final : public sim::ChoiceObserver {
       wait_for_all();
       _exit(0);
     }
-    alarm(kMaxSeconds);
     return std::nullopt;
   }
 
@@ -151,13 +150,12 @@ class ForkedRuns::Child final : public sim::ChoiceObserver {
     copies_.erase(found);
   }
   void wait_for_all() {
-    alarm(0);
     while (!copies_.empty()) wait_for_one();
   }
   static void keep_crash(Slot& slot, int status, int words) {
     slot.failed = true;
     slot.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    slot.stalled = slot.signal == SIGALRM;
+    slot.stalled = slot.signal == StepLimit::kSignal;
     char text[1024];
     const ssize_t size = words < 0 ? 0 : pread(words, text, sizeof text, 0);
     const std::string all(text, size < 0 ? 0 : static_cast<std::size_t>(size));
@@ -190,6 +188,7 @@ class ForkedRuns::Child final : public sim::ChoiceObserver {
   Slot* slot_;
   sim::World* world_ = nullptr;
   std::map<pid_t, Copy> copies_;
+  std::optional<StepLimit> limit_;
 };
 
 ForkedRuns::ForkedRuns(std::size_t most) : most_(most) {

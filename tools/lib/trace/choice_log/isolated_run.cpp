@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tools/lib/trace/choice_log/schedule.hpp"
+#include "tools/lib/trace/choice_log/step_limit.hpp"
 #include "tools/lib/trace/choice_log/without_numbers.hpp"
 
 namespace rtrs::tools {
@@ -20,8 +21,6 @@ namespace {
 
 constexpr std::size_t kMaxEntries = std::size_t{8} << 20;
 constexpr std::size_t kTextBytes = 4096;
-// Time limit of a run (wall clock); a normal run takes milliseconds.
-constexpr unsigned kMaxSeconds = 20;
 
 struct Entry {
   enum class Kind : std::uint16_t { draw, open, close, left_out };
@@ -36,6 +35,13 @@ void keep_text(char (&to)[kTextBytes], const std::string& from) {
   std::memcpy(to, from.data(), size);
   to[size] = 0;
 }
+
+std::uint64_t events_of(const void* world) {
+  return static_cast<const sim::World*>(world)->events();
+}
+
+constexpr const char* kHang = "one event took more than 20 s of processor time";
+static_assert(StepLimit::kSeconds == 20);
 
 }  // namespace
 
@@ -99,7 +105,6 @@ void IsolatedRunner::ask_specification() {
 
 void IsolatedRunner::child(sim::WorldOptions options, const MakeChoice& make) noexcept {
   if (stderr_ >= 0) dup2(stderr_, STDERR_FILENO);
-  alarm(kMaxSeconds);
   if (options.trace.empty()) options.listeners = specification_.get();
   SharedLog<Shared> choice_log(*shared_, longest_log_);
   const std::unique_ptr<sim::ChoiceSource> choice = make();
@@ -113,7 +118,10 @@ void IsolatedRunner::child(sim::WorldOptions options, const MakeChoice& make) no
     std::printf("scenario: %s\n", shared_->scenario);
     choice_log.set_observer(&schedule);
   }
-  const sim::WorldResult result = world->run();
+  const sim::WorldResult result = [&world] {
+    const StepLimit limit(&events_of, world.get());
+    return world->run();
+  }();
   choice_log.set_observer(nullptr);
   world.reset();  // the destructor completes the trace files
   shared_->failed = result.failed;
@@ -202,8 +210,8 @@ IsolatedResult IsolatedRunner::run(const sim::WorldOptions& options, const MakeC
   if (!result.failed) return result;
   if (!shared_->done) {
     const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    result.stalled = signal == SIGALRM;
-    const std::string words = last_words();
+    result.stalled = signal == StepLimit::kSignal;
+    const std::string words = result.stalled ? kHang : last_words();
     result.seen = "the process ended" + (signal != 0 ? " with signal " + std::to_string(signal) : "") +
                   (words.empty() ? "" : ": " + words);
     result.signature = "signal " + std::to_string(signal) + " " + without_numbers(words);

@@ -83,6 +83,8 @@ TraceCheck check_trace(trace::Source& source, LawCollector* laws, const CheckPro
     if (const spec::Event* event = translator.translate(record)) {
       checker.on(record.instance, *event);
       if (laws != nullptr) laws->on(record.instance, *event);
+    } else if (const spec::DeviceEvent* device = translator.translate_device(record)) {
+      checker.on(record.instance, *device);
     }
     if (progress && record.seq % kProgressEvery == 0) progress(reader.bytes());
   }

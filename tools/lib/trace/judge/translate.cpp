@@ -209,7 +209,7 @@ Translator::Field Translator::field_of(const trace::FieldInfo& info, const trace
   return field;
 }
 
-Translator::Translator(const trace::Schema& schema) {
+Translator::Translator(const trace::Schema& schema) : devices_(schema) {
   for (const trace::EventInfo& info : schema.events) {
     if (entries_.size() <= info.id) entries_.resize(std::size_t{info.id} + 1);
     Entry& entry = entries_[info.id];

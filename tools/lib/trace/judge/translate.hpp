@@ -9,6 +9,7 @@
 #include "conformance/spec/event.hpp"
 #include "core/record/codec.hpp"
 #include "core/record/schema.hpp"
+#include "tools/lib/trace/judge/translate_devices.hpp"
 
 namespace rtrs::trace {
 
@@ -19,6 +20,10 @@ class Translator {
   // Returns nullptr for an event that no rule uses. The event is valid until the next call; its bytes point
   // into the record.
   const spec::Event* translate(const trace::Record&);
+  // The same for the events of block device machines.
+  const spec::DeviceEvent* translate_device(const trace::Record& record) {
+    return devices_.translate(record);
+  }
 
  private:
   using Setter = void (*)(spec::Event&, std::uint64_t number, std::string_view bytes);
@@ -46,6 +51,7 @@ class Translator {
 
   std::vector<Entry> entries_;  // index: number of the event
   spec::Event event_;
+  DeviceTranslator devices_;
 };
 
 }  // namespace rtrs::trace

@@ -141,7 +141,10 @@ TEST_F(DevicesMinimizeTest, DifferentIoResultIsMinimizedToOneDeviceAndOneIo) {
     ASSERT_TRUE(result.fails) << result.error;
     EXPECT_TRUE(result.recorded);
     EXPECT_TRUE(result.complete);
-    EXPECT_EQ(result.failure, "recorded: IoJudged, this core: IoJudged");
+    EXPECT_EQ(result.failure,
+              "recorded: IoJudged, this core: IoJudged; breaks the rule io-disposition: lost for an IO that "
+              "was answered "
+              "with #");
     EXPECT_EQ(result.inputs, 6U) << "the link, SESS_INFO, the device, OPEN, the IO and its end";
     EXPECT_EQ(replayed(result.file).verdict, trace::Verdict::diverged);
     return;
@@ -164,7 +167,10 @@ TEST_F(DevicesMinimizeTest, MissingResponseIsMinimizedToItsRequests) {
     ASSERT_TRUE(result.fails) << result.error;
     EXPECT_TRUE(result.recorded);
     EXPECT_TRUE(result.complete);
-    EXPECT_EQ(result.failure, "recorded: nothing, this core: Respond");
+    EXPECT_EQ(result.failure,
+              "recorded: nothing, this core: Respond; breaks the rule device-answer: nothing is done for a "
+              "request that is "
+              "to be answered with #");
     EXPECT_LE(result.inputs, 5U) << "SESS_INFO, OPEN, the export, the IO and its end";
     EXPECT_GE(result.inputs, 4U);
     EXPECT_EQ(replayed(result.file).verdict, trace::Verdict::diverged);
@@ -186,7 +192,10 @@ TEST_F(DevicesMinimizeTest, ExtraActionHasTheDeviceHandleOfTheShorterRun) {
     actions.insert(actions.begin(), ClientDevicesAction(again));
     const Minimized result = minimised(machine, last, actions);
     ASSERT_TRUE(result.fails) << result.error;
-    EXPECT_EQ(result.failure, "recorded: DeviceChanged, this core: IoStarted");
+    EXPECT_EQ(result.failure,
+              "recorded: DeviceChanged, this core: IoStarted; breaks the rule device-state: a device becomes "
+              "init from open "
+              "with errno #");
     EXPECT_EQ(result.inputs, 5U) << "the device, the link, SESS_INFO, OPEN, the IO";
     const std::string recorded = replayed(result.file).divergence.recorded;
     EXPECT_EQ(recorded.substr(0, 23), "DeviceChanged device=0 ") << recorded << ", mapped first";

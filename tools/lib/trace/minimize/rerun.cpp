@@ -6,16 +6,14 @@
 
 #include <cstdio>
 
-namespace rtrs::tools {
+#include "tools/lib/trace/choice_log/step_limit.hpp"
 
-namespace {
-constexpr unsigned kMaxSeconds = 20;  // time limit of one run
-}
+namespace rtrs::tools {
 
 struct Rerun::Shared {
   bool done;
   std::uint64_t records;
-  std::uint32_t fed;
+  std::uint64_t fed;
   char broken[256];
 };
 
@@ -52,12 +50,13 @@ std::uint64_t Rerun::records() const {
 
 void Rerun::child(const MachineTrace& machine, const Inputs& candidate, const RunOptions& how) noexcept {
   if (stderr_ >= 0) dup2(stderr_, STDERR_FILENO);
-  alarm(kMaxSeconds);
   RunOptions options = how;
   options.before = [this](std::uint32_t input, std::uint64_t record) {
     fed()[shared_->fed] = input;
     record_of()[shared_->fed++] = static_cast<std::uint32_t>(record);
   };
+  const StepLimit limit([](const void* fed) { return *static_cast<const std::uint64_t*>(fed); },
+                        &shared_->fed);
   const Written written = write_run(machine, candidate, path_, options);
   shared_->records = written.records;
   if (written.broken != nullptr) std::snprintf(shared_->broken, sizeof shared_->broken, "%s", written.broken);
@@ -115,6 +114,7 @@ std::optional<Failing> Rerun::judged(Inputs used) {
 }
 
 std::string Rerun::last_words(int signal) const {
+  if (signal == StepLimit::kSignal) return "one input took more than 20 s of processor time";
   char text[512];
   const ssize_t size = stderr_ < 0 ? 0 : pread(stderr_, text, sizeof text, 0);
   const std::string words(text, size < 0 ? 0 : static_cast<std::size_t>(size));

@@ -95,6 +95,8 @@ FoundScenario find_scenario(const LoadedTrace& trace, const ScenarioSearch& opti
       sim::WorldOptions world;
       world.seed = seed;
       world.scenario = &guess.scenario;
+      // A limit for worlds of this size: a recorded input or action comes from a few events at most.
+      world.max_events += 100 * trace.records;
       const tools::MakeChoice choice = [seed] { return std::make_unique<sim::SeededChoice>(seed); };
       ++found.tried;
       const tools::IsolatedResult result = runner.run(world, choice);

@@ -1,0 +1,74 @@
+// Breaks each rule of block devices by hand in an otherwise correct sequence of events; the checker must
+// report that rule.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "conformance/spec/test_device_story.hpp"
+
+namespace rtrs::spec::device_spec_test {
+namespace {
+
+struct Suite {
+  const char* name;
+  DeviceStory (*story)();
+  const std::vector<DeviceSpoiled>& (*cases)();
+};
+const Suite kSuites[] = {{"requests of a server", server_device_story, server_request_cases},
+                         {"devices of a server", server_device_story, server_device_cases},
+                         {"messages of a client", client_device_story, client_message_cases},
+                         {"devices of a client", client_device_story, client_device_cases}};
+
+std::string text_of(const Findings& findings) {
+  std::string text;
+  for (const Finding& finding : findings.kept())
+    text += "\n  event " + std::to_string(finding.seq) + " " + std::string(info_of(finding.rule).id) + ": " +
+            finding.seen + "; allowed: " + finding.allowed;
+  return text;
+}
+
+TEST(DeviceSpec, CorrectStoriesHaveNoFindings) {
+  for (const Suite& suite : kSuites) {
+    const Findings findings = suite.story().check();
+    EXPECT_EQ(findings.count(), 0U) << suite.name << text_of(findings);
+  }
+}
+
+TEST(DeviceSpec, EveryBreachIsReported) {
+  for (const Suite& suite : kSuites)
+    for (const DeviceSpoiled& spoiled : suite.cases()) {
+      DeviceStory story = suite.story();
+      spoiled.spoil(story);
+      const Findings findings = story.check();
+      const bool named = std::any_of(findings.kept().begin(), findings.kept().end(),
+                                     [&](const Finding& finding) { return finding.rule == spoiled.rule; });
+      EXPECT_TRUE(named) << suite.name << ": " << info_of(spoiled.rule).id << ", " << spoiled.how
+                         << text_of(findings);
+    }
+}
+
+TEST(DeviceSpec, EveryRuleHasABreach) {
+  std::set<Rule> broken;
+  for (const Suite& suite : kSuites)
+    for (const DeviceSpoiled& spoiled : suite.cases()) broken.insert(spoiled.rule);
+  for (unsigned rule = static_cast<unsigned>(kFirstDeviceRule); rule < kRules; ++rule)
+    EXPECT_EQ(broken.count(static_cast<Rule>(rule)), 1U) << info_of(static_cast<Rule>(rule)).id;
+}
+
+// A checker that starts in the middle of a correct sequence must report nothing.
+TEST(DeviceSpec, AnyTailOfACorrectStoryHasNoFindings) {
+  for (const Suite& suite : kSuites) {
+    const std::size_t size = suite.story().events().size();
+    for (std::size_t cut = 1; cut < size; ++cut) {
+      DeviceStory tail = suite.story();
+      tail.events().erase(tail.events().begin(), tail.events().begin() + static_cast<std::ptrdiff_t>(cut));
+      const Findings findings = tail.check();
+      EXPECT_EQ(findings.count(), 0U) << suite.name << " from event " << cut << text_of(findings);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rtrs::spec::device_spec_test

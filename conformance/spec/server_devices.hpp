@@ -1,0 +1,168 @@
+// Specification of a server's block devices for one session (RNBD), written independently of core/rnbd. For
+// each input it knows which answers, storage operations and closings are due, and compares the actions.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "conformance/spec/device_event.hpp"
+#include "conformance/spec/findings.hpp"
+
+namespace rtrs::spec {
+
+class ServerDevicesSpec {
+ public:
+  // `begin`: nullptr if the beginning of the machine is not in the trace; then nothing is reported that an
+  // earlier event may explain.
+  ServerDevicesSpec(Findings&, unsigned machine, const DeviceEvent* begin);
+  void on(const DeviceEvent&);
+  // The last step is complete.
+  void finish() { end_step(); }
+
+ private:
+  enum class Message : std::uint8_t { malformed, sess_info, open, close, io };
+  // What the machine has to do next with a request.
+  enum class Due : std::uint8_t {
+    answer,        // Respond in this step, with `result`
+    storage,       // Storage in this step
+    measure,       // MeasureExport in this step
+    opened,        // wait for ExportOpened of its device
+    storage_done,  // wait for StorageDone
+    measured,      // wait for ExportMeasured
+    settled,       // wait for older syncs
+    closed,        // wait until its export is closed
+    unknown,       // an event before the beginning of the trace decides
+  };
+  struct Io {
+    std::uint32_t device_id = 0;
+    std::uint32_t size = 0;
+    std::uint64_t sector = 0;
+    std::uint16_t prio = 0;
+    Opcode opcode = Opcode::read;
+    bool fua = false;
+    bool preflush = false;
+    bool nounmap = false;
+    bool flushes() const noexcept { return opcode == Opcode::flush || preflush; }
+    bool changes() const noexcept { return opcode != Opcode::flush && opcode != Opcode::read; }
+    bool syncs() const noexcept { return flushes() || (changes() && fua); }
+  };
+  struct Request {
+    Message message = Message::malformed;
+    Due due = Due::unknown;
+    bool reads = false;
+    bool held = false;            // occupies an operation of the machine
+    bool counted = false;         // is in flight on its export
+    bool storage_failed = false;  // storage reported EIO, and the export is measured before the answer
+    AccessMode mode = AccessMode::read_only;
+    std::uint8_t version = 0;
+    std::uint16_t result = 0;
+    std::uint32_t data_len = 0;
+    std::uint32_t failures = 0;  // failed syncs of the export when this one began
+    std::uint64_t sync = 0;  // number of this sync; while it settles: of the last one begun before its end
+    std::uint64_t handle = 0;
+    Io io;
+    std::string name;
+    std::optional<std::string> written;  // response of WriteBack
+  };
+  struct Export {
+    std::string name;
+    AccessMode mode = AccessMode::read_only;
+    Geometry geometry;
+    std::uint64_t instance = 0;
+    std::optional<std::uint32_t> id;  // known from the first OPEN_RSP
+    std::uint16_t sync_error = 0;     // every flush fails with it
+    std::uint32_t failures = 0;       // failed syncs of this session
+    std::uint32_t in_flight = 0;
+    std::uint32_t closers = 0;
+    std::uint64_t syncs = 0;  // that were started
+    bool closing = false;
+    bool doubtful = false;  // the operator may have closed it before its id was known
+  };
+  // A device between OPEN and ExportOpened.
+  struct Opening {
+    std::string name;
+    AccessMode mode = AccessMode::read_only;  // of the first OPEN
+    std::vector<std::uint64_t> waiters;       // requests
+    std::optional<std::uint16_t> operation;   // of OpenExport
+    bool may_be_doomed = false;               // the operator closed a device whose id is not known yet
+  };
+  using Exports = std::map<std::uint64_t, Export>;
+
+  void arrived();
+  void parse(Request&) const;
+  void parse_io(Request&) const;
+  void decide(std::uint64_t id, Request&);
+  void decide_open(std::uint64_t id, Request&);
+  void decide_close(Request&);
+  void decide_io(Request&);
+  std::uint16_t refusal(const Export&, const Io&) const;
+  void answer_with(std::uint64_t id, Request&, std::uint16_t result);
+  bool is_full() const noexcept { return operations_in_use_ >= kMostOperations; }
+  void hold(Request&, Due);  // the request occupies one of the machine's operations from now on
+
+  void export_opened();
+  void export_measured();
+  void storage_done();
+  void settle(std::uint64_t handle);
+  void force_closed();
+  void session_closed();
+
+  void storage();
+  void same_storage(const Request&);
+  void respond();
+  void responded_with(const Request&, std::uint16_t result);
+  void check_response(const Request&);
+  void check_open_rsp(const Request&, std::string_view response);
+  void open_export();
+  void close_export();
+  void measure_export();
+  void session_drained();
+
+  void end_step();
+  Opening* opening_of(std::string_view name);
+  Exports::iterator open_export_of(std::string_view name);
+  Exports::iterator export_with_id(std::uint32_t id);
+  bool is_closing(std::string_view name) const;
+  void forget(std::uint64_t id);
+  void end_devices();
+  static std::string due_text(const Request&);
+  static bool is_name(std::string_view text, std::string_view name);
+
+  template <class Seen>
+  bool check(bool holds, Rule rule, Seen seen, const char* allowed) const {
+    if (holds) return true;
+    findings_.add(rule, event_.seq, event_.now, machine_, seen(), allowed);
+    return false;
+  }
+  bool check(bool holds, Rule rule, const char* seen, const char* allowed) const {
+    return check(
+        holds, rule, [seen] { return std::string(seen); }, allowed);
+  }
+
+  static constexpr unsigned kMostOperations = 1024, kMostWaiters = 8, kMostDevices = 256;
+
+  Findings& findings_;
+  unsigned machine_;
+  bool whole_;
+  std::uint32_t generations_ = 0;
+  DeviceEvent event_;
+  std::map<std::uint64_t, Request> requests_;
+  std::map<std::uint16_t, std::uint64_t> operations_;  // requests whose operation number is known
+  Exports exports_;
+  std::deque<Opening> openings_;
+  std::vector<std::uint64_t> touched_;   // requests with something due in this step
+  std::vector<std::uint64_t> unwanted_;  // exports that opened in vain, to be closed in this step
+  std::optional<std::pair<std::uint64_t, std::uint16_t>> damaged_;  // CacheDamaged that is due in this step
+  std::uint64_t current_ = 0;                                       // request of the current input
+  std::optional<std::uint16_t> measuring_;                          // operation to be measured in this step
+  std::uint64_t opens_ = 0;
+  unsigned operations_in_use_ = 0;
+  std::optional<std::uint8_t> version_;
+  bool session_closed_ = false;
+  bool drained_ = false;
+};
+
+}  // namespace rtrs::spec
