@@ -42,7 +42,7 @@ struct OfiStats {
   std::uint64_t discarded_work = 0;       // work requests not completed when their connection ended
   std::uint64_t anonymous_errors = 0;     // error completions without a work request
   std::uint64_t reaped_handshakes = 0;    // sockets closed because no connect request arrived
-  std::uint64_t dropped_completions = 0;  // that arrived after the connection was reported lost
+  std::uint64_t dropped_completions = 0;  // completions that arrived after the connection was reported lost
 };
 
 class OfiFabric : public PlainFabric {

@@ -130,7 +130,7 @@ void FabricImpl::begin_connecting(Connection& connection, const net::Destination
   }
   const net::SocketAddress& destination = route->to;
   connection.set_addresses(net::from_raw(info->src_addr, info->src_addrlen), destination);
-  // Some providers copy the data without a length check.
+  // Some providers copy the data without a length check, so this function checks the length.
   if (private_data.size() > capabilities().connect_data) {
     fail_connect(connection, address, Reason::post_failed, "too much private data");
     return;
@@ -150,7 +150,8 @@ void FabricImpl::begin_connecting(Connection& connection, const net::Destination
 
 void FabricImpl::refuse(ConnectRequest& request, std::span<const std::byte> private_data) {
   if (private_data.size() > capabilities().reject_data) private_data = {};
-  // The socket outlives the endpoint that served it.
+  // If this backend accepted the socket, it sends the reject itself, because the socket is still open
+  // although the endpoint is closed.
   const bool by_socket = static_cast<bool>(request.socket);
   if (by_socket) cm::send_reject(request.socket.get(), private_data.data(), private_data.size());
   if (request.info != nullptr && request.passive != nullptr) {

@@ -54,7 +54,7 @@ constexpr Rule interval(Nanos least) {
           .least = static_cast<std::int64_t>(least),
           .most = static_cast<std::int64_t>(seconds(3600))};
 }
-// Any time longer than 0.
+// Accepts any time longer than 0.
 constexpr Rule time() {
   return {.kind = Kind::time, .shape = "TIME"};
 }
@@ -68,7 +68,7 @@ constexpr Rule time_or_zero(Nanos most) {
 constexpr Rule size(std::int64_t least, std::int64_t most) {
   return {.kind = Kind::size, .shape = "SIZE", .least = least, .most = most};
 }
-// A number without a unit is in MiB.
+// Accepts sizes; a number without a unit is in MiB.
 constexpr Rule mebibytes(std::int64_t least, std::int64_t most) {
   Rule rule = size(least, most);
   rule.plain = 1U << 20;

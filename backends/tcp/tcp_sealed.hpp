@@ -23,7 +23,7 @@ class SealedStream {
       : socket_(socket), channel_(std::move(channel)), space_(space) {}
 
   [[nodiscard]] const tls::Channel& channel() const noexcept { return *channel_; }
-  // The kernel encrypts: plain bytes are written to the socket.
+  // True if the kernel encrypts: the caller writes plain bytes to the socket.
   [[nodiscard]] bool writes_plain() const noexcept { return channel_->in_kernel(); }
   // True if the kernel has not accepted all encrypted bytes yet.
   [[nodiscard]] bool has_output() const noexcept { return !channel_->output().empty(); }

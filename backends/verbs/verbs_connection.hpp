@@ -109,8 +109,8 @@ class Connection {
   bool post_receive_again(unsigned count, std::uint32_t bytes) noexcept {
     return stage_ == Stage::up && !failed_ && receives_.post_again(tag_, count, bytes);
   }
-  // Binds a window; its completion is reported as ChunkInvalidated if `report`. Sent when there is room,
-  // before anything that is posted after it.
+  // Binds a window; its completion is reported as ChunkInvalidated if `report`. The binding is posted when
+  // there is room, before any request that is posted later.
   bool bind(const WindowBind&, Bind, std::uint64_t cookie, bool report) noexcept;
   // Call before a window is bound again: a chain may bind a window only once, because the library reads the
   // current key from the window.
@@ -166,7 +166,7 @@ class Connection {
     static constexpr std::size_t kMost = 32;
     std::array<ibv_send_wr, kMost> requests;
     std::array<std::array<ibv_sge, 2>, kMost> pieces;
-    // Size in bytes of a copy of a caller's message that is sent inline. Devices may allow longer inline
+    // Messages of up to this many bytes are copied here and sent inline. Devices may allow longer inline
     // messages than requested, but messages longer than this are rare.
     static constexpr std::size_t kCopied = 128;
     std::array<std::array<std::byte, kCopied>, kMost> copies;
@@ -200,7 +200,7 @@ class Connection {
 
   bool has_room() const noexcept { return next_send_ - done_sends_ < depth(); }
   inline bool place(const Binding&) noexcept;
-  // place() for devices that are not known to bind type 1 windows in a chain.
+  // Variant of place() for devices that are not known to bind type 1 windows in a chain.
   bool place_first(const Binding&, unsigned flags) noexcept;
   bool wait_for_room(const Binding&) noexcept;
   void forget_waiting(const ibv_mw&) noexcept;

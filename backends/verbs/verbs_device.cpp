@@ -150,7 +150,7 @@ std::vector<std::string> devices_of(const std::vector<std::string>& addresses) {
   if (addresses.empty()) return found;
   const EventChannelHandle channel(rdma_create_event_channel());
   if (channel == nullptr) return found;
-  std::vector<net::SocketAddress> all;  // listen() reports a text that has no address
+  std::vector<net::SocketAddress> all;  // without the texts that have no address, which listen() reports
   for (const std::string& text : addresses)
     for (const net::SocketAddress& one : resolve_addresses(text, 0)) all.push_back(one);
   for (net::SocketAddress& address : all) {

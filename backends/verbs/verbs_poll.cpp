@@ -152,7 +152,7 @@ std::size_t FabricImpl::read_queue(SharedQueue& queue, std::span<FabricEvent> ou
     }
   }
   if (count == out.size()) return count;
-  // The queue is empty.
+  // All completions have been reported, so a failure of the queue may be reported now.
   if (queue.failed) lose_queue(queue, Reason::fabric_gone);
   return ending_.empty() ? count : count + report_endings(queue, out.subspan(count));
 }

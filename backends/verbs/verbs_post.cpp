@@ -75,7 +75,7 @@ void Connection::flush() noexcept {
   flush_placed();
 }
 
-// Receives first, because the peer may respond to sent data at once.
+// Posts receives first, because the peer may respond to sent data at once.
 void Connection::flush_placed() noexcept {
   if (receives_.has_unposted()) failed_ = !receives_.flush(qp_.get()) || failed_;
   if (chain_.size == 0) return;

@@ -34,7 +34,7 @@ class SharedQueue {
   bool has_room(std::uint32_t entries) const noexcept { return !failed && entries <= room_; }
   bool has_members() const noexcept { return member_count_ != 0; }
 
-  // Returns the tag for the member's wr_ids, valid until leave(). Precondition: there is room.
+  // Adds a connection and returns the tag for its wr_ids, valid until leave(). Precondition: there is room.
   std::uint64_t join(Connection&, std::uint32_t entries);
   // Delivers pending completions to a member that is about to destroy its queue pair, because some devices
   // discard them with the queue pair.
@@ -112,7 +112,7 @@ class SharedQueue {
   std::array<ibv_wc, 32> read_;
   unsigned next_ = 0, count_ = 0;  // position and number of completions in read_
   bool checked_ = false;           // read_ was filled in this round
-  std::vector<ibv_wc> later_;      // read while a member left; follows read_
+  std::vector<ibv_wc> later_;      // completions read while a member left; processed after those in read_
   std::size_t next_later_ = 0;
   QueueHandle queue_;
 };

@@ -35,8 +35,9 @@ class FabricPump {
     std::function<bool()> idle = {};
   };
 
-  // `patience`: time in ns to keep polling after the last step that found something, before sleeping
-  // (WaitMode::events), if that pays (poll_habit.hpp). Yields the processor between two polls.
+  // `patience`: time in ns for which the pump continues to poll after a step that found something, before it
+  // sleeps, if polling pays (poll_habit.hpp). Only for WaitMode::events. The pump yields the processor
+  // between two polls.
   FabricPump(boost::asio::io_context&, Fabric&, WaitMode, Hooks, Nanos patience = 0);
   ~FabricPump();
   FabricPump(const FabricPump&) = delete;

@@ -185,8 +185,8 @@ class Operation {
   }
 
   void (*end_)(Operation&, End, const Error&) = nullptr;
-  // Links in the list of the execution context: the pointer that points to this operation, and the next
-  // operation.
+  // List of the pending operations of the context: `previous_` points to the pointer that refers to this
+  // operation, `next_` to the next operation.
   Operation** previous_ = nullptr;
   Operation* next_ = nullptr;
   union {

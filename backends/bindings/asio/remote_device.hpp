@@ -214,7 +214,7 @@ class RemoteDevice {
   bool map_pending_ = false;  // async_map() was called; its result has not reached a handler yet
   bool close_begun_ = false;
   bool closed_ = false;
-  std::uint16_t refused_errno_ = 0;  // errno of the last reported refusal; 0 after an open
+  std::uint16_t refused_errno_ = 0;  // errno of the last reported refusal; 0 after a successful open
   bool settle_posted_ = false;
   // Buffers of one step; members, because initialising them costs more than an empty step.
   std::array<BlockCompletion, 64> completions_;

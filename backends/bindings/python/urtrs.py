@@ -112,7 +112,8 @@ class _Request:
 
 
 def _finisher(requests):
-    """Returns the completion callback, which runs inside poll() with the lock held. A reference to the session would be a cycle."""
+    """Returns the completion callback, which runs inside poll() with the lock held. The callback holds no reference to the
+    session, because that would be a cycle."""
     def finish(key, code):
         request = requests.pop(key, None)
         if request is not None:

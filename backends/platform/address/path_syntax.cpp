@@ -79,8 +79,8 @@ struct Endpoint {
   std::uint16_t port = 0;
 };
 
-// Splits as the fabrics do: "[::1]:7", "[::1]", "1.2.3.4:7", "name:7"; several colons without brackets are
-// IPv6. A malformed text becomes the host unchanged.
+// Splits host and port in the same way as the fabrics: "[::1]:7", "[::1]", "1.2.3.4:7", "name:7"; text with
+// several colons and no brackets is an IPv6 address. A malformed text becomes the host unchanged.
 Endpoint endpoint_of(const PathAddress& path) {
   const std::string_view text = without_ip(path.destination);
   Endpoint endpoint{std::string(text), path.port};

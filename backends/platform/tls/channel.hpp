@@ -58,12 +58,12 @@ class Channel {
 
   // Consumes all of `sealed` and writes the decrypted data to the start of `plain`, which must be at least
   // kRecordBytes longer than `sealed`. A client calls it first with no input, to produce its hello. Returns
-  // no data of the peer before established(). Afterwards output() may have new bytes, both during and after
-  // the handshake.
+  // no data of the peer before established(). Each call may add bytes to output(), during the handshake and
+  // later.
   virtual Opened open(std::span<const std::byte> sealed, std::span<std::byte> plain) = 0;
-  // Encrypts as many bytes of `parts` after the first `skip` bytes as there is room for, and returns their
-  // number. Requires established(), and not in_kernel(). `skip` is less than the length of the first part, or
-  // there are no parts.
+  // Skips the first `skip` bytes of `parts`, encrypts as many of the others as there is room for, and returns
+  // their number. Requires established(), and not in_kernel(). `skip` is less than the length of the first
+  // part, or there are no parts.
   virtual std::size_t seal(std::span<const std::span<const std::byte>> parts, std::size_t skip) noexcept = 0;
   // Announces that nothing more will be sent. Call once.
   virtual void close() noexcept = 0;
@@ -77,8 +77,8 @@ class Channel {
   // True if the kernel encrypts. Write plain data to the socket then.
   [[nodiscard]] virtual bool in_kernel() const noexcept = 0;
   [[nodiscard]] virtual bool resumed() const noexcept = 0;
-  // Identity of the peer. Of a client, as seen by its server: the common name of its certificate, or the
-  // identity of its key. Of a server: the same name if is_identity() accepts it, else empty.
+  // Identity of the peer. For a client: the common name of its certificate, or the identity of its key. For a
+  // server: the same if is_identity() accepts it, else empty.
   [[nodiscard]] virtual const std::string& identity() const noexcept = 0;
   [[nodiscard]] virtual IdentityDigest identity_digest() const noexcept = 0;
   // "TLS 1.3, TLS_AES_128_GCM_SHA256, identity alice, key (or certificate), kernel"
@@ -102,8 +102,8 @@ class Context {
   [[nodiscard]] virtual std::string identities() const = 0;
   // "certificates signed by FILE and 3 keys of FILE"
   [[nodiscard]] virtual std::string description() const = 0;
-  // Credentials of this context, and the marks of their files, taken before the files were read, in the order
-  // of files_of().
+  // credentials() returns the credentials of this context. marks() returns the marks of their files, taken
+  // before the files were read, in the order of files_of().
   [[nodiscard]] virtual const Credentials& credentials() const noexcept = 0;
   [[nodiscard]] virtual const FileMarks& marks() const noexcept = 0;
   [[nodiscard]] virtual const std::vector<Expiry>& expiries() const noexcept = 0;
