@@ -82,7 +82,8 @@ net::UniqueFd open_loopback_socket(net::SocketAddress& name) {
   return socket;
 }
 
-// connect() may be interrupted by a signal; the connection attempt continues.
+// Connects the socket. If a signal interrupts connect(), waits until the attempt, which continues, has ended.
+// Returns 0 or an errno.
 int connect_through(int socket, const net::SocketAddress& to) {
   if (::connect(socket, to.get(), to.length) == 0) return 0;
   if (errno != EINTR) return errno;

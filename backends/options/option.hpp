@@ -108,7 +108,7 @@ struct Option : Row {
   std::string (*shown)(const Target&) = nullptr;  // used by show() if `field` is a function
 };
 
-std::string dashed(std::string_view name);  // "rdma-tos" for rdma_tos
+std::string dashed(std::string_view name);  // returns "rdma-tos" for "rdma_tos"
 
 // Returns an error message that begins with `name`, or an empty string on success.
 std::string parse(const Rule& rule, std::string_view name, std::string_view value, Value& out);

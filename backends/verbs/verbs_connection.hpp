@@ -83,7 +83,8 @@ class Connection {
 
   // Reduces the requested depths to the limits of the device. Call before the functions below.
   void fit(Device&);
-  // Completion queue entries needed for everything that may be outstanding.
+  // Number of completion queue entries that the connection needs if all its work requests and receives are
+  // outstanding.
   std::uint32_t entries() const noexcept;
   // Creates the queue pair on the device and posts the receives that were waiting for it. Logs the reason of
   // a failure. The queue must have room; nullptr means that it could not be created (errno has the reason).
@@ -105,7 +106,8 @@ class Connection {
   bool failed() const noexcept { return failed_; }
   Reason failure() const noexcept { return short_of_memory_ ? Reason::no_resources : Reason::post_failed; }
   void post_receive(unsigned count, std::uint32_t bytes) noexcept;
-  // Fast path for one more receive like the last. Returns false without effect if it does not apply.
+  // Fast path to post one more receive of the size of the last one. Returns false without effect if that is
+  // not possible.
   bool post_receive_again(unsigned count, std::uint32_t bytes) noexcept {
     return stage_ == Stage::up && !failed_ && receives_.post_again(tag_, count, bytes);
   }
@@ -262,7 +264,7 @@ class Connection {
   std::uint64_t next_send_ = 0;
   std::uint64_t done_sends_ = 0;
   std::uint64_t heard_ = 0;
-  std::uint32_t outstanding_work_ = 0;  // without those that bind memory windows
+  std::uint32_t outstanding_work_ = 0;  // number of outstanding work requests, except those that bind windows
   std::uint32_t since_signal_ = 0;
   Chain chain_;
   std::deque<Waiting> waiting_;  // bindings that wait for room

@@ -32,7 +32,7 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Adds a device, or drops everything that belongs to it.
+  // adopt() adds a device. forget() drops everything that belongs to a device.
   void adopt(Device&);
   void forget(const Device&) noexcept;
 

@@ -33,7 +33,7 @@ Patience patience(TimerKind, Retries) noexcept;
 // Returns the greatest timeout with which the connection is lost within this time; 0 if none is short enough.
 std::uint8_t max_timeout_within(TimerKind, std::uint8_t count, Nanos within) noexcept;
 
-// "3.8 s"
+// Returns for example "3.8 s".
 std::string seconds_text(Nanos);
 
 }  // namespace rtrs::verbs

@@ -97,7 +97,7 @@ class SharedQueue {
       count_ = static_cast<unsigned>(count);
     else if (count < 0)
       failed = true;
-    // Fewer completions than requested were read, so the queue is empty.
+    // If fewer completions than requested were read, the queue is empty.
     if (vacated_ != 0 && count_ < read_.size()) room_ += std::exchange(vacated_, 0);
   }
 

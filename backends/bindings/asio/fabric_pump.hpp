@@ -45,8 +45,8 @@ class FabricPump {
 
   void start();
   void stop();
-  // Call after a change outside of a step that may have made the next deadline earlier or a result ready.
-  // Schedules a step if the deadline is earlier than the one that the pump waits for.
+  // Call after a change outside of a step if the change may have moved the next deadline forward or completed
+  // a result. Schedules a step if the deadline is earlier than the one that the pump waits for.
   void step_if_due();
   // Schedules a step soon, regardless of deadlines. Call after any other change that creates work.
   void step_soon();

@@ -216,7 +216,8 @@ class RemoteDevice {
   bool closed_ = false;
   std::uint16_t refused_errno_ = 0;  // errno of the last reported refusal; 0 after a successful open
   bool settle_posted_ = false;
-  // Buffers of one step; members, because initialising them costs more than an empty step.
+  // Buffers of one step. They are members, because initialising them in each step would cost more than an
+  // idle step.
   std::array<BlockCompletion, 64> completions_;
   BlockEvent event_;
   std::deque<std::variant<PathEvent, DeviceNews>> news_;

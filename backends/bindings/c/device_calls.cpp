@@ -182,8 +182,8 @@ int urtrs_device_close(urtrs_device* device, int timeout_ms) {
 
 int urtrs_device_get_info(const urtrs_device* device, urtrs_device_info* info, size_t size) {
   if (device == nullptr) return -EINVAL;
-  if (!device->session->client)
-    return -ESHUTDOWN;  // the session is being freed, and this call comes from one of its last callbacks
+  // The session is being freed, and this call comes from one of its last callbacks.
+  if (!device->session->client) return -ESHUTDOWN;
   const BlockClient& client = *device->session->client;
   const rnbd::Geometry& geometry = device->geometry;
   urtrs_device_info filled{};

@@ -99,7 +99,7 @@ struct urtrs_session {
   std::uint32_t under_way = 0;
   bool in_callback = false;
   bool close_begun = false;
-  unsigned forks = 0;  // forks_of_process at creation
+  unsigned forks = 0;  // value of forks_of_process when the session was created
   std::string message;
   urtrs_path_callback on_path = nullptr;
   void* on_path_user = nullptr;

@@ -65,7 +65,7 @@ class Channel {
   // their number. Requires established(), and not in_kernel(). `skip` is less than the length of the first
   // part, or there are no parts.
   virtual std::size_t seal(std::span<const std::span<const std::byte>> parts, std::size_t skip) noexcept = 0;
-  // Announces that nothing more will be sent. Call once.
+  // Announces to the peer that this side sends nothing more. Call once.
   virtual void close() noexcept = 0;
 
   // Encrypted bytes to send. sent() removes bytes from the front.
@@ -74,14 +74,15 @@ class Channel {
 
   // True if the handshake is complete and the peer is authenticated.
   [[nodiscard]] virtual bool established() const noexcept = 0;
-  // True if the kernel encrypts. Write plain data to the socket then.
+  // True if the kernel encrypts: the caller then writes plain data to the socket.
   [[nodiscard]] virtual bool in_kernel() const noexcept = 0;
   [[nodiscard]] virtual bool resumed() const noexcept = 0;
   // Identity of the peer. For a client: the common name of its certificate, or the identity of its key. For a
   // server: the same if is_identity() accepts it, else empty.
   [[nodiscard]] virtual const std::string& identity() const noexcept = 0;
   [[nodiscard]] virtual IdentityDigest identity_digest() const noexcept = 0;
-  // "TLS 1.3, TLS_AES_128_GCM_SHA256, identity alice, key (or certificate), kernel"
+  // Returns a text for a log, such as "TLS 1.3, TLS_AES_128_GCM_SHA256, identity alice, key, kernel". The
+  // word "key" is "certificate" if the peer has one; "kernel" is absent if OpenSSL encrypts.
   [[nodiscard]] virtual std::string description() const = 0;
   [[nodiscard]] virtual const std::string& error() const noexcept = 0;
 };
@@ -100,7 +101,7 @@ class Context {
   [[nodiscard]] virtual bool can_connect() const noexcept = 0;
   // Returns the identities of the keys: "alice, bob"; if there are many, only the first ones.
   [[nodiscard]] virtual std::string identities() const = 0;
-  // "certificates signed by FILE and 3 keys of FILE"
+  // Returns a text for a log, such as "certificates signed by FILE and 3 keys of FILE".
   [[nodiscard]] virtual std::string description() const = 0;
   // credentials() returns the credentials of this context. marks() returns the marks of their files, taken
   // before the files were read, in the order of files_of().
