@@ -26,7 +26,7 @@ class Runner:
     def build_dir(self, item):
         return self.options.build_root / item.build
 
-    # Build
+    # Builds.
 
     def build(self, item, all_items):
         """Builds the preset of the item if necessary. Returns why the item cannot run; empty if it can."""
@@ -47,7 +47,7 @@ class Runner:
                     return f"{item.build} does not build: {log}"
         return ""
 
-    # Chunks
+    # Chunks.
 
     def run(self, chunk):
         """Runs one chunk, saves its result and returns it."""

@@ -57,7 +57,7 @@ class Cell:
 
     @property
     def base(self):
-        """Name of the cell without the kernel."""
+        """Returns the name of the cell without the kernel."""
         name = f"{self.case}.{self.client}-{self.server}.{self.invalidate}.{self.paths}"
         return name if self.extension == "on" else f"{name}.{self.extension}"
 
@@ -169,7 +169,7 @@ def fast_cells(cases):
     The pairs are interleaved, so that a slow machine that reaches its time limit has run each of them.
     """
     cells = []
-    # "verify" comes first because it covers most. Only this case also runs with the kernel at both
+    # "verify" is the first case, because it covers most. Only "verify" also runs with the kernel at both
     # ends, which checks the lab itself.
     names = ["verify", *(name for name in cases if cases[name].fast and name != "verify")]
     for index, name in enumerate(names):

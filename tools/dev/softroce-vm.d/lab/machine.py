@@ -9,7 +9,7 @@ from .tools import GUEST, which
 
 BOOT_SECONDS = 120  # maximum time until the first cell starts
 RESET_SECONDS = 140  # maximum time to clean up after a cell
-STARVED = 10  # factor for all limits if other processes keep the guest from running
+STARVED = 10  # factor for all limits while other processes keep the guest from running
 SLOWER = 8  # factor for all limits with an instruction-counting clock on a busy host
 
 
