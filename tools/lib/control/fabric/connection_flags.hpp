@@ -12,8 +12,8 @@ class App;
 namespace rtrs::tools {
 
 struct ConnectionFlag {
-  std::string_view
-      name;  // name of the row: rdma_tos for --rdma-tos; "rdma_*": all rows that begin with rdma_
+  // Name of the row, such as rdma_tos for --rdma-tos; "rdma_*" stands for all rows that begin with rdma_.
+  std::string_view name;
   std::string_view initial = {};  // default of the program if it differs from that of the row
   std::string_view older = {};    // name in earlier releases, e.g. "--heartbeat"; empty: none
 };

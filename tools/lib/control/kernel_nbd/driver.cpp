@@ -121,7 +121,7 @@ void Driver::wait_for_kernel_events() {
                    [this, asked = lost_.get()](const boost::system::error_code& error) {
                      if (error || asked != lost_.get()) return;
                      const LostConnections::News news = lost_->read();
-                     wait_for_kernel_events();  // waits again first, because give() may call forget_kernel()
+                     wait_for_kernel_events();  // comes first, because give() may call forget_kernel()
                      if (news.missed) give(NewsMissed{});
                      for (const unsigned index : news.lost) give(Lost{index});
                    });
@@ -155,7 +155,8 @@ void Driver::carry_out(const HandOver& one) {
   if (found == opened_.end()) return;
   const int error =
       kernel_ ? kernel_->hand_over(one.index, identity_of(one.what), found->second.fd.get()) : ENOTCONN;
-  opened_.erase(found);  // closes our copy of the descriptor; the kernel has its own, or has refused it
+  opened_.erase(found);  // closes this process's copy of the descriptor; the kernel has its own, or has
+                         // refused the device
   if (error == ENOENT) forget_kernel();  // the nbd module was reloaded
   give(HandedOver{one.index, error});
 }

@@ -102,7 +102,7 @@ void Keeper::lose(unsigned index, Device& device, Nanos now) {
 void Keeper::take(const Lost& lost, Nanos now) {
   Device* const device = find(lost.index);
   if (device != nullptr) return lose(lost.index, *device, now);
-  next_list_ = now;  // lists immediately, because the device may be new
+  next_list_ = now;  // requests the list immediately, because the device may be new
 }
 
 void Keeper::take(const NewsMissed&, Nanos now) {
@@ -120,7 +120,7 @@ void Keeper::again(unsigned index, Device& device, const std::string& why, Nanos
   device.pause = std::clamp(2 * device.pause, options_.least_pause, options_.most_pause);
   device.next = now + device.pause;
   if (device.state == State::lost) device.next = std::min(device.next, end);
-  // At first only remembers the cause without logging it, because nbdkit is probably starting.
+  // Remembers the cause without logging it at first, because nbdkit is probably still starting.
   if (now - device.since < options_.most_pause)
     device.trouble = why;
   else
@@ -178,7 +178,7 @@ void Keeper::take(const HandedOver& handed, Nanos now) {
   if (device == nullptr || !is_open(device->state)) return;
   device->asked = 0;
   if (handed.error != 0) {
-    next_list_ = now;  // lists immediately, because the device may be detached
+    next_list_ = now;  // requests the list immediately, because the device may be detached
     return again(handed.index, *device,
                  fmt::format("the kernel refuses a new connection: {}", std::strerror(handed.error)), now);
   }

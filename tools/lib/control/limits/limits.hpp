@@ -9,7 +9,7 @@ namespace rtrs::tools {
 
 struct Limit {
   const char* name;        // stable name; server.show of urtrsd uses it, too
-  const char* what;        // what is limited
+  const char* what;        // what the limit applies to
   std::uint64_t value;     // default; 0: depends on the host
   std::uint64_t most;      // largest value that can be set; equal to `value` if it cannot be set
   const char* unit;        // unit of `value` and `most`; empty: a count
@@ -19,6 +19,6 @@ struct Limit {
 };
 
 std::span<const Limit> limits();
-const Limit* find_limit(std::string_view name);  // Returns nullptr if no limit has this name.
+const Limit* find_limit(std::string_view name);  // returns nullptr if no limit has this name
 
 }  // namespace rtrs::tools

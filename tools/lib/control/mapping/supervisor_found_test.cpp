@@ -1,4 +1,4 @@
-// Tests the decisions while processes that already run are found one after the other.
+// Tests the decisions while running processes are found one after the other.
 #include <gtest/gtest.h>
 
 #include <string>

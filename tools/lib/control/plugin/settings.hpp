@@ -37,8 +37,8 @@ struct Settings : options::ProcessOptions {
   bool one_device() const noexcept { return devices.size() == 1; }
   // Time limit of the start while the server rejects the session name because it is in use. A client that
   // failed silently keeps its name until the dead-peer time of the server has passed. This time is unknown,
-  // so the longer one of the default and our own is assumed; 10 s and one reconnect pause are added. The
-  // result is at least connect_timeout.
+  // so the function assumes the default or the dead-peer time of this client, whichever is longer; 10 s and
+  // one reconnect pause are added. The result is at least connect_timeout.
   Nanos name_in_use_timeout() const;
 
   // Sets a parameter. The error is a human-readable message that names the key.

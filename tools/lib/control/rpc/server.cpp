@@ -217,7 +217,7 @@ void Server::State::welcome(Protocol::socket socket) {
   connection->read();
 }
 
-// Closes a connection to make room for the new client; returns false if there is none to close.
+// Closes a connection to make room for the new client. Returns false if no connection can be closed.
 bool Server::State::make_place_for(const Caller& newcomer) {
   const auto rank = [](const Caller& caller) {
     return caller.uid == 0 || caller.uid == ::geteuid() ? Rank::owner

@@ -51,8 +51,8 @@ struct ServerOptions {
   unsigned most_connections = 32;
   std::size_t most_unsent = std::size_t{1} << 20;  // maximum number of bytes queued for one connection
   // Called with a human-readable message when accept() fails, for example because no descriptor is free.
-  // After that it is not called again until a client can connect. Runs on the thread of the event loop. May
-  // be empty.
+  // Called again only after a client could connect in between. Runs on the thread of the event loop. May be
+  // empty.
   std::function<void(const std::string&)> trouble{};
 };
 
