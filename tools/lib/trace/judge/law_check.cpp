@@ -98,7 +98,7 @@ class LawCollector::Chunks {
         asked = asked || end.client;
         if (end.client) clients_[name.session].push_back(&end);
       }
-      // The traces do not contain the client's end of this connection.
+      // The traces lack the client's end of this connection.
       if (!asked) unknown_.insert(name.session);
     }
   }
@@ -172,7 +172,8 @@ class LawCollector::Direction {
   void judge(LawCheck& check, Contents contents) {
     std::size_t next = 0;
     for (const Message& seen : to_.received) {
-      // The receiver does not see writes without immediate. Each counts as arrived before the next message.
+      // The receiver does not see writes without immediate. Each of these writes counts as arrived before the
+      // next message.
       while (next < from_.sent.size() && from_.sent[next].op == spec::WireOp::write) {
         effect(next, from_.sent[next]);
         ++next;
@@ -288,7 +289,8 @@ void LawCollector::pair_traces(LawCheck& check) const {
     clients = clients || client, servers = servers || server;
     for (const std::size_t at : ends) {
       const End& end = ends_[at];
-      // An unanswered connect request may have been lost, so it proves nothing.
+      // An unanswered connect request may have been lost, so it does not prove that the traces belong
+      // together.
       if (end.accepted && !end.received.empty()) busy[end.trace] = true;
       if (client && server) known[end.trace] = true;
     }

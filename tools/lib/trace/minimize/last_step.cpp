@@ -103,7 +103,7 @@ std::optional<StepDifference> step_difference(const Actions& recorded, const Act
   return std::nullopt;
 }
 
-// Returns the n-th action of the kind (n counts from 0), or nullptr.
+// Returns the action number `n` of the kind, counted from 0; nullptr if there are fewer.
 template <class Actions>
 const auto* counterpart(const Actions& all, std::size_t kind, std::size_t n) {
   const typename Actions::value_type* none = nullptr;
@@ -220,7 +220,7 @@ class SearchIn final : public Base {
       if (this->out_of_time) return;
       const InputMeta& meta = trace.metas[number];
       const auto fed = player.prepare(trace.inputs[number], number, meta);
-      if (!fed) return;  // the trace cannot be followed any further
+      if (!fed) return;  // the rest of the trace cannot be replayed
       list.clear();
       player.step(*fed, list);
       rerun_.assign(list.begin(), list.end());

@@ -48,7 +48,7 @@ bool read_action(Variant& out, const Record& record, const trace::Compatibility&
   return (try_one(std::type_identity<Alternatives>{}) || ...);
 }
 
-// Follows a recorded session to find out to which request and attempt each input belongs.
+// Follows a recorded session to find the request and the connection attempt of each input.
 class SessionFollower {
  public:
   template <class Input>
@@ -104,7 +104,7 @@ class SessionFollower {
   std::uint32_t depth_ = 0;
 };
 
-// One follower per kind of state machine; a machine uses only the follower of its kind.
+// Followers, one per kind of state machine. A machine uses only the follower of its kind.
 struct Follower {
   SessionFollower session;
   ClientDevicesFollower client_devices;
@@ -247,8 +247,8 @@ class Loader {
   trace::Reader reader_;
   std::unique_ptr<trace::Compatibility> compatibility_;
   LoadedTrace loaded_;
-  std::string refused_;              // why a machine cannot be created
-  std::vector<Follower> followers_;  // index: machine
+  std::string refused_;              // reason why a machine cannot be created
+  std::vector<Follower> followers_;  // followers, indexed by machine
   std::map<InstanceId, std::size_t> live_;
 };
 

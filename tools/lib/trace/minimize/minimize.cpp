@@ -106,8 +106,8 @@ class Minimizer {
     return !options_.judge && (options_.looks == Looks::all || options_.looks == Looks::replay);
   }
 
-  // Returns true if the trace lacks its beginning or its actions. Then no core can replay it, but the trace
-  // itself can still violate the specification.
+  // Returns true if the trace lacks its beginning or its actions. No core can replay such a trace, but the
+  // trace can still violate the specification.
   bool lacks_beginning() const {
     trace::MemorySource source(bytes_);
     trace::Reader reader(source);
@@ -314,7 +314,7 @@ class Minimizer {
   const Clock::time_point began_ = Clock::now();
   Minimized result_;
   std::uint64_t runs_ = 0;
-  std::string hidden_;  // error text if the states differ, but no action does
+  std::string hidden_;  // error text if the states of both cores differ, but no action does
 };
 
 }  // namespace

@@ -38,7 +38,7 @@ class ServerPlayer {
   struct Request {
     std::uint16_t chunk = 0;
     ConKey key;
-    std::optional<std::uint16_t> delivered;  // serial of the Deliver, until the response
+    std::optional<std::uint16_t> delivered;  // serial of the Deliver; unset after the response
     bool invalidating = false;
   };
 

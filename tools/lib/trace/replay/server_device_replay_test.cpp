@@ -79,7 +79,7 @@ void feed_all_inputs(RecordedServer& server) {
   server.step(rnbd::ExportOpened{server.last<rnbd::OpenExport>().operation, 0, 9, geometry, 4});
   server.io(wire::rnbd::Opcode::write);
   server.step(rnbd::StorageDone{server.last<rnbd::Storage>().operation, 0, false});
-  // The header is longer than the message in it.
+  // The length of the header exceeds that of the message in it.
   server.io(wire::rnbd::Opcode::read, 0, 200);
   server.step(rnbd::StorageDone{server.last<rnbd::Storage>().operation, 5, false});
   server.step(rnbd::ExportMeasured{server.last<rnbd::MeasureExport>().operation, 512});
@@ -120,7 +120,7 @@ class ServerDeviceReplay : public ::testing::Test {
     EXPECT_EQ(recorder.close_file(), 0);
     return bytes_of("t");
   }
-  // Copies a trace. visit(record, values) can change the values of each record.
+  // Copies a trace; visit(record, values) can change the values of each record.
   template <class Visit>
   static std::string copied(const std::string& trace, Visit&& visit) {
     MemorySource source(trace);

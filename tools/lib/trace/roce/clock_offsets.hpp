@@ -23,12 +23,12 @@ class ClockOffsets {
   // Maximum offset in ns. The clocks of hosts are assumed to differ by less.
   static constexpr std::int64_t kMost = 100'000'000;
 
-  // Processes a packet. Call for each packet, in capture order; `time` in ns.
+  // Processes a packet. Call it for each packet, in capture order. `time` is in ns.
   void look(std::uint64_t time, const Packet& packet);
   // Call after the last packet.
   void finish();
-  // Returns the ns to add to the time of this packet; call after finish(). 0 if no effect is before its
-  // cause, or if no single offset explains the order.
+  // Returns the number of ns to add to the time of this packet; call it after finish(). Returns 0 if no
+  // effect comes before its cause, or if no single offset explains the order.
   [[nodiscard]] std::int64_t correction(const Packet& packet) const;
   // Returns the largest offset, by absolute value, of all address pairs.
   [[nodiscard]] std::int64_t largest() const noexcept { return largest_; }

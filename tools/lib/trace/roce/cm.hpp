@@ -10,7 +10,7 @@ namespace rtrs::roce {
 
 enum class CmAttribute : std::uint16_t {
   request = 0x10,
-  receipt = 0x11,  // MRA: tells the peer that the response takes longer
+  receipt = 0x11,  // MRA: announces to the peer that the response takes longer
   reject = 0x12,
   reply = 0x13,
   ready = 0x14,
@@ -23,7 +23,7 @@ inline constexpr std::uint16_t kRejectTimeout = 4;
 inline constexpr std::uint16_t kRejectConsumer = 28;
 inline constexpr std::size_t kMadBytes = 256;
 
-// The comments name the CM messages in which a field is used.
+// A CM message. The comments name the messages that use a field.
 struct CmMessage {
   CmAttribute attribute = CmAttribute::request;
   std::uint64_t transaction = 0;

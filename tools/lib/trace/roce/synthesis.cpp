@@ -82,7 +82,7 @@ void Synthesis::cm(Link& link, const Half& half, const StoredNote& note) {
   const bool alone = ends.client == ConnectionEnds::kNone || ends.server == ConnectionEnds::kNone;
   CmMessage message;
   message.private_data = note.bytes;
-  // If both ends recorded an event, only the note of the acting end is used.
+  // If both ends recorded an event, uses only the note of the end that caused the event.
   const bool first_hand = note.cm_sent || alone;
   switch (note.cm) {
     case WireCmKind::req:
@@ -140,12 +140,12 @@ void Synthesis::disconnect(Link& link, bool from_client) {
   if (link.closed || !link.replied) return;
   link.closed = true;
   CmMessage message;
-  if (from_client && !link.ready) {  // the client gave up before it received the reply
+  if (from_client && !link.ready) {  // the client ended the attempt before it received the reply
     message.attribute = CmAttribute::reject;
     message.reason = kRejectTimeout;
     return send_cm(link, true, std::move(message));
   }
-  if (!link.held.empty()) {  // the responses that these invalidations waited for never came
+  if (!link.held.empty()) {  // the responses for which these invalidations waited never came
     for (const Message& invalidation : link.held) post(link, false, invalidation, true);
     link.held.clear();
     acknowledge_all(link, false);

@@ -72,7 +72,8 @@ void Explainer::on_post_imm(const Fields& record, Step& step) {
   send(step, signature('M', imm));
 }
 
-// An empty WRITE causes no event at the peer, so the step has no receive.
+// Describes the delivery of a probe, which is an empty WRITE. An empty WRITE causes no event at the peer, so
+// the step has no receive.
 void Explainer::on_probe_delivery(const Fields&, Step& step) {
   step.group = Group::heartbeat;
   step.title = "empty WRITE as a delivery probe";

@@ -138,7 +138,7 @@ class Layout {
     story_.path_spans.push_back({path, side, state, std::string(value_of(step.fields, "reason")), at, kNone});
   }
 
-  // Ends the open spans of all paths of a state machine, when the machine ends or begins again.
+  // Ends the open spans of all paths of a state machine. Called when the machine ends or begins again.
   void forget(const Machine& owner, Index at) {
     for (auto it = numbers_.begin(); it != numbers_.end();) {
       const Machine& other = machine(std::get<0>(it->first));
@@ -181,12 +181,12 @@ class Layout {
   }
 
   Story& story_;
-  std::map<std::pair<Index, std::uint16_t>, Index> views_;   // (file, instance) -> client
-  std::map<std::pair<Index, std::uint16_t>, Index> ghosts_;  // (server file, session) -> client
-  std::map<std::pair<Index, std::uint16_t>, Index> paths_;   // (client, path number) -> path
-  std::map<std::pair<Index, std::uint16_t>, Index> lanes_;   // (path, connection number) -> lane
-  std::map<SpanKey, Index> numbers_;                         // (machine, path number) -> path
-  std::map<std::pair<Index, Side>, Index> open_;             // (path, side) -> open span
+  std::map<std::pair<Index, std::uint16_t>, Index> views_;   // clients by (file, instance)
+  std::map<std::pair<Index, std::uint16_t>, Index> ghosts_;  // placeholder clients by (server file, session)
+  std::map<std::pair<Index, std::uint16_t>, Index> paths_;   // paths by (client, path number)
+  std::map<std::pair<Index, std::uint16_t>, Index> lanes_;   // lanes by (path, connection number)
+  std::map<SpanKey, Index> numbers_;                         // paths by (machine, path number)
+  std::map<std::pair<Index, Side>, Index> open_;             // open spans by (path, side)
 };
 
 }  // namespace

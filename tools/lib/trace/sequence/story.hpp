@@ -43,19 +43,19 @@ struct TraceFile {
   std::uint64_t seed = 0;
   std::uint64_t records = 0;
   bool beginning_missing = false;
-  std::string stopped;  // why reading stopped early; empty: read to the end
+  std::string stopped;  // reason why reading stopped early; empty: the file was read to its end
   bool has_client = false, has_server = false;
   std::int64_t clock = 0;  // ns to add to the times of this file to get common times
 };
 
-// A state machine in one file, from its begin record to its end record. If an instance begins again, this
-// makes another Machine.
+// A state machine in one file, from its begin record to its end record. An instance that begins again becomes
+// another Machine.
 struct Machine {
   Index file = kNone;
   std::uint16_t instance = 0;
   Side side = Side::client;
   bool registry = false;
-  std::uint16_t session = 0;  // server only: session index, a part of the path in its keys
+  std::uint16_t session = 0;  // server only: session index, which is a part of the path in the keys
   std::uint32_t depth = 0;    // number of chunks or permits; 0: not known yet
   bool generations = false;   // generations were negotiated
   std::uint16_t start = 0;    // counts the starts of this instance, from 0
@@ -82,8 +82,8 @@ struct Step {
   Shape shape = Shape::point;
   Group group = Group::local;
   Tone tone = Tone::normal;
-  bool lost = false;        // a sent message that never arrived, according to the peer's trace
-  bool may_vanish = false;  // not marked as lost if its receive is missing
+  bool lost = false;        // the peer's trace shows that the sent message never arrived
+  bool may_vanish = false;  // the step is not marked as lost if its receive is missing
   Index connection = kNone;
   Index path = kNone;  // index in Story::paths
   Index io = kNone;

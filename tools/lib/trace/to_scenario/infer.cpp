@@ -148,7 +148,8 @@ class Story {
       if (up_[input.key.path] && !asked_[input.key.path]) cut(input.key.path, heard_[input.key.path]);
       asked_[input.key.path] = up_[input.key.path] = false;
     } else if constexpr (std::is_same_v<Input, ConnectFailed>) {
-      // Another path is up, but the server of this path does not know the session: it is another server.
+      // Another path is up, but the server of this path does not know the session, so this path leads to
+      // another server.
       if (input.peer_errno == ENXIO && another_is_up(input.key.path)) ++strange_[input.key.path];
       // The peer did not answer, so the link is still cut.
       if (input.peer_errno == 0 && first_info_ != 0) cut(input.key.path, heard_[input.key.path]);
@@ -204,13 +205,13 @@ class Story {
     Step request = step(input.direction == Direction::write ? Verb::write : Verb::read, 0);
     request.con = input.affinity;
     request.number = std::clamp<std::uint32_t>(input.data_len / kSectorBytes, 1, kMaxSectors);
-    // Consecutive requests overlap, and later requests reuse the same sectors.
+    // Consecutive requests overlap, and later requests use the same sectors again.
     request.time = count_++ % (kSectors - kMaxSectors);
     begun_[index] = {input.now, steps_.size()};
     add(input.now, request);
     most_ = std::max(most_, static_cast<std::uint32_t>(begun_.size()));
   }
-  // If a response was slow, assumes slow storage, unless the path was lost before the response.
+  // If a response was slow, the storage is assumed to be slow, unless the path was lost before the response.
   void answered(std::uint32_t request, Nanos now) {
     const auto found = begun_.find(request);
     if (found == begun_.end()) return;
