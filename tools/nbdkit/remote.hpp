@@ -50,8 +50,8 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   tl::expected<Use, std::string> attach(const std::string& name, bool read_only);
   void detach(const Use&);
 
-  // Executes a request; returns 0 or an errno. Thread-safe. The device accesses the data until then. The time
-  // is limited (to queue_timeout) only while no path is connected.
+  // Executes a request; returns 0 or an errno. Thread-safe. The data must stay valid during the call. The
+  // duration is limited (to queue_timeout) only while no path is connected.
   int io(const Use&, const BlockRequest&);
   // Explains in a message why io() returned `error`.
   std::string failure_text(const Use&, const BlockRequest&, int error);

@@ -226,7 +226,7 @@ TEST_F(SleepingPoller, IsWokenByAWaitForNews) {
   while (running.echo.expired_ == 0) running.poller().wait_for_news(lock, kNever);
 }
 
-// Sets a deadline that is now, and waits until the polling thread has called step() for it.
+// Sets the deadline to the current time and waits until the polling thread has called step() for it.
 void expire(Running& running) {
   SharedPoller::Lock lock(running.poller());
   running.echo.expired_ = 0;

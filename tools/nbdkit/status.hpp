@@ -53,7 +53,7 @@ class Status {
  private:
   struct Facts;
   struct Event {
-    Nanos at = 0;  // note() subtracts started_
+    Nanos at = 0;  // time of the event; note() makes it relative to started_
     std::int64_t unix_ms = 0;
     int path = -1;  // -1: event of the device or the session
     std::string device;
