@@ -80,7 +80,7 @@ struct Mistake {
   bool json = false;
 };
 
-// Parses the command line. `words` lacks the program name.
+// Parses the command line. `words` does not include the program name.
 tl::expected<Command, Mistake> parse(const std::vector<std::string>& words);
 
 // Syntax of a command, used for parsing, help and completion.

@@ -34,7 +34,7 @@ struct MapdFacts {
   std::vector<std::string> unmapped;  // names of devices that are not available now
 };
 
-// Why this process cannot use io_uring, and how to fix that.
+// Explains why this process cannot use io_uring, and how to fix that.
 struct StorageFacts {
   std::string problem;
   std::string remedy;
@@ -54,7 +54,7 @@ class Host {
   // True if the kernel has the module, whether it is loaded or not.
   virtual bool has_module(const std::string& name) const = 0;
   virtual std::string nbdkit_plugin_folder() const = 0;  // empty: unknown
-  // nullopt: no limit
+  // nullopt: no limit on locked memory
   virtual std::optional<std::uint64_t> memlock_bytes() const = 0;
   virtual std::uint64_t descriptors() const = 0;
   virtual std::optional<StorageFacts> io_uring_refusal() const = 0;  // nullopt: io_uring can be used

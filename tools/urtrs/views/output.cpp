@@ -61,7 +61,7 @@ int fail(const rpc::Error& error, bool as_json) {
     say_error(as_json, "timeout", error.message, error.hint, error.error);
     return timed_out;
   }
-  // The arguments were wrong, but only the daemon could detect that.
+  // Wrong arguments that only the daemon could detect.
   const bool misused = error.code == rpc::Code::invalid_params;
   say_error(as_json,
             unreachable ? "no_daemon"
