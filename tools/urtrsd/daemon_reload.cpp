@@ -142,8 +142,8 @@ void report_mistakes(const Controlled::Reloaded& done,
 
 }  // namespace
 
-// True if a reload replaces the TLS credentials. If the fabric changes, it does not, because that change
-// takes effect only after a restart.
+// True if a reload replaces the TLS credentials. If the fabric changes, the reload keeps them, because the
+// new fabric takes effect only after a restart.
 bool Daemon::uses_tls_of(const DaemonConfig& wanted) const {
   return config_.fabric == "tcp" && wanted.fabric == "tcp" &&
          !(wanted.tls == tools::TlsChoice{} && config_.tls == wanted.tls);

@@ -28,7 +28,7 @@ struct DaemonConfig : options::FabricOptions, options::ProcessOptions {
   // Queue depth, chunk size, session limits, extensions and heartbeat. If max_host_sessions is 0, one host
   // may use seven eighths of max_sessions. protocol_config() (daemon.cpp) sets the other members.
   ServerConfig protocol;
-  std::string allow_addresses;  // lists in the format of AccessRules, like the next two
+  std::string allow_addresses;  // this and the next two members are lists in the format of AccessRules
   std::string allow_identities;
   std::string allow_sessions;
   std::optional<bool> always_invalidate;  // unset: on only where it protects memory (docs/security.md)
@@ -137,8 +137,9 @@ struct StartTrial {
 };
 using TryStart = std::function<StartTrial(const DaemonConfig&)>;
 
-// Reads the configuration files but changes nothing. `arguments` lacks the program name. `environment`
-// replaces std::getenv(). `try_start` is used by --check-config; if it is null, the host is not checked.
+// Reads the configuration files but changes nothing. `arguments` does not include the program name.
+// `environment` replaces std::getenv(). `try_start` is used by --check-config; if it is null, the host is not
+// checked.
 CommandLine parse_command_line(const std::vector<std::string>& arguments,
                                const std::function<const char*(const char*)>& environment = std::getenv,
                                const TryStart& try_start = nullptr);

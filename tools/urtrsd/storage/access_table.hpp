@@ -1,4 +1,4 @@
-// Knows the writers of each device and applies the rules of protocol section 9.4 to all sessions of the
+// Keeps the writers of each device and applies the rules of protocol section 9.4 to all sessions of the
 // daemon.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Checks before clients request exports whether these can be opened, and finds the files of exports.
+// Checks whether exports can be opened before clients request them, and finds the files of exports.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -177,7 +177,7 @@ class NbdDisk {
   std::atomic<std::uint64_t> size_{0};
   std::atomic<bool> up_{false};
   std::atomic<bool> owes_flush_{false};
-  // Bit 0: the newest loss is not yet reported; other bits: number of losses.
+  // Bit 0 is set while the newest loss is not reported; the other bits contain the number of losses.
   std::atomic<std::uint64_t> losses_{0};
   std::thread thread_;
 };

@@ -337,7 +337,7 @@ bool NbdDisk::post(NbdCommand& command, OpStep step) {
   return cookie >= 0;
 }
 
-// libnbd calls this function, so it must not call libnbd.
+// Callback of libnbd, which must not call functions of libnbd.
 int NbdDisk::completed(void* data, int* error) {
   auto* const command = static_cast<NbdCommand*>(data);
   command->result = -*error;

@@ -76,7 +76,7 @@ class UringRunner final : public StepRunner {
   }
   void start_delay(std::uint32_t index, const __kernel_timespec& delay) noexcept override {
     io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
-    // The kernel does not modify it.
+    // The cast is safe, because the kernel does not modify the delay.
     io_uring_prep_timeout(sqe, const_cast<__kernel_timespec*>(&delay), 0, 0);
     io_uring_sqe_set_data64(sqe, index);
   }
