@@ -111,7 +111,7 @@ int open_file(const char* path, fuse_file_info* file) {
   if (writes) {
     const auto entry = tree()->look(path);
     if (!entry) return -entry.error();
-    // As in sysfs, this applies to root too.
+    // As in sysfs, not even root may open a file for writing that has no write permission.
     if ((entry->mode & 0222U) == 0) return -EACCES;
   }
   if (reads) {
@@ -277,7 +277,7 @@ int main(int argc, char** argv) {
   if (!refused.empty()) return refuse(3, refused);
   // Sets the option to its default value, because libfuse 3.14 prints a warning if it is not set.
   fuse_opt_insert_arg(&arguments, 1, "-omax_idle_threads=10");
-  // The kernel then checks permissions, also those of other users with allow_other.
+  // The kernel then checks permissions, also for other users if allow_other is set.
   fuse_opt_add_arg(&arguments, "-odefault_permissions");
   const fuse_operations operations = operations_of_tree();
   const int code = fuse_main(arguments.argc, arguments.argv, &operations, &attributes);

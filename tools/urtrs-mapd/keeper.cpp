@@ -22,8 +22,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// Time between two queries of the state of a process: while it starts, while requests are pending, and
-// otherwise.
+// Pause between two queries of the state of a process. kStarting: while the process starts. kBusy: while
+// requests are pending. kCalm: otherwise.
 constexpr milliseconds kStarting{50};
 constexpr milliseconds kBusy{300};
 constexpr milliseconds kCalm{2000};
