@@ -150,8 +150,8 @@ void FabricImpl::begin_connecting(Connection& connection, const net::Destination
 
 void FabricImpl::refuse(ConnectRequest& request, std::span<const std::byte> private_data) {
   if (private_data.size() > capabilities().reject_data) private_data = {};
-  // If this backend accepted the socket, it sends the reject itself, because the socket is still open
-  // although the endpoint is closed.
+  // The socket of a request stays open even if an endpoint served it and was closed, so the reject is sent
+  // over the socket.
   const bool by_socket = static_cast<bool>(request.socket);
   if (by_socket) cm::send_reject(request.socket.get(), private_data.data(), private_data.size());
   if (request.info != nullptr && request.passive != nullptr) {

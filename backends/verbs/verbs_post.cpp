@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t kBouncesPerSignal = 8;
 
-// Indexed by WorkRequest::Op.
+// Opcodes of libibverbs, indexed by WorkRequest::Op.
 constexpr std::array kOpcodes{IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND,
                               IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV};
 
@@ -234,7 +234,8 @@ void Connection::forget_windows_of(RegionId region) noexcept {
   std::erase_if(waiting_, [region](const Waiting& one) { return one.what.region == region; });
 }
 
-// This is inlined into bind() for speed: no value is stored and reloaded. Rare cases are in place_first().
+// Inlined into bind() for speed, so that no value is stored and loaded again. place_first() handles the rare
+// cases.
 [[gnu::always_inline]] inline bool Connection::place(const Binding& binding) noexcept {
   ibv_mw* const window = binding.what.window;
   SendSlot& slot = sends_[next_send_ & send_mask_];

@@ -26,7 +26,7 @@ class Destinations {
   struct Route {
     SocketAddress to;
     SocketAddress from;       // length 0: any source address
-    std::uint16_t count = 1;  // addresses to choose from
+    std::uint16_t count = 1;  // number of addresses to choose from
     // True if the fabric must report event::AddressesFound.
     bool is_choice(const ConKey& key) const noexcept { return key.con == 0 && count > 1; }
   };

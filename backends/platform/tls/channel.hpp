@@ -81,8 +81,8 @@ class Channel {
   // server: the same if is_identity() accepts it, else empty.
   [[nodiscard]] virtual const std::string& identity() const noexcept = 0;
   [[nodiscard]] virtual IdentityDigest identity_digest() const noexcept = 0;
-  // Returns a text for a log, such as "TLS 1.3, TLS_AES_128_GCM_SHA256, identity alice, key, kernel". The
-  // word "key" is "certificate" if the peer has one; "kernel" is absent if OpenSSL encrypts.
+  // Returns a text for a log, such as "TLSv1.3 TLS_AES_128_GCM_SHA256, identity alice, resumed, sealed by the
+  // kernel".
   [[nodiscard]] virtual std::string description() const = 0;
   [[nodiscard]] virtual const std::string& error() const noexcept = 0;
 };
