@@ -141,7 +141,7 @@ TEST_F(KeyedFabricTest, ReplacedKeyIsRefusedWithAReason) {
   EXPECT_EQ(std::get<event::ConnectFailed>(events.at(0)).reason, Reason::key_refused);
 }
 
-// Keys of both sides are replaced while the client runs.
+// The keys of both sides are replaced while the client runs.
 TEST_F(KeyedFabricTest, RenewedKeyIsUsedFromTheNextRequest) {
   std::shared_ptr<const SharedKey> renewed;
   client.prove(toy_mac, key_of(1), [&] { return std::exchange(renewed, nullptr); });
