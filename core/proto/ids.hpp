@@ -12,7 +12,7 @@
 namespace rtrs {
 
 // One incarnation of one connection (queue pair). `epoch` is never reused by the side that issued the key, so
-// a late event of an older incarnation can always be told from a current one.
+// a late event of an older incarnation can always be distinguished from a current event.
 //   client: path = index in the session, con = cid, epoch = number of the connection attempt of that path
 //   (from 1), session = 0
 //   server: path = index in the session, con = cid, epoch = counter of the whole server, session = its index
@@ -54,10 +54,10 @@ struct ConKey {
   }
 };
 
-// Progress of an operation on all connections of a path; each step handles kConsPerStep connections at most.
+// Progress of an operation on all connections of a path. Each step handles at most kConsPerStep connections.
 struct ConBatch {
   static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
-  std::uint16_t next = 0;                            // connection; 0: the operation is done
+  std::uint16_t next = 0;                            // next connection to handle; 0: the operation is done
   bool operator==(const ConBatch&) const = default;
   RTRS_FIELDS(next)
 };

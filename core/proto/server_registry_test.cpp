@@ -176,7 +176,7 @@ TEST_F(CrowdedRegistryTest, AddressGetsNoMoreThanItsLimit) {
   EXPECT_TRUE(ask<AdmitSession>(from(2, 5)).create) << "another address may still create sessions";
 }
 
-// A client that knows the uuid of a session may join or reopen it only with the same identity.
+// A client that knows the uuid of a session may join or reopen the session only with the same identity.
 TEST_F(ServerRegistryTest, SessionBelongsToTheIdentityThatCreatedIt) {
   const auto asks = [](PeerIdentity who, bool first) { return SessionSought{0, 77, uuid(1), first, 0, who}; };
   const PeerIdentity alice{.low = 1, .high = 2};

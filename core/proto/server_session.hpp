@@ -39,14 +39,14 @@ class ServerSession {
   // Statistics; not part of the state.
   struct Counters {
     std::uint64_t stale_events = 0;       // events of closed connections
-    std::uint64_t dropped_responses = 0;  // responses whose path was lost
+    std::uint64_t dropped_responses = 0;  // responses dropped because their path was lost
     std::uint64_t gated = 0;              // requests that waited for an older user of their chunk
   };
 
   ServerSession(const ServerConfig&, std::uint16_t index) noexcept;
 
-  // Path index for a connect request with this path identity: the path that has it, else the first free one,
-  // else kMaxPaths.
+  // Returns the path index for a connect request with this path identity: the index of the path that has the
+  // identity, else the first free index, else kMaxPaths.
   std::uint16_t assign(const wire::Uuid& sess_uuid) const noexcept;
 
   void on(const ConnectRequested&, ServerActions&) noexcept;

@@ -129,7 +129,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
     const auto at = connections.find(key);
     if (at == connections.end() || !at->second.disconnected) return;
     connections.erase(at);
-    // The fabric may or may not have reported the invalidations.
+    // The fabric may or may not have reported the pending invalidations.
     const auto of_key = [key](const InvalidateChunk& one) { return one.key == key; };
     invalidations.erase(std::remove_if(invalidations.begin(), invalidations.end(), of_key),
                         invalidations.end());
@@ -146,7 +146,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
     if (!session->chunk_idle(chunk) && !rarely(20)) return;
     step(below(2) == 0 ? write(key, chunk) : read(key, chunk));
   }
-  // Performs the whole handshake of a path, or sends a single connect request of any attempt.
+  // Performs the whole handshake of a path, or sends a single connect request of an arbitrary attempt.
   void connect_some() {
     const auto path = static_cast<std::uint8_t>(1 + below(4));
     if (rarely(5)) {
