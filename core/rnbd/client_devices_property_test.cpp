@@ -22,7 +22,7 @@ struct Pending {
   SendMessage message{};        // valid if the request is not an IO
   DeviceHandle device = 0;      // device of an IO
   std::uint32_t device_id = 0;  // id in the header of an IO
-  std::string expected;         // the device an IO is meant for
+  std::string expected;         // name of the device for which an IO is meant
   bool answered = false;        // the response is in flight
   std::uint16_t peer_errno = 0;
   Bytes response;
@@ -142,7 +142,7 @@ struct World {
     RC_ASSERT((disposition == Disposition::ok) == (delivered && done.peer_errno == 0));
     RC_ASSERT(delivered || disposition == Disposition::fail);
   }
-  // Responses in flight are lost, so the transport resends their requests.
+  // Loses the responses in flight, so that the transport resends their requests.
   void lose_responses() {
     for (Pending& request : pending) request.answered = false;
   }
@@ -195,7 +195,7 @@ RC_GTEST_PROP(ClientDevicesProperty, NoIoReachesAnotherDeviceAndAllDevicesReopen
     random_step(world);
     const char* const broken = world.client.broken_invariant();
     if (broken != nullptr) RC_FAIL(broken);
-    // Finds a field that equality or the fingerprint omits.
+    // Detects a field that equality or the fingerprint omits.
     RC_ASSERT((before == world.client) == (before.fingerprint() == world.client.fingerprint()));
   }
   heal(world);
