@@ -14,7 +14,7 @@ namespace {
 
 // Maximum number of bytes encoded per round; further requests wait until the transport has accepted these.
 constexpr std::size_t kRoundBytes = std::size_t{1} << 20;
-// Initial capacity: the number of work requests in flight that most connections never exceed.
+// Initial number of slots for work requests in flight. Most connections never exceed this number.
 constexpr std::uint32_t kFirstSlots = 8;
 
 std::size_t ring_size(std::uint32_t depth) {

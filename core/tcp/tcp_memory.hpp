@@ -34,7 +34,7 @@ class Memory {
   Result<Region> allocate(std::size_t bytes);
   Result<Region> register_memory(std::span<std::byte>);
   void release(RegionId);
-  // The part must be inside its region; anything else is a programming error.
+  // Returns the memory of a part. The part must be inside its region; anything else is a programming error.
   std::span<const std::byte> part(const LocalPart&) const noexcept;
 
   Result<RemoteKey> make_key(Scope, ConKey, RegionId, std::size_t offset, std::size_t length);

@@ -14,7 +14,7 @@ namespace rtrs::tcp {
 class Outbox {
  public:
   static constexpr std::size_t kArenaBytes = std::size_t{64} << 10;
-  static constexpr std::size_t kPieces = 1024;  // maximum number per system call (UIO_MAXIOV)
+  static constexpr std::size_t kPieces = 1024;  // maximum number of pieces per system call (UIO_MAXIOV)
 
   explicit Outbox(std::size_t arena_bytes = kArenaBytes)
       : arena_(std::make_unique<std::byte[]>(arena_bytes)),
