@@ -151,7 +151,7 @@ struct ConnRsp {
 /// also: bad_depth, bad_chunk_size. On other cids these fields have no meaning and are not checked (protocol
 /// section 2.2).
 [[nodiscard]] Parsed<ConnRsp> parse_conn_rsp(Bytes bytes, std::uint16_t cid = 0) noexcept;
-/// Errno of a reject: positive, 1..4095; ECONNRESET if the payload contains none.
+/// Returns the errno of a reject: positive, 1..4095; ECONNRESET if the payload contains none.
 [[nodiscard]] int reject_errno(Bytes bytes) noexcept;
 
 /// Checks that 1 <= depth <= 65535, that the chunk size is not 0, and that both fit the 28 bits of the
@@ -190,8 +190,8 @@ using ChunkRef [[deprecated("use wire::Descriptor")]] = Descriptor;
 /// Returns descriptor `index` without checking it. Error: bad_count if `index` is beyond the message or its
 /// sg_cnt.
 [[nodiscard]] Parsed<Descriptor> info_rsp_descriptor(Bytes bytes, std::size_t index) noexcept;
-/// Returns chunk `index`; O(sg_cnt), because it walks the runs. Safe on any bytes. Error: bad_buffer_id if no
-/// run contains the chunk. To fill a table of all chunks, use ChunkWalk.
+/// Returns chunk `index`. Takes O(sg_cnt), because it walks the runs. Safe on any bytes. Error: bad_buffer_id
+/// if no run contains the chunk. To fill a table of all chunks, use ChunkWalk.
 [[nodiscard]] Parsed<Descriptor> info_rsp_chunk(Bytes bytes, std::uint32_t index,
                                                 std::uint32_t chunk_size) noexcept;
 
@@ -209,7 +209,7 @@ class ChunkWalk {
   std::uint64_t into_run_ = 0;  ///< offset in the current run, in bytes
 };
 
-/// Payload of SEND_WITH_IMM, server to client: the key for the next request on a chunk (protocol
+/// Payload of SEND_WITH_IMM, server to client: contains the key for the next request on a chunk (protocol
 /// section 2.5).
 struct RkeyRsp {
   std::uint16_t buf_id = 0;
@@ -221,8 +221,8 @@ struct RkeyRsp {
 /// Errors: too_short, bad_type, bad_buffer_id. The caller must compare buf_id with the one in the immediate.
 [[nodiscard]] Parsed<RkeyRsp> parse_rkey_rsp(Bytes bytes, std::uint32_t queue_depth) noexcept;
 
-/// Request in a chunk. Layout of the chunk: `data_len` bytes of data (or of room for the response), `usr_len`
-/// bytes of user header, the RTRS header at `off` (protocol section 5.3).
+/// A request in a chunk. Layout of the chunk: `data_len` bytes of data (or of room for the response),
+/// `usr_len` bytes of user header, the RTRS header at `off` (protocol section 5.3).
 struct IoRequest {
   Direction direction = Direction::write;
   std::uint8_t generation = 0;  ///< high byte of the type; 0 unless negotiated
@@ -269,7 +269,7 @@ struct FenceReq {
   bool operator==(const FenceReq&) const = default;
 };
 
-/// urtrs extension, response on the same connection. `error` 0: the incarnation can no longer access
+/// urtrs extension, response on the same connection. If `error` is 0, the incarnation can no longer access
 /// memory.
 struct FenceRsp {
   std::uint16_t error = 0;  ///< 0 or a positive errno up to 4095

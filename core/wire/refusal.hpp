@@ -11,7 +11,7 @@ enum class Refusal : std::uint8_t {
   too_short,                ///< fewer bytes than the message needs
   bad_magic,                ///< not an RTRS message
   bad_version,              ///< another major protocol version
-  bad_type,                 ///< not the message expected here, or an unknown one
+  bad_type,                 ///< not the expected message, or an unknown one
   bad_errno,                ///< an error number outside 0..4095
   bad_cid,                  ///< connection id not below the number of connections
   bad_cid_num,              ///< 0 connections or more than 4096
@@ -37,11 +37,11 @@ enum class Refusal : std::uint8_t {
 
 inline constexpr unsigned kRefusalCount = static_cast<unsigned>(Refusal::bad_uuid) + 1;
 
-/// Static string, never null; "unknown" for a number that names no refusal.
+/// Returns a static string, never null; "unknown" for a number that is not a refusal.
 [[nodiscard]] const char* to_string(Refusal why) noexcept;
 
-/// A parsed message or the reason it was refused. `value` is default-initialised when refused unless the
-/// parse function says otherwise.
+/// A parsed message or the reason it was refused. If the message is refused, `value` is default-initialised,
+/// unless the parse function says otherwise.
 template <class T>
 struct Parsed {
   Refusal why = Refusal::none;

@@ -15,7 +15,7 @@ namespace rtrs::wire::rnbd {
 
 inline constexpr std::uint8_t kProtoMajor = 2;
 inline constexpr std::uint32_t kSectorBytes = 512;
-/// Upper bound (exclusive) of sector numbers and counts, so that byte offsets fit a signed 64-bit integer.
+/// Exclusive upper bound of sector numbers and counts, so that byte offsets fit a signed 64-bit integer.
 inline constexpr std::uint64_t kMaxSectors = std::uint64_t{1} << 54;
 
 inline constexpr std::size_t kHeaderBytes = 4;
