@@ -82,7 +82,7 @@ class Daemon : private Controlled {
   void close(const Session& of, OpenedDevice device);
   void log_failure(const StorageResult&);
 
-  bool listen();  // false after logging an error (daemon_listen.cpp)
+  bool listen();  // returns false after it has logged an error (daemon_listen.cpp)
   Errc listen_on(const std::string& address);
   // `name` is the host name that resolved to `address`, or the address itself. Returns false after logging an
   // error.
@@ -126,7 +126,7 @@ class Daemon : private Controlled {
   bool is_missing(const std::string& export_name) const;
   // The next functions are defined in daemon_control.cpp.
   void open_control();
-  bool open_or_miss_metrics();  // false after logging an error
+  bool open_or_miss_metrics();  // returns false after it has logged an error
   OpenError open_metrics();     // error 0: metrics are served, or not configured
   attributes::ServerModel model() const override;
   // Returns all sessions, with the names that users see and can enter.

@@ -54,7 +54,7 @@ struct ConfigProblem {
   std::string message;
   std::string hint;  // may be empty
 };
-std::string to_string(const ConfigProblem& problem);  // "origin: message; hint"
+std::string to_string(const ConfigProblem& problem);  // returns "origin: message; hint"
 
 // Reads a configuration from several sources and collects all errors instead of stopping at the first.
 class ConfigReader {
@@ -94,7 +94,8 @@ class ConfigReader {
   void add_export(const std::string& origin, ExportSpec spec, bool replace);
   void check_identities(const std::vector<std::string>& listed);
   void check_access();
-  bool export_option(ExportSpec& spec, const std::string& option);  // false after reporting an error
+  // Returns false after it has reported an error.
+  bool export_option(ExportSpec& spec, const std::string& option);
   DaemonConfig config_;
   std::vector<ConfigProblem> problems_;
   Origins origins_;

@@ -174,8 +174,8 @@ def fast_cells(cases):
     names = ["verify", *(name for name in cases if cases[name].fast and name != "verify")]
     for index, name in enumerate(names):
         for turn, pair in enumerate(itertools.product(PEERS, PEERS)):
-            # Cases that can run all pairs together (cut-heal) run only with our programs at both ends: only
-            # these detect a lost path within seconds, without the heartbeat.
+            # A case that can run all pairs together (cut-heal) runs only with our programs at both ends,
+            # because only they detect a lost path within seconds, without the heartbeat.
             if pair == ("kernel", "kernel") and name != "verify" or cases[name].together and pair != ("urtrs", "urtrs"):
                 continue
             cells += [_fast_cell(cases[name], pair, index + turn + 2 * list(KERNELS).index(kernel), kernel)

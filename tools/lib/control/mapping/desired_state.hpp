@@ -41,9 +41,10 @@ struct SessionWish {
 using Wishes = std::map<std::string, SessionWish>;  // key: name of the session on this host
 
 struct Refusal {
-  int error = 0;         // Linux errno, positive
-  std::string why;       // human-readable; quotes untrusted names unchanged, so use printable() to show it
-  std::string member{};  // member of the session that is invalid; empty if the error concerns several members
+  int error = 0;    // Linux errno, positive
+  std::string why;  // human-readable; quotes untrusted names unchanged, so use printable() to show it
+  std::string
+      member{};  // member of the session that is invalid; empty if the error does not concern a single member
 };
 
 // The check functions return nullopt if the argument is valid. A session name has 1 to 48 characters A-Z a-z

@@ -121,8 +121,8 @@ class World {
     }
   }
 
-  // Runs without faults until the state machine is idle: every request is answered, and no process dies by
-  // itself. Returns how long this took.
+  // Runs without faults until the state machine is idle: every request is answered, and no process ends
+  // without a request. Returns the duration.
   Nanos run_until_idle() {
     const Nanos began = now_;
     disk_fails_ = false;

@@ -129,8 +129,9 @@ class LawCollector::Chunks {
   static bool is_request(const Message& message) {
     return message.op == spec::WireOp::write_imm && spec::imm_type(message.imm) == spec::kIoReq;
   }
-  // Returns the position in the trace of the first response for the chunk on this connection after position
-  // `order`. Returns the maximum value if there is none, because the request may still take effect later.
+  // Returns the position, in the trace, of the first response for the chunk on this connection that comes
+  // after position `order`. If there is no response, returns the maximum value, because the request may still
+  // take effect later.
   static std::uint64_t answered(const End& end, std::uint32_t chunk, std::uint64_t order) {
     const std::uint32_t mask = (std::uint32_t{1} << spec::log2up(end.depth)) - 1;
     for (const Message& one : end.received) {
@@ -289,8 +290,7 @@ void LawCollector::pair_traces(LawCheck& check) const {
     clients = clients || client, servers = servers || server;
     for (const std::size_t at : ends) {
       const End& end = ends_[at];
-      // An unanswered connect request may have been lost, so it does not prove that the traces belong
-      // together.
+      // An unanswered connect request may have been lost, so no other trace needs to contain its peer.
       if (end.accepted && !end.received.empty()) busy[end.trace] = true;
       if (client && server) known[end.trace] = true;
     }

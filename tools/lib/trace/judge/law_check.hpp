@@ -34,7 +34,7 @@ struct LawCheck {
   bool one_sided = false;  // all connections were recorded by clients, or all by servers
   bool silent = false;     // there are connections, but none has a recorded message
   std::uint64_t violations = 0;
-  std::vector<LawFinding> findings;  // at most the first 64
+  std::vector<LawFinding> findings;  // the first findings, at most 64
 };
 
 // Collects the wire notes of any number of traces.

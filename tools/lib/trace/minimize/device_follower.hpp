@@ -18,7 +18,8 @@ class ClientDevicesFollower {
   void on_action(const ClientDevicesAction&, std::size_t at, std::uint32_t index);
 
  private:
-  // begin_io() assigns these values to an IO, and its IoDone repeats them. IOs without IoDone are possible.
+  // The values that begin_io() assigns to an IO. The IoDone of the IO repeats them. An IO need not have an
+  // IoDone.
   using Ticket = std::pair<rnbd::DeviceHandle, rnbd::IoTicket>;
   std::map<rnbd::DeviceHandle, std::uint32_t> maps_;   // device -> index of the input that mapped it
   std::map<std::uint64_t, std::size_t> sent_;          // token -> number of the SendMessage action

@@ -66,8 +66,8 @@ class Analyzer {
   using Sink = std::function<void(const WireEvent&)>;
   explicit Analyzer(Sink sink) : sink_(std::move(sink)) {}
 
-  // Processes the next packet. `time` is in ns. If it is before the time of the previous packet, that time is
-  // used instead.
+  // Processes the next packet. `time` is in ns; a time before that of the previous packet is replaced by the
+  // time of the previous packet.
   void packet(std::uint64_t time, Packet&& packet);
   // Reports all pending events. Call once, after the last packet.
   void finish();

@@ -294,8 +294,8 @@ std::vector<Recordings::Told> Recordings::story() const {
   std::vector<std::size_t> next(files_.size());
   for (;;) {
     std::size_t best = files_.size();
-    // File whose next note is the earliest. It is taken if, in every file, the next note waits for its send
-    // in another file. Mismatched messages can cause this situation, drifting clocks cannot.
+    // File whose next note is the earliest. Used if every file waits: its next note is a receive whose send
+    // is still pending in another file. Mismatched messages can cause this, drifting clocks cannot.
     std::size_t first = files_.size();
     for (std::size_t file = 0; file < files_.size(); ++file) {
       if (next[file] == files_[file].notes.size()) continue;

@@ -23,13 +23,13 @@ const char* to_string(Group) noexcept;
 
 // Where the line of a step starts and ends.
 enum class Shape : std::uint8_t {
-  point,     // on the machine's own lane
-  send,      // machine to connection
-  receive,   // connection to machine
-  submit,    // application to client
-  complete,  // client to application
-  deliver,   // server to storage
-  answer,    // storage to server
+  point,     // at the machine's own lane
+  send,      // from the machine to a connection
+  receive,   // from a connection to the machine
+  submit,    // from the application to the client
+  complete,  // from the client to the application
+  deliver,   // from the server to storage
+  answer,    // from storage to the server
 };
 const char* to_string(Shape) noexcept;
 
@@ -70,7 +70,7 @@ struct Connection {
   Index peer = kNone;         // the Connection of the other side
   Index lane = kNone;
   Index path = kNone;                 // index in Story::paths
-  std::vector<Index> sent, received;  // steps in order
+  std::vector<Index> sent, received;  // steps of this connection, in recorded order
 };
 
 struct Step {
@@ -89,8 +89,8 @@ struct Step {
   Index io = kNone;
   Index peer = kNone;           // step at the other end of the message
   std::uint64_t signature = 0;  // equal at both ends of a message; 0: none
-  std::string event;            // name of the record
-  std::string title;            // short text
+  std::string event;            // name of the recorded event
+  std::string title;            // text of the step in the diagram
   std::string fields;           // lines of name=value
   std::string mark;             // violation at this step, reported by the caller
 };
