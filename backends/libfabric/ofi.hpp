@@ -1,6 +1,6 @@
-// The libfabric backend: providers with FI_EP_MSG, FI_RMA and remote CQ data. Tested with `tcp` of
-// libfabric 1.17, the default. Its rewrite, `net`, carries IO but leaves descriptors readable forever after a
-// connection ended, so that a sleeping fabric wakes continuously: see docs/fabric.md.
+// The libfabric backend: providers with FI_EP_MSG, FI_RMA and remote CQ data. Tested with `tcp` of libfabric
+// 1.17, the default. The provider `net`, a rewrite of `tcp`, carries IO but leaves descriptors readable
+// forever after a connection has ended, so that a sleeping fabric wakes continuously: see docs/fabric.md.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -183,7 +183,7 @@ void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParam
   if (result == 0) result = serve(connection, from, private_data);
   if (result == 0) return;
   log(LogLevel::warning, connection.description() + ": cannot accept: " + error_text(-result));
-  // Destroy the endpoint first: it uses resources that the reject frees.
+  // The endpoint is destroyed first, because it uses resources that the reject frees.
   const Reason reason = connect_reason(-result, false);
   report_lost(connection, reason == Reason::transport_error ? Reason::no_resources : reason);
   refuse(from, params.refusal);

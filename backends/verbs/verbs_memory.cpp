@@ -286,8 +286,8 @@ void Memory::withdraw(RemoteKeyId id) noexcept {
 
 Result<std::uint32_t> Memory::rebind(RemoteKeyId id) {
   KeySlot& slot = key_slots_[id];
-  // Windows with an owner must not get here. They were lost together with their connection, and a
-  // registration in their place would be a key that nothing invalidates.
+  // No window with an owner may get here: such windows were lost together with their connection. A
+  // registration in place of the window would be a key that nothing invalidates.
   RTRS_ASSERT(slot.owner == ConKey{});
   if (slot.device == nullptr || slot.device->gone) return tl::unexpected(Errc::invalid);
   if (!enlist({slot.start, slot.length}, kRemoteUse, *slot.device, slot.handle))

@@ -124,7 +124,7 @@ inline bool Connection::fill(const WorkRequest& work, ibv_send_wr& request, std:
   return fill_message(work, request, pieces[0], slot);
 }
 
-// This is inlined, because it is most of the loop in post().
+// Inlined, because this function is most of the loop in post().
 [[gnu::always_inline]] inline bool Connection::fill_write(const WorkRequest& work, ibv_send_wr& request,
                                                           std::span<ibv_sge, 2> pieces) noexcept {
   RTRS_ASSERT(work.part_count <= work.parts.size());

@@ -1,6 +1,6 @@
-// A completion queue shared by connections of one device. It has room for everything that its members may
-// have outstanding, so it cannot overrun. Each work request carries the tag of its connection; completions
-// for a connection that has left are dropped.
+// A completion queue shared by connections of one device. The queue has room for everything that its members
+// may have outstanding, so it cannot overrun. Each work request carries the tag of its connection;
+// completions for a connection that has left are dropped.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -106,8 +106,8 @@ class SharedQueue {
   std::vector<std::uint32_t> free_members_;
   std::uint32_t member_count_ = 0;
   std::uint32_t room_ = 0;
-  // Entries of members that have left. They become free only after the queue was empty, because some devices
-  // leave the completions of these members in the queue.
+  // Entries of members that have left. The entries become free only after the queue was empty, because some
+  // devices leave the completions of these members in the queue.
   std::uint32_t vacated_ = 0;
   std::array<ibv_wc, 32> read_;
   unsigned next_ = 0, count_ = 0;  // position and number of completions in read_

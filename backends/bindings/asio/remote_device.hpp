@@ -171,8 +171,8 @@ class RemoteDevice {
   std::span<const PathStatus> paths() const noexcept { return session().paths(); }
   // The session: link state, limits, statistics.
   const Client& session() const noexcept { return client_.session(); }
-  // These functions return the errors of the Client functions with the same names. path_exists is also
-  // returned if the new path has the same addresses in another spelling.
+  // add_path() and the functions below return the errors of the Client functions with the same names.
+  // add_path() also returns path_exists if the new path has the same addresses in another spelling.
   Errc add_path(const PathAddress&);
   Errc reconnect_path(unsigned path);
   Errc disconnect_path(unsigned path);

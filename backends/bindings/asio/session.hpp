@@ -112,7 +112,7 @@ class Session {
 
   Client& client() noexcept { return client_; }
   Fabric& fabric() noexcept { return *fabric_; }
-  // These functions return the errors of the Client functions with the same names.
+  // add_path() and the functions below return the errors of the Client functions with the same names.
   Errc add_path(const PathAddress&);
   Errc reconnect_path(unsigned path);
   Errc disconnect_path(unsigned path);

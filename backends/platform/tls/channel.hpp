@@ -114,8 +114,8 @@ class Context {
 
 // Returns the paths of the files in the credentials; empty ones are left out.
 std::vector<std::string> files_of(const Credentials&);
-// Returns an object that reads the credential files of a client's context again when they change. Its look()
-// returns a Context. `threads`: see Renewal.
+// Returns an object that reads the credential files of a client's context again when the files change. The
+// object's look() returns a Context. `threads`: see Renewal.
 std::unique_ptr<Renewal> renewal_of(const Context&, Renewal::Tell, bool threads);
 
 }  // namespace rtrs::tls
