@@ -18,7 +18,7 @@ struct ConKeyHash {
   }
 };
 
-// Owns the connections, which must have a member key(). Their addresses stay the same.
+// Owns the connections, which must have a member key(). The address of a connection never changes.
 template <class Connection>
 class ConnectionBook {
  public:

@@ -52,7 +52,7 @@ class KeyedFabric final : public ForwardingFabric {
   using ConReq = std::array<std::byte, wire::kConnReqBytes>;
   using ConRsp = std::array<std::byte, wire::kConnRspBytes>;
 
-  // This client's pending connect request.
+  // A pending connect request of this client.
   struct Asked {
     ConKey key{};
     ConReq request{};

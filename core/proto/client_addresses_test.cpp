@@ -143,7 +143,8 @@ TEST_F(ClientAddressesTest, BusyServerIsRetriedAtTheSameAddress) {
   EXPECT_EQ(address(), 0U);
 }
 
-// The other address failed before the server was busy. It may work again, so it must be tried.
+// The other address failed before the server was busy. The other address may work again, so the client must
+// try it.
 TEST_F(ClientAddressesTest, BusyServerStartsANewRoundOfAddresses) {
   add_path(0);
   find(2);

@@ -212,8 +212,8 @@ void ClientSession::violation(unsigned index, Nanos now, ClientActions& out) noe
   lose_path(index, now, Reason::protocol_violation, 0, out);
 }
 
-// True if the session's limits cannot change: it was opened, or another path was accepted with them and
-// may still open it.
+// True if the session's limits cannot change, because the session was opened, or because another path was
+// accepted with these limits and may still open the session.
 bool ClientSession::limits_are_held(unsigned index) const noexcept {
   if (opened()) return true;
   for (unsigned other = 0; other < paths_.size(); ++other)

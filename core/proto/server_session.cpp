@@ -165,8 +165,8 @@ void ServerSession::continue_batch(Nanos now, ServerActions& out) noexcept {
   }
 }
 
-// Probes the connections of a client without the probe extension; with it, the client probes both directions.
-// Returns false if a connection is dead.
+// Probes the connections of a client without the probe extension. A client with the extension probes both
+// directions itself. Returns false if a connection is dead.
 bool ServerSession::probe_deliveries(ServerPath& path) const noexcept {
   if (!config_.probe_deliveries || has(path.extensions, wire::Extensions::probe)) return true;
   const auto outstanding = [&](const ServerCon& con) { return path.in_use > 0 || !con.queue.all_done(); };

@@ -245,7 +245,7 @@ TEST_F(ClientCache, InstanceOfAPeerWithoutExtensionsIsIgnored) {
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
-// This happens, for example, when a kernel server replaces a urtrs server.
+// Extensions disappear, for example, when a kernel server replaces a urtrs server.
 TEST_F(ClientCache, InstanceIsIgnoredAfterThePeerLosesItsExtensions) {
   open_at(1);
   io(kChange);

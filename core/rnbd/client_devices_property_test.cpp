@@ -16,7 +16,8 @@ namespace {
 using namespace wire::linux_errno;
 using Bytes = std::vector<std::byte>;
 
-// A request that the transport holds. It is resent until answered, so a server may receive it twice.
+// A request that the transport holds. The transport resends the request until it is answered, so a server may
+// receive it twice.
 struct Pending {
   bool is_io = false;
   SendMessage message{};        // valid if the request is not an IO

@@ -313,7 +313,7 @@ void FabricImpl::forget(Connection& one) noexcept {
 
 void FabricImpl::lose(Connection& one, Reason reason, const std::string& why) {
   const std::string text = one.description() + ": " + to_string(reason) + (why.empty() ? "" : ": " + why);
-  // This is logged as debug only, because the session reports that a peer disconnected.
+  // Logged as debug only, because the session reports that a peer disconnected.
   if (reason == Reason::peer_closed) {
     say(LogLevel::debug, text);
   } else {
