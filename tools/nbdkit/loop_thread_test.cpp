@@ -44,7 +44,7 @@ TEST(LoopThread, CallersWaitIndependently) {
   LoopThread loop;
   std::function<void(Error)> first;
   std::thread waiting([&] { loop.call([&](auto done) { first = done; }); });
-  // While the first call waits, a second call completes. It also completes the first call.
+  // While the first call waits, a second call completes, and also completes the first call.
   for (bool released = false; !released;) {
     loop.run([&] {
       if (!first) return;

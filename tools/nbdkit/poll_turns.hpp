@@ -3,9 +3,9 @@
 // One thread at a time has the turn: it polls and completes the operations of all threads. A thread that
 // waits for its operation polls if no other thread does; otherwise it sleeps. When the operation of the
 // polling thread completes, that thread passes the turn to a sleeping thread. While no operation is in
-// flight, the keeper polls. The keeper is a thread that belongs to the session and not to a request. It takes
-// the turn only if no other thread has polled for a whole pause, so that a sequence of single requests does
-// not wake the keeper.
+// flight, the keeper polls. The keeper is a thread that belongs to the session and not to a request. The
+// keeper takes the turn only if no other thread has polled for a whole pause, so that a sequence of single
+// requests does not wake the keeper.
 #pragma once
 #include <cstdint>
 

@@ -161,8 +161,8 @@ TEST(SharedPoller, KeeperServesDeadlinesWhileNoThreadWaits) {
   while (running.echo.expired_ == 0) running.poller().wait_for_news(lock, kNever);
 }
 
-// The waiting thread sleeps without a deadline. Its operation can only complete if nudge() wakes it for the
-// new deadline.
+// The waiting thread sleeps without a deadline. The operation can complete only if nudge() wakes the thread
+// for the new deadline.
 TEST(SharedPoller, EarlierDeadlineWakesThePoller) {
   Running running;
   std::thread waiting([&] { running.call(); });

@@ -56,8 +56,8 @@ RemoteTree* tree() {
   return static_cast<RemoteTree*>(fuse_get_context()->private_data);
 }
 
-// Content of an open file. It is read when the file is opened, so that a reader gets consistent data even if
-// it reads in parts.
+// Content of an open file. The content is read when the file is opened, so that a reader gets consistent data
+// even if it reads in parts.
 struct Opened {
   std::string content;
 };

@@ -237,7 +237,7 @@ void Daemon::reload_auth(Reread& read, Reloaded& done) {
                                 : "shared keys were reloaded; they apply to new connections");
 }
 
-// Adds the export even if its file is missing, as at the start. It is served when the file appears.
+// Adds the export even if its file is missing, as at the start. The export is served when the file appears.
 void Daemon::add_new_export(const ExportSpec& spec, std::shared_ptr<Reloaded> done,
                             std::shared_ptr<void> until_done) {
   if (const auto added = catalog_->add(spec, nullptr); !added) {

@@ -37,7 +37,8 @@ void catch_signals() {
   stop.sa_handler = [](int number) { signal_number = number; };
   ::sigaction(SIGINT, &stop, nullptr);  // without SA_RESTART, so that a signal interrupts blocking calls
   ::sigaction(SIGTERM, &stop, nullptr);
-  // SIGHUP arrives when the terminal is closed. It stays ignored if the process was started with nohup.
+  // SIGHUP arrives when the terminal is closed. The signal stays ignored if the process was started with
+  // nohup.
   struct sigaction before {};
   if (::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
     ::sigaction(SIGHUP, &stop, nullptr);

@@ -13,7 +13,7 @@
 
 namespace rtrs::daemon {
 
-// A setting. It is a row either of the table of urtrsd or of the options that servers and clients share
+// A setting: a row either of the table of urtrsd or of the options that servers and clients share
 // (backends/options/connection.cpp).
 class Setting {
  public:

@@ -112,7 +112,7 @@ class Catalog {
   };
   Checked check_again(const std::string& name);
   // Facts that add() needs about the file of an export. prepare() reads the file, so it blocks as long as the
-  // disk does; it is thread-safe. Its error says why peers could not open the file.
+  // disk does; it is thread-safe. The error says why peers could not open the file.
   struct Prepared {
     std::string path;  // path without symbolic links; empty for memory
     DeviceId id;

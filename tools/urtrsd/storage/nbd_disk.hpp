@@ -65,7 +65,7 @@ class NbdCommands {
   NbdCommand* last_ = nullptr;
 };
 
-// Queue of finished commands. Any number of disks write to it, one thread reads it.
+// Queue of finished commands. Any number of disks write to the queue, one thread reads from it.
 class NbdResults {
  public:
   void put(NbdCommand& command) noexcept;  // may be called in any thread

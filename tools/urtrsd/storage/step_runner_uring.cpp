@@ -62,7 +62,7 @@ class UringRunner final : public StepRunner {
     if (result < 0) return tools::explain_io_uring_refusal("io_uring_setup", -result);
     ready_ = true;
     // Allows one kernel thread per operation. With the default of four threads per processor, a hanging
-    // device could block all of them. The kernel starts a thread only when all others are blocked. The call
+    // device could block all threads. The kernel starts a thread only when all others are blocked. The call
     // exists since Linux 5.15.
     std::array<unsigned, 2> threads{depth, 0};
     io_uring_register_iowq_max_workers(&ring_, threads.data());

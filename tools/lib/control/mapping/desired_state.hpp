@@ -43,8 +43,8 @@ using Wishes = std::map<std::string, SessionWish>;  // key: name of the session 
 struct Refusal {
   int error = 0;    // Linux errno, positive
   std::string why;  // human-readable; quotes untrusted names unchanged, so use printable() to show it
-  std::string
-      member{};  // member of the session that is invalid; empty if the error does not concern a single member
+  // Member of the session that is invalid; empty if the error does not concern a single member.
+  std::string member{};
 };
 
 // The check functions return nullopt if the argument is valid. A session name has 1 to 48 characters A-Z a-z

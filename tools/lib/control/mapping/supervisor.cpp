@@ -128,7 +128,7 @@ bool Supervisor::settle(const std::string& name, Session& session, Nanos now) {
     case State::starting:
       if (goes_on && now - session.since < options_.start_timeout) break;
       if (goes_on) {
-        // The process hangs. The next start is delayed as if the process had ended by itself.
+        // The process hangs. The next start is delayed as if the process had ended without a request.
         for (auto& device : session.devices)
           if (device.second.wanted && device.second.ticket != 0) give_up(device.second, ETIMEDOUT);
         if (session.stray) break;  // the process must keep running, because its mapped devices are unknown

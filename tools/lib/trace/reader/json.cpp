@@ -140,7 +140,7 @@ T get_unsigned(const Json& json) {
   return static_cast<T>(json.get<std::uint64_t>());
 }
 
-// Returns the word for an event class, or its number if only a later version has a word for it.
+// Returns the word for an event class. If only a later version has a word for the class, returns its number.
 Json class_json(EventClass category) {
   const auto number = static_cast<std::size_t>(category);
   return number < std::size(kClassWords) ? Json(kClassWords[number]) : Json(number);

@@ -242,8 +242,8 @@ class Story {
   std::uint32_t count_ = 0;
 };
 
-// Adds late messages, slow drains and slow storage to the world. They cause races, and a client's trace does
-// not show them.
+// Adds late messages, slow drains and slow storage to the world. A client's trace does not show these, but
+// they cause races.
 sim::Scenario rough(sim::Scenario s) {
   const auto chance = [&s](const char* name, Nanos per_million) {
     Step rate;
