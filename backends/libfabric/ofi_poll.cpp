@@ -18,10 +18,10 @@ namespace {
 
 // Maximum number of events that one connection may report per turn.
 constexpr std::size_t kFairShare = 16;
-// With direct reads, poll() asks the kernel for other events once per this many polls.
+// Number of polls between two queries of the kernel for other events while poll() reads the queues directly.
 constexpr unsigned kPollsPerCheck = 32;
-// A connection without data for this many reads, such as a service connection, is read less often, because
-// reading an empty queue is a system call that delays busy connections.
+// Number of reads without data after which a connection, such as a service connection, is read less often,
+// because reading an empty queue is a system call that delays busy connections.
 constexpr unsigned kQuietReads = 256;
 constexpr unsigned kPollsPerQuietRead = 8;
 

@@ -129,8 +129,8 @@ Capabilities capabilities_of(const Device& device, const VerbsOptions& options) 
   return can;
 }
 
-// The fabric has a capability if any device has it. The method to invalidate keys is that of the device with
-// the best protection.
+// The fabric has a capability if any device has it. Its method to invalidate keys is the method of the device
+// with the best protection.
 void widen(Capabilities& all, const Capabilities& own) {
   all.max_send_depth = std::max(all.max_send_depth, own.max_send_depth);
   all.max_receive_depth = std::max(all.max_receive_depth, own.max_receive_depth);

@@ -266,7 +266,7 @@ WindowHandle Memory::detach_window(RemoteKeyId id) noexcept {
 }
 
 // Windows bound to a queue pair hold a reference to it. On soft-RoCE, destroying the queue pair would wait
-// for them for almost a second in vain, and the kernel would warn.
+// almost a second for the windows to be freed, and then the kernel would log a warning.
 void Memory::drop_windows_of(ConKey owner) noexcept {
   for (KeySlot& slot : key_slots_) {
     if (slot.used && slot.window != nullptr && slot.owner == owner) drop_window(slot);

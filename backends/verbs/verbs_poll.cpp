@@ -12,7 +12,7 @@
 namespace rtrs::verbs {
 namespace {
 
-// Besides reading the queues, poll() asks the kernel for other events once per this many polls.
+// Number of polls between two queries of the kernel for other events. Each poll reads the queues.
 constexpr unsigned kPollsPerCheck = 32;
 constexpr std::uint32_t kMinEntries = 1024;
 

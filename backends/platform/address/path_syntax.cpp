@@ -147,7 +147,7 @@ tl::expected<PathAddress, std::string> parse_path(std::string_view text, std::ui
   auto destination = checked_address(text.substr(begin), "destination");
   if (!destination) return refuse(text, destination.error());
   path.destination = std::move(*destination);
-  // The interface of the source address also determines that of the destination.
+  // The interface of the source address also determines the interface of the destination.
   const bool has_scope = path.source.find('%') != std::string::npos;
   if (lacks_interface(path.source) || (!has_scope && lacks_interface(endpoint_of(path).host)))
     return refuse(text, "a link-local address needs its interface, as in fe80::1%eth0");

@@ -16,7 +16,7 @@ std::time_t shifted_time() noexcept {
 }
 }  // namespace
 
-// Replaces the C library's time functions that OpenSSL calls, whatever its version.
+// Replaces the time functions of the C library. Different versions of OpenSSL call different ones.
 extern "C" __attribute__((visibility("default"))) time_t time(time_t* out) noexcept {
   const std::time_t now = shifted_time();
   if (out != nullptr) *out = now;

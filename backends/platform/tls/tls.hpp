@@ -28,8 +28,9 @@ struct Credentials {
   bool kernel = false;
   // Number of records after which a sender updates its key. RFC 8446 section 5.5 allows 24 million.
   std::uint32_t records_per_key = 1U << 22U;
-  // User id whose secret files are accepted, as are those of root and of this process. Used to check the
-  // files of a service that runs as this user. A program that uses the credentials itself leaves it empty.
+  // User id whose secret files are accepted, in addition to files of root and of the user of this process.
+  // Used to check the files of a service that runs as this user. A program that uses the credentials itself
+  // leaves it empty.
   std::optional<std::uint32_t> checked_for{};
   bool operator==(const Credentials&) const = default;
 
