@@ -266,7 +266,8 @@ using ServerAction =
 using RegistryAction = std::variant<AdmitSession, Reject, AnswerName, CrowdOut>;
 using RegistryActions = FixedVector<RegistryAction, 2>;
 
-// g++ 12 compiles std::visit to a switch up to this many alternatives, and to a function table beyond.
+// Maximum number of alternatives for which g++ 12 compiles std::visit to a switch instead of a function
+// table.
 inline constexpr std::size_t kMaxAlternatives = 11;
 static_assert(std::variant_size_v<ClientAction> <= kMaxAlternatives &&
               std::variant_size_v<ServerAction> <= kMaxAlternatives &&

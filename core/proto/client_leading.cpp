@@ -1,5 +1,5 @@
 // Selects the path that asks the server to create the session (protocol section 3.4), and delays the other
-// paths meanwhile.
+// paths while this path tries.
 #include "core/proto/client_session.hpp"
 
 namespace rtrs {

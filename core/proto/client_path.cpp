@@ -157,7 +157,7 @@ void ClientPath::connection_up(const Connected& in, const ClientConfig& config, 
 }
 
 bool ClientPath::post_receives(const ClientConfig& config, unsigned depth, ClientActions& out) noexcept {
-  // An invalidation takes one more receive, before that of its response (protocol section 10.3).
+  // An invalidation takes one more receive, before the receive of its response (protocol section 10.3).
   const unsigned per_request = config.offer_invalidation ? 2 : 1;
   const auto last = std::min<std::size_t>(cons_.size(), batch_.next + kConsPerStep);
   auto con = batch_.next;

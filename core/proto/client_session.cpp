@@ -81,7 +81,7 @@ void ClientSession::path_drained(unsigned index, Nanos now, ClientActions& out) 
       break;
     case ClientPath::Goal::answer_challenge:
     case ClientPath::Goal::next_address:
-      // The path may still create the session, because no other path has started an attempt meanwhile.
+      // The path may still create the session, because no other path has started an attempt since.
       path.same_attempt();
       path.start(now, config_, creates(index, now), out);
       report(index, 0, out);

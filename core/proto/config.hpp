@@ -50,8 +50,8 @@ struct ClientConfig {
   // Time limit for the answer to a fence, at least kMinFenceTimeout; kNever: no limit.
   Nanos fence_timeout = seconds(60);
   Nanos queue_timeout =
-      seconds(120);  // how long a request waits for a path; kNever: no limit; 0: fails at once
-  Nanos close_timeout = seconds(30);        // how long close() waits for requests in flight
+      seconds(120);  // time that a request waits for a path; kNever: no limit; 0: the request fails at once
+  Nanos close_timeout = seconds(30);        // time that close() waits for requests in flight
   Nanos reconnect_min = milliseconds(500);  // first reconnect delay; doubles with each failed attempt
   Nanos reconnect_max = seconds(30);
   Nanos reconnect_jitter = seconds(2);   // maximum random addition to the delay, at most the delay itself

@@ -94,8 +94,8 @@ class ServerSession {
   bool is_awaited(std::uint16_t chunk) const noexcept {
     return state_.chunks[chunk].has_parked && live(state_.chunks[chunk].parked);
   }
-  // True if the request will wait because another request uses its chunk. The headers of the request then
-  // replace those of a request that already waits.
+  // True if the request will wait because another request uses its chunk. Its headers then replace the
+  // headers of a request that already waits.
   bool will_wait_for_chunk(const RequestArrived&) const noexcept;
   // Read-only state for status reports and tests: all chunks, and the unanswered fences.
   const auto& chunks() const noexcept { return state_.chunks; }

@@ -96,7 +96,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
   }
   void posted(ConKey key, std::uint64_t cookie) {
     Connection& con = connections.at(key);
-    RC_ASSERT_FALSE(con.disconnected);  // nothing is posted after a Disconnect
+    RC_ASSERT_FALSE(con.disconnected);  // nothing may be posted after a Disconnect
     if (cookie != 0) con.cookies.push_back(cookie);
   }
   void released(std::uint16_t path) {

@@ -183,7 +183,7 @@ struct DeviceChanged {
   RTRS_FIELDS(device, state, peer_errno, geometry)
 };
 
-// The export's cache differs from the one at the last OPEN: the server's host was restarted, or the server
+// The cache of the export is another than at the last OPEN: the server's host was restarted, or the server
 // now exports something else. `unflushed`: number of changes that succeeded, were not flushed and may be
 // lost. If it is not 0, the next FLUSH and the next FUA change fail. This action is for the log.
 struct CacheReplaced {

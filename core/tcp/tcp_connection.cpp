@@ -105,7 +105,7 @@ bool Connection::post(const WorkRequest& work) noexcept {
   Slot& one = slot(posted_);
   one.work = work;
   if (is_send(work.op)) {
-    // Allocates only when the slot first holds this many bytes.
+    // Allocates only if the slot has never held this many bytes.
     one.bytes.assign(work.inline_bytes.begin(), work.inline_bytes.end());
     one.work.inline_bytes = one.bytes;
   }

@@ -13,12 +13,13 @@ namespace {
 
 // Maximum number of events that one connection may report per turn.
 constexpr std::size_t kFairShare = 32;
-// With direct reads, the transport is asked for ready sockets once per this many rounds.
+// Number of rounds between two queries of the transport for ready sockets while active connections are read
+// directly.
 constexpr unsigned kRoundsPerCheck = 16;
-// If a caller polls without sleeping, the transport is asked for ready sockets once per this many rounds
-// without data.
+// Number of rounds without data between two queries of the transport for ready sockets, if the caller polls
+// without sleeping.
 constexpr unsigned kIdleRoundsPerCheck = 4;
-// A connection without data for this many rounds is no longer read directly.
+// Number of rounds without data after which a connection is no longer read directly.
 constexpr unsigned kMaxIdlePolls = 16;
 
 }  // namespace
