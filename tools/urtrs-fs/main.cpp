@@ -119,7 +119,7 @@ int open_file(const char* path, fuse_file_info* file) {
     if (!content) return -content.error();
     state->content = std::move(*content);
   }
-  file->direct_io = 1;  // a file ends where its content ends, whatever st_size says
+  file->direct_io = 1;  // a file ends where its content ends, regardless of st_size
   file->fh = reinterpret_cast<std::uint64_t>(state.release());
   return 0;
 }

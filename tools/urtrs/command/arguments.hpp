@@ -50,7 +50,7 @@ struct Options {
   Format format = Format::table;
   std::size_t width = 0;  // maximum table width in columns, used if the user selected no fields; 0: unlimited
   unsigned formats = 0;   // number of output formats that were requested
-  std::string socket;     // control socket; empty: that of the only daemon of this host
+  std::string socket;     // control socket; empty: the socket of the only daemon of this host
   // Selected fields as "name", "+name", "-name" or "all"; empty: default fields.
   std::vector<std::string> fields;
   char unit = '\0';  // a character of kUnits; 0: a suitable unit for each value

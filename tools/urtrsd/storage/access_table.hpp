@@ -30,7 +30,7 @@ struct DeviceId {
 
 class AccessTable;
 
-// The right to use a device in one access mode. The destructor gives up the right. A lease must not outlive
+// The right to use a device in one access mode. The destructor releases the right. A lease must not outlive
 // its table.
 class Lease {
  public:

@@ -155,7 +155,7 @@ Catalog::Checked Catalog::check_again(const std::string& name) {
     one = named(name);
   else if (shared_->search_path)
     one = Numbered{kSearchPath, {"", shared_->search_path->path()}};
-  if (!one) return {};  // the export was removed meanwhile
+  if (!one) return {};  // the export was removed since
   const auto answer = std::make_shared<Checked>();
   if (in_parallel({check_task(shared_, *one, CheckLocks::take, answer)}, kPatience)[0]) return *answer;
   return {late(one->spec), {}};

@@ -66,8 +66,8 @@ class Export {
   ExportKind kind() const noexcept { return id_.kind; }
   const DeviceId& id() const noexcept { return id_; }
   // Distinguishes disks that have the same DeviceId. For a block device: the kernel's disk sequence number,
-  // which is different for each disk that gets the same device number. For an NBD server: how often it may
-  // have lost writes. 0: unknown, or any other kind of device.
+  // which is different for each disk that gets the same device number. For an NBD server: the number of times
+  // that it may have lost writes. 0: unknown, or any other kind of device.
   std::uint64_t sequence() const noexcept { return sequence_; }
   std::uint64_t size_bytes() const noexcept { return geometry_.nsectors * kSectorBytes; }
   std::uint64_t sectors() const noexcept { return geometry_.nsectors; }

@@ -234,7 +234,7 @@ class Run:
     def finish_client(self, client):
         client.order("finish")
         # The bound covers the requests in flight and the final read. If no path is left, the first request of
-        # the final read times out, too, hence two stall bounds.
+        # the final read times out, too, so the bound contains two stall bounds.
         reading = (READS * self.case.storage_ms / 1000, READS * bounds.slack(self.meter.worst) / 10)
         bound = bounds.Bound([*self.stall_bound().terms, *self.stall_bound().terms,
                               ("storage of the last reading", reading[0]), ("its scheduling", reading[1])])

@@ -131,8 +131,8 @@ void Driver::carry_out(const List&) {
   std::erase_if(links_, [](const auto& one) { return one.second->is_over(); });
   std::vector<Attached> all = attached_devices(places_.blocks);
   // While no device is attached, the netlink sockets stay closed, so that they do not cause the nbd module to
-  // be loaded. The module can be unloaded meanwhile. After it is loaded again, its netlink family has another
-  // number and no listeners.
+  // be loaded. The module can be unloaded while they are closed. After the module is loaded again, its
+  // netlink family has another number and no listeners.
   if (all.empty())
     forget_kernel();
   else if (!has_kernel())

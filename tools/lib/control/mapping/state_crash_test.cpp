@@ -307,7 +307,7 @@ TEST(StateCrash, CrashAtAnyStepKeepsAcknowledgedChanges) {
       }
       const Processes left = restarted(disk, processes);
       // An unmap that the process refuses first removes the device from the file and then restores it. After
-      // a crash, the file may have the state in between.
+      // a crash, the file may contain the intermediate state.
       const Processes& between = history()[number + (all[number].busy ? 2 : 1)];
       EXPECT_TRUE(left == history()[number] || left == between)
           << all[number].name << ", step " << at << (loss == Loss::power ? ", power" : ", kill") << names

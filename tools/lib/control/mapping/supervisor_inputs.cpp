@@ -127,7 +127,7 @@ void Supervisor::take(const Answers& answers, Nanos now) {
   }
   if (session->stray) return adopt(*session, answers);
   // Unknown devices in the first answer are left over from an earlier urtrs-mapd and are unmapped. Unknown
-  // devices in a later answer are kept, because an operator may have mapped them by hand.
+  // devices in a later answer are kept, because an operator may have mapped them manually.
   if (!first || !options_.ends_unwanted_processes) return;
   for (const std::string& name : answers.devices) {
     if (session->devices.size() == kMaxDevices) return;

@@ -15,7 +15,7 @@ namespace rtrs::probe {
 namespace {
 
 constexpr int kResolveMs = 2000;
-constexpr std::uint32_t kTold = 16;  // one of this many writes is signalled
+constexpr std::uint32_t kTold = 16;  // number of writes per signalled write
 constexpr std::size_t kSmall = 4096;
 // Time limit for disconnecting at the end. The result of the disconnect is not needed.
 constexpr std::chrono::milliseconds kDisconnectLimit{1000};

@@ -168,7 +168,7 @@ struct LastStep::Search {
   bool out_of_time = false;
 };
 
-// The clock is read once per this many inputs.
+// Number of inputs between two reads of the clock.
 constexpr std::uint32_t kInputsPerTimeCheck = 256;
 
 namespace {

@@ -22,7 +22,7 @@ namespace rtrs::tools {
 struct InputMeta {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   std::uint32_t request = kNone;  // index of the input that began the request
-  std::uint32_t age = 0;          // how many attempts of the path are newer than the attempt in the key
+  std::uint32_t age = 0;          // number of attempts of the path that are newer than the attempt in the key
   std::uint64_t record = 0;       // number of the record in the file
   // Index in MachineInputs::actions of the first recorded action of this input. Its actions end before
   // first_action of the next input.

@@ -15,7 +15,8 @@
 
 namespace rtrs::trace {
 
-// Actions of a state machine in one step, in trace encoding, whatever list type the machine uses for them.
+// Actions of a state machine in one step, in trace encoding. Independent of the list type that the machine
+// uses for its actions.
 class Effects {
  public:
   void clear() noexcept {

@@ -14,7 +14,7 @@ using trace::WireOp;
 // key is the chunk number), or one of these constants.
 constexpr std::uint32_t kAwaitsInfo = 0x10000000;
 constexpr std::uint32_t kAwaitsHeartbeat = 0x10000001;
-constexpr std::uint32_t kAwaitsFence = 0x20000000;  // plus the serial of the fence request
+constexpr std::uint32_t kAwaitsFence = 0x20000000;  // the serial of the fence request is added to this
 
 // Maximum length of a chunk in bytes.
 constexpr std::uint32_t kMaxRead = std::uint32_t{1} << 28;
