@@ -59,7 +59,7 @@ class Memory {
   struct Held {
     bool used = false;
     bool mapped = false;  // allocated here, so this object unmaps it
-    MemoryHandle handle;  // for local access, if the provider requires it
+    MemoryHandle handle;  // registration for local access, if the provider requires one
   };
   struct KeySlot {
     bool used = false;

@@ -278,7 +278,7 @@ class Connection {
   SharedQueue* queue_ = nullptr;
   std::uint64_t tag_ = 0;  // tag of this connection's work requests in the queue
   QpHandle qp_;
-  // Qp_ with the ibv_wr_*() interface; nullptr: the library does not support this interface.
+  // `qp_` with its ibv_wr_*() interface; nullptr if the library does not support this interface.
   ibv_qp_ex* calls_ = nullptr;
 };
 

@@ -150,7 +150,8 @@ std::vector<std::string> devices_of(const std::vector<std::string>& addresses) {
   if (addresses.empty()) return found;
   const EventChannelHandle channel(rdma_create_event_channel());
   if (channel == nullptr) return found;
-  std::vector<net::SocketAddress> all;  // without the texts that have no address, which listen() reports
+  // All addresses of the texts; listen() reports a text without an address.
+  std::vector<net::SocketAddress> all;
   for (const std::string& text : addresses)
     for (const net::SocketAddress& one : resolve_addresses(text, 0)) all.push_back(one);
   for (net::SocketAddress& address : all) {

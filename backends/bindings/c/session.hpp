@@ -23,7 +23,7 @@ struct urtrs_device {
   urtrs_session* session = nullptr;
   rtrs::rnbd::DeviceHandle handle = 0;
   std::string name;
-  rtrs::rnbd::Geometry geometry{};  // from the last successful open
+  rtrs::rnbd::Geometry geometry{};  // geometry from the last successful open
   int refused = 0;                  // negative errno of the last rejected OPEN; 0: none
   bool opening = true;              // the callback of the open has not been queued yet
   rtrs::Nanos give_up_at = 0;       // time at which a pending open fails

@@ -21,7 +21,7 @@ bool is_plain(std::string_view address) {
 }
 
 bool is_ipv6(std::string_view address) {
-  const std::string text(address.substr(0, address.find('%')));  // without the scope
+  const std::string text(address.substr(0, address.find('%')));  // the address without its scope
   in6_addr six{};
   return ::inet_pton(AF_INET6, text.c_str(), &six) == 1;
 }
@@ -75,7 +75,7 @@ tl::expected<std::string, std::string> checked_address(std::string_view text, st
 }
 
 struct Endpoint {
-  std::string host;  // without brackets
+  std::string host;  // host, without brackets
   std::uint16_t port = 0;
 };
 
