@@ -36,7 +36,7 @@ struct Pipe {
   std::size_t wrong_at = ~std::size_t{0};  // this byte is corrupted
 
   ByteVector come(Chance& chance) {
-    if (chance.one_in(3)) return {};  // holds back all bytes in this call
+    if (chance.one_in(3)) return {};  // delivers no bytes in this call
     std::size_t n = chance.one_in(3) ? octets.size() : std::min(octets.size(), chance.below(2000));
     n = passed >= hangs_at ? 0 : std::min(n, hangs_at - passed);
     ByteVector out(octets.begin(), octets.begin() + static_cast<std::ptrdiff_t>(n));

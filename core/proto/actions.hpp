@@ -70,7 +70,7 @@ struct PostResponse {
   bool write_data;
   bool send_invalidate;
   bool fresh_key;
-  bool data_with_answer;  // only with write_data and without send_invalidate or fresh_key
+  bool data_with_answer;  // set only with write_data and without send_invalidate or fresh_key
   std::uint64_t cookie;
   RTRS_FIELDS(key, imm, chunk, write_data, send_invalidate, fresh_key, data_with_answer, cookie)
 };

@@ -19,8 +19,8 @@ const char* to_string(ReasonKind) noexcept;
 
 struct ReasonText {
   const char* code;      // text of to_string(Reason); never changes its meaning
-  const char* sentence;  // for the end of a line: no initial capital, no full stop
-  const char* hint;      // what to do, in the same form; empty only for Reason::none
+  const char* sentence;  // sentence for the end of a line: no initial capital, no full stop
+  const char* hint;      // advice what to do, in the same form; empty only for Reason::none
   // Linux errno for this reason. If an errno is sent to or received from a peer, that errno is reported
   // instead, because a server may use different errnos for one reason.
   std::uint16_t linux_errno;

@@ -29,8 +29,8 @@ inline constexpr unsigned kDeviceReasonCount = static_cast<unsigned>(DeviceReaso
 
 struct DeviceReasonText {
   const char* code;           // stable; differs from the codes of all values of rtrs::Reason
-  const char* sentence;       // for the end of a line: no initial capital, no full stop
-  const char* hint;           // what to do, in the same form; empty only for DeviceReason::none
+  const char* sentence;       // sentence for the end of a line: no initial capital, no full stop
+  const char* hint;           // advice what to do, in the same form; empty only for DeviceReason::none
   std::uint16_t linux_errno;  // errno with this meaning; 0: no failure
   // The reason may be temporary, for example if a server restarts before its disk is available. In this case
   // requests wait for queue_timeout.

@@ -17,8 +17,8 @@ using IoPiece [[deprecated("use wire::rnbd::Io")]] = wire::rnbd::Io;
 // write-zeroes as writes without data: the RTRS request then has an empty data span.
 [[nodiscard]] wire::rnbd::Framing encode_io(wire::rnbd::Io io, wire::MutableBytes out) noexcept;
 
-// Number of the remaining `bytes` of a request that the next message may carry: whole logical blocks, within
-// the session's max_io_size (bytes) for read and write, within the device's limit for discard and
+// Returns how many of the remaining `bytes` of a request the next message may carry: whole logical blocks,
+// within the session's max_io_size (bytes) for read and write, within the device's limit for discard and
 // write-zeroes. Returns 0 if no block fits, and for flush, which has no pieces.
 [[nodiscard]] std::uint32_t next_piece(const Geometry& geometry, std::uint32_t max_io_size,
                                        wire::rnbd::Opcode opcode, std::uint64_t bytes) noexcept;

@@ -181,8 +181,8 @@ class Connection final : public Watched, private iwarp::Memory {
   std::uint64_t encoded_ = 0;  // requests with a lower number are sent or in the outbox
   std::uint64_t done_ = 0;
   std::uint64_t first_bytes_ = 0;
-  std::uint64_t queued_ = 0;  // bytes put into the outbox so far
-  std::uint64_t sent_ = 0;    // bytes accepted by the transport so far
+  std::uint64_t queued_ = 0;  // number of bytes put into the outbox so far
+  std::uint64_t sent_ = 0;    // number of bytes that the transport has accepted so far
   std::unique_ptr<Outbox> box_;
   iwarp::Writer writer_{false};
   bool send_with_immediate_ = true;
@@ -193,7 +193,7 @@ class Connection final : public Watched, private iwarp::Memory {
   std::unique_ptr<std::byte[]> staging_;
   iwarp::Stream stream_;
   Receives receives_;
-  std::uint64_t received_ = 0;         // bytes received so far
+  std::uint64_t received_ = 0;         // number of bytes received so far
   std::vector<std::byte> left_store_;  // bytes that were received but not consumed by the stream
   iwarp::Bytes left_{};
   bool more_ = false;

@@ -45,7 +45,7 @@ class Outbox {
   iwarp::Outgoing out_;
   std::size_t sent_ = 0;
   std::size_t piece_ = 0;   // first piece that is not completely sent
-  std::size_t offset_ = 0;  // bytes of that piece already sent
+  std::size_t offset_ = 0;  // number of bytes of that piece that are already sent
 };
 
 class Outboxes {

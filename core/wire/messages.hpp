@@ -31,7 +31,7 @@ inline constexpr std::size_t kInfoReqBytes = 272;
 inline constexpr std::size_t kInfoRspHeaderBytes = 8;
 inline constexpr std::size_t kDescriptorBytes = 16;
 inline constexpr std::size_t kRkeyRspBytes = 8;
-inline constexpr std::size_t kReadHeaderBytes = 8;  ///< without its descriptor
+inline constexpr std::size_t kReadHeaderBytes = 8;  ///< size without the descriptor
 inline constexpr std::size_t kWriteHeaderBytes = 4;
 inline constexpr std::size_t kFenceBytes = 24;
 inline constexpr std::size_t kMaxIoHeaderBytes = kReadHeaderBytes + kDescriptorBytes;
@@ -117,7 +117,7 @@ struct ConnReq {
   Uuid sess_uuid{};             ///< identifies the path
   Uuid paths_uuid{};            ///< identifies the session
   bool first_conn = false;
-  Extensions extensions = Extensions::none;  ///< offered; unknown bits kept
+  Extensions extensions = Extensions::none;  ///< offered extensions; unknown bits are kept
   bool operator==(const ConnReq&) const = default;
 };
 
@@ -127,7 +127,7 @@ struct ConnReq {
 
 /// Private data of an accept or a reject (protocol section 2.2).
 struct ConnRsp {
-  std::int16_t error = 0;  ///< as on the wire: 0, or a NEGATIVE errno
+  std::int16_t error = 0;  ///< value on the wire: 0, or a NEGATIVE errno
   std::uint16_t queue_depth = 0;
   std::uint32_t max_io_size = 0;   ///< in bytes
   std::uint32_t max_hdr_size = 0;  ///< in bytes
@@ -228,7 +228,7 @@ struct IoRequest {
   std::uint8_t generation = 0;  ///< high byte of the type; 0 unless negotiated
   std::uint32_t buf_id = 0;
   std::uint32_t off = 0;
-  std::uint32_t data_len = 0;  ///< off - usr_len
+  std::uint32_t data_len = 0;  ///< number of data bytes: off - usr_len
   std::uint16_t usr_len = 0;
   bool need_inval = false;      ///< never without a descriptor
   bool has_descriptor = false;  ///< only set for reads

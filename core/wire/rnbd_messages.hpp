@@ -166,7 +166,7 @@ struct Io {
   bool nounmap = false;
   std::uint32_t unknown_flags = 0;  ///< undefined bits of rw
   std::uint32_t size = 0;           ///< in bytes
-  std::uint16_t prio = 0;           ///< as the Linux ioprio
+  std::uint16_t prio = 0;           ///< priority in the format of the Linux ioprio
   bool operator==(const Io&) const = default;
   RTRS_FIELDS(device_id, sector, opcode, sync, fua, preflush, nounmap, unknown_flags, size, prio)
 };
