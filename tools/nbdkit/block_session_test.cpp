@@ -88,8 +88,8 @@ class SilentFabric final : public RefusingFabric {
 
 class BlockSessionTest : public ::testing::Test, public BlockSession::Listener {
  protected:
-  // The constructor cannot do this, because other threads call virtual functions as soon as the session
-  // exists.
+  // The session is not created in the constructor, because other threads call virtual functions as soon as
+  // the session exists.
   void SetUp() override {
     BlockSessionOptions options;
     options.session_name = "block_session_test";

@@ -172,7 +172,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   Nanos next_dump_ = 0;
   bool opened_ = false;  // session_->open() was called; before that, no path connects
   bool close_begun_ = false;
-  std::string not_started_;  // why the start failed; empty if it did not
+  std::string not_started_;  // reason why the start failed; empty if it did not fail
   bool status_due_ = false;  // a call of write_status() is posted to the loop
   std::vector<News> news_;   // events for a posted call of tell_news(); empty without a control socket
   std::uint64_t missed_news_ = 0;

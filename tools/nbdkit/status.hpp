@@ -68,15 +68,15 @@ class Status {
     bool ever = false;
     bool removed = false;
     Nanos lost_at = 0;
-    std::uint32_t failed = 0;           // failed attempts since the path was last connected
-    std::string reason;                 // why the path was lost or rejected, in words; empty while connected
-    Reason lost_reason = Reason::none;  // why the path was last lost; kept after a reconnect
+    std::uint32_t failed = 0;  // failed attempts since the path was last connected
+    std::string reason;        // reason why the path was lost or rejected, in words; empty while connected
+    Reason lost_reason = Reason::none;  // reason of the last loss of the path; kept after a reconnect
   };
 
   struct Device {
     std::string name;
     asio::DeviceNews news{};
-    rnbd::DeviceReason reason{};  // why the device cannot be used, or what changed at the last open
+    rnbd::DeviceReason reason{};  // reason why the device cannot be used, or the change at the last open
     unsigned connections = 0;
     bool read_only = false;
   };

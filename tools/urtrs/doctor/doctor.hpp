@@ -13,11 +13,11 @@ namespace rtrs::admin {
 // Facts about a daemon that has a control socket.
 struct DaemonFacts {
   std::string socket;
-  std::string problem;  // why the daemon does not answer; empty: it answered
+  std::string problem;  // reason why the daemon does not answer; empty: the daemon answered
   std::string version;
   std::string fabric;
   std::vector<std::string> warnings;      // warnings about certificates of the daemon
-  std::vector<std::string> missing = {};  // for each missing part of the configuration, a message
+  std::vector<std::string> missing = {};  // a message for each missing part of the configuration
 };
 
 // Facts about a client that has a control socket.
@@ -29,7 +29,7 @@ struct ClientFacts {
 // Facts about an urtrs-mapd that has a control socket.
 struct MapdFacts {
   std::string socket;
-  std::string problem;  // why urtrs-mapd does not answer; empty: it answered
+  std::string problem;  // reason why urtrs-mapd does not answer; empty: urtrs-mapd answered
   std::size_t devices = 0;
   std::vector<std::string> unmapped;  // names of devices that are not available now
 };

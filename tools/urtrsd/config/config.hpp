@@ -126,8 +126,8 @@ tl::expected<ExportSpec, std::string> parse_export(const std::string& text);
 struct CommandLine {
   std::optional<DaemonConfig> run;  // if set, start with this; otherwise exit with exit_code
   int exit_code = 0;   // 0 ok, 2 usage or bad configuration, 3 a configured device cannot be opened
-  std::string output;  // for stdout
-  std::string errors;  // for stderr
+  std::string output;  // text for standard output
+  std::string errors;  // text for standard error
 };
 
 // Result of testing whether urtrsd could start on this host now. The members are messages for the user.

@@ -90,7 +90,7 @@ class NbdDisk {
   static bool is_uri(std::string_view source) noexcept;
 
   struct Options {
-    Nanos wait = 0;            // how long requests wait for a lost server
+    Nanos wait = 0;            // time that requests wait for a lost server
     NbdLink::Losses losses{};  // losses recorded on the previous connection to the server
   };
   // Connects to the server, which takes at most 10 s. `described` names the export in messages. Errors:

@@ -169,7 +169,7 @@ class ClientControl {
 std::string source_of(const ClientPathModel&);
 std::string destination_of(const ClientPathModel&);
 std::string pathname_of(const ClientPathModel&);  // "SRC@DST", or "DST" if the source is empty
-std::string address_of(const ClientPathModel&);   // as the user gave it, with port: [SRC@]DST:PORT
+std::string address_of(const ClientPathModel&);   // address as the user gave it, with port: [SRC@]DST:PORT
 
 nlohmann::json to_json(const ClientModel&, Nanos now);     // members "sessions" and "devices"
 nlohmann::json to_json(const ClientStats&);                // counters by name

@@ -11,7 +11,7 @@ namespace rtrs::kernel_nbd {
 namespace {
 
 constexpr std::uint16_t kReadOnly = 1U << 1;
-constexpr std::uint64_t kSector = 512;  // in bytes; the size of a device is a multiple of it
+constexpr std::uint64_t kSector = 512;  // size of a sector in bytes; the size of a device is a multiple of it
 
 std::uint64_t whole_sectors(std::uint64_t bytes) {
   return bytes / kSector * kSector;

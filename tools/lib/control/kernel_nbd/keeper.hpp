@@ -117,7 +117,7 @@ class Keeper {
     Nanos next = 0;    // time of the next Open action
     Nanos pause = 0;   // last pause between attempts, doubled after each failure
     bool resizing = false;
-    std::string trouble;  // why the last attempt failed
+    std::string trouble;  // reason why the last attempt failed
     bool told = false;    // `trouble` was logged
   };
 

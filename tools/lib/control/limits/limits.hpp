@@ -15,7 +15,7 @@ struct Limit {
   const char* unit;        // unit of `value` and `most`; empty: a count
   std::uint64_t protocol;  // limit in docs/protocol.md; 0: none
   const char* setting;     // setting that raises the limit; empty: none
-  const char* beyond;      // what happens if the limit is exceeded
+  const char* beyond;      // effect of exceeding the limit
 };
 
 std::span<const Limit> limits();

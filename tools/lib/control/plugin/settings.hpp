@@ -15,7 +15,7 @@
 namespace rtrs::plugin {
 
 struct Settings : options::ProcessOptions {
-  std::vector<std::string> paths;  // as given; complete() checks them
+  std::vector<std::string> paths;  // paths as the user gave them; complete() checks them
   std::uint16_t port = 1234;
   std::string session;             // if empty, complete() sets it to tools::default_session_name()
   std::string program = "nbdkit";  // second part of the default session name

@@ -28,7 +28,7 @@ enum class Code : int {
 struct Error {
   Code code = Code::internal_error;
   std::string message;  // one sentence: what failed and why
-  std::string hint;     // what to do; may be empty
+  std::string hint;     // advice what to do; may be empty
   int error = 0;        // Linux errno, positive; 0: none
 };
 

@@ -80,7 +80,7 @@ class ClockOffsets {
 // Sorts frames by corrected time. Holds a frame as long as a later frame could still have an earlier time.
 class FrameOrder {
  public:
-  // `slack`: a frame's time is at most this many ns before the time of an earlier frame.
+  // `slack`: maximum number of ns by which the time of a frame may be before the time of an earlier frame.
   explicit FrameOrder(std::uint64_t slack) : slack_(slack) {}
 
   // Adds a frame. Calls take(time, packet) for each frame whose order is final.

@@ -49,7 +49,7 @@ class TraceImport {
   struct Attempt {
     std::uint32_t epoch = 0;
     std::uint16_t recon_cnt = 0;
-    std::vector<bool> cids;  // for each cid: whether the connection was requested
+    std::vector<bool> cids;  // indexed by cid: true if the connection was requested
     ChunkTable chunks;
   };
   struct Path {

@@ -241,7 +241,7 @@ class TextDiagram {
   const Glyphs& glyphs_;
   std::vector<Column> columns_;
   std::vector<std::size_t> column_of_;  // index: lane
-  std::map<Index, bool> open_;          // for each connection: whether the connection is open
+  std::map<Index, bool> open_;          // indexed by connection: true if the connection is open
   std::vector<int> change_;             // change of the number of requests in flight, by step
   std::size_t width_ = 0;
   int in_flight_ = 0;

@@ -209,7 +209,7 @@ class Reading {
   std::optional<InstanceId> devices_;
   bool has_notes_ = false;
   Workload work_;
-  std::map<std::size_t, bool> is_open_;            // for each device: whether it is open
+  std::map<std::size_t, bool> is_open_;            // indexed by device: true if the device is open
   std::map<std::uint32_t, std::size_t> ids_;       // index of the device, by the device id of the server
   std::map<std::uint64_t, std::size_t> messages_;  // index of the request, by token of the pending message
   std::map<std::uint64_t, std::size_t>
