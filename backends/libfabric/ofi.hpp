@@ -24,8 +24,8 @@ struct OfiOptions {
   // connecting, and within `handshake_stall_ms` after its first byte.
   unsigned handshake_timeout_ms = 5000;
   unsigned handshake_stall_ms = 250;
-  // Maximum number of clients whose connect request has not arrived in full. If it is exceeded, or a quarter
-  // of the process's file descriptors is in use by them, the oldest client of the address with the most
+  // Maximum number of clients whose connect request has not arrived in full. If there are more, or if they
+  // use more than a quarter of the process's file descriptors, the oldest client of the address with the most
   // clients is closed.
   unsigned max_handshakes = 256;
   // A TCP connection fails if its peer acknowledges nothing for this time (ms); 0: the kernel's default, many

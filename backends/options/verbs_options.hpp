@@ -1,4 +1,4 @@
-// Converts options to options of the verbs fabric, for builds that have this fabric.
+// Converts FabricOptions to VerbsOptions, for builds that have the verbs fabric.
 #pragma once
 #include "backends/options/connection.hpp"
 #include "backends/verbs/verbs.hpp"

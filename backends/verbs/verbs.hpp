@@ -47,8 +47,8 @@ struct VerbsOptions {
   std::uint8_t tos = 0;
   // The caller closes connections whose peer is silent for this time; 0: unknown. Used only for the log.
   Nanos dead_peer_time = 0;
-  // Time that a peer waits before it retries when no receive was posted here, in InfiniBand encoding, 0 ..
-  // 31: 12 is 0.64 ms, 0 is 655 ms.
+  // Time that a peer must wait before it retries if no receive was posted here. InfiniBand encoding, 0 .. 31:
+  // 12 is 0.64 ms, 0 is 655 ms.
   std::uint8_t min_rnr_timer = 12;
   unsigned resolve_timeout_ms = 2000;  // time limit to resolve an address, and again to resolve its route
   // Time in ms to wait for a peer to confirm the end of a connection; at least 10 s, because the peer may be
