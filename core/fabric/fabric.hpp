@@ -47,7 +47,7 @@ struct ConnectionParams {
   std::uint32_t receive_depth = 0;  // maximum number of posted receives
   std::uint32_t key_depth = 0;  // maximum number of keys that may be created or invalidated at the same time
   // accept(): private data of the reject that is sent if the resources of the connection cannot be allocated.
-  // The key then ends as after a lost connection.
+  // In this case the fabric reports the connection as lost.
   std::span<const std::byte> refusal{};
   // connect(), where the destination is a host name: index of the address to use, modulo their number
   // (event::AddressesFound). Used only for con 0 of a path and epoch; the other connections of that epoch use

@@ -6,9 +6,9 @@
 // Without condition 2, an old write could execute after a newer, acknowledged one. Kernel servers have no
 // fence; ClientConfig::kernel_peer sets the policy for them.
 //
-// If a held request fails because no path connects in time (fail_held), it keeps its permit, the fence
-// request is repeated, and no new request is sent before the fence is answered. Otherwise the failed write
-// could execute after a newer, acknowledged one.
+// If a held request fails because no path connects in time (fail_held), the request keeps its permit, the
+// client repeats the fence request, and no new request is sent before the fence is answered. Otherwise the
+// failed write could execute after a newer, acknowledged one.
 #include <algorithm>
 
 #include "core/proto/client_session.hpp"

@@ -22,7 +22,8 @@ struct ConKey {
   std::uint32_t epoch = 0;
   std::uint16_t session = 0;
 
-  // Dense number of session and path; below kMaxPaths if the session is 0.
+  // Returns a dense number that identifies session and path. If the session is 0, the number is below
+  // kMaxPaths.
   constexpr std::uint32_t place() const noexcept { return session * kMaxPaths + path; }
   // Number in traces, texts and hashes. In older versions a session had at most 8 paths, numbered session * 8
   // + path. The first 8 paths of each session keep these numbers; further paths have higher numbers.

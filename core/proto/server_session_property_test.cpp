@@ -230,7 +230,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
   bool ended = false;
 };
 
-// Draws each number from its whole range, even in a short list.
+// Draws each number from its whole range. By default, rapidcheck draws small numbers for short lists.
 Commands any_commands() {
   const auto any = [](auto number) {
     return rc::gen::resize(rc::kNominalSize, rc::gen::arbitrary<decltype(number)>());

@@ -125,7 +125,8 @@ class ClientDevices {
     std::uint64_t close_token = 0;  // token of the unanswered CLOSE; 0: none
     std::uint64_t instance = 0;     // the export's cache instance in the last OPEN response; 0: none
     std::uint64_t changes = 0;      // number of successful changes without FUA
-    std::uint64_t flushed = 0;      // number of these changes that are flushed or known to be lost
+    // Number of successful changes without FUA that are flushed or known to be lost.
+    std::uint64_t flushed = 0;
     std::uint64_t losses = 0;  // number of times that another instance answered while changes were unflushed
     std::uint64_t flush_told = 0;  // number of losses that a FLUSH reported
     std::uint64_t fua_told = 0;    // number of losses that a FLUSH or a FUA change reported

@@ -18,7 +18,7 @@ namespace rtrs::tcp {
 enum class Scope : std::uint8_t {
   any,
   path,        // all connections of the key's path
-  connection,  // only the key's connection, whose peer may invalidate the key
+  connection,  // only the key's connection; the peer may invalidate the key
 };
 
 class Memory {

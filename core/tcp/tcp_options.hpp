@@ -19,9 +19,9 @@ struct TcpOptions {
   // Time limit in ms for a client to send its whole connect request. The same limit applies again to its
   // first message.
   unsigned handshake_timeout_ms = 5000;
-  // Maximum number of clients in the handshake, in total and per address. If it is exceeded, or a quarter of
-  // the process's file descriptors is in use by them, the oldest client of the address with the most clients
-  // is closed.
+  // Maximum number of clients in the handshake, in total and per address. If there are more, or if they use
+  // more than a quarter of the process's file descriptors, the oldest client of the address with the most
+  // clients is closed.
   unsigned max_handshakes = 256;
   unsigned max_handshakes_per_host = 128;
   // Maximum number of accepted connections, in total and per address (IPv6: per /64 network). With the
