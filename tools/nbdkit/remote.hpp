@@ -1,6 +1,6 @@
-// The remote devices of a session, for programs with blocking threads, which themselves poll the fabric
-// (tools/nbdkit/block_session.hpp). A separate thread with an event loop handles timers, signals and the
-// status file.
+// The remote devices of a session, for programs with blocking threads. These threads poll the fabric
+// themselves (tools/nbdkit/block_session.hpp). A separate thread with an event loop handles timers, signals
+// and the status file.
 #pragma once
 #include <bitset>
 #include <boost/asio/signal_set.hpp>

@@ -1,4 +1,4 @@
-// Records what happens to the devices and paths of a session, as log lines for people and as a JSON status
+// Records the history of the devices and paths of a session: as log lines for people, and as a JSON status
 // file for programs (Facts in status.cpp defines the fields).
 #pragma once
 #include <cstdint>

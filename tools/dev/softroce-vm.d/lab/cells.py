@@ -199,8 +199,8 @@ def _fast_kernels(case, pair, number):
 
 
 def _fast_cell(case, pair, mixed, kernel):
-    """Returns a cell of the case; `mixed` selects invalidation and paths. Takes the next combination that the case
-    allows."""
+    """Returns a cell of the case; `mixed` is a number that selects invalidation and number of paths: the first combination,
+    from this number on, that the case allows."""
     choices = [Cell(case.name, *pair, "on" if number % 2 else "off", 1 + number // 2 % 2, kernel=kernel)
                for number in range(mixed, mixed + 4)]
     return next(cell for cell in choices if case.applies(cell))

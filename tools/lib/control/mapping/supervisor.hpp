@@ -274,7 +274,7 @@ class Supervisor {
   Options options_;
   std::map<std::string, Session> sessions_;
   Actions actions_;
-  bool save_ = false;       // a Save is due
+  bool save_ = false;       // the current step must end with a Save action
   Nanos save_at_ = kNever;  // time of the next Save after a failed one
 };
 

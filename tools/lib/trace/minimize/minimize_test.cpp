@@ -47,7 +47,7 @@ class Conversation {
     step(input);
     recorder_.actions(1, actions_);
   }
-  // Records the input as the other core would, which takes no Complete actions.
+  // Records the input as the other core would record it. The other core takes no Complete actions.
   template <class Input>
   void feed_without_completions(Input input) {
     step(input);

@@ -191,7 +191,7 @@ void Run::visit(std::uint64_t seq) {
 
 bool Run::control(const Record& record) {
   const KindId kind = record.event->id;
-  // An event of a later version, which is not an event of a machine.
+  // The event was added by a later version and does not belong to a machine.
   if (builtin_schema().find(kind) == nullptr) return true;
   if (kind == kKindOf<BeginClient> || kind == kKindOf<BeginServerSession> ||
       kind == kKindOf<BeginServerRegistry> || kind == kKindOf<BeginClientDevices> ||

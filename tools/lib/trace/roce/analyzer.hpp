@@ -108,7 +108,8 @@ class Analyzer {
   };
   struct End {
     ConnectionNumber connection = 0;
-    bool at_server = false;  // true: the server's queue pair
+    // True if the queue pair is that of the server, false if it is that of the client.
+    bool at_server = false;
   };
 
   void doubt(const Pending& pending, Connection& connection);
