@@ -45,7 +45,7 @@ struct FabricOptions {
   bool operator==(const FabricOptions&) const = default;
 };
 
-// Fields of one end of a connection that the options set.
+// Settings of one end of a connection that its options can change.
 struct Connection {
   FabricOptions& fabric;
   HeartbeatConfig& heartbeat;

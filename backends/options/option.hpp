@@ -79,7 +79,7 @@ constexpr Rule mebibytes(std::int64_t least, std::int64_t most) {
 struct Value {
   std::string_view text;
   bool on = false;
-  std::int64_t number = 0;  // also times in ns and sizes in bytes; -1: never
+  std::int64_t number = 0;  // times are in ns, sizes in bytes; -1: never
 };
 
 // Programs that accept an option.

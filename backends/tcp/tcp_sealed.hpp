@@ -34,7 +34,7 @@ class SealedStream {
   // Like Transport::send(). Must not be called if writes_plain(). Bytes that the kernel has not accepted
   // completely are not counted; offer them again in the next call.
   Transport::Moved send(std::span<const iwarp::Bytes> pieces, std::size_t skip) noexcept;
-  // Announces the end of the stream, as far as the kernel accepts it without waiting.
+  // Announces the end of the stream to the peer. Never waits, so the peer may miss the announcement.
   void announce_close() noexcept;
 
  private:

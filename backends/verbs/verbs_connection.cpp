@@ -292,7 +292,7 @@ bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event)
   return true;
 }
 
-// Not inlined, because it needs more registers than the rest, and few connections carry messages.
+// Not inlined: it needs more registers than the fast path, and few connections carry messages.
 [[gnu::noinline]] void Connection::show_message(const ibv_wc& completion, std::uint32_t place,
                                                 FabricEvent& event) noexcept {
   event::MessageReceived message{key_, {}, receives_.bytes(place, completion.byte_len)};

@@ -99,9 +99,10 @@ class Connection {
   // queue pair.
   std::unique_ptr<Shell> close_keeping_number() noexcept;
 
-  // Accepts leading requests that belong to this connection, as far as there is room, and returns their
-  // number. If it accepts fewer, failed() is true unless the reason was lack of room. Requests are sent by
-  // flush(), together with those of bind() and post_receive(), so that one step rings one doorbell.
+  // Accepts requests from the start of the span while they belong to this connection and there is room;
+  // returns their number. If it accepts fewer, failed() is true unless the reason was lack of room. Requests
+  // are sent by flush(), together with those of bind() and post_receive(), so that one step rings one
+  // doorbell.
   std::size_t post(std::span<const WorkRequest>) noexcept;
   bool failed() const noexcept { return failed_; }
   Reason failure() const noexcept { return short_of_memory_ ? Reason::no_resources : Reason::post_failed; }

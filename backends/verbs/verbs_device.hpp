@@ -27,7 +27,7 @@ struct Watch {
 
 struct DownPort {
   std::uint8_t number;
-  Nanos ends;  // time at which the connections of the port are ended, unless the port is up again; kNever:
+  Nanos ends;  // time at which the port's connections will be ended unless the port comes up before; kNever:
                // already ended
 };
 

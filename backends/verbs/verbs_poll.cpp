@@ -179,7 +179,7 @@ std::size_t FabricImpl::read_queues(std::size_t first, std::span<FabricEvent> ou
 std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
   now_ = now;
   asleep_ = false;
-  // Most polls find that the only queue is empty, and execute only this path.
+  // Fast path, which most polls take: there is a single queue, and it is empty.
   if ((--polls_until_check_ == 0 || chores_ != 0 || timer_due_ <= now) && !do_chores()) return poll_all(out);
   if (active_.size() != 1) return read_queues(busy_queue(0), out);
   return active_.front()->is_quiet() ? 0 : read_queue(*active_.front(), out);

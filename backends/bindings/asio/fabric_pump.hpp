@@ -35,9 +35,9 @@ class FabricPump {
     std::function<bool()> idle = {};
   };
 
-  // `patience`: time in ns for which the pump continues to poll after a step that found something, before it
-  // sleeps, if polling pays (poll_habit.hpp). Only for WaitMode::events. The pump yields the processor
-  // between two polls.
+  // `patience`: after a step that found something, the pump polls for this time (ns) before it sleeps, if
+  // polling pays (poll_habit.hpp). Only for WaitMode::events. The pump yields the processor between two
+  // polls.
   FabricPump(boost::asio::io_context&, Fabric&, WaitMode, Hooks, Nanos patience = 0);
   ~FabricPump();
   FabricPump(const FabricPump&) = delete;
@@ -46,7 +46,7 @@ class FabricPump {
   void start();
   void stop();
   // Call after a change outside of a step if the change may have moved the next deadline forward or completed
-  // a result. Schedules a step if the deadline is earlier than the one that the pump waits for.
+  // a result. Schedules a step if the pump would otherwise sleep beyond the deadline.
   void step_if_due();
   // Schedules a step soon, regardless of deadlines. Call after any other change that creates work.
   void step_soon();

@@ -64,7 +64,7 @@ struct Expiry {
   std::int64_t time = 0;  // seconds since 1970
 };
 std::vector<Expiry> expiries(const Context&);
-// Time before expiry from which warning() reports it, in seconds.
+// How long before an expiry warning() reports it, in seconds.
 inline constexpr std::int64_t kExpiryWarningSeconds = std::int64_t{14} * 24 * 3600;
 // Returns warnings about files that have expired, or expire within kExpiryWarningSeconds by this host's
 // clock. Peers are rejected after the expiry. Empty if there are none.
