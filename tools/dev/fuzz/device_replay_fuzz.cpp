@@ -59,7 +59,7 @@ void judge(const std::string& trace) {
 }
 
 // Passes only the inputs to the state machines and ignores the recorded actions, because replay() would stop
-// at the first input whose recorded actions differ from those of this core.
+// at the first input whose recorded actions differ from this core's actions.
 void feed(const std::string& trace) {
   MemorySource source(trace);
   Reader reader(source);

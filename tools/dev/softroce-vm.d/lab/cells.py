@@ -12,7 +12,7 @@ from .kernels import DEFAULT, KERNELS
 CASES = pathlib.Path(__file__).resolve().parent.parent / "cases"
 PEERS = ("kernel", "urtrs")
 EVERY = "all"  # role of client and server in a cell that runs all pairs of peers
-# Sides on which the extensions of urtrs (fence and generations) are disabled; only if both peers are ours.
+# Sides on which the extensions of urtrs (fence and generations) are disabled. Used if both peers are urtrs.
 EXTENSIONS = ("on", "client-off", "server-off", "client-off+server-off")
 PLAIN = tuple(name for name, kernel in KERNELS.items() if not kernel.edit)  # unmodified kernels of Debian
 INSTALLED = tuple(name for name in PLAIN if not KERNELS[name].release)  # kernels of this Debian release

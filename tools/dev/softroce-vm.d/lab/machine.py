@@ -65,7 +65,7 @@ class Boot:
     def __init__(self, lab, image, out, limits, end=None, possible_cpus=2):
         self.out = pathlib.Path(out)
         self.patience = SLOWER if lab.counted else 1
-        self.limits = limits  # cell name -> seconds
+        self.limits = limits  # seconds, by cell name
         self.end = end  # time.monotonic() at which the guest is killed, whatever it does
         self.out_of_time = False
         self.console = self.out / "console.log"

@@ -46,7 +46,7 @@ class Runner:
         self.commit = subprocess.run(["git", "-C", HERE, "describe", "--always", "--dirty"],
                                      capture_output=True, text=True, check=False).stdout.strip()
         self.done = {}
-        self.died = {}  # cell name -> reason why its guest died in the emulator
+        self.died = {}  # why the guest of a cell died in the emulator, by cell name
         self.total = 0
         self.guard = threading.Lock()  # protects the data shared by the guests: waiting cells, boots, results
         self.waiting, self.boots, self.ended = [], [], False
@@ -63,7 +63,7 @@ class Runner:
         return fast if self.options.fast else whole
 
     def run(self, cells):
-        """Runs the cells; returns cell name -> result."""
+        """Runs the cells; returns their results by name."""
         self.total = len(cells)
         self.waiting = cell_rules.together(cells, self.cases)
         self.deadline = time.monotonic() + 60 * self.options.minutes if self.options.minutes else None
