@@ -14,7 +14,7 @@ namespace rtrs::tools {
 struct ConnectionFlag {
   // Name of the row, such as rdma_tos for --rdma-tos; "rdma_*" stands for all rows that begin with rdma_.
   std::string_view name;
-  std::string_view initial = {};  // default of the program if it differs from that of the row
+  std::string_view initial = {};  // the program's default, if it differs from the row's
   std::string_view older = {};    // name in earlier releases, e.g. "--heartbeat"; empty: none
 };
 // `target` must outlive the parsing of the command line.

@@ -127,8 +127,8 @@ void Keeper::again(unsigned index, Device& device, const std::string& why, Nanos
     log_trouble(Tell::Grade::warning, index, device, why);
 }
 
-// Called only after a failed attempt, so that a device for which a connection is possible is not detached. If
-// the device were not detached, its in-flight requests would wait forever.
+// Called only after a failed attempt, so that no device is detached that could be connected again. Detaching
+// fails the in-flight requests of the device, which would otherwise wait forever.
 void Keeper::give_up(unsigned index, Device& device, const std::string& why, Nanos now) {
   device.state = State::over;
   tell(Tell::Grade::error, index, device,

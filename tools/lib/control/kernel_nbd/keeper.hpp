@@ -20,7 +20,7 @@ namespace rtrs::kernel_nbd {
 
 using Serial = std::uint64_t;  // identifies an Open and the answer to it
 
-// Inputs.
+// Inputs of the state machine.
 struct Listed {  // result of List: all devices that are attached now
   std::vector<Attached> devices;
 };

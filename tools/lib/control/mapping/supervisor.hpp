@@ -31,7 +31,7 @@ namespace rtrs::mapping {
 
 using Ticket = std::uint64_t;  // identifies a request that waits for a Done; 0: no Done is sent
 
-// Inputs.
+// Inputs of the state machine.
 struct DeviceMapRequested {
   std::string session;
   SessionWish wish;  // used if the session is new; its `devices` are empty
@@ -155,8 +155,8 @@ class Supervisor {
     Nanos most_pause = seconds(30);
     Nanos calm = seconds(60);
     Nanos start_timeout = seconds(30);  // time limit from Start to Answers
-    // Time limit from End until an End with `kill` follows. nbdkit itself waits 40 s for responses to its
-    // in-flight IO.
+    // Time after an End until an End with `kill` follows. Longer than the 40 s that nbdkit itself waits for
+    // responses to its in-flight IO.
     Nanos end_timeout = seconds(60);
     // Time after which a request fails if the process does not respond.
     Nanos silence = seconds(30);

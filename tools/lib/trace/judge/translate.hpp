@@ -1,5 +1,5 @@
 // Translates trace records to events of the specification. Finds fields by the names in the schema of the
-// trace, so that traces of other versions can be read as far as they use the same names.
+// trace, so that traces of other versions can be read if they use the same names.
 #pragma once
 #include <cstdint>
 #include <optional>

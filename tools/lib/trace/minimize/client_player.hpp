@@ -78,11 +78,11 @@ class ClientPlayer {
   void posted(ConKey key, std::uint64_t cookie);
 
   ClientSession machine_;
-  std::map<std::uint16_t, std::uint32_t> newest_;  // path -> newest epoch
+  std::map<std::uint16_t, std::uint32_t> newest_;  // newest epoch of each path
   std::map<std::uint16_t, bool> added_;
   std::map<ConKey, Connection> connections_;
-  std::map<std::uint32_t, Request> requests_;       // index of the Submitted input -> request
-  std::map<std::uint16_t, std::uint32_t> holders_;  // permit -> index of the Submitted input
+  std::map<std::uint32_t, Request> requests_;       // requests, by index of their Submitted input
+  std::map<std::uint16_t, std::uint32_t> holders_;  // index of the Submitted input, by permit
   std::uint32_t depth_ = 0;
   std::uint32_t fences_ = 0;  // serial of the last FENCE_REQ
 };

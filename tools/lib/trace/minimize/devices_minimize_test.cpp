@@ -70,7 +70,7 @@ class DevicesMinimizeTest : public ::testing::Test {
     ADD_FAILURE() << "no seed has such devices";
     return {};
   }
-  // Leaves out inputs in many ways. Each shortened run must replay identically on this core.
+  // Leaves out inputs in many ways. Each shortened run must replay without a difference.
   void thin_out(const MachineTrace& machine) {
     std::vector<std::uint32_t> all(machine.size());
     std::iota(all.begin(), all.end(), 0U);

@@ -99,8 +99,8 @@ class SessionFollower {
     return InputMeta::kNone;
   }
 
-  std::map<std::uint16_t, std::uint32_t> newest_;  // path -> newest epoch
-  std::map<std::uint32_t, std::uint32_t> owners_;  // permit or chunk -> index of the input of its request
+  std::map<std::uint16_t, std::uint32_t> newest_;  // newest epoch of each path
+  std::map<std::uint32_t, std::uint32_t> owners_;  // index of the request's input, by permit or chunk
   std::uint32_t depth_ = 0;
 };
 

@@ -21,7 +21,8 @@ Inputs first_numbers(std::size_t count) {
   return all;
 }
 
-// Returns the group of an input for Thinning: its path or device, or with `attempts` its connection attempt.
+// Returns the group of an input for Thinning. The inputs of one path or device are a group; with `attempts`,
+// the inputs of one connection attempt or device.
 std::uint32_t group_of(const MachineTrace& machine, std::uint32_t input, bool attempts) {
   return std::visit(
       [&](const auto& trace) {

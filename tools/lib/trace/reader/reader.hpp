@@ -84,7 +84,7 @@ class Reader {
   Status status_ = Status::ok;
   int source_errno_ = 0;
   std::uint64_t offset_ = 0;
-  std::vector<const EventInfo*> events_;  // index: event id
+  std::vector<const EventInfo*> events_;  // indexed by event id
   std::vector<Value> values_;
   std::vector<std::uint8_t> block_;
   const std::uint8_t* at_ = nullptr;  // position in the block

@@ -79,7 +79,7 @@ void feed_all_inputs(RecordedServer& server) {
   server.step(rnbd::ExportOpened{server.last<rnbd::OpenExport>().operation, 0, 9, geometry, 4});
   server.io(wire::rnbd::Opcode::write);
   server.step(rnbd::StorageDone{server.last<rnbd::Storage>().operation, 0, false});
-  // The length of the header exceeds that of the message in it.
+  // The header is longer than the message in it.
   server.io(wire::rnbd::Opcode::read, 0, 200);
   server.step(rnbd::StorageDone{server.last<rnbd::Storage>().operation, 5, false});
   server.step(rnbd::ExportMeasured{server.last<rnbd::MeasureExport>().operation, 512});

@@ -66,8 +66,8 @@ class Analyzer {
   using Sink = std::function<void(const WireEvent&)>;
   explicit Analyzer(Sink sink) : sink_(std::move(sink)) {}
 
-  // Processes the next packet. `time` is in ns; a time before that of the previous packet is replaced by the
-  // time of the previous packet.
+  // Processes the next packet. `time` is in ns; if it is earlier than the previous packet's time, that time
+  // is used instead.
   void packet(std::uint64_t time, Packet&& packet);
   // Reports all pending events. Call once, after the last packet.
   void finish();
@@ -108,7 +108,7 @@ class Analyzer {
   };
   struct End {
     ConnectionNumber connection = 0;
-    // True if the queue pair is that of the server, false if it is that of the client.
+    // True for the server's queue pair, false for the client's.
     bool at_server = false;
   };
 

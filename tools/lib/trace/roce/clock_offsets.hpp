@@ -70,7 +70,7 @@ class ClockOffsets {
   // Bounds from connect requests and their rejects. Kept separately: a reject follows its request almost at
   // once, which would shift the middle of the other bounds.
   std::map<Ends, Bounds> rejects_;
-  std::map<Ends, std::int64_t> offsets_;  // address pair -> offset in ns, without pairs whose offset is 0
+  std::map<Ends, std::int64_t> offsets_;  // offset in ns by address pair; lacks pairs whose offset is 0
   std::int64_t largest_ = 0;
   std::map<QueuePair, Handshake> handshakes_;  // keyed by address and CM id of the client
   std::map<QueuePair, QueuePair> peers_;

@@ -184,7 +184,7 @@ TEST_F(ClockOffsetsTest, OneWayAddressPairUsesAFittingOffset) {
   const Address first = server;
   server = address(3);
   manage(CmAttribute::request, kMs);
-  manage(CmAttribute::reply, kMs + 20 * kUs);  // the time stamp of the reply is before that of the request
+  manage(CmAttribute::reply, kMs + 20 * kUs);  // the reply has an earlier time stamp than the request
   clocks.finish();
   EXPECT_EQ(correction(), 5 * kMs);
   server = first;

@@ -114,8 +114,8 @@ enum LinkType : std::uint16_t {
 
 enum class Decoded : std::uint8_t {
   packet,
-  other,      // not RoCEv2
-  malformed,  // RoCEv2 with truncated headers or an unknown opcode
+  other,      // the frame is not RoCEv2
+  malformed,  // RoCEv2, but a header is truncated or the opcode is unknown
 };
 // Decodes a frame. `original`: length on the wire, in bytes; `frame` may be shorter. Sets `packet` only if
 // the result is Decoded::packet.

@@ -271,7 +271,7 @@ std::vector<Line> without_preflush(std::vector<Line> lines) {
   return lines;
 }
 
-// A server does not know addresses and keys of requests. The export must reconstruct those of the client.
+// The export must reconstruct the addresses and keys of requests, which a server does not know.
 void check_server(const Files& files, std::uint32_t mtu) {
   const Recordings recordings = load(files.servers);
   AnalyzerCounters counters;

@@ -73,7 +73,7 @@ class Synthesis {
     std::uint32_t server_qpn = 0;
     std::uint64_t transaction = 0;
     std::uint16_t port = 0;
-    std::string attempt;  // key into attempts_
+    std::string attempt;  // key of the attempt in attempts_
     // Used if only the client was recorded: for each awaited response, the serial of the message to the
     // server that waits for it.
     std::map<std::uint32_t, std::uint64_t> awaiting;
@@ -84,7 +84,7 @@ class Synthesis {
   // Common state of the connections of one attempt of a path.
   struct Attempt {
     ChunkTable chunks;
-    std::map<std::uint32_t, wire::Descriptor> reads;  // reads in flight: chunk -> destination
+    std::map<std::uint32_t, wire::Descriptor> reads;  // destinations of the reads in flight, by chunk
     std::vector<std::uint32_t> connections;
   };
 
@@ -122,7 +122,7 @@ class Synthesis {
   Nanos now_ = 0;
   Nanos last_frame_ = 0;
   std::uint32_t cm_psn_ = 0;
-  std::vector<Link> links_;  // index: connection
+  std::vector<Link> links_;  // indexed by connection number
   std::map<std::string, std::uint32_t> session_numbers_;
   std::map<std::string, std::uint32_t> path_numbers_;
   std::map<std::string, Attempt> attempts_;

@@ -82,8 +82,8 @@ void Synthesis::client_alone(Link& link, const StoredNote& note) {
     });
     return post(link, false, message_of(note), false);
   }
-  // Holds the invalidation until its response, because data is sent before the invalidation only if the
-  // response has no error.
+  // Holds the invalidation back until its response is known: data is sent before the invalidation, but only
+  // if the response has no error.
   if (note.op == WireOp::send_inv) {
     link.held.push_back(message_of(note));
     return;

@@ -28,8 +28,8 @@ class Explainer {
       bool write = false;
       std::uint32_t bytes = 0;
     };
-    std::map<std::uint16_t, Submitted> permits;  // client only: permit -> request
-    std::map<std::uint32_t, ConKey> requests;    // server only: handle of the connect request -> connection
+    std::map<std::uint16_t, Submitted> permits;  // client only: requests, by permit
+    std::map<std::uint32_t, ConKey> requests;    // server only: connections, by handle of the connect request
     // Steps whose message text is not known yet. posted: steps of a client, by permit. delivered: steps of a
     // server, by chunk and serial.
     std::map<std::uint32_t, Index> posted, delivered;

@@ -1,4 +1,4 @@
-// Finds the fields of a record by name, so that traces of other versions can be read as far as names match.
+// Finds the fields of a record by name, so that traces of other versions can be read if their names match.
 #pragma once
 #include <cstdint>
 #include <string>

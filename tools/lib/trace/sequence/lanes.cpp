@@ -58,7 +58,7 @@ class Layout {
   // Assigns each server path to the client that one of its connections was matched to, or else to a
   // placeholder for a client that was not recorded.
   void place_server_connections() {
-    std::map<std::pair<Index, std::string>, Index> known;  // (file, uuid of the path) -> path
+    std::map<std::pair<Index, std::string>, Index> known;  // paths, by (file, uuid of the path)
     const auto name = [this](const Connection& one) {
       return std::pair(machine(one.machine).file, one.path_uuid.empty() ? std::to_string(one.machine) + '/' +
                                                                               std::to_string(one.key.number())
@@ -95,7 +95,8 @@ class Layout {
       const auto owner = static_cast<Index>(client);
       story_.lanes.push_back({Lane::Kind::client, story_.clients[client].name, owner, kNone, 0,
                               story_.clients[client].file != kNone});
-      std::set<std::tuple<std::uint16_t, std::uint16_t, Index>> wanted;  // path number, con, path
+      // Each entry: path number, con, index of the path.
+      std::set<std::tuple<std::uint16_t, std::uint16_t, Index>> wanted;
       for (const Connection& one : story_.connections) {
         if (one.path == kNone) continue;
         const Path& path = story_.paths[static_cast<std::size_t>(one.path)];
@@ -121,7 +122,7 @@ class Layout {
     }
   }
 
-  using SpanKey = std::tuple<Index, std::uint16_t>;  // machine, path number
+  using SpanKey = std::tuple<Index, std::uint16_t>;  // index of the machine, path number
 
   void close_span(Index path, Side side, Index at) {
     const auto open = open_.find({path, side});

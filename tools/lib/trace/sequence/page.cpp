@@ -143,7 +143,7 @@ class PageData {
     return out;
   }
 
-  // Writes the requests of which at least a part is inside the window.
+  // Writes the requests that are at least partly inside the window.
   Json requests() {
     Json out = Json::array();
     numbers_.assign(story_.requests.size(), kNone);

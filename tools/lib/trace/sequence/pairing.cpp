@@ -49,8 +49,8 @@ class Pairing {
   void run() {
     place_clocks();
     collect();
-    // Assumes that all files have one clock, as traces of one host do, unless this assumption pairs over 10 %
-    // fewer messages.
+    // Files from one host have one clock. All files are therefore assumed to have one clock, unless this
+    // assumption pairs over 10 % fewer messages.
     const std::size_t anyhow = choose(false);
     if (choose(true) * 10 < anyhow * 9) choose(false);
     for (Connection& one : story_.connections) {
@@ -151,7 +151,7 @@ class Pairing {
   }
 
   void collect() {
-    std::map<std::pair<std::uint16_t, std::uint16_t>, std::vector<Index>> clients;  // key: con, attempt
+    std::map<std::pair<std::uint16_t, std::uint16_t>, std::vector<Index>> clients;  // keyed by (con, attempt)
     const auto count = static_cast<Index>(story_.connections.size());
     for (Index at = 0; at < count; ++at) {
       const Connection& one = connection(at);

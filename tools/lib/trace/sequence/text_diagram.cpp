@@ -240,7 +240,7 @@ class TextDiagram {
   const std::function<bool(std::string_view)>& line_;
   const Glyphs& glyphs_;
   std::vector<Column> columns_;
-  std::vector<std::size_t> column_of_;  // index: lane
+  std::vector<std::size_t> column_of_;  // indexed by lane
   std::map<Index, bool> open_;          // indexed by connection: true if the connection is open
   std::vector<int> change_;             // change of the number of requests in flight, by step
   std::size_t width_ = 0;

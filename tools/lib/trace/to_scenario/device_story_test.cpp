@@ -102,8 +102,8 @@ class DeviceStoryTest : public ::testing::Test {
     std::erase_if(changes, [device](const std::string& change) { return change.front() != device; });
     return changes;
   }
-  // Runs the most faithful guess. The state changes of each device must begin with those of the trace. IOs
-  // must have the same results, and `shown` must be one of them.
+  // Runs the most faithful guess. The state changes of each device must begin with the state changes in the
+  // trace. IOs must have the same results, and `shown` must be one of them.
   void expect_same_endings(const std::string& steps, const std::string& shown) {
     const std::vector<Guess> guesses = told_by(steps);
     ASSERT_FALSE(guesses.empty());

@@ -231,13 +231,14 @@ class Story {
   Nanos first_info_ = 0;
   Nanos last_ = 0;
   std::vector<Timed> steps_;
-  std::map<std::size_t, Step> slow_;  // index of a step -> storage delay for its request
+  std::map<std::size_t, Step> slow_;  // storage delay of a request, by index of its step
   std::set<std::uint16_t> paths_, removed_;
   std::set<std::uint16_t> joined_;             // paths that connected while another path was already up
   std::map<std::uint16_t, unsigned> strange_;  // refusals because of an unknown session, by path
   std::map<std::uint16_t, bool> up_, asked_, cuts_;
   std::map<std::uint16_t, Nanos> heard_;
-  std::map<std::uint32_t, std::pair<Nanos, std::size_t>> begun_;  // request -> submit time, index of its step
+  // Submit time and index of the step, by request.
+  std::map<std::uint32_t, std::pair<Nanos, std::size_t>> begun_;
   std::uint32_t most_ = 0;
   std::uint32_t count_ = 0;
 };
