@@ -79,7 +79,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
     Exports::Wish wish;
     bool was_kept = false;
     std::optional<wire::rnbd::AccessMode> was_mapped_as;
-    // Mode in which the device was open before it was closed, because this mapping needs a different mode.
+    // Previous mode of the device, if the device was closed because this mapping needs a different mode.
     std::optional<wire::rnbd::AccessMode> restore;
     Nanos until = 0;
     std::function<void(int error, const std::string& why)> tell;
