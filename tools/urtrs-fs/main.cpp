@@ -197,7 +197,7 @@ void on_signal(int number) {
   end_of_fuse(number);
 }
 
-// Replaces the signal handlers of libfuse, with which the program would exit with an error.
+// Replaces the signal handlers of libfuse, which would make the program exit with an error.
 void* begin(fuse_conn_info*, fuse_config*) {
   for (const int number : {SIGHUP, SIGINT, SIGTERM}) {
     struct sigaction action {};

@@ -6,7 +6,7 @@
 
 namespace rtrs::perf {
 
-// The columns are those of perftest, but the latency is that of a complete IO and not of half a round trip.
+// Same columns as perftest, but the latency is the time of a complete IO, not of half a round trip.
 std::string table_header(const Options&);
 std::string table_row(const Result&);
 std::string csv_header();
