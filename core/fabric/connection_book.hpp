@@ -22,8 +22,8 @@ struct ConKeyHash {
 template <class Connection>
 class ConnectionBook {
  public:
-  // Returns nullptr if there is no such connection. Fast if the key is that of the previous call, as it is
-  // for consecutive work requests.
+  // Returns nullptr if there is no such connection. Fast for the same key as in the previous call, which is
+  // common for consecutive work requests.
   Connection* find(const ConKey& key) const noexcept {
     return last_found_ != nullptr && last_found_->key() == key ? last_found_ : look_up(key);
   }

@@ -185,7 +185,8 @@ TEST_F(ClientOutageTest, QueueTimeoutCountsFromTheLossOfTheLastPath) {
   EXPECT_GE(now - lost, config.queue_timeout);
 }
 
-TEST_F(ClientOutageTest, UnansweredFenceDoesNotRestartQueueTimeout) {  // found by seed 9507
+// Regression test: seed 9507 of the simulator failed.
+TEST_F(ClientOutageTest, UnansweredFenceDoesNotRestartQueueTimeout) {
   ClientConfig config = small_config();
   config.fence_failed = UnfencedReplay::replay;
   config.queue_timeout = config.fence_timeout + seconds(10);

@@ -77,9 +77,9 @@ class ClientPath {
   [[nodiscard]] bool add(std::uint16_t index, std::uint16_t cons) noexcept;
   // Starts an attempt; `first` is the first_conn mark of cid 0 (protocol section 3.4).
   void start(Nanos now, const ClientConfig&, bool first, ClientActions&) noexcept;
-  void wait_until(Nanos when, Reason) noexcept;  // enters state waiting
+  void wait_until(Nanos when, Reason) noexcept;  // enters the state `waiting`
   void hold_back(Nanos when) noexcept;           // like wait_until(), until this path may create the session
-  void settle(PathState, Reason) noexcept;       // enters state closed or absent
+  void settle(PathState, Reason) noexcept;       // enters the state `closed` or `absent`
   void set_goal(Goal goal) noexcept { goal_ = goal; }
   void forget_attempts() noexcept {
     attempts_ = 0;
@@ -174,7 +174,7 @@ class ClientPath {
     heartbeat_.received();
     cons_[con].probe.received();
   }
-  void heartbeat_message(ClientActions&) noexcept;  // HB_MSG arrived: replies
+  void heartbeat_message(ClientActions&) noexcept;  // replies to an HB_MSG
   void heartbeat_acknowledged(std::uint16_t con, Nanos now) noexcept {
     cons_[con].probe.answered();
     if (con == 0) latency_ = heartbeat_.acknowledged(now);
@@ -204,7 +204,7 @@ class ClientPath {
 
   // Challenge state of the attempt in progress.
   struct Challenge {
-    static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
+    static constexpr bool kDefaultIsNotHashed = true;  // keeps fingerprints of older traces valid
     bool answered = false;
     bool operator==(const Challenge&) const = default;
     RTRS_FIELDS(answered)
@@ -212,7 +212,7 @@ class ClientPath {
 
   // Addresses of the path's host name. One attempt, as counted by attempts(), tries all addresses.
   struct Addresses {
-    static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
+    static constexpr bool kDefaultIsNotHashed = true;  // keeps fingerprints of older traces valid
     std::uint16_t count = 0;  // number of addresses found for this attempt; 0: one address
     std::uint16_t next = 0;
     std::uint16_t tried = 0;  // number of addresses that failed in this round

@@ -164,8 +164,8 @@ void ClientSession::response(const ConKey& key, Nanos now, std::uint32_t imm, bo
     ++counters_.stale_responses;
     return;
   }
-  // Two violations: the response arrived on another connection than that of the request, or it claims an
-  // invalidation that did not happen.
+  // Two violations: the response arrived on a different connection than its request was sent on, or it claims
+  // an invalidation that did not happen.
   if (permit.con != key.con || (rsp.invalidated && !permit.invalidated)) return violation(key.path, now, out);
   const bool has_key = keyed || !path.fresh_keys();
   if (!has_key && (rsp.invalidated || permit.direction != Direction::read))

@@ -176,7 +176,7 @@ void ClientSession::on(const PathReconnectRequested& in, ClientActions& out) noe
       break;
     case PathState::draining:
     case PathState::closing:
-      // A removal is final.
+      // A path that is being removed stays removed.
       if (path.goal() != ClientPath::Goal::remove) path.set_goal(ClientPath::Goal::retry_at_once);
       break;
     case PathState::waiting:

@@ -146,7 +146,7 @@ class ClientSession {
   };
   // Paths that have connections left to process (ClientPath::in_batch).
   struct Batches {
-    static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
+    static constexpr bool kDefaultIsNotHashed = true;  // keeps fingerprints of older traces valid
     bool left = false;
     bool operator==(const Batches&) const = default;
     RTRS_FIELDS(left)
@@ -224,7 +224,7 @@ class ClientSession {
   // fires, it is set to the deadline of the oldest request.
   struct AnswersDue {
     static constexpr bool kDefaultIsNotHashed =
-        true;  // see fingerprint.hpp; for traces without request_timeout
+        true;  // keeps fingerprints valid in traces without request_timeout
     Nanos at = kNever;
     bool operator==(const AnswersDue&) const = default;
     RTRS_FIELDS(at)

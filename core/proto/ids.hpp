@@ -57,7 +57,7 @@ struct ConKey {
 
 // Progress of an operation on all connections of a path. Each step handles at most kConsPerStep connections.
 struct ConBatch {
-  static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
+  static constexpr bool kDefaultIsNotHashed = true;  // keeps fingerprints of older traces valid
   std::uint16_t next = 0;                            // next connection to handle; 0: the operation is done
   bool operator==(const ConBatch&) const = default;
   RTRS_FIELDS(next)
@@ -66,7 +66,7 @@ struct ConBatch {
 // Identity of a client as determined by its fabric: a digest of the name in its certificate or of its key.
 // Different names have different digests. All zero: the fabric did not authenticate the client.
 struct PeerIdentity {
-  static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
+  static constexpr bool kDefaultIsNotHashed = true;  // keeps fingerprints of older traces valid
   std::uint64_t low = 0;
   std::uint64_t high = 0;
   bool operator==(const PeerIdentity&) const = default;

@@ -129,7 +129,7 @@ struct AddressesFound {
   std::uint16_t count;
   RTRS_FIELDS(now, key, count)
 };
-// The peer accepted the connect request. The values are those of a CON_RSP that parsed.
+// The peer accepted the connect request. The values come from a CON_RSP that parsed.
 struct Connected {
   Nanos now;
   ConKey key;

@@ -106,7 +106,7 @@ class ServerSession {
  private:
   // Paths that have a batch of connections left (ServerPath::batch).
   struct Batches {
-    static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
+    static constexpr bool kDefaultIsNotHashed = true;  // keeps fingerprints of older traces valid
     std::uint16_t paths = 0;
     bool operator==(const Batches&) const = default;
     RTRS_FIELDS(paths)

@@ -72,13 +72,13 @@ class ServerSessionPropertyTest : public ServerSessionTest {
       con.disconnected = true;
     } else if (const auto* deliver = action_if<Deliver>(action)) {
       RC_ASSERT_FALSE(connections.at(deliver->key).disconnected);
-      RC_ASSERT(in_service.emplace(deliver->chunk, *deliver).second);  // one user per chunk
+      RC_ASSERT(in_service.emplace(deliver->chunk, *deliver).second);  // a chunk has at most one user
       ++delivered;
     } else if (const auto* invalidate = action_if<InvalidateChunk>(action)) {
       invalidations.push_back(*invalidate);
     } else if (const auto* response = action_if<PostResponse>(action)) {
       posted(response->key, response->cookie);
-      RC_ASSERT(owed.erase({response->chunk, response->key}) == 1U);  // one response per request
+      RC_ASSERT(owed.erase({response->chunk, response->key}) == 1U);  // each request gets one response
     } else if (const auto* imm = action_if<PostImm>(action)) {
       posted(imm->key, imm->cookie);
     } else if (const auto* info = action_if<SendInfoRsp>(action)) {

@@ -142,7 +142,7 @@ class CheckedRegistry {
   std::vector<std::uint16_t> evicted_;  // evicted by the last input
   ServerRegistry registry_;
   ServerRegistry empty_;
-  std::map<std::uint16_t, Session> sessions_;  // index -> session
+  std::map<std::uint16_t, Session> sessions_;  // keyed by session index
   std::set<unsigned> owners_;                  // names in use
   std::uint32_t request_ = 0;
 };

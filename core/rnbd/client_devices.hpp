@@ -84,7 +84,8 @@ class ClientDevices {
   // holds the IO of all devices. Returns to 1 s when a device opens.
   static constexpr unsigned kReopenPauseMax = 15;
   [[nodiscard]] unsigned reopen_pause_s() const noexcept;
-  [[nodiscard]] DeviceState state(DeviceHandle device) const noexcept;  // unmapped for dead handles
+  // DeviceState::unmapped for dead handles.
+  [[nodiscard]] DeviceState state(DeviceHandle device) const noexcept;
   // Returns nullptr for dead handles; valid until the next input.
   [[nodiscard]] const Geometry* geometry(DeviceHandle device) const noexcept;
   [[nodiscard]] bool link_up() const noexcept { return link_up_; }

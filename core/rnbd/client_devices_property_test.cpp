@@ -35,7 +35,7 @@ struct World {
   ClientDevices client;
   ClientActions actions;
   std::vector<Pending> pending;
-  std::map<std::uint32_t, std::string> devices;  // device id -> name, on the server
+  std::map<std::uint32_t, std::string> devices;  // device names by id, on the server
   std::map<std::string, DeviceHandle> mapped;
 
   template <class Input>

@@ -20,7 +20,7 @@
 namespace rtrs::rnbd {
 
 inline constexpr unsigned kMaxClientDevices = 64;  // maximum per session, including devices being unmapped
-// Number of consecutive reopens of a device without a successful IO after which its IO fails.
+// If a device is reopened more often than this without a successful IO in between, its IO fails.
 inline constexpr unsigned kMaxFutileReopens = 3;
 
 // Identifies a mapped device; never reused for another device.
@@ -67,8 +67,8 @@ struct RemapRequested {
   Nanos now = 0;
   RTRS_FIELDS(now, device)
 };
-// Sets the size of an open device until a server reopens it. Ignored if the size is impossible for a block
-// device.
+// Sets the size of an open device. The size applies until the device is reopened. Ignored if no block device
+// can have this size.
 struct ResizeRequested {
   DeviceHandle device = 0;
   std::uint64_t nsectors = 0;  // new size in sectors of 512 bytes

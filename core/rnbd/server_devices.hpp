@@ -262,7 +262,7 @@ class ServerDevices {
     std::uint16_t device = 0;
     std::uint16_t next_vacant = 0;
     Kind kind = Kind::vacant;
-    bool flushes = false;  // FLUSH or PREFLUSH
+    bool flushes = false;  // the operation is a flush or has the flag PREFLUSH
     bool syncs = false;  // the operation must make data durable: `flushes` is set, or it is a change with FUA
     // While `kind` is storage: number of this sync among the device's syncs. While it is settling: number of
     // the last sync that had started when this sync succeeded.

@@ -7,7 +7,7 @@ namespace rtrs::rnbd {
 
 inline constexpr unsigned kSlotBits = 8;
 inline constexpr unsigned kMaxSlots = 1U << kSlotBits;
-// Maximum number of uses of a slot, after which the slot is retired.
+// A slot is retired after this number of uses.
 inline constexpr std::uint32_t kMaxGenerations = 1U << (32 - kSlotBits);
 
 // slot < kMaxSlots, use < kMaxGenerations. `first_generation` shifts the sequence (only its low 24 bits

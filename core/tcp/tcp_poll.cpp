@@ -13,13 +13,13 @@ namespace {
 
 // Maximum number of events that one connection may report per turn.
 constexpr std::size_t kFairShare = 32;
-// Number of rounds between two queries of the transport for ready sockets while active connections are read
-// directly.
+// While active connections are read directly, the fabric asks the transport for ready sockets once in this
+// number of rounds.
 constexpr unsigned kRoundsPerCheck = 16;
-// Number of rounds without data between two queries of the transport for ready sockets, if the caller polls
-// without sleeping.
+// If the caller polls without sleeping, the fabric asks the transport for ready sockets once in this number
+// of rounds without data.
 constexpr unsigned kIdleRoundsPerCheck = 4;
-// Number of rounds without data after which a connection is no longer read directly.
+// After this number of rounds without data, a connection is no longer read directly.
 constexpr unsigned kMaxIdlePolls = 16;
 
 }  // namespace

@@ -57,7 +57,7 @@ inline constexpr std::uint32_t kConnRspGeneration = 0x200;
 inline constexpr std::uint32_t kConnRspProbe = 0x400;
 inline constexpr std::uint32_t kConnRspKeysStay = 0x800;
 inline constexpr std::uint32_t kConnRspDataWithAnswer = 0x1000;
-inline constexpr std::uint32_t kConnRspKeyProof = 0x2000;  ///< see key_proof.hpp
+inline constexpr std::uint32_t kConnRspKeyProof = 0x2000;  ///< has the server's proof (key_proof.hpp)
 
 /// Returns the extensions that the flags of a ConnRsp grant.
 constexpr Extensions granted_extensions(std::uint32_t flags) noexcept {
