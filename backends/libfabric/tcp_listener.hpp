@@ -80,7 +80,8 @@ class TcpListener final : public Admission {
   net::UniqueFd epoll_;
   net::UniqueFd stop_;
   net::UniqueFd arrived_;
-  // A descriptor to close temporarily, to accept and close a client if no other descriptor is left.
+  // Reserve descriptor. If no other descriptor is left, it is closed for a moment, so that a client can be
+  // accepted and closed.
   net::UniqueFd spare_;
   std::uint16_t port_ = 0;
   std::atomic<std::uint64_t> reaped_{0};

@@ -103,7 +103,7 @@ class Sockets final : public Transport {
   net::UniqueFd epoll_;
   net::UniqueFd timer_;
   net::UniqueFd signal_;
-  net::UniqueFd spare_;  // closed temporarily to accept a client if no descriptor is free
+  net::UniqueFd spare_;  // closed for a moment to accept a client if no descriptor is free
   net::Destinations destinations_;
   bool names_watched_ = false;
   std::unordered_map<SocketId, UnresolvedConnection> unresolved_;

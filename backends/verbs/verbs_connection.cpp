@@ -170,7 +170,7 @@ bool Connection::change(ibv_qp_state state) {
   } else if (state == IBV_QPS_RTR) {
     attributes.min_rnr_timer = fabric_parts_.options.min_rnr_timer;
     attributes.max_dest_rd_atomic = 0;
-    // Without this, the accepting side would use the client's traffic class.
+    // By default, the accepting side would use the client's traffic class.
     if (fabric_parts_.options.tos != 0 && attributes.ah_attr.is_global != 0)
       attributes.ah_attr.grh.traffic_class = fabric_parts_.options.tos;
   } else if (state == IBV_QPS_RTS) {

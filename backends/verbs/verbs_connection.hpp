@@ -71,7 +71,7 @@ class Connection {
   void set_ending(Reason reason) noexcept { ending_ = reason; }
   Reason ending() const noexcept { return ending_; }
 
-  // The identifier; outlives the queue pair.
+  // Communication identifier; outlives the queue pair.
   IdHandle id;
   Owner owner{Owner::Kind::connection, this};
   // The accept was sent, but the peer's confirmation is still missing. The peer may already send.

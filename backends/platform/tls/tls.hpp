@@ -13,10 +13,10 @@ namespace rtrs::tls {
 // other side's `ca`. With pre-shared keys, both sides have the same key under the same identity. Full
 // description: docs/security.md.
 struct Credentials {
-  std::string cert;  // PEM files: certificate of this side, with the chain to the CA,
-  std::string key;   // its private key, readable only by its owner,
-  std::string ca;    // the CA that signed the peers' certificates,
-  std::string crl;   // and its revocation list; optional
+  std::string cert;  // PEM file: certificate of this side, with the chain to the CA
+  std::string key;   // PEM file: private key of `cert`; readable only by its owner
+  std::string ca;    // PEM file: the CA that signed the peers' certificates
+  std::string crl;   // PEM file: revocation list of that CA; optional
   std::string keys;  // pre-shared keys, one IDENTITY:HEX per line; readable only by its owner
   // Identity from `keys` that a client uses; optional if the file has only one key.
   std::string identity;
