@@ -19,7 +19,7 @@ using Protocol = asio::local::stream_protocol;
 
 namespace {
 
-// Maximum size of the receive buffer in bytes. No server for such programs sends a longer line.
+// Maximum size of the receive buffer in bytes. No server that programs call in this way sends a longer line.
 constexpr std::size_t kMaxBuffered = std::size_t{4} << 20;
 
 Error broken(int error, const char* what) {

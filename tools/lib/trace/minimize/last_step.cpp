@@ -287,7 +287,7 @@ class SearchIn final : public Base {
   using Actions = std::remove_cvref_t<decltype(std::declval<const Machine&>().actions)>;
 
   Player before_;             // player state before the different step
-  Actions recorded_, rerun_;  // actions of the different step, recorded and rerun
+  Actions recorded_, rerun_;  // actions of the different step: as recorded, and as rerun
 };
 
 }  // namespace

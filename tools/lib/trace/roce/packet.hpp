@@ -80,8 +80,8 @@ struct Packet {
   bool solicited = false;
   bool ack_request = false;
   std::uint16_t pkey = 0xffff;
-  std::uint32_t dest_qp = 0;       // 24 bits
-  std::uint32_t psn = 0;           // 24 bits
+  std::uint32_t dest_qp = 0;       // queue pair of the receiver, 24 bits
+  std::uint32_t psn = 0;           // packet sequence number, 24 bits
   std::uint32_t qkey = 0;          // from the DETH
   std::uint32_t source_qp = 0;     // from the DETH
   std::uint64_t remote_addr = 0;   // from the RETH
