@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-// Time limit of a write. Must be longer than one minute, within which a client replies to a write.
+// Time limit of a write. Longer than one minute, because a client may take a minute to reply to a write.
 constexpr std::chrono::seconds kWritePatience{65};
 constexpr std::string_view kMapDevice = "rnbd-client/ctl/map_device";
 

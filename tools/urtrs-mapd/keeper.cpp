@@ -162,8 +162,8 @@ std::vector<std::string> Keeper::command_of(const std::string& session) const {
 Process::Gone Keeper::gone(const std::string& session) {
   return [this, session] {
     Served& one = served(session);
-    // Uses the error that the process printed only if it never answered. A process that answered has reported
-    // its state.
+    // If the process never answered, uses the error that it printed. A process that answered has reported its
+    // state.
     if (const auto found = machine_.sessions().find(session);
         one.process && found != machine_.sessions().end() &&
         found->second.state == Supervisor::State::starting)

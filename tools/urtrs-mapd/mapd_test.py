@@ -1,4 +1,4 @@
-"""urtrs-mapd keeps devices mapped: with shared sessions, and after its own or an nbdkit process was killed."""
+"""urtrs-mapd keeps devices mapped, also if they share a session, and after urtrs-mapd or nbdkit was killed."""
 import grp
 import json
 import os

@@ -85,7 +85,7 @@ class Export {
 
   int fd() const noexcept { return fd_.get(); }                          // -1 for memory and NBD servers
   const std::shared_ptr<NbdDisk>& nbd() const noexcept { return nbd_; }  // null if this is not an NBD export
-  std::uint64_t& nbd_seen() noexcept { return nbd_seen_; }               // NbdCommand::seen points to it
+  std::uint64_t& nbd_seen() noexcept { return nbd_seen_; }               // target of NbdCommand::seen
   std::span<std::byte> memory() const noexcept { return region_ ? region_->bytes() : std::span<std::byte>(); }
 
   std::uint32_t page_size() const noexcept { return page_size_; }  // page size of memory() in bytes
