@@ -133,7 +133,7 @@ struct Storage {
   bool nounmap = false;   // write_zeroes: the blocks stay allocated; otherwise they may be freed
   RTRS_FIELDS(request, handle, sector, bytes, operation, prio, opcode, fua, preflush, nounmap)
 };
-// Copy the response into the request's data, see fill(). Respond with error 0 for the same request always
+// Copy the response into the request's data, see fill(). A Respond with error 0 for the same request always
 // follows.
 struct WriteBack {
   std::uint64_t request = 0;

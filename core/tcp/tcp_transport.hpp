@@ -21,15 +21,15 @@ struct TcpStats;
 using SocketId = int;
 inline constexpr SocketId kNoSocket = -1;
 
-// Additional error numbers, which are no errno values. kUnresolved: the address does not exist. The others,
-// in order: the source is not an address of this host; the host name cannot be resolved now; a guard rejected
-// the peer, or the peer's guard rejected this side.
+// Error numbers in addition to errno values. kUnresolved: the address does not exist. kNotOurs: the source is
+// not an address of this host. kNoNameServiceAnswer: the host name cannot be resolved now. kRefused: a guard
+// rejected the peer, or the peer's guard rejected this side.
 inline constexpr int kUnresolved = -1;
 inline constexpr int kNotOurs = -2;
 inline constexpr int kNoNameServiceAnswer = -3;
 inline constexpr int kRefused = -4;
 
-// Number of bytes of `behind` that receive() may need, with an empty `place`, if the stream is encrypted.
+// Size that `behind` needs in a call of receive() with an empty `place`, if the stream is encrypted.
 inline constexpr std::size_t kSealedRoom = std::size_t{64} << 10;
 
 // Events to watch a socket for, and events that are reported.

@@ -19,13 +19,13 @@ enum class Refusal : std::uint8_t {
   bad_count,                ///< an impossible count of descriptors or sectors
   bad_length,               ///< a length that contradicts the rest of the message
   bad_key,                  ///< an impossible memory key
-  bad_offset,               ///< the header would not lie inside the chunk, or a sector beyond 2^54
+  bad_offset,               ///< the header is not inside the chunk, or a sector is beyond 2^54
   bad_buffer_id,            ///< buffer id not below the queue depth
   bad_user_length,          ///< more user header bytes than lie before the RTRS header
   bad_sg_count,             ///< a read with more than one descriptor
   bad_descriptor,           ///< descriptor length 0, too long, not a multiple of the chunk, or address wrap
   bad_depth,                ///< queue depth 0 or above 65535
-  bad_chunk_size,           ///< chunk 0, header room too small, or depth and chunk exceed 28 bits
+  bad_chunk_size,           ///< size 0 or without room for headers; or depth and size exceed 28 bits
   bad_immediate,            ///< immediate of an unknown type
   bad_opcode,               ///< unknown RNBD operation
   bad_access_mode,          ///< unknown RNBD access mode
