@@ -230,7 +230,7 @@ struct IoRequest {
   std::uint32_t off = 0;
   std::uint32_t data_len = 0;  ///< number of data bytes: off - usr_len
   std::uint16_t usr_len = 0;
-  bool need_inval = false;      ///< never without a descriptor
+  bool need_inval = false;      ///< set only with a descriptor
   bool has_descriptor = false;  ///< only set for reads
   Descriptor desc{};            ///< the response to a read has desc.len bytes, not data_len; 1..chunk size
   bool operator==(const IoRequest&) const = default;
