@@ -49,7 +49,7 @@ class Operation {
  public:
   using Error = boost::system::error_code;
   using IoExecutor = boost::asio::io_context::executor_type;
-  static constexpr std::size_t kInPlace = 256;  // bytes: handler, executors and work guards
+  static constexpr std::size_t kInPlace = 256;  // size in bytes for handler, executors and work guards
 
   Operation() = default;
   Operation(const Operation&) = delete;

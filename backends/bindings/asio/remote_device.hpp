@@ -61,8 +61,8 @@ struct DeviceNews {
 };
 
 struct RemoteDeviceOptions {
-  std::string session_name;        // 1..254 characters, neither '/' nor '.'
-  std::vector<PathAddress> paths;  // 1..kMaxPaths, each once; see parse_path()
+  std::string session_name;        // 1..254 characters other than '/' and '.'
+  std::vector<PathAddress> paths;  // 1..kMaxPaths different paths; see parse_path()
   std::string device;              // name of the device on the server
   wire::rnbd::AccessMode access_mode = wire::rnbd::AccessMode::read_write;
   ClientConfig protocol;  // con_num includes the service connection
