@@ -104,7 +104,7 @@ class NbdDisk {
   ~NbdDisk();  // no command may be in flight or be submitted later
 
   const std::string& uri() const noexcept { return uri_; }
-  // Geometry at the first connect. If the disk has changed after a reconnect, it is not used, unless it has
+  // Geometry at the first connect. After a reconnect, a disk with another geometry is not used, unless it has
   // only grown.
   const rnbd::Geometry& geometry() const noexcept { return geometry_; }
   std::uint64_t size_bytes() const noexcept { return size_.load(std::memory_order_relaxed); }
@@ -119,7 +119,7 @@ class NbdDisk {
   // commands that were in flight are sent again. Commands wait for at most Options::wait and then fail with
   // ENOTCONN. If changes may have been lost, one flush of each open fails with EIO.
   void submit(NbdCommand& command) noexcept;
-  // While the server is lost, commands fail immediately from now on.
+  // From now on, commands fail at once while the server is lost.
   void stop_waiting() noexcept;
 
  private:

@@ -33,7 +33,7 @@ def _kvm_boots(work, vmlinuz):
         return False
     log = work / "kvm-trial.log"
     with open(log, "wb") as output:
-        # There is no root file system, so the kernel panics and qemu exits. The log shows how far the kernel
+        # The test boot has no root file system, so the kernel panics and qemu exits. The log shows how far the kernel
         # booted.
         trial = subprocess.Popen([which("qemu-system-x86_64"), "-accel", "kvm", "-cpu", "host", "-m", "512",
                                   "-nographic", "-no-reboot", "-nic", "none", "-kernel", str(vmlinuz), "-append",

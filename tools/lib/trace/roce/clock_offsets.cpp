@@ -17,7 +17,7 @@ constexpr std::int64_t kSameMoment = 1'000'000'000;
 // Time in ns. Offsets that differ by less than this belong to the same two clocks, because an offset is known
 // only to half a round-trip time.
 constexpr std::int64_t kSameClock = 100'000;
-// Maximum number of different offsets. The packets of a capture were stamped by few clocks.
+// Maximum number of different offsets. Few hosts, and so few clocks, take part in a capture.
 constexpr std::size_t kCandidates = 16;
 
 }  // namespace
