@@ -32,7 +32,7 @@ class PollTurns {
   // Call it after starting an operation that has not completed. Returns true if the calling thread must poll
   // now. Otherwise the thread must sleep until finish() or leave() selects it.
   bool begin(PollWaiter&) noexcept;
-  // Call it when the operation has completed. Returns true if the thread that waits for it sleeps and must be
+  // Call it when the operation has completed. Returns true if the thread of the operation sleeps and must be
   // woken.
   bool finish(PollWaiter&) noexcept;
   // Call it in the polling thread when the operation of that thread has completed. Passes the turn to the

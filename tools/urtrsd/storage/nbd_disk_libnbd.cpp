@@ -246,10 +246,9 @@ void NbdDisk::run() {
 void NbdDisk::publish() noexcept {
   owes_flush_.store(link_.owes_flush(), std::memory_order_relaxed);
   losses_.store(2 * link_.losses().count + (link_.losses().reported ? 0 : 1), std::memory_order_release);
-  up_.store(
-      link_.is_up(),
-      // The new state is stored last: a thread that sees the server as lost also sees the recorded loss.
-      std::memory_order_release);
+  up_.store(link_.is_up(),
+            // Stored last: a thread that sees the server as lost also sees the recorded loss.
+            std::memory_order_release);
 }
 
 int NbdDisk::wait_ms(Nanos now) const {

@@ -64,7 +64,7 @@ void Synthesis::place(Link& link, const Half& half) {
   link.server_qpn = (2 * index + 1) & kPsnMask;
   link.transaction = (std::uint64_t{1} << 32) + index;
   link.port = static_cast<std::uint16_t>(0xc000U + index % 0x4000U);
-  // The first sequence numbers of the connections are far apart, and near the wrap of the 24 bits.
+  // The first sequence numbers of the connections are far apart. The first one soon wraps (24 bits).
   link.to_server.next_psn = (0xfffff0U + index * 0x10101U) & kPsnMask;
   link.to_client.next_psn = (0x7ffff0U + index * 0x20203U) & kPsnMask;
 }
