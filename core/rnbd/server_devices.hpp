@@ -142,7 +142,7 @@ struct WriteBack {
 };
 struct Respond {
   std::uint64_t request = 0;
-  std::uint16_t peer_errno = 0;  // 0..511
+  std::uint16_t peer_errno = 0;  // errno, 0..511
   RTRS_FIELDS(request, peer_errno)
 };
 // Data written to the export may never become durable, and its storage reports this only once: a kernel
