@@ -1,6 +1,6 @@
-// The libfabric backend: providers with FI_EP_MSG, FI_RMA and remote CQ data. Tested with `tcp` of
-// libfabric 1.17, the default. Its rewrite, `net`, carries IO but leaves descriptors readable forever after a
-// connection ended, so that a sleeping fabric wakes continuously: see docs/fabric.md.
+// The libfabric backend: providers with FI_EP_MSG, FI_RMA and remote CQ data. Tested with `tcp` of libfabric
+// 1.17, the default. The provider `net`, a rewrite of `tcp`, carries IO but leaves descriptors readable
+// forever after a connection has ended, so that a sleeping fabric wakes continuously: see docs/fabric.md.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -24,8 +24,8 @@ struct OfiOptions {
   // connecting, and within `handshake_stall_ms` after its first byte.
   unsigned handshake_timeout_ms = 5000;
   unsigned handshake_stall_ms = 250;
-  // Maximum number of clients whose connect request has not arrived in full. If it is exceeded, or a quarter
-  // of the process's file descriptors is in use by them, the oldest client of the address with the most
+  // Maximum number of clients whose connect request has not arrived in full. If there are more, or if they
+  // use more than a quarter of the process's file descriptors, the oldest client of the address with the most
   // clients is closed.
   unsigned max_handshakes = 256;
   // A TCP connection fails if its peer acknowledges nothing for this time (ms); 0: the kernel's default, many
@@ -42,7 +42,7 @@ struct OfiStats {
   std::uint64_t discarded_work = 0;       // work requests not completed when their connection ended
   std::uint64_t anonymous_errors = 0;     // error completions without a work request
   std::uint64_t reaped_handshakes = 0;    // sockets closed because no connect request arrived
-  std::uint64_t dropped_completions = 0;  // that arrived after the connection was reported lost
+  std::uint64_t dropped_completions = 0;  // completions that arrived after the connection was reported lost
 };
 
 class OfiFabric : public PlainFabric {

@@ -16,8 +16,8 @@ struct ConnectRequest {
   // Argument for fi_endpoint() and fi_reject(). Set if the provider has read the request.
   InfoHandle info;
   fid_pep* passive = nullptr;  // owned by its listener
-  // Set if this backend accepted the socket: the socket, and the connect request that was read from it, with
-  // its header.
+  // The client's socket and the connect request that was read from it, header included. Set if this backend
+  // accepted the socket.
   net::UniqueFd socket;
   std::string message;
 

@@ -55,8 +55,8 @@ int find_descriptor(NameOf name_of, const net::SocketAddress& name, int near) {
   return -1;
 }
 
-// Prevents other programs on this host from connecting to `listener`: drops packets from all ports except
-// that of `peer`. The first field of a TCP header is the source port.
+// Prevents other programs on this host from connecting to `listener`: drops packets from all ports except the
+// port of `peer`. The first field of a TCP header is the source port.
 bool accept_only_from(const net::SocketAddress& peer, int listener) {
   std::array<sock_filter, 4> code{{
       BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 0),
@@ -82,7 +82,8 @@ net::UniqueFd open_loopback_socket(net::SocketAddress& name) {
   return socket;
 }
 
-// connect() may be interrupted by a signal; the connection attempt continues.
+// Connects the socket. If a signal interrupts connect(), waits until the attempt, which continues, has ended.
+// Returns 0 or an errno.
 int connect_through(int socket, const net::SocketAddress& to) {
   if (::connect(socket, to.get(), to.length) == 0) return 0;
   if (errno != EINTR) return errno;
@@ -177,8 +178,8 @@ void Adopter::give_up(Exchange& exchange) {
   if (receive(late) == 0) fi_reject(rejecting_.get(), late->handle, nullptr, 0);
 }
 
-// Replaces the addresses in the request: the provider reports those of the loopback connection, which the
-// client's socket has replaced.
+// Replaces the addresses in the request: the provider reports the addresses of the loopback connection, which
+// the client's socket has replaced.
 bool Adopter::name_request(ConnectRequest& request) const {
   fi_info& info = *request.info;
   info.addr_format = request.client.family() == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;

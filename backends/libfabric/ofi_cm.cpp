@@ -130,7 +130,7 @@ void FabricImpl::begin_connecting(Connection& connection, const net::Destination
   }
   const net::SocketAddress& destination = route->to;
   connection.set_addresses(net::from_raw(info->src_addr, info->src_addrlen), destination);
-  // Some providers copy the data without a length check.
+  // Some providers copy the data without a length check, so this function checks the length.
   if (private_data.size() > capabilities().connect_data) {
     fail_connect(connection, address, Reason::post_failed, "too much private data");
     return;
@@ -150,7 +150,8 @@ void FabricImpl::begin_connecting(Connection& connection, const net::Destination
 
 void FabricImpl::refuse(ConnectRequest& request, std::span<const std::byte> private_data) {
   if (private_data.size() > capabilities().reject_data) private_data = {};
-  // The socket outlives the endpoint that served it.
+  // The socket of a request stays open even if an endpoint served it and was closed, so the reject is sent
+  // over the socket.
   const bool by_socket = static_cast<bool>(request.socket);
   if (by_socket) cm::send_reject(request.socket.get(), private_data.data(), private_data.size());
   if (request.info != nullptr && request.passive != nullptr) {
@@ -182,7 +183,7 @@ void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParam
   if (result == 0) result = serve(connection, from, private_data);
   if (result == 0) return;
   log(LogLevel::warning, connection.description() + ": cannot accept: " + error_text(-result));
-  // Destroy the endpoint first: it uses resources that the reject frees.
+  // The endpoint is destroyed first, because it uses resources that the reject frees.
   const Reason reason = connect_reason(-result, false);
   report_lost(connection, reason == Reason::transport_error ? Reason::no_resources : reason);
   refuse(from, params.refusal);

@@ -54,7 +54,8 @@ int Connection::open(fi_info& info, fid_eq* events) {
 void Connection::close() noexcept {
   stage_ = Stage::lost;
   if (endpoint_ != nullptr) {
-    // Provider tcp uses unbound objects if an endpoint that was never connected is shut down.
+    // If an endpoint that was never connected is shut down, provider tcp accesses objects that were never
+    // bound.
     if (begun_) fi_shutdown(endpoint_.get(), 0);
     endpoint_.reset();
   }

@@ -34,7 +34,7 @@ InfoHandle query(const OfiOptions& options, std::size_t depth, int& error) {
   return InfoHandle(error == 0 ? found : nullptr);
 }
 
-// Providers do not report their maximum depth; they only accept or reject a requested one.
+// Providers do not report their maximum depth, but only accept or reject a requested depth.
 InfoHandle query_deepest(const OfiOptions& options, int& error) {
   for (const std::size_t depth : {4096u, 2048u, 1024u, 512u, 0u}) {
     if (InfoHandle info = query(options, depth, error)) return info;

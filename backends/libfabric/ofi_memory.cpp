@@ -50,7 +50,8 @@ Memory::~Memory() {
 }
 
 Errc Memory::expose_empty_range() {
-  if (device_.provider_keys) return Errc::ok;  // these providers do not check the key of an empty write
+  // Providers that choose keys do not check the key of an empty write.
+  if (device_.provider_keys) return Errc::ok;
   void* const nowhere = reinterpret_cast<void*>(~std::uintptr_t{0} - 4095);
   return to_errc(-register_range(device_, nowhere, 0, FI_REMOTE_WRITE, 0, empty_range_handle_));
 }

@@ -44,7 +44,7 @@ class Memory {
   Result<Region> allocate(std::size_t bytes);
   Result<Region> register_memory(std::span<std::byte>);
   void release(RegionId);
-  // Return the address and the descriptor of the part for a work request. The part must be inside its region;
+  // address() and descriptor() return the values for a work request. The part must be inside its region;
   // anything else is a programming error.
   void* address(const LocalPart&) const noexcept;
   void* descriptor(RegionId) const noexcept;
@@ -59,7 +59,7 @@ class Memory {
   struct Held {
     bool used = false;
     bool mapped = false;  // allocated here, so this object unmaps it
-    MemoryHandle handle;  // for local access, if the provider requires it
+    MemoryHandle handle;  // registration for local access, if the provider requires one
   };
   struct KeySlot {
     bool used = false;

@@ -18,10 +18,10 @@ namespace {
 
 // Maximum number of events that one connection may report per turn.
 constexpr std::size_t kFairShare = 16;
-// With direct reads, poll() asks the kernel for other events once per this many polls.
+// While poll() reads the queues directly, it asks the kernel for other events once in this number of polls.
 constexpr unsigned kPollsPerCheck = 32;
-// A connection without data for this many reads, such as a service connection, is read less often, because
-// reading an empty queue is a system call that delays busy connections.
+// After this number of reads without data, a connection is read less often, because reading an empty queue is
+// a system call that delays busy connections. A service connection, for example, rarely has data.
 constexpr unsigned kQuietReads = 256;
 constexpr unsigned kPollsPerQuietRead = 8;
 

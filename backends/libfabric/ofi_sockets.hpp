@@ -33,7 +33,7 @@ bool limit_undelivered(const net::SocketAddress& name, unsigned milliseconds);
 bool limit_undelivered(const net::SocketAddress& local, const net::SocketAddress& peer,
                        unsigned milliseconds);
 
-// True if received bytes have not been read yet.
+// True if the socket has received bytes that were not read yet.
 bool has_unread_bytes(int fd) noexcept;
 
 }  // namespace rtrs::ofi

@@ -26,7 +26,7 @@ inline constexpr std::size_t kMaxData = 256;
 inline constexpr std::uint8_t kVersion = 3;
 inline constexpr std::uint8_t kRequest = 0;
 inline constexpr std::uint8_t kReject = 6;
-// Bytes of private data that the header announces.
+// Number of bytes of private data that follow, according to the header.
 std::size_t data_size(const char* header) noexcept;
 // Sends a reject without blocking; delivery is not guaranteed.
 void send_reject(int socket, const void* data, std::size_t size) noexcept;
@@ -69,7 +69,7 @@ class TcpListener final : public Admission {
   static Progress receive(Handshake&, std::uint64_t now) noexcept;
   void hand_over(Handshake&);
   void close_overdue(std::uint64_t now);
-  // Closes the oldest handshake of the host that has the most.
+  // Closes the oldest handshake of the host that has the most handshakes.
   void close_oldest_of_busiest_host();
   void report(std::uint64_t now);
   std::uint64_t deadline_of(const Handshake&) const noexcept;
@@ -80,7 +80,8 @@ class TcpListener final : public Admission {
   net::UniqueFd epoll_;
   net::UniqueFd stop_;
   net::UniqueFd arrived_;
-  // A descriptor to close temporarily, to accept and close a client if no other descriptor is left.
+  // Reserve descriptor. If no other descriptor is left, it is closed for a moment, so that a client can be
+  // accepted and closed.
   net::UniqueFd spare_;
   std::uint16_t port_ = 0;
   std::atomic<std::uint64_t> reaped_{0};

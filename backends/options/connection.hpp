@@ -45,7 +45,7 @@ struct FabricOptions {
   bool operator==(const FabricOptions&) const = default;
 };
 
-// Fields of one end of a connection that the options set.
+// Settings of one end of a connection that its options can change.
 struct Connection {
   FabricOptions& fabric;
   HeartbeatConfig& heartbeat;
@@ -71,7 +71,7 @@ inline constexpr Row kServerPort{"port", number(1, 65535), "1234",
                                  "port of the server, for each path without one"};
 
 std::span<const Option<Connection>> all_options();
-std::span<const Option<Connection>> connection_options();  // all except Side::server
+std::span<const Option<Connection>> connection_options();  // all options except those of Side::server
 std::span<const Option<Connection>> server_options();
 
 }  // namespace rtrs::options

@@ -54,7 +54,7 @@ constexpr Rule interval(Nanos least) {
           .least = static_cast<std::int64_t>(least),
           .most = static_cast<std::int64_t>(seconds(3600))};
 }
-// Any time longer than 0.
+// Accepts any time longer than 0.
 constexpr Rule time() {
   return {.kind = Kind::time, .shape = "TIME"};
 }
@@ -68,7 +68,7 @@ constexpr Rule time_or_zero(Nanos most) {
 constexpr Rule size(std::int64_t least, std::int64_t most) {
   return {.kind = Kind::size, .shape = "SIZE", .least = least, .most = most};
 }
-// A number without a unit is in MiB.
+// Accepts sizes; a number without a unit is in MiB.
 constexpr Rule mebibytes(std::int64_t least, std::int64_t most) {
   Rule rule = size(least, most);
   rule.plain = 1U << 20;
@@ -79,7 +79,7 @@ constexpr Rule mebibytes(std::int64_t least, std::int64_t most) {
 struct Value {
   std::string_view text;
   bool on = false;
-  std::int64_t number = 0;  // also times in ns and sizes in bytes; -1: never
+  std::int64_t number = 0;  // times are in ns, sizes in bytes; -1: never
 };
 
 // Programs that accept an option.
@@ -108,7 +108,7 @@ struct Option : Row {
   std::string (*shown)(const Target&) = nullptr;  // used by show() if `field` is a function
 };
 
-std::string dashed(std::string_view name);  // "rdma-tos" for rdma_tos
+std::string dashed(std::string_view name);  // returns "rdma-tos" for "rdma_tos"
 
 // Returns an error message that begins with `name`, or an empty string on success.
 std::string parse(const Rule& rule, std::string_view name, std::string_view value, Value& out);

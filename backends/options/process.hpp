@@ -9,10 +9,10 @@
 
 namespace rtrs::options {
 
-// The rows below explain the values; an empty text is an unset option.
+// An empty text means that the option is unset. The rows below describe the values.
 struct ProcessOptions {
   std::string trace, trace_detail = "machines", trace_dump, control = "auto", control_group;
-  std::uint64_t trace_size = 0;  // in bytes
+  std::uint64_t trace_size = 0;  // size in bytes at which the next trace file begins; 0: never
   std::uint32_t trace_files = 4;
   bool operator==(const ProcessOptions&) const = default;
 

@@ -1,4 +1,4 @@
-// Converts options to those of the verbs fabric, for builds that have it.
+// Converts FabricOptions to VerbsOptions, for builds that have the verbs fabric.
 #pragma once
 #include "backends/options/connection.hpp"
 #include "backends/verbs/verbs.hpp"

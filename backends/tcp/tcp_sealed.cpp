@@ -41,7 +41,7 @@ Transport::Moved SealedStream::receive(iwarp::MutableBytes place) {
     if (got == 0) return {};
     const int error = got < 0 ? transfer_errno() : 0;
     if (error != 0 && error != EAGAIN) return {.bytes = 0, .error = error};
-    // Before the handshake is complete, continues without input, because the client sends first.
+    // Before the handshake is complete, the function continues without input, because the client sends first.
     if (error != 0 && channel_->established()) {
       (void)flush();
       return {.bytes = 0, .error = EAGAIN};
@@ -91,7 +91,7 @@ Transport::Moved SealedStream::send(std::span<const iwarp::Bytes> pieces, std::s
 }
 
 void SealedStream::announce_close() noexcept {
-  // Sends no alert after half a record, because it would corrupt the stream.
+  // No alert is sent after half a record, because it would corrupt the stream.
   if (flush() != 0) return;
   channel_->close();
   (void)flush();

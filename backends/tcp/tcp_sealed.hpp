@@ -23,7 +23,7 @@ class SealedStream {
       : socket_(socket), channel_(std::move(channel)), space_(space) {}
 
   [[nodiscard]] const tls::Channel& channel() const noexcept { return *channel_; }
-  // The kernel encrypts: plain bytes are written to the socket.
+  // True if the kernel encrypts: the caller writes plain bytes to the socket.
   [[nodiscard]] bool writes_plain() const noexcept { return channel_->in_kernel(); }
   // True if the kernel has not accepted all encrypted bytes yet.
   [[nodiscard]] bool has_output() const noexcept { return !channel_->output().empty(); }
@@ -34,7 +34,7 @@ class SealedStream {
   // Like Transport::send(). Must not be called if writes_plain(). Bytes that the kernel has not accepted
   // completely are not counted; offer them again in the next call.
   Transport::Moved send(std::span<const iwarp::Bytes> pieces, std::size_t skip) noexcept;
-  // Announces the end of the stream, as far as the kernel accepts it without waiting.
+  // Announces the end of the stream to the peer. Never waits, so the peer may miss the announcement.
   void announce_close() noexcept;
 
  private:

@@ -35,8 +35,8 @@ std::size_t soft_limit() noexcept {
   return limit.rlim_cur;
 }
 
-// Descriptor number from which the fabric accepts no further clients. The numbers above are left for the rest
-// of the process, because the kernel always assigns the lowest free number.
+// Number of the last descriptor for clients. The higher numbers are left for the rest of the process; the
+// kernel always assigns the lowest free number.
 std::size_t descriptor_limit() noexcept {
   const std::size_t limit = soft_limit();
   return limit - std::min<std::size_t>(limit / 2, std::clamp<std::size_t>(limit / 16, 16, 64));

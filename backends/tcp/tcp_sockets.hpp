@@ -28,7 +28,7 @@ class Sockets final : public Transport {
   void disable_name_lookups() noexcept { destinations_.disable_lookups(); }
   // Applies to new streams.
   void set_tls(const TlsOptions&);
-  // Returns the current context; a client replaces it after reading changed files.
+  // Returns the current context. A client replaces the context after it has read changed files.
   const std::shared_ptr<const tls::Context>& tls_context() const noexcept { return tls_.context; }
   // Call before the first connect(). `tell` is called with each log message about key and certificate files
   // that were read again or cannot be read.
@@ -103,7 +103,7 @@ class Sockets final : public Transport {
   net::UniqueFd epoll_;
   net::UniqueFd timer_;
   net::UniqueFd signal_;
-  net::UniqueFd spare_;  // closed temporarily to accept a client if no descriptor is free
+  net::UniqueFd spare_;  // closed for a moment to accept a client if no descriptor is free
   net::Destinations destinations_;
   bool names_watched_ = false;
   std::unordered_map<SocketId, UnresolvedConnection> unresolved_;

@@ -47,8 +47,8 @@ struct VerbsOptions {
   std::uint8_t tos = 0;
   // The caller closes connections whose peer is silent for this time; 0: unknown. Used only for the log.
   Nanos dead_peer_time = 0;
-  // Time that a peer waits before it retries when no receive was posted here, in InfiniBand encoding, 0 ..
-  // 31: 12 is 0.64 ms, 0 is 655 ms.
+  // Time that a peer must wait before it retries if no receive was posted here. InfiniBand encoding, 0 .. 31:
+  // 12 is 0.64 ms, 0 is 655 ms.
   std::uint8_t min_rnr_timer = 12;
   unsigned resolve_timeout_ms = 2000;  // time limit to resolve an address, and again to resolve its route
   // Time in ms to wait for a peer to confirm the end of a connection; at least 10 s, because the peer may be
@@ -69,8 +69,8 @@ struct VerbsOptions {
 };
 
 struct VerbsStats {
-  std::uint64_t discarded_work = 0;           // work requests not completed when their connection ended
-  std::uint64_t dropped_completions = 0;      // that arrived after the connection was reported lost
+  std::uint64_t discarded_work = 0;       // work requests not completed when their connection ended
+  std::uint64_t dropped_completions = 0;  // completions that arrived after the connection was reported lost
   std::uint64_t unconfirmed_disconnects = 0;  // peers that did not confirm the end of a connection
   std::uint64_t removed_devices = 0;
 };
@@ -80,9 +80,10 @@ class VerbsFabric : public Fabric {
   virtual VerbsStats stats() const noexcept = 0;
 };
 
-// Call at program start, before any thread is started. Tells libibverbs through the environment, which it
-// reads at first use, to free objects of a removed device. Otherwise they stay until the process ends. A
-// library inside another program leaves this to the user: RDMAV_ALLOW_DISASSOC_DESTROY=1.
+// Sets RDMAV_ALLOW_DISASSOC_DESTROY=1 in the environment unless it is set, so that libibverbs frees the
+// objects of a removed device; otherwise they stay until the process ends. Call at program start, before any
+// thread is started, because libibverbs reads the variable at first use. A library inside another program
+// must not call it, but leave the variable to the user.
 void expect_removal() noexcept;
 
 // Errors: not_supported (no RDMA device, or none that supports RTRS), no_permission, no_memory, fabric_error.

@@ -21,7 +21,7 @@ std::vector<net::SocketAddress> resolve_addresses(std::string_view text, std::ui
 bool is_gid(const sockaddr*) noexcept;
 // True for 0.0.0.0 and ::, which stand for all addresses.
 bool is_wildcard(const sockaddr*) noexcept;
-// "10.0.0.1:1234", "gid:[fe80::1]:1234"; "?" for nullptr.
+// Returns for example "10.0.0.1:1234" or "gid:[fe80::1]:1234"; "?" for nullptr.
 std::string to_text(const sockaddr*);
 // See net::address_pair_digest().
 std::uint32_t address_pair_digest(const sockaddr* client, const sockaddr* server);

@@ -28,7 +28,8 @@ bool Connection::fits_calls() const noexcept {
 }
 
 // The library holds a lock of the queue pair between start and completion of the chain. Some libraries take
-// the same lock to read a completion, so nothing else is called in between.
+// the same lock to read a completion, so no other function of the library is called between start and
+// completion.
 int Connection::call_chain() noexcept {
   ibv_wr_start(calls_);
   for (std::size_t i = 0; i < chain_.size; ++i) call(chain_.requests[i], chain_.old_keys[i]);

@@ -280,8 +280,7 @@ void FabricImpl::end(Connection& connection) noexcept {
   std::erase(accepting_, &connection);
   const bool tell = std::exchange(connection.established, false);
   const bool tell_later = std::exchange(connection.accepted, false) && !tell;
-  // The peer is notified while the queue pair is destroyed; a destroyed queue pair neither sends nor
-  // receives.
+  // The peer is notified while the queue pair is being destroyed, which neither sends nor receives any more.
   if (tell) rdma_disconnect(connection.id.get());
   if (!tell && !tell_later && !connection.in_timewait) {
     connection.close();

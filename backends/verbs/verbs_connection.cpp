@@ -170,7 +170,7 @@ bool Connection::change(ibv_qp_state state) {
   } else if (state == IBV_QPS_RTR) {
     attributes.min_rnr_timer = fabric_parts_.options.min_rnr_timer;
     attributes.max_dest_rd_atomic = 0;
-    // Without this, the accepting side would use the client's traffic class.
+    // By default, the accepting side would use the client's traffic class.
     if (fabric_parts_.options.tos != 0 && attributes.ah_attr.is_global != 0)
       attributes.ah_attr.grh.traffic_class = fabric_parts_.options.tos;
   } else if (state == IBV_QPS_RTS) {
@@ -292,7 +292,7 @@ bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event)
   return true;
 }
 
-// Not inlined, because it needs more registers than the rest, and few connections carry messages.
+// Not inlined: it needs more registers than the fast path, and few connections carry messages.
 [[gnu::noinline]] void Connection::show_message(const ibv_wc& completion, std::uint32_t place,
                                                 FabricEvent& event) noexcept {
   event::MessageReceived message{key_, {}, receives_.bytes(place, completion.byte_len)};

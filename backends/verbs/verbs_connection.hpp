@@ -71,7 +71,7 @@ class Connection {
   void set_ending(Reason reason) noexcept { ending_ = reason; }
   Reason ending() const noexcept { return ending_; }
 
-  // The identifier; outlives the queue pair.
+  // Communication identifier; outlives the queue pair.
   IdHandle id;
   Owner owner{Owner::Kind::connection, this};
   // The accept was sent, but the peer's confirmation is still missing. The peer may already send.
@@ -83,7 +83,8 @@ class Connection {
 
   // Reduces the requested depths to the limits of the device. Call before the functions below.
   void fit(Device&);
-  // Completion queue entries needed for everything that may be outstanding.
+  // Number of completion queue entries that the connection needs if all its work requests and receives are
+  // outstanding.
   std::uint32_t entries() const noexcept;
   // Creates the queue pair on the device and posts the receives that were waiting for it. Logs the reason of
   // a failure. The queue must have room; nullptr means that it could not be created (errno has the reason).
@@ -98,19 +99,21 @@ class Connection {
   // queue pair.
   std::unique_ptr<Shell> close_keeping_number() noexcept;
 
-  // Accepts leading requests that belong to this connection, as far as there is room, and returns their
-  // number. If it accepts fewer, failed() is true unless the reason was lack of room. Requests are sent by
-  // flush(), together with those of bind() and post_receive(), so that one step rings one doorbell.
+  // Accepts requests from the start of the span while they belong to this connection and there is room;
+  // returns their number. If it accepts fewer, failed() is true unless the reason was lack of room. Requests
+  // are sent by flush(), together with those of bind() and post_receive(), so that one step rings one
+  // doorbell.
   std::size_t post(std::span<const WorkRequest>) noexcept;
   bool failed() const noexcept { return failed_; }
   Reason failure() const noexcept { return short_of_memory_ ? Reason::no_resources : Reason::post_failed; }
   void post_receive(unsigned count, std::uint32_t bytes) noexcept;
-  // Fast path for one more receive like the last. Returns false without effect if it does not apply.
+  // Fast path to post one more receive of the size of the last one. Returns false without effect if that is
+  // not possible.
   bool post_receive_again(unsigned count, std::uint32_t bytes) noexcept {
     return stage_ == Stage::up && !failed_ && receives_.post_again(tag_, count, bytes);
   }
-  // Binds a window; its completion is reported as ChunkInvalidated if `report`. Sent when there is room,
-  // before anything that is posted after it.
+  // Binds a window; its completion is reported as ChunkInvalidated if `report`. The binding is posted when
+  // there is room, before any request that is posted later.
   bool bind(const WindowBind&, Bind, std::uint64_t cookie, bool report) noexcept;
   // Call before a window is bound again: a chain may bind a window only once, because the library reads the
   // current key from the window.
@@ -166,7 +169,7 @@ class Connection {
     static constexpr std::size_t kMost = 32;
     std::array<ibv_send_wr, kMost> requests;
     std::array<std::array<ibv_sge, 2>, kMost> pieces;
-    // Size in bytes of a copy of a caller's message that is sent inline. Devices may allow longer inline
+    // Messages of up to this many bytes are copied here and sent inline. Devices may allow longer inline
     // messages than requested, but messages longer than this are rare.
     static constexpr std::size_t kCopied = 128;
     std::array<std::array<std::byte, kCopied>, kMost> copies;
@@ -200,7 +203,7 @@ class Connection {
 
   bool has_room() const noexcept { return next_send_ - done_sends_ < depth(); }
   inline bool place(const Binding&) noexcept;
-  // place() for devices that are not known to bind type 1 windows in a chain.
+  // Variant of place() for devices that are not known to bind type 1 windows in a chain.
   bool place_first(const Binding&, unsigned flags) noexcept;
   bool wait_for_room(const Binding&) noexcept;
   void forget_waiting(const ibv_mw&) noexcept;
@@ -262,7 +265,7 @@ class Connection {
   std::uint64_t next_send_ = 0;
   std::uint64_t done_sends_ = 0;
   std::uint64_t heard_ = 0;
-  std::uint32_t outstanding_work_ = 0;  // without those that bind memory windows
+  std::uint32_t outstanding_work_ = 0;  // number of outstanding work requests, except those that bind windows
   std::uint32_t since_signal_ = 0;
   Chain chain_;
   std::deque<Waiting> waiting_;  // bindings that wait for room
@@ -276,7 +279,8 @@ class Connection {
   SharedQueue* queue_ = nullptr;
   std::uint64_t tag_ = 0;  // tag of this connection's work requests in the queue
   QpHandle qp_;
-  ibv_qp_ex* calls_ = nullptr;  // qp_ with its ibv_wr_*() interface; nullptr: not supported
+  // `qp_` with its ibv_wr_*() interface; nullptr if the library does not support this interface.
+  ibv_qp_ex* calls_ = nullptr;
 };
 
 }  // namespace rtrs::verbs

@@ -129,8 +129,8 @@ Capabilities capabilities_of(const Device& device, const VerbsOptions& options) 
   return can;
 }
 
-// The fabric has a capability if any device has it. The method to invalidate keys is that of the device with
-// the best protection.
+// The fabric has a capability if any device has it. Its method to invalidate keys is the method of the device
+// with the best protection.
 void widen(Capabilities& all, const Capabilities& own) {
   all.max_send_depth = std::max(all.max_send_depth, own.max_send_depth);
   all.max_receive_depth = std::max(all.max_receive_depth, own.max_receive_depth);
@@ -150,7 +150,8 @@ std::vector<std::string> devices_of(const std::vector<std::string>& addresses) {
   if (addresses.empty()) return found;
   const EventChannelHandle channel(rdma_create_event_channel());
   if (channel == nullptr) return found;
-  std::vector<net::SocketAddress> all;  // listen() reports a text that has no address
+  // All addresses of the texts; listen() reports a text without an address.
+  std::vector<net::SocketAddress> all;
   for (const std::string& text : addresses)
     for (const net::SocketAddress& one : resolve_addresses(text, 0)) all.push_back(one);
   for (net::SocketAddress& address : all) {

@@ -27,7 +27,8 @@ struct Watch {
 
 struct DownPort {
   std::uint8_t number;
-  Nanos ends;  // time at which the port's connections are ended unless the port is up again; kNever: ended
+  Nanos ends;  // time at which the port's connections will be ended unless the port comes up before; kNever:
+               // already ended
 };
 
 struct Device {

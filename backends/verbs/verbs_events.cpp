@@ -65,7 +65,7 @@ void FabricImpl::handle_listener(Listener& listener, const CmEvent& event) {
   for (const auto& device : devices_) {
     if (device != nullptr && !device->gone && device->name == name) lose_device(*device, Listeners::close);
   }
-  // This is needed if the removed device was not in use.
+  // The next call is needed if the removed device was not in use.
   leave_device(name);
 }
 

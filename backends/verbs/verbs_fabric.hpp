@@ -203,7 +203,8 @@ class FabricImpl final : public VerbsFabric {
 
   VerbsOptions options_;
   Capabilities capabilities_;
-  std::vector<std::pair<std::string, Limits>> limits_;  // by device name; measured before the first use
+  // Limits by device name, measured before the first use.
+  std::vector<std::pair<std::string, Limits>> limits_;
   VerbsStats stats_;
   FileDescriptor epoll_;
   FileDescriptor timer_;

@@ -39,7 +39,8 @@ Result<RemoteKey> FabricImpl::make_revocable_key(ConKey key, RegionId region, st
   if (options_.invalidation == Invalidation::registration)
     return memory_.make_key_at(device, region, offset, length);
   if (!device.windows) {
-    // The session also uses a device with windows, or its owner requires invalidation on all devices.
+    // Reached if the session also uses a device with windows, or if its owner requires invalidation on all
+    // devices.
     if (!std::exchange(device.logged_registration, true))
       log(LogLevel::warning,
           connection->describe() + ": " + device.name +

@@ -7,7 +7,7 @@
 namespace rtrs::verbs {
 namespace {
 
-// Every RTRS connection needs at least this many entries.
+// Minimum number of send queue entries that an RTRS connection needs.
 constexpr std::uint32_t kSmallDepth = 64;
 constexpr std::uint32_t kInlineStep = 32;
 

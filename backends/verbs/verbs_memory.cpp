@@ -266,7 +266,7 @@ WindowHandle Memory::detach_window(RemoteKeyId id) noexcept {
 }
 
 // Windows bound to a queue pair hold a reference to it. On soft-RoCE, destroying the queue pair would wait
-// for them for almost a second in vain, and the kernel would warn.
+// almost a second for the windows to be freed, and then the kernel would log a warning.
 void Memory::drop_windows_of(ConKey owner) noexcept {
   for (KeySlot& slot : key_slots_) {
     if (slot.used && slot.window != nullptr && slot.owner == owner) drop_window(slot);
@@ -286,8 +286,8 @@ void Memory::withdraw(RemoteKeyId id) noexcept {
 
 Result<std::uint32_t> Memory::rebind(RemoteKeyId id) {
   KeySlot& slot = key_slots_[id];
-  // Windows with an owner must not get here. They were lost together with their connection, and a
-  // registration in their place would be a key that nothing invalidates.
+  // No window with an owner may get here: such windows were lost together with their connection. A
+  // registration in place of the window would be a key that nothing invalidates.
   RTRS_ASSERT(slot.owner == ConKey{});
   if (slot.device == nullptr || slot.device->gone) return tl::unexpected(Errc::invalid);
   if (!enlist({slot.start, slot.length}, kRemoteUse, *slot.device, slot.handle))

@@ -32,7 +32,7 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Adds a device, or drops everything that belongs to it.
+  // adopt() adds a device. forget() drops everything that belongs to a device.
   void adopt(Device&);
   void forget(const Device&) noexcept;
 
@@ -93,8 +93,8 @@ class Memory {
   // From now on only this connection can bind the window, which is freed before the connection's queue pair.
   void bind_to(RemoteKeyId id, ConKey owner) noexcept { key_slots_[id].owner = owner; }
   void drop_windows_of(ConKey) noexcept;
-  // window_open() returns the work request that binds the window. window_closed() returns the one that
-  // unbinds it by binding a length of 0.
+  // window_open() returns the work request that binds the window. window_closed() returns the work request
+  // that unbinds the window by binding a length of 0.
   WindowBind window_open(RemoteKeyId id) const noexcept {
     const KeySlot& slot = key_slots_[id];
     WindowBind bind;

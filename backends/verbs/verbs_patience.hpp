@@ -30,10 +30,11 @@ struct Patience {
 };
 Patience patience(TimerKind, Retries) noexcept;
 
-// Returns the greatest timeout with which the connection is lost within this time; 0 if none is short enough.
+// Returns the greatest timeout setting with which a connection to a dead peer is lost within this time; 0 if
+// there is none.
 std::uint8_t max_timeout_within(TimerKind, std::uint8_t count, Nanos within) noexcept;
 
-// "3.8 s"
+// Returns for example "3.8 s".
 std::string seconds_text(Nanos);
 
 }  // namespace rtrs::verbs

@@ -12,7 +12,7 @@
 namespace rtrs::verbs {
 namespace {
 
-// Besides reading the queues, poll() asks the kernel for other events once per this many polls.
+// Number of polls between two queries of the kernel for other events. Each poll reads the queues.
 constexpr unsigned kPollsPerCheck = 32;
 constexpr std::uint32_t kMinEntries = 1024;
 
@@ -152,7 +152,7 @@ std::size_t FabricImpl::read_queue(SharedQueue& queue, std::span<FabricEvent> ou
     }
   }
   if (count == out.size()) return count;
-  // The queue is empty.
+  // All completions have been reported, so a failure of the queue may be reported now.
   if (queue.failed) lose_queue(queue, Reason::fabric_gone);
   return ending_.empty() ? count : count + report_endings(queue, out.subspan(count));
 }
@@ -179,7 +179,7 @@ std::size_t FabricImpl::read_queues(std::size_t first, std::span<FabricEvent> ou
 std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
   now_ = now;
   asleep_ = false;
-  // Most polls find that the only queue is empty, and execute only this path.
+  // Fast path, which most polls take: there is a single queue, and it is empty.
   if ((--polls_until_check_ == 0 || chores_ != 0 || timer_due_ <= now) && !do_chores()) return poll_all(out);
   if (active_.size() != 1) return read_queues(busy_queue(0), out);
   return active_.front()->is_quiet() ? 0 : read_queue(*active_.front(), out);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t kBouncesPerSignal = 8;
 
-// Indexed by WorkRequest::Op.
+// Opcodes of libibverbs, indexed by WorkRequest::Op.
 constexpr std::array kOpcodes{IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND,
                               IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV};
 
@@ -75,7 +75,7 @@ void Connection::flush() noexcept {
   flush_placed();
 }
 
-// Receives first, because the peer may respond to sent data at once.
+// Posts receives first, because the peer may respond to sent data at once.
 void Connection::flush_placed() noexcept {
   if (receives_.has_unposted()) failed_ = !receives_.flush(qp_.get()) || failed_;
   if (chain_.size == 0) return;
@@ -124,7 +124,7 @@ inline bool Connection::fill(const WorkRequest& work, ibv_send_wr& request, std:
   return fill_message(work, request, pieces[0], slot);
 }
 
-// This is inlined, because it is most of the loop in post().
+// Inlined, because this function is most of the loop in post().
 [[gnu::always_inline]] inline bool Connection::fill_write(const WorkRequest& work, ibv_send_wr& request,
                                                           std::span<ibv_sge, 2> pieces) noexcept {
   RTRS_ASSERT(work.part_count <= work.parts.size());
@@ -234,7 +234,8 @@ void Connection::forget_windows_of(RegionId region) noexcept {
   std::erase_if(waiting_, [region](const Waiting& one) { return one.what.region == region; });
 }
 
-// This is inlined into bind() for speed: no value is stored and reloaded. Rare cases are in place_first().
+// Inlined into bind() for speed, so that no value is stored and loaded again. place_first() handles the rare
+// cases.
 [[gnu::always_inline]] inline bool Connection::place(const Binding& binding) noexcept {
   ibv_mw* const window = binding.what.window;
   SendSlot& slot = sends_[next_send_ & send_mask_];

@@ -1,6 +1,6 @@
-// A completion queue shared by connections of one device. It has room for everything that its members may
-// have outstanding, so it cannot overrun. Each work request carries the tag of its connection; completions
-// for a connection that has left are dropped.
+// A completion queue shared by connections of one device. The queue has room for everything that its members
+// may have outstanding, so it cannot overrun. Each work request carries the tag of its connection;
+// completions for a connection that has left are dropped.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -34,7 +34,7 @@ class SharedQueue {
   bool has_room(std::uint32_t entries) const noexcept { return !failed && entries <= room_; }
   bool has_members() const noexcept { return member_count_ != 0; }
 
-  // Returns the tag for the member's wr_ids, valid until leave(). Precondition: there is room.
+  // Adds a connection and returns the tag for its wr_ids, valid until leave(). Precondition: there is room.
   std::uint64_t join(Connection&, std::uint32_t entries);
   // Delivers pending completions to a member that is about to destroy its queue pair, because some devices
   // discard them with the queue pair.
@@ -97,7 +97,7 @@ class SharedQueue {
       count_ = static_cast<unsigned>(count);
     else if (count < 0)
       failed = true;
-    // Fewer completions than requested were read, so the queue is empty.
+    // If fewer completions than requested were read, the queue is empty.
     if (vacated_ != 0 && count_ < read_.size()) room_ += std::exchange(vacated_, 0);
   }
 
@@ -106,13 +106,13 @@ class SharedQueue {
   std::vector<std::uint32_t> free_members_;
   std::uint32_t member_count_ = 0;
   std::uint32_t room_ = 0;
-  // Entries of members that have left. They become free only after the queue was empty, because some devices
-  // leave the completions of these members in the queue.
+  // Entries of members that have left. The entries become free only after the queue was empty, because some
+  // devices leave the completions of these members in the queue.
   std::uint32_t vacated_ = 0;
   std::array<ibv_wc, 32> read_;
   unsigned next_ = 0, count_ = 0;  // position and number of completions in read_
   bool checked_ = false;           // read_ was filled in this round
-  std::vector<ibv_wc> later_;      // read while a member left; follows read_
+  std::vector<ibv_wc> later_;      // completions read while a member left; processed after those in read_
   std::size_t next_later_ = 0;
   QueueHandle queue_;
 };

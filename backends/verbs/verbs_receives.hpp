@@ -24,8 +24,8 @@ class Receives {
   // each, with `tag` in the upper bits of its wr_id. Returns false if there is no memory or the queue pair
   // rejected some.
   bool post(ibv_pd*, ibv_qp*, std::uint64_t tag, unsigned count, std::uint32_t bytes) noexcept;
-  // Fast path for one more receive like the last, the common case. Returns false without effect if it does
-  // not apply.
+  // Fast path to post one more receive of the size of the last one. Returns false without effect if that is
+  // not possible.
   bool post_again(std::uint64_t tag, unsigned count, std::uint32_t bytes) noexcept {
     if (count != 1 || bytes != last_bytes_ || unposted_ == kChain || sizes_[last_size_].free_count == 0)
       return false;

@@ -17,7 +17,7 @@ Reason connect_reason(rdma_cm_event_type event, int status) noexcept;
 std::string connect_text(rdma_cm_event_type event, int status);
 // Reason for the loss of an established connection.
 Reason loss_reason(ibv_wc_status status) noexcept;
-// "Invalid argument (22)"
+// Returns for example "Invalid argument (22)".
 std::string errno_text(int error);
 // Returns advice for the user if `bytes` could not be registered although memory is free. The text is empty
 // or begins with "; ".

@@ -1,4 +1,4 @@
-// Numbers in messages.
+// Formats counts for messages.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -61,7 +61,7 @@ constexpr std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
   return product;
 }
 
-// Effect of `Bytes` zero bytes on the CRC register, as one table per byte of the register.
+// Effect of `Bytes` zero bytes on the CRC register: one table for each byte of the register.
 template <std::size_t Bytes>
 struct Zeroes {
   static constexpr std::array<Table, 4> make() {
@@ -138,7 +138,7 @@ RTRS_CRC_TARGET std::uint64_t three_lanes(const unsigned char*& at, std::size_t&
 
 RTRS_CRC_TARGET std::uint32_t by_instruction(const unsigned char* at, std::size_t size,
                                              std::uint32_t from) noexcept {
-  // 4,096 bytes of payload take one round of three 1,360-byte lanes; 60 KiB take fifteen rounds.
+  // A payload of 4,096 bytes takes one round of three lanes of 1,360 bytes; 60 KiB take fifteen rounds.
   std::uint64_t crc = three_lanes<1360>(at, size, from);
   crc = three_lanes<64>(at, size, crc);
   for (; size >= 8; size -= 8, at += 8) crc = step8(crc, load(at));
@@ -147,7 +147,8 @@ RTRS_CRC_TARGET std::uint32_t by_instruction(const unsigned char* at, std::size_
   return last;
 }
 
-// The constant is false until its dynamic initialisation; until then the slower portable code is used.
+// True if the processor has the CRC instruction. Until its dynamic initialisation the constant is false, and
+// the slower portable code is used.
 const bool kInstruction = detect();
 
 #endif

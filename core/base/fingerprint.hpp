@@ -37,7 +37,7 @@ class Fingerprint {
   std::uint64_t value() const noexcept { return state_; }
 
  private:
-  // The finaliser of splitmix64 over a running sum: any change of any field spreads over all bits.
+  // Adds a word with the finaliser of splitmix64, so that a change of any field changes all bits.
   void mix(std::uint64_t word) noexcept {
     std::uint64_t z = (state_ += word + 0x9e3779b97f4a7c15ULL);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;

@@ -1,5 +1,5 @@
-// A vector with its storage inside: never allocates, and copies, compares and constructs only the used
-// prefix, so that a state machine sized for the largest session stays cheap for a small one.
+// A vector that stores its items in the object. Never allocates. Copies, compares and constructs only the
+// items in use, so that a state machine sized for the largest session is cheap for a small session.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,6 @@
 // A vector of at most `Most` items; up to `Inside` items are stored in the object. With more items, all are
-// in an allocated block, whose size depends on their number and not on `Most`. A value like FixedVector:
-// copies share nothing.
+// in an allocated block, whose size depends on their number and not on `Most`. Like FixedVector it is a
+// value: copies share nothing.
 //
 // reserve() returns false if there is no memory. If more items are added than were reserved, a lack of memory
 // terminates the program.
@@ -105,7 +105,7 @@ class GrowingVector {
     const bool reserved = reserve(items);
     RTRS_ASSERT(reserved);
   }
-  // Appends the items of `other` from index `from` on.
+  // Appends the items of `other`, starting at index `from`.
   void append(const GrowingVector& other, std::size_t from) noexcept {
     must_reserve(other.size());
     std::uninitialized_copy_n(other.data() + from, other.size() - from, items_ + from);

@@ -1,5 +1,5 @@
 // A histogram of durations with a bounded relative error over the whole range of 64 bits: each power of two
-// is divided into 2^SubBits equal buckets. No allocation after construction; recording costs a few
+// is divided into 2^SubBits equal buckets. Never allocates after construction; recording a value costs a few
 // instructions. With 7 SubBits the error is below 0.8 % and the size 58 KiB; with 4 SubBits, 6.3 % and 8 KiB.
 #pragma once
 #include <algorithm>
@@ -27,8 +27,7 @@ class Histogram {
     if (value < min_) min_ = value;
     if (value > max_) max_ = value;
   }
-  // Adds the count of one bucket of another histogram, for histograms that arrive over a network or from a
-  // file.
+  // Adds `times` values to a bucket. For histograms that arrive over a network or from a file.
   void add(std::size_t bucket, std::uint64_t times) noexcept {
     if (times == 0) return;
     counts_[bucket] += times;
@@ -54,21 +53,22 @@ class Histogram {
 
   std::uint64_t count() const noexcept { return count_; }
   std::uint64_t count(std::size_t bucket) const noexcept { return counts_[bucket]; }
-  // The following functions return 0 while nothing was recorded.
+  // The functions below return 0 while no value is recorded.
   std::uint64_t sum() const noexcept { return sum_; }
   std::uint64_t min() const noexcept { return count_ == 0 ? 0 : min_; }
   std::uint64_t max() const noexcept { return max_; }
   double mean() const noexcept {
     return count_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(count_);
   }
-  // Number of values less than `edge`; exact if a bucket begins at `edge`, as at every power of two.
+  // Returns the number of values less than `edge`. Exact if a bucket begins at `edge`, as at every power of
+  // two.
   std::uint64_t count_below(std::uint64_t edge) const noexcept {
     std::uint64_t seen = 0;
     for (std::size_t i = 0; i < bucket_of(edge); ++i) seen += counts_[i];
     return seen;
   }
-  // Value that at least `percent` % (0..100) of the recorded values do not exceed, with the histogram's
-  // precision and never outside min()..max().
+  // Returns the value that at least `percent` % (0..100) of the recorded values do not exceed, with the
+  // precision of the histogram and never outside min()..max().
   std::uint64_t percentile(double percent) const noexcept {
     if (count_ == 0) return 0;
     const double wanted = std::ceil(static_cast<double>(count_) * std::clamp(percent, 0.0, 100.0) / 100);

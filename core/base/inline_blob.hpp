@@ -1,5 +1,5 @@
-// Bytes or text of bounded length, stored in the event itself, because an event in the recorder's ring cannot
-// refer to other memory.
+// Bytes or text of bounded length. An event stores them in itself, because an event in the recorder's ring
+// cannot refer to other memory.
 #pragma once
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // Field lists for plain structs. RTRS_FIELDS(a, b) inside a struct gives it
 //   static void visit_fields(Self& self, Visitor&& visit)   // calls visit("a", self.a), visit("b", self.b)
-// which the trace codec, the JSON projection and the fingerprints share: a field added to a struct is
+// The trace codec, the JSON output and the fingerprints use it, so a field that is added to a struct is
 // recorded, printed and hashed without another list to maintain.
 #pragma once
 

@@ -7,7 +7,7 @@ namespace rtrs::test {
 
 struct Anything {
   template <class T>
-  operator T() const;  // only named in unevaluated operands
+  operator T() const;  // never called: used only in unevaluated operands
 };
 
 template <class T, std::size_t... I>

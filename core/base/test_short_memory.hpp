@@ -15,7 +15,7 @@ inline std::size_t allocations_left = 0;
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
-// Works like the standard library's operator; the sanitizers' operators differ.
+// Works like the operator of the standard library; the operators of the sanitizers behave differently.
 [[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   try {
     return ::operator new(size);

@@ -16,7 +16,7 @@ constexpr Nanos milliseconds(std::uint64_t n) {
 constexpr Nanos seconds(std::uint64_t n) {
   return n * 1'000'000'000;
 }
-// Time `delay` after `start`. Saturates to kNever, so that a delay of kNever never ends.
+// Returns the time `delay` after `start`. Saturates to kNever, so that a delay of kNever never ends.
 constexpr Nanos later(Nanos start, Nanos delay) {
   return delay > kNever - start ? kNever : start + delay;
 }

@@ -6,7 +6,7 @@
 namespace rtrs {
 
 struct Capabilities {
-  const char* name = "";                // for logs: "sim", "libfabric/tcp", "verbs"
+  const char* name = "";                // name for logs: "sim", "libfabric/tcp", "verbs"
   std::uint32_t max_send_depth = 0;     // maximum number of work requests of a connection
   std::uint32_t max_receive_depth = 0;  // maximum number of posted receives of a connection
   std::uint32_t max_message = 0;        // maximum size of a write or SEND in bytes

@@ -18,19 +18,19 @@ struct ConKeyHash {
   }
 };
 
-// Owns the connections, which must have a member key(). Their addresses stay the same.
+// Owns the connections, which must have a member key(). The address of a connection never changes.
 template <class Connection>
 class ConnectionBook {
  public:
-  // Returns nullptr if there is no such connection. Fast if the last call had the same key, as in a run of
-  // work requests.
+  // Returns nullptr if there is no such connection. Fast for the same key as in the previous call, which is
+  // common for consecutive work requests.
   Connection* find(const ConKey& key) const noexcept {
     return last_found_ != nullptr && last_found_->key() == key ? last_found_ : look_up(key);
   }
   // Result of the last successful find(); nullptr if that connection was removed.
   Connection* last_found() const noexcept { return last_found_; }
 
-  // A connection with the same key is a programming error.
+  // Adds a connection. Adding a key twice is a programming error.
   Connection& add(std::unique_ptr<Connection> connection) {
     const auto [place, fresh] = connections_.emplace(connection->key(), std::move(connection));
     RTRS_ASSERT(fresh);

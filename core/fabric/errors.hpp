@@ -1,4 +1,4 @@
-// Meaning of socket and provider errors, for the fabrics whose errors are errno values.
+// Maps errno values of sockets and providers to results and protocol reasons.
 #pragma once
 #include <cctype>
 #include <cerrno>
@@ -9,7 +9,7 @@
 
 namespace rtrs {
 
-// Result of a system call that failed with this errno, or succeeded (0).
+// Returns the result for the errno of a system call; 0 means success.
 inline Errc to_errc(int linux_errno) noexcept {
   switch (linux_errno) {
     case 0:
@@ -39,7 +39,7 @@ inline Errc to_errc(int linux_errno) noexcept {
   }
 }
 
-// Reason for the loss of an established connection.
+// Returns the reason for the loss of an established connection.
 inline Reason reason_of_loss_errno(int linux_errno) noexcept {
   switch (linux_errno) {
     case 0:
@@ -57,7 +57,7 @@ inline Reason reason_of_loss_errno(int linux_errno) noexcept {
   }
 }
 
-// Reason of a failed connect attempt.
+// Returns the reason of a failed connect attempt.
 inline Reason reason_of_connect_errno(int linux_errno) noexcept {
   switch (linux_errno) {
     case ECONNREFUSED:
@@ -78,9 +78,9 @@ inline Reason reason_of_connect_errno(int linux_errno) noexcept {
   }
 }
 
-// Sentence of the reason, then ": " and `detail`. If the detail begins with the sentence, as "Connection
-// refused (111)" does, adds only the rest. Both may begin with the same "TLS: "; the result has it once. The
-// detail may be empty.
+// Returns the sentence of the reason, then ": " and `detail`, which may be empty. If the detail begins with
+// the sentence, as "Connection refused (111)" does, adds only the rest. A prefix "TLS: " that both have
+// appears once.
 inline std::string sentence_with(Reason reason, const std::string& detail) {
   const std::string sentence = text_of(reason).sentence;
   if (detail.empty()) return sentence;

@@ -34,7 +34,7 @@ template <class T>
 using Result = tl::expected<T, Errc>;
 
 // Addresses of a path. `source` may be empty (any local address). Forms: "ip:10.0.0.1", "10.0.0.1", "ip:::1",
-// a host name if the fabric resolves names; the simulated fabric takes node and port numbers.
+// a host name if the fabric resolves names; the simulated fabric accepts node and port numbers.
 struct PathAddress {
   std::string source;
   std::string destination;
@@ -45,9 +45,9 @@ struct PathAddress {
 struct ConnectionParams {
   std::uint32_t send_depth = 0;     // maximum number of outstanding work requests
   std::uint32_t receive_depth = 0;  // maximum number of posted receives
-  std::uint32_t key_depth = 0;      // keys that may be created or invalidated at the same time
+  std::uint32_t key_depth = 0;  // maximum number of keys that may be created or invalidated at the same time
   // accept(): private data of the reject that is sent if the resources of the connection cannot be allocated.
-  // The key then ends as after a lost connection.
+  // In this case the fabric reports the connection as lost.
   std::span<const std::byte> refusal{};
   // connect(), where the destination is a host name: index of the address to use, modulo their number
   // (event::AddressesFound). Used only for con 0 of a path and epoch; the other connections of that epoch use

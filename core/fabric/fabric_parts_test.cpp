@@ -148,7 +148,7 @@ TEST(FabricErrors, EachErrnoOfAFabricHasAResultAndReasons) {
     EXPECT_EQ(reason_of_loss_errno(error), Reason::peer_closed) << error;
   }
   for (const int error : {ENOMEM, ENOBUFS}) EXPECT_EQ(reason_of_loss_errno(error), Reason::no_resources);
-  // The network of an established connection may recover, unlike a route that does not exist.
+  // An established connection may recover from these errors, unlike a connect attempt without a route.
   for (const int error : {ETIMEDOUT, EHOSTUNREACH, EIO})
     EXPECT_EQ(reason_of_loss_errno(error), Reason::transport_error) << error;
 }

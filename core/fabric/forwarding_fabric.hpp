@@ -77,7 +77,7 @@ class ForwardingFabric : public Fabric {
   bool try_wait() noexcept override { return inner_.try_wait(); }
 
  protected:
-  // Enters the inner fabric's region into this fabric's table, which bytes() uses.
+  // Adds the inner fabric's region to this fabric's table, which bytes() uses.
   Result<Region> known(Result<Region> region) {
     if (!region) return region;
     if (regions_.size() <= region->id) regions_.resize(region->id + 1);

@@ -5,7 +5,7 @@
 
 namespace rtrs {
 
-// Produces all 32-bit values except 0, each once before any repeats: encrypts a counter with a permutation
+// Produces every 32-bit value except 0 once before a value repeats: encrypts a counter with a permutation
 // that the secret selects.
 class KeySequence {
  public:

@@ -14,8 +14,8 @@ namespace rtrs {
 
 class PendingEvents {
  public:
-  // `bytes`: the peer's bytes of an event that has any; see event::bytes_in(). The events stay unchanged if
-  // there is no memory (std::bad_alloc).
+  // `bytes`: the peer's bytes of an event that has bytes, see event::bytes_in(). If there is no memory
+  // (std::bad_alloc), the list of events stays unchanged.
   void add(const FabricEvent& event, std::string bytes = {}) {
     events_.push_back(Pending{.event = event, .bytes = std::move(bytes)});
   }
@@ -47,8 +47,8 @@ class PendingEvents {
   // Frees the bytes of the events that take() returned before.
   void free_bytes() noexcept { shown_bytes_.clear(); }
 
-  // Drops the events of a connection that is closed here, except completed invalidations: their keys are
-  // revoked whether the connection exists or not.
+  // Drops the events of a connection that is closed here, except completed invalidations, because their keys
+  // are revoked whether or not the connection exists.
   void drop(const ConKey& key) noexcept {
     events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(taken_));
     taken_ = 0;

@@ -1,4 +1,5 @@
-// A fabric of one device whose keys cannot be revoked, without ports, and without a descriptor to sleep on.
+// Base class of fabrics that have one device, no ports, no descriptor to sleep on, and whose keys cannot be
+// revoked.
 #pragma once
 #include "core/fabric/fabric.hpp"
 

@@ -8,7 +8,7 @@
 namespace rtrs::test {
 
 struct SeenEvent {
-  // The order is that of the alternatives of FabricEvent.
+  // Same order as the alternatives of FabricEvent.
   enum class Kind : std::uint8_t {
     imm_received,
     message_received,

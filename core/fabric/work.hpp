@@ -38,8 +38,9 @@ struct WorkRequest {
   ConKey key{};
   Op op = Op::write;
   std::uint8_t part_count = 0;
-  bool signalled = false;  // a good completion is reported as SendDone; a failed one always as ConnectionLost
-  std::uint32_t imm = 0;   // in host byte order
+  // A good completion is reported as SendDone; a failed one is always reported as ConnectionLost.
+  bool signalled = false;
+  std::uint32_t imm = 0;  // in host byte order
   std::uint32_t rkey = 0;
   std::uint64_t remote_addr = 0;
   std::uint64_t cookie = 0;
@@ -58,7 +59,7 @@ struct ConnectRequested {
   std::uint32_t address_pair = 0;  // equal for connections between the same two addresses
   std::uint32_t host = 0;          // digest of the client's address; limits are counted per host
   std::span<const std::byte> private_data{};
-  PeerIdentity identity{};  // client identity, if the fabric has authenticated it
+  PeerIdentity identity{};  // identity of the client, if the fabric has authenticated the client
   // Reason for which the fabric rejects the client, or none. The caller rejects the request with EACCES
   // before any other check.
   Reason refusal = Reason::none;
@@ -104,7 +105,7 @@ struct KeyInvalidated {
   ConKey key{};
   std::uint32_t rkey = 0;
 };
-// A signalled work request completed.
+// A signalled work request has completed.
 struct SendDone {
   ConKey key{};
   std::uint64_t cookie = 0;
@@ -127,7 +128,7 @@ static_assert(std::is_trivially_copyable_v<FabricEvent> && std::variant_size_v<F
 
 namespace event {
 
-// Key of the event's connection; null for a connect request, which has no key yet.
+// Returns the key of the event's connection; null for a connect request, which has no key yet.
 inline const ConKey* key_of(const FabricEvent& event) noexcept {
   return std::visit(
       [](const auto& one) -> const ConKey* {
@@ -143,7 +144,7 @@ inline bool is_of(const FabricEvent& event, const ConKey& key) noexcept {
   return its != nullptr && *its == key;
 }
 
-// Pointer to the span of the peer's bytes in the event; null if the event has none.
+// Returns a pointer to the span of the peer's bytes in the event; null if the event has none.
 inline std::span<const std::byte>* bytes_in(FabricEvent& event) noexcept {
   return std::visit(
       [](auto& one) -> std::span<const std::byte>* {

@@ -17,18 +17,18 @@ namespace rtrs::iwarp {
 struct Greeted {
   bool operator==(const Greeted&) const = default;
 };
-// An Immediate Data message. All of the peer's earlier writes are placed. Consumed one receive.
+// An Immediate Data message has arrived, and consumed one receive. All earlier writes of the peer are placed.
 struct Immediate {
   std::uint32_t imm = 0;
   bool operator==(const Immediate&) const = default;
 };
-// A SEND. `payload` is the filled first part of the receive that the SEND consumed.
+// A SEND has arrived. `payload` is the filled first part of the receive that the SEND consumed.
 struct Message {
   std::optional<std::uint32_t> imm;  // set for a SEND with immediate
   Bytes payload{};
 };
-// A SEND with invalidate, reported after Memory::invalidate() was called. `payload` as in `Message`; urtrs
-// sends none.
+// A SEND with invalidate has arrived, and Memory::invalidate() was called. `payload` as in `Message`. urtrs
+// sends no such SEND.
 struct Invalidated {
   std::uint32_t key = 0;
   Bytes payload{};
@@ -47,7 +47,7 @@ struct PeerTerminated {
 
 using Event = std::variant<Immediate, Message, Greeted, Invalidated, Violated, PeerTerminated>;
 
-// A list in the caller's memory with room for at least one event.
+// A list of events in the caller's memory, with room for at least one event.
 class Events {
  public:
   explicit Events(std::span<Event> storage) noexcept : storage_(storage) { RTRS_ASSERT(!storage.empty()); }

@@ -40,7 +40,7 @@ enum class Fault : std::uint8_t {
 };
 inline constexpr unsigned kFaultCount = static_cast<unsigned>(Fault::bad_crc) + 1;
 
-// Returns a static phrase without a full stop, never null: "an MPA revision that is not known".
+// Returns a static phrase without a full stop, such as "an MPA revision that is not known". Never null.
 [[nodiscard]] const char* to_string(Fault) noexcept;
 
 // Layer, type and code of the error in a Terminate message.

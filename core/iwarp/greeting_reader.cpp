@@ -31,7 +31,8 @@ bool GreetingReader::flag(unsigned bit) const noexcept {
   return (std::to_integer<unsigned>(bytes_[kFlagsAt]) & bit) != 0;
 }
 
-// The S flag has no meaning in revision 1.
+// True if the peer uses the enhanced set-up of revision 2, which the S flag announces; in revision 1 the S
+// flag has no meaning.
 bool GreetingReader::enhanced() const noexcept {
   return flag(kEnhancedFlag) && std::to_integer<unsigned>(bytes_[kRevisionAt]) == 2;
 }
@@ -40,7 +41,7 @@ std::size_t GreetingReader::private_bytes() const noexcept {
   return load_be<std::uint16_t>(bytes_.data() + kSizeAt);
 }
 
-// `at` is the index of the byte that arrived last.
+// Checks the bytes that have arrived. `at` is the index of the byte that arrived last.
 Fault GreetingReader::judge(std::size_t at) const noexcept {
   const unsigned octet = std::to_integer<unsigned>(bytes_[at]);
   if (at < kFlagsAt) {

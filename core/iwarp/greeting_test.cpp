@@ -32,7 +32,7 @@ struct Read {
   Greeting greeting{};
   ByteVector data{};
 };
-// Reads a frame in pieces of several sizes; the result must not depend on the size.
+// Reads a frame in pieces of several sizes. The result must not depend on the size.
 Read read(GreetingKind kind, const ByteVector& octets) {
   Read result;
   for (const std::size_t step : {std::size_t{1}, std::size_t{3}, std::size_t{600}}) {
@@ -69,7 +69,7 @@ TEST(Greeting, RequestOfAKernel) {
   EXPECT_EQ(two.greeting.ord, 0x3fff);
   EXPECT_EQ(two.greeting.wishes, (Wishes{.crc = false, .send_with_immediate = false}));
   EXPECT_EQ(two.data, hex("BD1B"));
-  // Revision 1, where the S flag has no meaning.
+  // Frames of revision 1, in which the S flag has no meaning.
   for (const char* const rest : {"00 01 0002 BD1B", "1F 01 0002 BD1B"}) {
     const Read one = read(GreetingKind::request, frame(kReq, rest));
     ASSERT_EQ(one.fault, Fault::none);
@@ -77,7 +77,7 @@ TEST(Greeting, RequestOfAKernel) {
     EXPECT_FALSE(one.greeting.enhanced);
     EXPECT_EQ(one.data, hex("BD1B"));
   }
-  // Revision 2 without the IRD/ORD field.
+  // A frame of revision 2 without the IRD/ORD field.
   EXPECT_FALSE(read(GreetingKind::request, frame(kReq, "00 02 0000")).greeting.enhanced);
 }
 

@@ -59,7 +59,7 @@ Frame reply_to(const Greeting& request) noexcept {
   frame.own = request.own;
   if (request.enhanced) {
     frame.flags = kEnhancedFlag;
-    // Each peer may issue as many reads as the other can serve. urtrs issues none.
+    // Each peer may issue as many RDMA reads as the other can serve. urtrs issues none.
     frame.ird = (request.ord & kDepthMask) | (request.peer_to_peer ? kPeerToPeer : 0U);
     frame.ord = (request.ird & kDepthMask) | (request.peer_to_peer ? kWriteFirst : 0U);
   }

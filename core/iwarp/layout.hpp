@@ -13,7 +13,7 @@ namespace rtrs::iwarp {
 using Bytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
 
-// --- an FPDU: length, ULPDU, zero padding to a multiple of 4, CRC (zero if CRC is off) ---
+// --- an FPDU: length, ULPDU, zero padding to a multiple of 4, CRC (0 if CRC is off) ---
 inline constexpr std::size_t kLengthBytes = 2;
 inline constexpr std::size_t kCrcBytes = 4;
 inline constexpr std::size_t kTaggedBytes = 14;    // DDP and RDMAP header of a tagged segment

@@ -36,7 +36,7 @@ struct Pipe {
   std::size_t wrong_at = ~std::size_t{0};  // this byte is corrupted
 
   ByteVector come(Chance& chance) {
-    if (chance.one_in(3)) return {};  // delivers nothing now
+    if (chance.one_in(3)) return {};  // delivers no bytes in this call
     std::size_t n = chance.one_in(3) ? octets.size() : std::min(octets.size(), chance.below(2000));
     n = passed >= hangs_at ? 0 : std::min(n, hangs_at - passed);
     ByteVector out(octets.begin(), octets.begin() + static_cast<std::ptrdiff_t>(n));
@@ -85,7 +85,7 @@ class End {
   [[nodiscard]] Lines seen() const { return receiver_ ? receiver_->seen : Lines{}; }
 
   TestMemory memory;
-  Lines wanted;       // expected events, from what the other peer sent
+  Lines wanted;       // expected events, in the order in which the other peer caused them
   ByteVector shadow;  // bytes that the other peer wrote into the window
 
  private:
@@ -223,7 +223,8 @@ TEST(Pipes, EverythingArrivesOnceAndInOrder) {
   }
 }
 
-// One direction hangs: everything before the hang arrives, and the other direction is not affected.
+// One direction hangs. Everything sent before the hang must arrive, and the other direction must not be
+// affected.
 TEST(Pipes, HungPipeDelaysOnlyItself) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);
@@ -240,7 +241,7 @@ TEST(Pipes, HungPipeDelaysOnlyItself) {
   }
 }
 
-// With CRC, a corrupted byte ends its direction; everything before it is delivered.
+// With CRC, a corrupted byte ends its direction; everything before the byte must be delivered.
 TEST(Pipes, CorruptedPipeDeliversNoWrongData) {
   unsigned found = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
@@ -250,7 +251,8 @@ TEST(Pipes, CorruptedPipeDeliversNoWrongData) {
     pair.play(3'000);
     if (!pair.server.greeted() || !pair.server.agreed.crc || pair.up.passed <= pair.up.wrong_at) continue;
     Lines seen = pair.server.seen();
-    if (pair.server.receiver().stream.fault() == Fault::none) continue;  // its length spans the later data
+    // A corrupted length may be too large. The stream then waits for more data and reports no fault.
+    if (pair.server.receiver().stream.fault() == Fault::none) continue;
     ++found;
     ASSERT_FALSE(seen.empty());
     const Fault fault = pair.server.receiver().stream.fault();

@@ -212,7 +212,7 @@ Stream::Step Stream::collect_staged(Bytes& bytes, Memory& memory) noexcept {
   return staged(taken.size(), memory);
 }
 
-// Accounts for `n` more bytes in staging_.
+// Records that `n` more bytes are in staging_.
 Stream::Step Stream::staged(std::size_t n, Memory& memory) noexcept {
   const std::size_t goal = staged_goal();
   collected_ += static_cast<std::uint32_t>(n);
@@ -220,7 +220,8 @@ Stream::Step Stream::staged(std::size_t n, Memory& memory) noexcept {
   if (collected_ == kLengthBytes)
     return ulpdu_of(staging_) < kTaggedBytes ? violate(Fault::bad_length) : Step::go_on;
   if (!good_crc(staging_, goal)) return violate(Fault::bad_crc);
-  // The FPDU is handled like one that arrived whole: without a receive, it waits in staging_.
+  // From here on, the FPDU is handled like an FPDU that arrived in one piece. If no receive is posted, it
+  // waits in staging_.
   phase_ = Phase::judge;
   return process_fpdu(staging_, memory);
 }

@@ -82,7 +82,7 @@ class Stream {
  private:
   enum class Phase : std::uint8_t { header, judge, payload, trailer, staging };
   enum class Open : std::uint8_t { none, tagged, untagged };
-  // Whether to continue with the remaining bytes.
+  // Tells whether to process the remaining bytes.
   enum class Step : std::uint8_t { go_on, stop };
 
   Step step(Bytes& bytes, Memory& memory) noexcept;
@@ -130,7 +130,7 @@ class Stream {
   bool stalled_ = false;
   Fault fault_ = Fault::none;
   Phase phase_ = Phase::header;
-  unsigned quiet_ = 0;  // FPDUs in this call that caused no event
+  unsigned quiet_ = 0;  // number of FPDUs in this call that caused no event
 
   // --- the segment ---
   bool last_ = false;
@@ -149,7 +149,7 @@ class Stream {
   std::uint32_t field_ = 0;   // key of a write; else the four bytes that are reserved in a SEND
   std::uint64_t next_ = 0;    // tagged offset after the segment
   std::uint32_t length_ = 0;  // payload bytes so far, including this segment
-  std::uint32_t number_;      // sequence number of the open message, or else of the next one
+  std::uint32_t number_;      // sequence number of the open message; if none is open, of the next message
   MutableBytes receive_{};
 
   Events* events_ = nullptr;  // set during a call

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kKey = 0x11223344;
 constexpr std::uint32_t kForeign = 0x55667788;
-constexpr std::uint32_t kHigh = 0x99aabbcc;  // the window ends at the last address
+constexpr std::uint32_t kHigh = 0x99aabbcc;  // key of a window that ends at the last address
 constexpr std::uint64_t kBase = 0x7f0000001000;
 constexpr std::uint64_t kHighBase = 0 - std::uint64_t{4096};
 constexpr std::size_t kWindow = 4096;

@@ -70,7 +70,7 @@ TEST_P(StreamFlow, FaultsDoNotWaitForReceives) {
   EXPECT_FALSE(end.stream.stalled());
 }
 
-// A write needs no receive.
+// A write needs no receive, so it is placed even if an earlier message waits for a receive.
 TEST_P(StreamFlow, WritesBeforeAWaitingMessageArePlaced) {
   Receiver end(memory, options);
   end.feed(write(kBase, 64));

@@ -77,7 +77,7 @@ Fault Stream::judge_tagged(const std::byte* header, std::uint32_t n, Memory& mem
   }
   open_ = Open::tagged;
   field_ = key;
-  next_ = to + n;  // cannot overflow: inside the key's range
+  next_ = to + n;  // cannot overflow, because the range is inside the key's range
   length_ = before + n;
   return Fault::none;
 }
@@ -205,8 +205,8 @@ Stream::Step Stream::violate(Fault fault) noexcept {
   return Step::stop;
 }
 
-// `fpdu` is in the caller's bytes or in staging_; its CRC is correct. Flattened into one function because
-// each IO takes this path.
+// `fpdu` is in the caller's bytes or in staging_; its CRC is correct. The function is flattened, because each
+// IO takes this path.
 [[gnu::flatten]] Stream::Step Stream::process_fpdu(const std::byte* fpdu, Memory& memory) noexcept {
   Fault fault = judge_control(fpdu);
   if (fault == Fault::none) fault = judge(fpdu, memory);

@@ -94,7 +94,7 @@ struct Run {
   std::size_t capacity = 64;
   bool place = false;
   std::vector<std::size_t> steps{~std::size_t{0}};  // sizes of the pieces, used in turn
-  std::size_t dies_at = ~std::size_t{0};            // bytes before the first key is invalidated
+  std::size_t dies_at = ~std::size_t{0};  // number of bytes after which the first key is invalidated
 
   [[nodiscard]] Ended over(const ByteVector& octets) const {
     TestMemory memory = make_memory();
@@ -154,8 +154,8 @@ RC_GTEST_PROP(StreamLaw, PiecesMakeNoDifferenceIfAKeyIsInvalidated, ()) {
   for (int i = 0; i < 4; ++i) RC_ASSERT(draw_run(whole).over(octets) == wanted);
 }
 
-// Bytes are changed, removed or duplicated: the invariant holds, and only memory of a key or a receive is
-// written.
+// Bytes are changed, removed or duplicated. The invariant must hold, and only memory of a key or a receive
+// may be written.
 RC_GTEST_PROP(StreamLaw, HoldsForCorruptedBytes, ()) {
   const Run whole;
   ByteVector octets = draw_conversation(false);
@@ -179,8 +179,8 @@ RC_GTEST_PROP(StreamLaw, HoldsForCorruptedBytes, ()) {
   for (int i = 0; i < 3; ++i) RC_ASSERT(draw_run(whole).over(octets) == wanted);
 }
 
-// With CRC, a changed byte is detected and its FPDU has no effect: events and memory are those of the valid
-// bytes before it.
+// With CRC, a changed byte is detected and its FPDU has no effect: events and memory must be those of the
+// valid bytes before the FPDU.
 RC_GTEST_PROP(StreamLaw, CrcDetectsAChangedByte, ()) {
   Run whole;
   whole.crc = true;
@@ -190,7 +190,7 @@ RC_GTEST_PROP(StreamLaw, CrcDetectsAChangedByte, ()) {
   bad[at] ^= static_cast<std::byte>(*rc::gen::inRange(1, 256));
   // A length that was increased covers bytes after the FPDU too.
   bad.resize(bad.size() + kMaxFpduBytes);
-  // FPDUs that end before the changed byte.
+  // Finds the FPDUs that end before the changed byte.
   std::size_t from = 0;
   for (std::size_t next = 0; next <= at;) {
     from = next;

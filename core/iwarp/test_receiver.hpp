@@ -108,7 +108,8 @@ class Receiver {
         stream(with(options, staging_)),
         list_(capacity) {}
 
-  // Feeds everything that the stream consumes; the rest is kept and offered again before the next bytes.
+  // Feeds all bytes that the stream consumes. The other bytes are kept and offered again before the next
+  // bytes.
   void feed(Bytes octets) {
     kept_.insert(kept_.end(), octets.begin(), octets.end());
     for (bool more = true; more;) {

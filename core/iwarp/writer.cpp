@@ -73,7 +73,7 @@ void Writer::segments(std::uint32_t key, std::uint64_t to, std::span<const Bytes
   } while (total != 0);
 }
 
-// Copies `payload`.
+// Writes an untagged message with a copy of `payload`.
 void Writer::untagged(Opcode opcode, std::uint32_t field, std::uint32_t queue, std::uint32_t number,
                       std::size_t offset, bool last, Bytes payload, Outgoing& out) noexcept {
   const std::size_t ulpdu = kUntaggedBytes + payload.size();

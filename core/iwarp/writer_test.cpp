@@ -73,7 +73,7 @@ TEST(Writer, NumbersWrap) {
   EXPECT_EQ(out.all(), both);
 }
 
-// Payloads of one or two full segments, and the same with one more byte, which needs another segment.
+// Tests payloads of one or two full segments, and payloads with one more byte, which need another segment.
 TEST(Writer, SegmentsOf60KiB) {
   constexpr std::size_t kFull = 61440;
   const ByteVector data = filled(2 * kFull + 1, 5);
@@ -117,7 +117,7 @@ TEST(Writer, AdjacentPiecesAreMerged) {
   EXPECT_EQ(out.to.pieces()[0].size(), 32U * 32U);
 }
 
-// Without room, a write changes nothing: neither the list nor the next message number.
+// If there is no room, a write must change neither the list nor the next message number.
 TEST(Writer, WithoutRoomNothingChanges) {
   const ByteVector data = filled(100, 1);
   const Bytes part = data;

@@ -67,7 +67,7 @@ class Gate {
   // `secret`: private to this server, constant for one run.
   Gate(MacFunction mac, const Secret& secret) : mac_(mac), secret_(secret) { seen_.reserve(kMaxSeen); }
 
-  // The part that was missing in a request that is rejected with key_refused.
+  // The part that a request lacks, if it is rejected with key_refused.
   enum class MissingPart : std::uint8_t { nothing, offer, identity, key, freshness };
   struct Verdict {
     Reason refusal = Reason::none;

@@ -175,13 +175,13 @@ TEST_F(GateTest, NonceExpires) {
   EXPECT_EQ(judge(sent(1)).refusal, Reason::none);
   now = seconds(1030);
   EXPECT_EQ(judge(sent(2)).refusal, Reason::key_refused);
-  // A proof that was valid at its time is not accepted later.
+  // A proof that was valid at its time must not be accepted later.
   EXPECT_EQ(judge(sent(1)).refusal, Reason::key_refused);
   EXPECT_EQ(gate.seen(), 0U);
 }
 
 TEST_F(GateTest, ClientStopsUsingANonceBeforeItExpires) {
-  now = seconds(1009) + seconds(1) - 1;  // the end of an epoch
+  now = seconds(1009) + seconds(1) - 1;  // the last nanosecond of an epoch
   challenge(web1, request());
   now += Prover::kNonceUse - 1;
   EXPECT_EQ(judge(proved(request(0, 2), web1)).refusal, Reason::none);
@@ -220,7 +220,7 @@ TEST_F(GateTest, FullProofListInvalidatesAllNonces) {
   EXPECT_EQ(full.refusal, Reason::challenged);
   ASSERT_TRUE(full.challenges);
   EXPECT_NE(full.nonce, old);
-  // None of the proofs accepted before is valid again, and no new proof with the old nonce is accepted.
+  // None of the earlier proofs may be accepted again, and neither may a new proof with the old nonce.
   EXPECT_EQ(judge(under(old, 0)).refusal, Reason::key_refused);
   EXPECT_EQ(judge(under(old, 9000)).refusal, Reason::key_refused);
   const auto next = judge(under(full.nonce, 1));
@@ -260,7 +260,7 @@ TEST_F(GateTest, KeysWithTheSameHintAreDistinguished) {
     ASSERT_NE(verdict.key, nullptr);
     EXPECT_EQ(verdict.key->identity, names[at]);
   }
-  // A key whose identity has a different hint is rejected too.
+  // A key must also be rejected if the hint of its identity is different.
   Prover liar(toy_mac, key_of(names[0], 3));
   challenge(liar, request(0, 1, path));
   EXPECT_EQ(judge(proved(request(0, 1, path), liar)).refusal, Reason::key_refused);

@@ -8,7 +8,8 @@ namespace rtrs::keyed {
 
 namespace {
 
-// Text for the log. Contains only identities configured here, nothing that an unauthenticated client chose.
+// Returns a text for the log. The text contains only identities that are configured here, and nothing that an
+// unauthenticated client chose.
 std::string words_of(const Gate::Verdict& refused) {
   switch (refused.lack) {
     case Gate::MissingPart::nothing:
@@ -139,7 +140,7 @@ bool KeyedFabric::passes(Nanos now, FabricEvent& event) {
 }
 
 void KeyedFabric::judge(Nanos now, event::ConnectRequested& event) {
-  // A message that does not parse is rejected by the user of the fabric.
+  // Ignores a message that does not parse: the user of this fabric rejects it.
   if (!gate_ || !wire::parse_conn_req(event.private_data)) return;
   try {
     const Gate::Verdict verdict = gate_->judge(now, event.private_data, event.host, *keys_, mode_);

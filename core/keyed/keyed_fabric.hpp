@@ -52,7 +52,7 @@ class KeyedFabric final : public ForwardingFabric {
   using ConReq = std::array<std::byte, wire::kConnReqBytes>;
   using ConRsp = std::array<std::byte, wire::kConnRspBytes>;
 
-  // This client's pending connect request.
+  // A pending connect request of this client.
   struct Asked {
     ConKey key{};
     ConReq request{};
@@ -90,7 +90,7 @@ class KeyedFabric final : public ForwardingFabric {
   Mode mode_ = Mode::off;
   std::vector<Asked> asked_;
   std::vector<Judged> judged_;
-  // Connections whose server did not prove the key: only their end is still reported.
+  // Connections whose server did not prove the key. Only the end of such a connection is still reported.
   std::vector<ConKey> unproven_;
   std::deque<ConReq> shown_;  // a deque, so that addresses stay valid
   std::size_t shown_count_ = 0;

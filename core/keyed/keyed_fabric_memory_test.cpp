@@ -37,7 +37,7 @@ struct Outcome {
   bool failed = false;  // set if an allocation failed
 };
 
-// Returns the outcome at a new server that has received no request yet.
+// Returns the outcome of the request at a new server that has received no other request.
 Outcome asked(const std::vector<std::byte>& message, const SharedKey& key, std::size_t fails) {
   Wire wire;
   KeyedFabric server(wire);
@@ -54,7 +54,7 @@ Outcome asked(const std::vector<std::byte>& message, const SharedKey& key, std::
 }
 
 TEST(KeyedFabricMemory, WithoutMemoryTheClientIsRejected) {
-  // Long enough to need a heap allocation.
+  // The identity is long enough to need a heap allocation.
   const SharedKey key{std::string(100, 'w'), {}};
   Gate gate(toy_mac, {});
   const KeyTable keys(toy_mac, {key});
@@ -86,7 +86,7 @@ std::vector<std::byte> challenge(const wire::KeyNonce& nonce) {
   return bytes;
 }
 
-// Returns the event for the last of `others` + 1 responses that a client receives at once. If `knows`, the
+// Passes `others` + 1 responses to a client at once and returns the event for the last one. If `knows`, the
 // client's request has a proof with `nonce`.
 FabricEvent told(const SharedKey& key, const wire::KeyNonce& nonce, bool knows, const FabricEvent& answer,
                  std::uint32_t others, std::size_t fails, bool& failed) {

@@ -141,7 +141,7 @@ TEST_F(KeyedFabricTest, ReplacedKeyIsRefusedWithAReason) {
   EXPECT_EQ(std::get<event::ConnectFailed>(events.at(0)).reason, Reason::key_refused);
 }
 
-// Keys of both sides are replaced while the client runs.
+// The keys of both sides are replaced while the client runs.
 TEST_F(KeyedFabricTest, RenewedKeyIsUsedFromTheNextRequest) {
   std::shared_ptr<const SharedKey> renewed;
   client.prove(toy_mac, key_of(1), [&] { return std::exchange(renewed, nullptr); });
@@ -261,7 +261,7 @@ TEST_F(KeyedFabricTest, ReplacedKeysApplyToLaterConnections) {
   const Message before = connect({0, 0, 2}, con_req(0, 2));
   ASSERT_EQ(asked(before, 5).refusal, Reason::none);
   server.replace_keys({key_of(2)}, Mode::allow);
-  // A client that was accepted before the change gets a proof with the key that it proved.
+  // The keys change after a client has proved a key. The proof for this client must use the old key.
   const Message answer = accepted(5);
   const auto events = answered(event::Connected{{0, 0, 2}, answer});
   EXPECT_TRUE(std::holds_alternative<event::Connected>(events.at(0)));

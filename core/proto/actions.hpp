@@ -46,7 +46,7 @@ constexpr std::uint64_t retiring(unsigned entries) {
   return entries;
 }
 
-// --- hot actions ---
+// --- frequent actions ---
 
 // Client: write data and headers of the request in `permit` into its chunk, with immediate `imm`.
 struct PostRequest {
@@ -70,7 +70,7 @@ struct PostResponse {
   bool write_data;
   bool send_invalidate;
   bool fresh_key;
-  bool data_with_answer;  // only with write_data and without send_invalidate or fresh_key
+  bool data_with_answer;  // set only with write_data and without send_invalidate or fresh_key
   std::uint64_t cookie;
   RTRS_FIELDS(key, imm, chunk, write_data, send_invalidate, fresh_key, data_with_answer, cookie)
 };
@@ -92,8 +92,8 @@ struct PostReceive {
   ReceiveKind kind;
   RTRS_FIELDS(key, count, kind)
 };
-// Client: the request in `permit` is complete. The permit is free and the request's memory belongs to the
-// application again.
+// Client: the request in `permit` is complete. The permit is free, and the memory of the request belongs to
+// the application again.
 struct Complete {
   std::uint16_t permit;
   Errc result;
@@ -189,13 +189,13 @@ struct ProbeDelivery {
   RTRS_FIELDS(key, cookie)
 };
 enum class PathState : std::uint8_t {
-  absent,      // no such path
-  connecting,  // connections and INFO exchange in progress
+  absent,      // the path does not exist
+  connecting,  // connections are being opened, or INFO messages exchanged
   connected,
-  draining,  // lost: waiting until no work request is outstanding
-  waiting,   // client: waiting for the next attempt
-  closing,   // draining, without a later reconnect
-  closed,    // client: listed, but not trying to connect
+  draining,  // the path is lost and waits until no work request is outstanding
+  waiting,   // client only: the path waits for its next attempt
+  closing,   // like draining, but the path does not reconnect afterwards
+  closed,    // client only: the path is listed but does not try to connect
 };
 const char* to_string(PathState) noexcept;
 // State change of a path, for the log, statistics and the operator.
@@ -204,8 +204,8 @@ struct PathChanged {
   PathState state;
   Reason reason;
   std::uint16_t peer_errno;
-  std::uint32_t attempt;  // client: attempts since the path was last connected
-  Nanos delay;            // client, state waiting: time until the next attempt
+  std::uint32_t attempt;  // client only: number of attempts since the path was last connected
+  Nanos delay;            // client only, in state waiting: time until the next attempt
   RTRS_FIELDS(path, state, reason, peer_errno, attempt, delay)
 };
 // Client: the number of connected paths changed from 0 to 1 (`up`) or from 1 to 0. Server: the same for one
@@ -219,7 +219,7 @@ struct FailedOver {
   std::uint16_t permit;
   std::uint16_t from;
   std::uint16_t to;
-  bool fenced;  // false: resent without proof that the old incarnation is dead (kernel peer, or the
+  bool fenced;  // false: resent without proof that the old incarnation is closed (kernel peer, or the
                 // configured fallback)
   RTRS_FIELDS(permit, from, to, fenced)
 };
@@ -240,7 +240,7 @@ struct AdmitSession {
   bool create;
   RTRS_FIELDS(request, session, create)
 };
-// Registry: close a session that sent no INFO_REQ yet, to make room.
+// Registry: close a session that has not sent INFO_REQ yet, to make room for another.
 struct CrowdOut {
   std::uint16_t session;
   RTRS_FIELDS(session)
@@ -266,7 +266,8 @@ using ServerAction =
 using RegistryAction = std::variant<AdmitSession, Reject, AnswerName, CrowdOut>;
 using RegistryActions = FixedVector<RegistryAction, 2>;
 
-// g++ 12 compiles std::visit to a switch up to this many alternatives, and to a function table beyond.
+// Maximum number of alternatives for which g++ 12 compiles std::visit to a switch instead of a function
+// table.
 inline constexpr std::size_t kMaxAlternatives = 11;
 static_assert(std::variant_size_v<ClientAction> <= kMaxAlternatives &&
               std::variant_size_v<ServerAction> <= kMaxAlternatives &&

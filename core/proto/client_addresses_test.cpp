@@ -62,7 +62,7 @@ TEST_F(ClientAddressesTest, SilentAddressTimesOutEarly) {
   EXPECT_EQ(address(), 1U);
 }
 
-// A server that answers too slowly for the first time limit is reached with a later, longer limit.
+// A server that answers too slowly for the first time limit must be reached with a later, longer limit.
 TEST_F(ClientAddressesTest, AddressTimeoutDoublesWithEachRound) {
   add_path(0);
   for (const Nanos time : {seconds(2), seconds(4), seconds(8), seconds(16), seconds(30), seconds(30)}) {
@@ -93,7 +93,7 @@ TEST_F(ClientAddressesTest, OnlyTheFirstConnectionHasTheShortTimeout) {
   EXPECT_EQ(session.next_deadline(), now + session.config().connect_timeout);
 }
 
-// The first address drops large packets, so the path connects at the other address.
+// The first address drops large packets, so the path must connect at the other address.
 TEST_F(ClientAddressesTest, InfoTimeoutSelectsTheNextAddress) {
   add_path(0);
   find(2);
@@ -143,7 +143,8 @@ TEST_F(ClientAddressesTest, BusyServerIsRetriedAtTheSameAddress) {
   EXPECT_EQ(address(), 0U);
 }
 
-// The other address failed before the server was busy, and may work by now.
+// The other address failed before the server was busy. The other address may work again, so the client must
+// try it.
 TEST_F(ClientAddressesTest, BusyServerStartsANewRoundOfAddresses) {
   add_path(0);
   find(2);
@@ -187,7 +188,7 @@ TEST_F(ClientAddressesTest, ChallengeIsAnsweredAtTheSameAddress) {
   EXPECT_EQ(address(), 0U);
 }
 
-// The server is alive, so an attempt at another of its addresses would fail as well.
+// The server is alive, so an attempt at another of its addresses would fail too.
 TEST_F(ClientAddressesTest, RejectionIsFollowedByTheDelay) {
   add_path(0);
   find(2);
@@ -197,7 +198,7 @@ TEST_F(ClientAddressesTest, RejectionIsFollowedByTheDelay) {
   EXPECT_EQ(address(), 1U);
 }
 
-// The next attempt creates the session at the server that has lost it.
+// The next attempt creates the session at the server that lost it.
 TEST_F(ClientAddressesTest, ServerThatLostTheSessionIsRetriedAtTheSameAddress) {
   open(1);
   add_path(1);

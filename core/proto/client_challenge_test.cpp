@@ -77,7 +77,8 @@ TEST_F(ClientChallengeTest, LaterAttemptMayBeChallengedAgain) {
   EXPECT_EQ(session.path(0).attempts(), 0U);
 }
 
-// The path remains the one that may create the session while its first connection drains.
+// While the first connection of the challenged path drains, the path remains the one that may create the
+// session.
 TEST_F(ClientChallengeTest, ChallengedPathKeepsTheLead) {
   add_path(0);
   add_path(1);
@@ -90,7 +91,8 @@ TEST_F(ClientChallengeTest, ChallengedPathKeepsTheLead) {
   EXPECT_TRUE(session.path(1).held_back());
 }
 
-// The head start has expired and both paths try to create the session, so neither waits for the other.
+// The head start of the first path has expired and both paths try to create the session, so neither path
+// waits for the other.
 TEST_F(ClientChallengeTest, AnswerDoesNotWaitForOtherPaths) {
   add_path(0);
   add_path(1);

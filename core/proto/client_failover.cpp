@@ -6,9 +6,9 @@
 // Without condition 2, an old write could execute after a newer, acknowledged one. Kernel servers have no
 // fence; ClientConfig::kernel_peer sets the policy for them.
 //
-// If a held request fails because no path connects in time (fail_held), it keeps its permit, the fence
-// request is repeated, and no new request is sent before the fence is answered. Otherwise the failed write
-// could execute after a newer, acknowledged one.
+// If a held request fails because no path connects in time (fail_held), the request keeps its permit, the
+// client repeats the fence request, and no new request is sent before the fence is answered. Otherwise the
+// failed write could execute after a newer, acknowledged one.
 #include <algorithm>
 
 #include "core/proto/client_session.hpp"
@@ -53,7 +53,7 @@ void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
   }
   if (!held) return;
   Fence& fence = fences_[index];
-  // If all requests were given up, `since` is kNever, because no request waits.
+  // If the client gave up all requests, `since` is kNever, because no request waits.
   if (fence.state == Fence::State::idle || fence.since == kNever) fence.since = now;
   fence.state = Fence::State::wanted;
   fence.upto_epoch = path.epoch();
@@ -61,7 +61,7 @@ void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
   fence.lingering = fence.lingering || failed_writes > 0;
   lingering_.possible = lingering_.possible || fence.lingering;
   if (path.can_fence() || config_.kernel_peer == UnfencedReplay::wait) return;
-  // Overdue requests are not resent. Their chunks stay unused until the path's next incarnation.
+  // Overdue requests are not resent. Their chunks stay unused until the next incarnation of the path.
   Fence kept = fence;
   release_requests(index, false, now);
   const bool waits = std::any_of(permits_.begin(), permits_.end(), [index](const Permit& permit) {
@@ -136,8 +136,8 @@ bool ClientSession::peer_extends() const noexcept {
   });
 }
 
-// True if no connected path supports the fence. Extensions agreed on a lost path do not count: the path may
-// have been added again since, without a response.
+// True if no connected path supports the fence. Extensions that were agreed on a lost path do not count,
+// because the path may have been removed and added again without connecting.
 bool ClientSession::nobody_to_ask() const noexcept {
   const auto can = [](const ClientPath& path) { return path.connected() && path.can_fence(); };
   return connected_ > 0 && std::none_of(paths_.begin(), paths_.end(), can);
@@ -185,8 +185,9 @@ void ClientSession::expire_fenced_requests(unsigned index, Nanos now) noexcept {
   }
 }
 
-// Time at which the request is given up; kNever if it does not wait for the server. Also kNever while its
-// path is being drained: hold_requests() gives up such requests.
+// Returns the time at which the client gives up the request; kNever if the request does not wait for the
+// server. Also kNever while the path of the request is being drained, because hold_requests() gives up such
+// requests.
 Nanos ClientSession::answer_deadline(const Permit& permit) const noexcept {
   if (permit.state == Permit::State::in_flight && paths_[permit.path].connected()) return overdue_at(permit);
   return permit.state == Permit::State::fenced ? later(permit.first_sent.at, longest_life()) : kNever;
@@ -199,7 +200,7 @@ Nanos ClientSession::first_answer_deadline() const noexcept {
   return first;
 }
 
-// Ends at most one path; none if its actions do not fit into this step. If more requests are overdue, the
+// Ends at most one path, or none if the actions do not fit into this step. If more requests are overdue, the
 // timer is due again at once.
 void ClientSession::answers_are_due(Nanos now, ClientActions& out) noexcept {
   for (unsigned index = 0; index < paths_.size(); ++index)
@@ -253,10 +254,11 @@ void ClientSession::fence_deadlines(Nanos now) noexcept {
   for (unsigned index = 0; index < paths_.size(); ++index) {
     Fence& fence = fences_[index];
     if (fence.state == Fence::State::idle || fence.deadline > now) continue;
-    // A removed path never reconnects. If no connected path supports the fence either, proof is impossible.
+    // A removed path never reconnects. If no connected path supports the fence either, there can be no proof
+    // that the old incarnation is closed.
     const bool hopeless = paths_[index].state() == PathState::absent && nobody_to_ask();
-    // Without a connected path the requests could not be resent, and releasing them would restart their wait
-    // for a path.
+    // Without a connected path the requests could not be resent, and releasing them would restart the time
+    // that they wait for a path.
     if (connected_ > 0 && (config_.fence_failed == UnfencedReplay::replay || hopeless)) {
       release_requests(index, false, now);
     } else {

@@ -6,7 +6,7 @@ namespace {
 
 class ClientKeysTest : public ClientSessionFixture {};
 
-TEST_F(ClientKeysTest, ClaimedButMissingInvalidationClosesThePath) {  // requirement L23
+TEST_F(ClientKeysTest, ClaimedButMissingInvalidationClosesThePath) {  // tests requirement L23
   flags = 0;
   open(1);
   const std::uint16_t permit = session.next_permit();

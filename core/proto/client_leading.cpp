@@ -1,5 +1,5 @@
 // Selects the path that asks the server to create the session (protocol section 3.4), and delays the other
-// paths meanwhile.
+// paths while this path tries.
 #include "core/proto/client_session.hpp"
 
 namespace rtrs {
@@ -17,9 +17,10 @@ bool ClientSession::other_path_can_restore(unsigned index) const noexcept {
   return paths_[index].came_up();
 }
 
-// Until the session exists on the server, one path at a time tries to create it, as in the kernel client. If
-// the addresses lead to two servers by mistake, each must not create its own session. When the head start
-// ends, the other paths try one after another, so that a link that drops every packet cannot block them.
+// Decides whether the path may try to create the session. Until the session exists on the server, one path at
+// a time tries to create it, as in the kernel client. If the addresses lead to two servers by mistake, each
+// server must not get its own session. When the head start ends, the other paths try one after another, so
+// that a link that drops every packet cannot block them.
 bool ClientSession::may_lead(unsigned index) const noexcept {
   if (other_path_can_restore(index)) return true;
   for (unsigned other = 0; other < paths_.size(); ++other) {
@@ -29,9 +30,10 @@ bool ClientSession::may_lead(unsigned index) const noexcept {
   return true;
 }
 
-// The server may have lost the session (it restarted, or its last path was silent for too long) while the
-// paths that could restore it are dead. A path that the server rejected with "unknown session" may create a
-// new one, unless that server also rejected it while the session was alive: then it is a different server.
+// Decides whether the attempt of the path requests a new session. The server may have lost the session (it
+// restarted, or its last path was silent for too long) while the paths that could restore the session are
+// dead. A path that the server rejected with "unknown session" may create a new session, unless the server
+// also rejected the path while the session was alive: in that case it is a different server.
 bool ClientSession::creates(unsigned index, Nanos now) const noexcept {
   if (!other_path_can_restore(index)) return true;
   const ClientPath& path = paths_[index];
@@ -39,7 +41,8 @@ bool ClientSession::creates(unsigned index, Nanos now) const noexcept {
   return connected_ == 0 && late && path.unknown_since() != kNever && !path.foreign();
 }
 
-// Time at which this path may try to create the session: after all paths that already try or wait to try.
+// Returns the time at which this path may try to create the session: after all paths that already try or wait
+// to try.
 Nanos ClientSession::turn_to_lead(unsigned index, Nanos now) const noexcept {
   if (config_.lead_head_start == kNever) return kNever;
   Nanos turn = now;
@@ -62,23 +65,23 @@ void ClientSession::start_path(unsigned index, Nanos now, ClientActions& out) no
   report(index, 0, out);
 }
 
-// A path connected. Attempts of other paths that would create a session are aborted and then join the
-// existing session, because a path that leads to a wrong server must not keep a separate session there.
-// Aborts attempts of paths that were never connected in the session. If the connected path is the only one
-// and is new (new_home_), also aborts attempts of formerly connected paths: they may lead to a different
+// Called when a path has connected. Aborts the attempts of other paths that would create a session; these
+// paths then join the existing session, because a path to a wrong server must not keep a separate session
+// there. Aborts attempts of paths that were never connected in the session. If the connected path is the only
+// one and is new (new_home_), also aborts attempts of formerly connected paths, which may lead to a different
 // server.
 void ClientSession::give_way(Nanos now, ClientActions& out) noexcept {
   for (unsigned index = 0; index < paths_.size() && connected_ > 0; ++index) {
     ClientPath& path = paths_[index];
     if (!path.may_create() || !(new_home_ || path.leads())) continue;
     path.give_way();
-    // One path per step, because ending a path may take an action for each of its connections.
+    // Ends one path per step, because ending a path may take an action for each of its connections.
     return lose_path(index, now, Reason::other_path_leads, 0, out);
   }
   giving_way_ = new_home_ = false;
 }
 
-// Like give_way(), for paths with no attempt in progress.
+// Like give_way(), for paths without an attempt in progress.
 void ClientSession::join_next() noexcept {
   for (ClientPath& path : paths_)
     if (path.state() != PathState::connecting && !path.connected() && (new_home_ || path.leads()))
@@ -86,8 +89,8 @@ void ClientSession::join_next() noexcept {
 }
 
 // True if this path's server rejected the path with "unknown session" while the session existed: a message
-// sent after the rejection was answered over another path. A second rejection is required, because the server
-// may have sent the first one before the session was created.
+// sent after the rejection was answered over another path. Requires a second rejection, because the server
+// may have sent the first rejection before the session was created.
 bool ClientSession::refused_beside_session(const ClientPath& path) const noexcept {
   return path.unknown_again() && link_since_ <= path.unknown_since() && path.unknown_since() <= alive_at_;
 }
@@ -96,8 +99,8 @@ void ClientSession::unknown_at_server(unsigned index, Nanos now) noexcept {
   ClientPath& path = paths_[index];
   if (!path.joins()) return;
   const Nanos silence = dead_peer_time(config_.heartbeat);
-  // Some path stayed connected for the dead-peer time after the first rejection, so its server answered
-  // meanwhile.
+  // If a path stayed connected for the dead-peer time after the first rejection, its server has answered in
+  // that time.
   const bool lived = connected_ > 0 && path.unknown_since() != kNever &&
                      link_since_ <= path.unknown_since() && now >= later(path.unknown_since(), silence);
   path.not_known(now, lived);

@@ -12,7 +12,7 @@ class ClientLeadingTest : public ClientSessionFixture {
     feed(ConnectFailed{now, key(path, 0), Reason::rejected, wire::linux_errno::kEnxio});
     drain(path);
   }
-  // Path 0 was connected and is lost. Path 1 was never connected.
+  // Loses path 0, which was connected. Path 1 was never connected.
   void lose_only_connected_path() {
     add_path(0);
     bring_up(0);
@@ -83,7 +83,7 @@ TEST_F(ClientLeadingTest, OtherPathsJoinTheSessionOfTheFirstConnectedPath) {
   add_path(0);
   add_path(1);
   pass(head_start());
-  // Some server, possibly a wrong one, accepts the first connection of path 0.
+  // Some server, which may be a wrong one, accepts the first connection of path 0.
   feed(accepted(key(0, 0)));
   bring_up(1);
   EXPECT_EQ(session.path(0).state(), PathState::draining);
@@ -167,8 +167,8 @@ TEST_F(ClientLeadingTest, ServerThatRefusedALivingSessionNeverGetsItsOwn) {
   }
 }
 
-// Like the previous test, but the right server becomes unreachable soon: a message that it answered after the
-// refusal is sufficient proof.
+// Like the previous test, but the right server soon becomes unreachable. A message that the server answered
+// after the refusal is sufficient proof.
 TEST_F(ClientLeadingTest, ResponseAfterTheSecondRefusalProvesAForeignServer) {
   add_path(0);
   bring_up(0);
@@ -195,7 +195,7 @@ TEST_F(ClientLeadingTest, ResponseAfterTheSecondRefusalProvesAForeignServer) {
   }
 }
 
-// The server may have sent a single rejection before the session was created.
+// A single rejection proves nothing, because the server may have sent it before the session was created.
 TEST_F(ClientLeadingTest, OneRefusalProvesNothing) {
   add_path(0);
   bring_up(0);
@@ -218,7 +218,7 @@ class SilentLeadingTest : public ClientLeadingTest {
   }
 };
 
-// Without heartbeats there is no dead-peer time.
+// Without heartbeats there is no dead-peer time, so rejections alone prove nothing.
 TEST_F(SilentLeadingTest, WithoutHeartbeatsRefusalsAloneProveNothing) {
   add_path(0);
   bring_up(0);
@@ -230,7 +230,7 @@ TEST_F(SilentLeadingTest, WithoutHeartbeatsRefusalsAloneProveNothing) {
   EXPECT_FALSE(session.path(1).foreign());
 }
 
-// A restarted server rejects all paths.
+// A restarted server rejects all paths, so it is not a different server.
 TEST_F(ClientLeadingTest, RestartedServerIsNotForeign) {
   add_path(0);
   bring_up(0);

@@ -16,7 +16,7 @@ class ClientOutageTest : public ClientSessionFixture {
     drain(path);
     return path;
   }
-  // Loses path `other`, and advances time until the requests that wait for a path fail.
+  // Loses path `other` and advances time until the requests that wait for a path fail.
   void fail_waiting_after_losing(std::uint16_t other) {
     lose(other);
     drain(other);
@@ -85,7 +85,7 @@ TEST_F(ClientOutageTest, RequestsWaitingForAPathAlsoWaitForTheFence) {
   EXPECT_EQ(asked<PostRequest>().size(), 1U);
 }
 
-// The failed requests are a read and a write, in both orders.
+// Runs each test with a failed read and a failed write, in both orders.
 class MixedOutageTest : public ClientOutageTest, public ::testing::WithParamInterface<bool> {};
 INSTANTIATE_TEST_SUITE_P(ReadFirst, MixedOutageTest, ::testing::Bool());
 
@@ -185,7 +185,8 @@ TEST_F(ClientOutageTest, QueueTimeoutCountsFromTheLossOfTheLastPath) {
   EXPECT_GE(now - lost, config.queue_timeout);
 }
 
-TEST_F(ClientOutageTest, UnansweredFenceDoesNotRestartQueueTimeout) {  // found by seed 9507
+// Regression test: seed 9507 of the simulator failed.
+TEST_F(ClientOutageTest, UnansweredFenceDoesNotRestartQueueTimeout) {
   ClientConfig config = small_config();
   config.fence_failed = UnfencedReplay::replay;
   config.queue_timeout = config.fence_timeout + seconds(10);

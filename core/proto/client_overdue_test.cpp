@@ -14,7 +14,8 @@ class ClientOverdueTest : public ClientSessionFixture {
  protected:
   ClientOverdueTest() : ClientSessionFixture(impatient()) { flags |= wire::kConnRspProbe; }
 
-  // Advances time; the peer answers the heartbeats on every connection of every connected path.
+  // Advances the time to `end`, while the peer answers the heartbeats on every connection of every connected
+  // path.
   void live_until(Nanos end) {
     while (session.next_deadline() <= end) {
       for (std::uint16_t path = 0; path < 2; ++path)
@@ -133,7 +134,8 @@ TEST_F(ClientOverdueTest, KernelServerChunkStaysUnusedUntilTheNextIncarnation) {
   EXPECT_EQ(session.permit(stuck.permit).state, Permit::State::free);
 }
 
-TEST_F(ClientOverdueTest, RequestsWaitAtMostQueueTimeoutForAUsablePermit) {  // found by seed 91221
+// Regression test: seed 91221 of the simulator failed.
+TEST_F(ClientOverdueTest, RequestsWaitAtMostQueueTimeoutForAUsablePermit) {
   ClientConfig config = impatient();
   config.max_depth = 1;
   session = ClientSession(config);

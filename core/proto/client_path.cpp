@@ -8,9 +8,10 @@
 namespace rtrs {
 
 namespace {
-// Receives of the service connection beyond those of responses: heartbeats, acknowledgements, fence answers.
+// Number of receives of the service connection in addition to those for responses: for heartbeats,
+// acknowledgements and fence answers.
 constexpr unsigned kServiceReceives = 64;
-// Receives of an IO connection for the answer to a probe.
+// Number of receives of an IO connection for the answer to a probe.
 constexpr unsigned kProbeReceives = 1;
 
 // True for failures that concern this address only. If the server rejects the client, the next attempt uses
@@ -50,7 +51,7 @@ bool ClientPath::counts_add_up() const noexcept {
 bool ClientPath::add(std::uint16_t index, std::uint16_t cons) noexcept {
   RTRS_ASSERT(state_ == PathState::absent && inflight_ == 0);
   if (!cons_.reserve(cons)) return false;
-  // The epoch is kept, so that a reused path index never repeats the incarnations of its predecessor.
+  // Keeps the epoch, so that a reused path index never repeats an incarnation of its predecessor.
   const std::uint32_t epoch = epoch_;
   *this = ClientPath{};
   index_ = index;
@@ -81,8 +82,8 @@ void ClientPath::connect_next(Nanos now, const ClientConfig& config, ClientActio
   cons_.push_back({});
   deadline_ = later(now, config.connect_timeout);
   // first_conn is false only on cid 0 of an additional path that was never connected (protocol section 3.4).
-  // The kernel client already sets it once the server has accepted cid 0. With that rule, a path whose
-  // attempt fails later could create its own session on a wrong server.
+  // The kernel client already sets it once the server has accepted cid 0. With the kernel's rule, a path
+  // whose attempt fails later could create its own session on a wrong server.
   out.push(Connect{key(con), config.con_num, static_cast<std::uint16_t>(epoch_), config.extensions,
                    con > 0 || first_});
 }
@@ -109,7 +110,8 @@ void ClientPath::wait_until(Nanos when, Reason reason) noexcept {
   reason_ = reason;
   deadline_ = when;
   held_back_ = false;
-  addresses_.tried = 0;  // a wait ends the round, even if a busy server is retried at the same address
+  // A delay ends the round of addresses, even if a busy server is retried at the same address.
+  addresses_.tried = 0;
 }
 
 void ClientPath::hold_back(Nanos when) noexcept {
@@ -155,7 +157,7 @@ void ClientPath::connection_up(const Connected& in, const ClientConfig& config, 
 }
 
 bool ClientPath::post_receives(const ClientConfig& config, unsigned depth, ClientActions& out) noexcept {
-  // An invalidation takes one more receive, before that of its response (protocol section 10.3).
+  // An invalidation takes one more receive, before the receive of its response (protocol section 10.3).
   const unsigned per_request = config.offer_invalidation ? 2 : 1;
   const auto last = std::min<std::size_t>(cons_.size(), batch_.next + kConsPerStep);
   auto con = batch_.next;
@@ -204,7 +206,7 @@ void ClientPath::end_connections(ClientActions& out) noexcept {
 }
 
 // Scans from the end, because connections mostly close in the order of their Disconnects, so that the last
-// connection nearly always decides.
+// connection usually decides the result.
 bool ClientPath::all_closed() const noexcept {
   const auto closed = [](const ClientConnection& con) {
     return con.state == ClientConnection::State::closed;
@@ -229,7 +231,7 @@ Reason ClientPath::heartbeat_due(Nanos now, const ClientConfig& config, bool fen
   if (tick == Heartbeat::Tick::dead) return Reason::heartbeat_lost;
   if (tick == Heartbeat::Tick::send) message_owed_ = true;
   if (probe_ || config.probe_deliveries) {
-    // A step that ends all connections sends no probes: both together would exceed the action list.
+    // A step that ends all connections sends no probes, because both together would exceed the action list.
     for (std::uint16_t con = 0; con < cons_.size(); ++con)
       if (cons_[con].probe.is_dead(outstanding(con, fencing), config.heartbeat))
         return Reason::connection_silent;
@@ -259,7 +261,7 @@ void ClientPath::send_owed_heartbeats(std::uint16_t con, ClientActions& out) noe
     probe.sent();
     out.push(ProbeDelivery{key(con), queue.take_signalled()});
   }
-  // On the service connection one HB_MSG serves the heartbeat and the probe.
+  // On the service connection, one HB_MSG serves as both heartbeat and probe.
   const bool owed = (probe_ && probe.owed()) || (con == 0 && message_owed_);
   if (!owed || !queue.has_heartbeat_room()) return;
   if (probe_) probe.sent();

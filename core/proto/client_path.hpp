@@ -55,7 +55,7 @@ class ClientPath {
   bool has_probe() const noexcept { return probe_; }
   // True if the data write of a READ may serve as its response, without a fresh key.
   bool reads_may_leave_keys() const noexcept { return chunk_keys_ == ChunkKeys::fresh_for_writes; }
-  // True if the path waits because another path is trying to create the session.
+  // True if the path waits because another path tries to create the session.
   bool held_back() const noexcept { return state_ == PathState::waiting && held_back_; }
   // True if this attempt requests a new session and the path was never connected in one. An earlier attempt
   // may have created a session in which no path was connected.
@@ -77,9 +77,9 @@ class ClientPath {
   [[nodiscard]] bool add(std::uint16_t index, std::uint16_t cons) noexcept;
   // Starts an attempt; `first` is the first_conn mark of cid 0 (protocol section 3.4).
   void start(Nanos now, const ClientConfig&, bool first, ClientActions&) noexcept;
-  void wait_until(Nanos when, Reason) noexcept;  // enters state waiting
+  void wait_until(Nanos when, Reason) noexcept;  // enters the state `waiting`
   void hold_back(Nanos when) noexcept;           // like wait_until(), until this path may create the session
-  void settle(PathState, Reason) noexcept;       // enters state closed or absent
+  void settle(PathState, Reason) noexcept;       // enters the state `closed` or `absent`
   void set_goal(Goal goal) noexcept { goal_ = goal; }
   void forget_attempts() noexcept {
     attempts_ = 0;
@@ -107,12 +107,12 @@ class ClientPath {
   }
   bool joins() const noexcept { return !first_; }
 
-  // Index of the address that the attempt uses, if the path's host name has several addresses.
+  // Index of the address that the attempt uses if the path's host name has several addresses.
   std::uint16_t address() const noexcept { return addresses_.next; }
   // The lookup for the first connection of the attempt returned `count` addresses.
   void addresses_found(Nanos now, std::uint16_t count, const ClientConfig&) noexcept;
-  // The attempt failed with reason(). Selects the next address, unless the server at this address is the
-  // right one. Starts without a delay until every address was tried.
+  // The attempt failed with reason(). Selects the next address, unless the server at the current address is
+  // the right one. The next attempt starts without a delay until every address was tried.
   void leave_address() noexcept;
 
   // The peer accepted `in.key`: connects the next connection, or sends INFO_REQ after the last one.
@@ -125,7 +125,7 @@ class ClientPath {
   // connection was open.
   bool lose(Reason, std::uint16_t peer_errno, ClientActions&) noexcept;
   void end_connections(ClientActions&) noexcept;
-  // The last step of post_receives(), end_connections() or send_owed_heartbeats() did not reach all
+  // True if the last step of post_receives(), end_connections() or send_owed_heartbeats() did not reach all
   // connections. Call the same function again: post_receives() if the path is connecting,
   // send_owed_heartbeats() if it is connected, else end_connections().
   bool in_batch() const noexcept { return batch_.next != 0; }
@@ -135,21 +135,21 @@ class ClientPath {
   bool expects_connection(const ConKey& key) const noexcept {
     return state_ == PathState::connecting && cons_[key.con].state == ClientConnection::State::connecting;
   }
-  // True if the server accepted the attempt in progress.
+  // True if the server has accepted the attempt in progress.
   bool accepted() const noexcept {
     return state_ == PathState::connecting && cons_[0].state == ClientConnection::State::up;
   }
-  // True while the answer to INFO_REQ is outstanding.
+  // True if INFO_REQ was sent and is not answered.
   bool expects_info(const ClientConfig& config) const noexcept {
     return state_ == PathState::connecting && cons_.size() == config.con_num && !in_batch() &&
            cons_[cons_.size() - 1].state == ClientConnection::State::up;
   }
-  // Kind of the receive that replaces a consumed one.
+  // Returns the kind of the receive that replaces a consumed one.
   ReceiveKind receive_kind(std::uint16_t con) const noexcept {
     return con == 0 || fresh_keys() ? ReceiveKind::message : ReceiveKind::empty;
   }
 
-  // Send queue room for one request on `con`; take() gives its cookie.
+  // True if the send queue has room for one request on `con`. take() returns the cookie of the request.
   bool has_room(std::uint16_t con) const noexcept { return cons_[con].queue.has_room(1); }
   std::uint64_t take(std::uint16_t con) noexcept { return cons_[con].queue.take(1); }
   [[nodiscard]] bool retire(const ConKey& key, std::uint64_t cookie) noexcept {
@@ -174,18 +174,18 @@ class ClientPath {
     heartbeat_.received();
     cons_[con].probe.received();
   }
-  void heartbeat_message(ClientActions&) noexcept;  // HB_MSG arrived: replies
+  void heartbeat_message(ClientActions&) noexcept;  // replies to an HB_MSG
   void heartbeat_acknowledged(std::uint16_t con, Nanos now) noexcept {
     cons_[con].probe.answered();
     if (con == 0) latency_ = heartbeat_.acknowledged(now);
   }
-  // Send time of the HB_MSG that was acknowledged last.
+  // Returns the send time of the HB_MSG that was acknowledged last.
   Nanos heartbeat_sent() const noexcept { return heartbeat_.last_sent(); }
   Nanos silent_since() const noexcept {
     return state_ == PathState::connected ? heartbeat_.silent_since() : kNever;
   }
-  // `fencing`: a fence request on the service connection is unanswered. Returns none, or the reason for which
-  // the path is dead.
+  // `fencing`: a fence request on the service connection is unanswered. Returns Reason::none, or the reason
+  // why the path is dead.
   [[nodiscard]] Reason heartbeat_due(Nanos now, const ClientConfig&, bool fencing, ClientActions&) noexcept;
   // Sends heartbeats that waited for room in the send queue of connection `con`.
   void send_owed_heartbeats(std::uint16_t con, ClientActions&) noexcept;
@@ -198,22 +198,22 @@ class ClientPath {
               unknown_since_, unknown_again_, ack_owed_, message_owed_, challenge_, addresses_, batch_, cons_)
 
  private:
-  // How responses affect the rkeys of the server's chunks. Hashes use the number: older traces contain 0 and
-  // 1.
+  // Effect of responses on the rkeys of the server's chunks. Fingerprints contain the number; older traces
+  // contain 0 and 1.
   enum class ChunkKeys : std::uint8_t { stay, fresh, fresh_for_writes };
 
   // Challenge state of the attempt in progress.
   struct Challenge {
-    static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
+    static constexpr bool kDefaultIsNotHashed = true;  // keeps fingerprints of older traces valid
     bool answered = false;
     bool operator==(const Challenge&) const = default;
     RTRS_FIELDS(answered)
   };
 
-  // Addresses of the path's host name. One attempt, as attempts() counts, tries all addresses.
+  // Addresses of the path's host name. One attempt, as counted by attempts(), tries all addresses.
   struct Addresses {
-    static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
-    std::uint16_t count = 0;                           // addresses found for this attempt; 0: one address
+    static constexpr bool kDefaultIsNotHashed = true;  // keeps fingerprints of older traces valid
+    std::uint16_t count = 0;  // number of addresses found for this attempt; 0: one address
     std::uint16_t next = 0;
     std::uint16_t tried = 0;  // number of addresses that failed in this round
     bool operator==(const Addresses&) const = default;

@@ -10,7 +10,8 @@ class ClientProbeTest : public ClientSessionFixture {
   ClientProbeTest() { flags |= wire::kConnRspProbe; }
 
   const HeartbeatConfig& heartbeat() const { return session.config().heartbeat; }
-  // Advances time by one interval. Everything arrives on the service connection, so the path stays alive.
+  // Advances the time by one interval. Every message arrives on the service connection, so the path stays
+  // alive.
   void tick() {
     feed(ImmReceived{now, key(0, 0), wire::encode_hb(wire::ImmType::hb_msg)});
     complete_sends();
@@ -126,7 +127,7 @@ TEST_F(ClientProbeTest, UnansweredFenceIsOutstandingOnTheServiceConnection) {
   ASSERT_EQ(only<SendFenceReq>().key, key(1, 0));
   const Nanos since = now;
   while (session.path(1).connected() && now - since < seconds(59)) {
-    // Another connection delivers.
+    // Another connection delivers a response.
     feed(ImmReceived{now, key(1, 1), wire::encode_io_rsp(wire::ImmType::io_rsp, 3, 0)});
     feed(DeadlineReached{session.next_deadline()});
   }
@@ -141,7 +142,7 @@ TEST_F(ClientProbeTest, AdministrativeRequestsCountOnTheServiceConnection) {
   EXPECT_EQ(only<PostRequest>().key.con, 0);
   const Nanos since = now;
   while (session.path(0).connected() && now - since < seconds(60)) {
-    // Another connection delivers.
+    // Another connection delivers a response.
     feed(ImmReceived{now, key(0, 1), wire::encode_io_rsp(wire::ImmType::io_rsp, 3, 0)});
     feed(DeadlineReached{session.next_deadline()});
   }

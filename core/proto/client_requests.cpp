@@ -118,7 +118,7 @@ void ClientSession::finish_step(Nanos now, ClientActions& out) noexcept {
   if (permits_.used() == 0) closing_paths_ = true;
   if (!closing_paths_) return;
   close_deadline_ = kNever;
-  // One path per step, because ending a path may take an action for each of its connections.
+  // Handles one path per step, because ending a path may take an action for each of its connections.
   for (unsigned index = 0; index < paths_.size(); ++index) {
     const PathState state = paths_[index].state();
     if (state == PathState::waiting) {
@@ -164,8 +164,8 @@ void ClientSession::response(const ConKey& key, Nanos now, std::uint32_t imm, bo
     ++counters_.stale_responses;
     return;
   }
-  // Violations: the response arrived on another connection than the request's, or it claims an invalidation
-  // that did not happen.
+  // Two violations: the response arrived on a different connection than its request was sent on, or it claims
+  // an invalidation that did not happen.
   if (permit.con != key.con || (rsp.invalidated && !permit.invalidated)) return violation(key.path, now, out);
   const bool has_key = keyed || !path.fresh_keys();
   if (!has_key && (rsp.invalidated || permit.direction != Direction::read))
@@ -185,7 +185,7 @@ void ClientSession::on(const ImmReceived& in, ClientActions& out) noexcept {
     case wire::ImmType::io_rsp:
     case wire::ImmType::io_rsp_w_inv:
       if (path->fresh_keys() && !path->reads_may_leave_keys()) {
-        violation(in.key.path, in.now, out);  // with fresh keys, each response must carry a key
+        violation(in.key.path, in.now, out);  // if fresh keys were agreed, each response must carry a key
       } else {
         response(in.key, in.now, in.imm, false, out);
       }
@@ -253,7 +253,7 @@ void ClientSession::on(const SendDone& in, ClientActions& out) noexcept {
   finish_step(in.now, out);
 }
 
-// Linear in the depth, so that a small simulation can check it after every step.
+// Linear in the depth, so that a simulation with few permits can call it after every step.
 const char* ClientSession::broken_invariant() const noexcept {
   if (paths_.size() < kPathsInside || fences_.size() != paths_.size()) return "each path has a fence";
   unsigned connected = 0;

@@ -39,7 +39,7 @@ TEST_F(ClientRequestsTest, PermitsRunOutAndAreReused) {
   EXPECT_EQ(session.next_permit(), sent[2].permit);
 }
 
-TEST_F(ClientRequestsTest, DuplicateResponseChangesNothing) {  // protocol section 11, invariant 24
+TEST_F(ClientRequestsTest, DuplicateResponseChangesNothing) {  // tests protocol section 11, invariant 24
   open(1);
   submit();
   const PostRequest request = only<PostRequest>();
@@ -49,7 +49,7 @@ TEST_F(ClientRequestsTest, DuplicateResponseChangesNothing) {  // protocol secti
   EXPECT_EQ(session.counters().stale_responses, 1U);
 }
 
-TEST_F(ClientRequestsTest, ResponseOfAnEarlierUseOfThePermitIsIgnored) {  // requirement L24
+TEST_F(ClientRequestsTest, ResponseOfAnEarlierUseOfThePermitIsIgnored) {  // tests requirement L24
   open(1);
   submit();
   const PostRequest first = only<PostRequest>();
@@ -83,8 +83,9 @@ TEST_F(ClientRequestsTest, UnknownImmediateClosesThePath) {
   EXPECT_EQ(session.path(0).reason(), Reason::protocol_violation);
 }
 
-TEST_F(ClientRequestsTest, NothingIsReplayedBeforeThePathIsDrained) {  // protocol section 11, invariant 22
-  flags = 0;                                                           // the server is a kernel server
+// Tests protocol section 11, invariant 22.
+TEST_F(ClientRequestsTest, NothingIsReplayedBeforeThePathIsDrained) {
+  flags = 0;  // the server is a kernel server
   open(2);
   submit();
   const PostRequest request = only<PostRequest>();
@@ -99,7 +100,7 @@ TEST_F(ClientRequestsTest, NothingIsReplayedBeforeThePathIsDrained) {  // protoc
   EXPECT_FALSE(only<FailedOver>().fenced);
 }
 
-TEST_F(ClientRequestsTest, NothingIsReplayedBeforeTheFenceIsAnswered) {  // requirement L01
+TEST_F(ClientRequestsTest, NothingIsReplayedBeforeTheFenceIsAnswered) {  // tests requirement L01
   open(2);
   submit();
   const PostRequest request = only<PostRequest>();
@@ -156,7 +157,8 @@ TEST_F(ClientRequestsTest, RequestsOfARemovedPathAreReleasedIfProofIsImpossible)
   EXPECT_FALSE(only<FailedOver>().fenced);
 }
 
-TEST_F(ClientRequestsTest, FenceIsKeptIfItsPathIsAddedAgain) {  // found by seed 77211
+// Regression test: seed 77211 of the simulator failed.
+TEST_F(ClientRequestsTest, FenceIsKeptIfItsPathIsAddedAgain) {
   open(2);
   submit();
   const PostRequest request = only<PostRequest>();
@@ -209,7 +211,7 @@ TEST_F(ClientRequestsTest, ResponseWhileDrainingDoesNotComplete) {
   EXPECT_EQ(session.permits_used(), 1U);
 }
 
-TEST_F(ClientRequestsTest, ShortOutageOfAllPathsFailsNoRequest) {  // requirement L28
+TEST_F(ClientRequestsTest, ShortOutageOfAllPathsFailsNoRequest) {  // tests requirement L28
   open(1);
   submit();
   lose(0);
@@ -300,14 +302,14 @@ TEST_F(ClientRequestsTest, RoundRobinAlternates) {
   EXPECT_EQ(used[0], used[2]);
 }
 
-TEST_F(ClientRequestsTest, MinLatencyUsesPathsThatWereNeverMeasured) {  // requirement R33
+TEST_F(ClientRequestsTest, MinLatencyUsesPathsThatWereNeverMeasured) {  // tests requirement R33
   open(1);
   feed(PolicyChanged{now, MultipathPolicy::min_latency});
   submit();
   EXPECT_EQ(asked<PostRequest>().size(), 1U);
 }
 
-TEST_F(ClientRequestsTest, CountersAreZeroAfterFailover) {  // requirement L07
+TEST_F(ClientRequestsTest, CountersAreZeroAfterFailover) {  // tests requirement L07
   open(2);
   for (int i = 0; i < 4; ++i) submit();
   lose(0);

@@ -81,7 +81,7 @@ void ClientSession::path_drained(unsigned index, Nanos now, ClientActions& out) 
       break;
     case ClientPath::Goal::answer_challenge:
     case ClientPath::Goal::next_address:
-      // The path may still create the session, because no other path has started an attempt meanwhile.
+      // The path may still create the session, because no other path has started an attempt since.
       path.same_attempt();
       path.start(now, config_, creates(index, now), out);
       report(index, 0, out);
@@ -110,7 +110,7 @@ void ClientSession::schedule_attempt(unsigned index, Nanos now, ClientActions& o
   report(index, delay, out);
 }
 
-// The server is reachable but has lost the session: the next attempt creates it.
+// True if the server is reachable but has lost the session, so that the next attempt must create it.
 bool ClientSession::server_lost_session(const ClientPath& path) const noexcept {
   return path.reason() == Reason::rejected && path.peer_errno() == wire::linux_errno::kEnxio &&
          path.joins() && !path.foreign();
@@ -153,7 +153,7 @@ void ClientSession::end_path(unsigned index, Nanos now, ClientPath::Goal goal, R
       break;
     case PathState::draining:
     case PathState::closing:
-      // A removal is final: later operator requests do not restore the path.
+      // A removal is final: a later request of an operator does not restore the path.
       if (path.goal() != ClientPath::Goal::remove) path.set_goal(goal);
       break;
     case PathState::waiting:
@@ -176,7 +176,7 @@ void ClientSession::on(const PathReconnectRequested& in, ClientActions& out) noe
       break;
     case PathState::draining:
     case PathState::closing:
-      // A removal is final.
+      // A path that is being removed stays removed.
       if (path.goal() != ClientPath::Goal::remove) path.set_goal(ClientPath::Goal::retry_at_once);
       break;
     case PathState::waiting:
@@ -212,8 +212,8 @@ void ClientSession::violation(unsigned index, Nanos now, ClientActions& out) noe
   lose_path(index, now, Reason::protocol_violation, 0, out);
 }
 
-// True if the session's limits cannot change: it was opened, or another path was accepted with them and
-// may still open it.
+// True if the session's limits cannot change, because the session was opened, or because another path was
+// accepted with these limits and may still open the session.
 bool ClientSession::limits_are_held(unsigned index) const noexcept {
   if (opened()) return true;
   for (unsigned other = 0; other < paths_.size(); ++other)
@@ -234,8 +234,8 @@ void ClientSession::on(const Connected& in, ClientActions& out) noexcept {
     const bool changed =
         in.queue_depth != queue_depth_ || in.max_io_size != max_io_size_ || in.max_hdr_size != max_hdr_size_;
     if (changed && limits_are_held(in.key.path)) {
-      // The permits and their chunks match the old depth. The path retries as after any failure, because the
-      // server may be restarted with its former depth.
+      // The permits and their chunks match the old depth. The path is lost and retries as after any failure,
+      // because the server may be restarted with its former depth.
       lose_path(in.key.path, in.now, Reason::depth_changed, 0, out);
       return finish_step(in.now, out);
     }
@@ -310,7 +310,7 @@ void ClientSession::path_up(unsigned index, Nanos now, ClientActions& out) noexc
   start_waiting_paths(index, now, out);
 }
 
-// Continues the batch of one path per step.
+// Continues the batch of one path. Only one path is handled per step.
 void ClientSession::continue_batch(Nanos now, ClientActions& out) noexcept {
   const auto in_batch = [](const ClientPath& path) { return path.in_batch(); };
   const auto found = std::find_if(paths_.begin(), paths_.end(), in_batch);
@@ -354,7 +354,7 @@ void ClientSession::path_deadline(unsigned index, Nanos now, ClientActions& out)
   }
 }
 
-// One path per step, because ending a path may take an action for each of its connections.
+// Ends at most one path per step, because ending a path may take an action for each of its connections.
 void ClientSession::on(const DeadlineReached& in, ClientActions& out) noexcept {
   for (unsigned index = 0; index < paths_.size(); ++index) {
     if (paths_[index].deadline() > in.now) continue;

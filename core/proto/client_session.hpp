@@ -1,5 +1,5 @@
-// Client side of one session: paths, permits, the path of each request, and failover. A value type
-// without clock and shared state: time and events are inputs, the work to do is output (inputs.hpp,
+// Client side of one session: paths, permits, the path of each request, and failover. A value type without a
+// clock and without shared state: time and events are inputs, the work to do is the output (inputs.hpp,
 // actions.hpp). Only adding a path allocates memory (for its connections).
 //
 // Every accepted request (Submitted) gets exactly one Complete. A request of a lost path is resent on another
@@ -40,11 +40,12 @@
 namespace rtrs {
 
 struct ClientCounters {
-  std::uint64_t stale_events = 0;     // events of older incarnations, ignored
-  std::uint64_t stale_responses = 0;  // responses for a permit that no longer waits for one, ignored
-  std::uint64_t violations = 0;       // protocol violations by the server; each closes a path
-  // Writes and service messages that failed with no_path although the server may still execute them, without
-  // a fence that delays later requests (ClientConfig::kernel_peer, fence_failed).
+  std::uint64_t stale_events = 0;  // number of ignored events of older incarnations
+  // Number of ignored responses for a permit that no longer waits for a response.
+  std::uint64_t stale_responses = 0;
+  std::uint64_t violations = 0;  // number of protocol violations by the server; each closes a path
+  // Number of writes and service messages that failed with no_path although the server may still execute
+  // them, and that had no fence to delay later requests (ClientConfig::kernel_peer, fence_failed).
   std::uint64_t unproven_failures = 0;
 };
 
@@ -75,13 +76,13 @@ class ClientSession {
   void on(const DeadlineReached&, ClientActions&) noexcept;
   void on(const Continued&, ClientActions&) noexcept;
 
-  // Latest time to feed DeadlineReached.
+  // Latest time at which the owner must feed DeadlineReached.
   Nanos next_deadline() const noexcept;
-  // True if a batch is unfinished: feed Continued.
+  // True if a batch is unfinished: the owner must feed Continued.
   bool wants_to_continue() const noexcept { return pump_; }
 
-  // The permit that the next Submitted must name; kNoPermit when all are in use or the session was never
-  // connected.
+  // The permit that the next Submitted must name; kNoPermit if all permits are in use or the session was
+  // never connected.
   std::uint16_t next_permit() const noexcept { return closing_ ? kNoPermit : permits_.next(); }
   // Time at which a request that waits since `since` fails if neither a path nor a permit becomes available:
   // `queue_timeout` after the latest of `since`, the loss of the last path, and the time when the server
@@ -96,8 +97,8 @@ class ClientSession {
   // True if the server of a connected path granted an extension, so that it is not a kernel server.
   bool peer_extends() const noexcept;
   unsigned permits_used() const noexcept { return permits_.used(); }
-  // Permits of failed requests that the server may still execute. Their chunks stay unused until there is
-  // proof that it will not.
+  // Number of permits of failed requests that the server may still execute. The chunks of these permits stay
+  // unused until there is proof that the server will not execute the requests.
   unsigned permits_given_up() const noexcept { return permits_.given_up(); }
   bool permits_exhausted() const noexcept { return opened() && permits_.given_up() == permits_.depth(); }
   unsigned depth() const noexcept { return permits_.depth(); }
@@ -120,7 +121,7 @@ class ClientSession {
   const ClientCounters& counters() const noexcept { return counters_; }
 
   std::uint64_t fingerprint() const noexcept;
-  // Name of the first violated invariant, or null. Linear in the depth.
+  // Returns the name of the first violated invariant, or null. Linear in the depth.
   const char* broken_invariant() const noexcept;
   bool operator==(const ClientSession&) const = default;
   RTRS_FIELDS(config_, jitter_, paths_, fences_, permits_, queue_depth_, max_io_size_, max_hdr_size_,
@@ -129,7 +130,8 @@ class ClientSession {
               giving_way_, new_home_, closing_, closing_paths_, ended_, batches_, answers_due_)
 
  private:
-  // Fence of one lost path: its requests wait until the server's old incarnation is known to be dead.
+  // Fence of one lost path. Requests of the path wait until the server's old incarnation of the path is known
+  // to be closed and drained.
   struct Fence {
     enum class State : std::uint8_t { idle, wanted, asked };
     State state = State::idle;
@@ -137,21 +139,22 @@ class ClientSession {
     std::uint32_t upto_epoch = 0;
     std::uint32_t serial = 0;
     ConKey asked_over{};
-    Nanos since = 0;          // time at which the requests of the path began to wait
+    Nanos since = 0;          // time since which the requests of the path wait
     Nanos deadline = kNever;  // deadline for the answer
     bool operator==(const Fence&) const = default;
     RTRS_FIELDS(state, lingering, upto_epoch, serial, asked_over, since, deadline)
   };
   // Paths that have connections left to process (ClientPath::in_batch).
   struct Batches {
-    static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
+    static constexpr bool kDefaultIsNotHashed = true;  // keeps fingerprints of older traces valid
     bool left = false;
     bool operator==(const Batches&) const = default;
     RTRS_FIELDS(left)
   };
   static const ClientPath kAbsentPath;
 
-  ClientPath* current(const ConKey&) noexcept;  // null for a key of an older incarnation, which is counted
+  // Returns null for a key of an older incarnation, and counts such events.
+  ClientPath* current(const ConKey&) noexcept;
   void finish_step(Nanos now, ClientActions&) noexcept;
 
   // Selection of the path that creates the session; defined in client_leading.cpp.
@@ -221,7 +224,7 @@ class ClientSession {
   // fires, it is set to the deadline of the oldest request.
   struct AnswersDue {
     static constexpr bool kDefaultIsNotHashed =
-        true;  // see fingerprint.hpp; for traces without request_timeout
+        true;  // keeps fingerprints valid in traces without request_timeout
     Nanos at = kNever;
     bool operator==(const AnswersDue&) const = default;
     RTRS_FIELDS(at)
@@ -230,10 +233,10 @@ class ClientSession {
   ClientConfig config_;
   Jitter jitter_;
   PathTable paths_{};
-  // No path was ever added at this index or above. Cached, because every IO needs the next deadline.
+  // Index after the highest path that was ever added. Cached, because every IO needs the next deadline.
   Uncompared<PathEnd> path_end_;
   GrowingVector<Fence, kPathsInside, kMaxPaths> fences_;  // indexed by path
-  // False: no fence has `lingering` set. Cached because every IO checks it and the value is nearly always
+  // False only if no fence has `lingering` set. Cached, because every IO checks it and it is nearly always
   // false.
   Uncompared<Lingering> lingering_;
   PermitPool permits_;
@@ -241,8 +244,9 @@ class ClientSession {
   std::uint32_t max_io_size_ = 0;
   std::uint32_t max_hdr_size_ = 0;
   std::uint32_t connected_ = 0;
-  Nanos down_since_ = 0;            // time at which the last path was lost; 0 while one is connected
-  Nanos exhausted_since_ = kNever;  // time since which no permit is usable; kNever: some permit is usable
+  Nanos down_since_ = 0;  // time at which the last path was lost; 0 while one is connected
+  // Time since which no permit is usable; kNever: at least one permit is usable.
+  Nanos exhausted_since_ = kNever;
   std::uint32_t cursor_ = 0;
   std::uint32_t next_fence_serial_ = 1;
   std::uint16_t queue_head_ = kNoPermit;
@@ -251,11 +255,12 @@ class ClientSession {
   std::uint32_t overdue_ = 0;  // number of overdue permits
   Nanos close_deadline_ = kNever;
   Nanos link_since_ = 0;  // time of the last LinkChanged
-  Nanos alive_at_ = 0;  // send time of the newest message that the server answered; the session existed then
+  // Send time of the newest message that the server answered. The session existed at that time.
+  Nanos alive_at_ = 0;
   bool ever_connected_ = false;
   bool pump_ = false;
   bool giving_way_ = false;  // a path has connected, and give_way() has not handled all other paths yet
-  bool new_home_ = false;    // this path is the only connected path, and it is new
+  bool new_home_ = false;    // exactly one path is connected, and it is new
   bool closing_ = false;
   bool closing_paths_ = false;
   bool ended_ = false;

@@ -123,8 +123,9 @@ class Conversation {
   std::vector<PostRequest> requests;    // unanswered requests
   std::vector<ConKey> connecting, closing;
   std::vector<SendFenceReq> fences;
-  std::map<std::uint16_t, std::uint32_t> sent_attempt;  // permit -> path attempt
-  std::map<std::uint16_t, std::uint32_t> proven;        // path -> last attempt that the server has drained
+  // Attempt of the path that sent the request, by permit.
+  std::map<std::uint16_t, std::uint32_t> sent_attempt;
+  std::map<std::uint16_t, std::uint32_t> proven;  // last attempt that the server has drained, by path
 
  private:
   static ClientConfig config_with(MultipathPolicy policy) {
@@ -174,7 +175,7 @@ class Conversation {
     feed(Submitted{now, permit, which % 2 == 0 ? Direction::write : Direction::read, which % 16 == 15, false,
                    which, 4096, 32});
   }
-  // Answers a request, which may be one of a lost path that is not drained yet.
+  // Answers a request. The path of the request may be lost and not drained yet.
   void answer(std::size_t which) {
     const auto request = taken(requests, which);
     if (!request) return;

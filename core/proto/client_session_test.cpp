@@ -136,14 +136,14 @@ TEST_F(ClientSessionTest, BusyServerIsRetriedSoon) {
   EXPECT_LE(session.next_deadline() - now, 2 * session.config().busy_retry);
 }
 
-TEST_F(ClientSessionTest, RejectionReasonReachesThePath) {  // requirement R09
+TEST_F(ClientSessionTest, RejectionReasonReachesThePath) {  // tests requirement R09
   add_path(0);
   feed(ConnectFailed{now, key(0, 0), Reason::rejected, wire::linux_errno::kEexist});
   EXPECT_EQ(session.path(0).reason(), Reason::rejected);
   EXPECT_EQ(session.path(0).peer_errno(), wire::linux_errno::kEexist);
 }
 
-TEST_F(ClientSessionTest, ChangedDepthIsRetriedWithBackOff) {  // requirement R15
+TEST_F(ClientSessionTest, ChangedDepthIsRetriedWithBackOff) {  // tests requirement R15
   open(1);
   lose(0);
   drain(0);
@@ -163,7 +163,7 @@ TEST_F(ClientSessionTest, ChangedDepthIsRetriedWithBackOff) {  // requirement R1
   EXPECT_EQ(session.queue_depth(), 4U);
 }
 
-TEST_F(ClientSessionTest, AddedPathMustMatchTheDepthOfTheSession) {  // requirement L15
+TEST_F(ClientSessionTest, AddedPathMustMatchTheDepthOfTheSession) {  // tests requirement L15
   open(1);
   add_path(1);
   feed(accepted(key(1, 0), 8));
@@ -206,7 +206,7 @@ TEST_F(ClientSessionTest, SilentSinceIsSetOneIntervalAfterAnUnansweredHeartbeat)
   EXPECT_EQ(session.path(0).silent_since(), kNever);
 }
 
-TEST_F(ClientSessionTest, AnyReceivedMessageProvesThePeerAlive) {  // requirement R29
+TEST_F(ClientSessionTest, AnyReceivedMessageProvesThePeerAlive) {  // tests requirement R29
   open(1);
   for (int i = 0; i < 40; ++i) {
     pass(seconds(5));
@@ -218,7 +218,7 @@ TEST_F(ClientSessionTest, AnyReceivedMessageProvesThePeerAlive) {  // requiremen
   }
 }
 
-TEST_F(ClientSessionTest, HeartbeatToleranceSurvivesReconnects) {  // requirement R28
+TEST_F(ClientSessionTest, HeartbeatToleranceSurvivesReconnects) {  // tests requirement R28
   open(1);
   for (int round = 0; round < 3; ++round) {
     lose(0);
@@ -241,7 +241,7 @@ TEST_F(ClientSessionTest, HeartbeatIsAnsweredAtOnceAndLatencyMeasured) {
   EXPECT_EQ(session.path(0).latency(), microseconds(70));
 }
 
-TEST_F(ClientSessionTest, RemovalIsFinalDespiteLaterRequests) {  // requirements R53 and R54
+TEST_F(ClientSessionTest, RemovalIsFinalDespiteLaterRequests) {  // tests requirements R53 and R54
   open(2);
   feed(PathRemoveRequested{now, 1});
   feed(PathReconnectRequested{now, 1});
@@ -252,7 +252,7 @@ TEST_F(ClientSessionTest, RemovalIsFinalDespiteLaterRequests) {  // requirements
   EXPECT_EQ(session.path(1).state(), PathState::absent);
 }
 
-TEST_F(ClientSessionTest, RemovalIsFinalAlsoWhileThePathDrains) {  // requirement R54
+TEST_F(ClientSessionTest, RemovalIsFinalAlsoWhileThePathDrains) {  // tests requirement R54
   open(2);
   lose(1);
   feed(PathRemoveRequested{now, 1});
@@ -261,7 +261,7 @@ TEST_F(ClientSessionTest, RemovalIsFinalAlsoWhileThePathDrains) {  // requiremen
   EXPECT_EQ(session.path(1).state(), PathState::absent);
 }
 
-TEST_F(ClientSessionTest, ReconnectCountsAlsoWhileThePathCloses) {  // requirement R53
+TEST_F(ClientSessionTest, ReconnectCountsAlsoWhileThePathCloses) {  // tests requirement R53
   open(2);
   feed(PathDisconnectRequested{now, 1});
   feed(PathReconnectRequested{now, 1});
@@ -287,7 +287,7 @@ TEST_F(ClientSessionTest, ReusedIndexNeverReusesAnEpoch) {
   EXPECT_EQ(session.path(1).epoch(), 2U);
 }
 
-TEST_F(ClientSessionTest, PathAddedAfterTheLastRemovalCreatesTheSession) {  // requirement R11
+TEST_F(ClientSessionTest, PathAddedAfterTheLastRemovalCreatesTheSession) {  // tests requirement R11
   open(1);
   feed(PathRemoveRequested{now, 0});
   drain(0);

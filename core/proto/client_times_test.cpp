@@ -52,7 +52,7 @@ class TimesFixture : public ClientSessionFixture {
     add_path(0);
     fail_attempt(0);
   }
-  // Each delay is twice the previous one; the last ones have the maximum.
+  // Lets connection attempts fail. Each delay is twice the previous one, until the maximum is reached.
   void fail_attempts() {
     add_path(0);
     for (unsigned attempt = 0; attempt < 8; ++attempt) {

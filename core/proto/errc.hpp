@@ -66,10 +66,11 @@ enum class Reason : std::uint8_t {
   attempts_exhausted,  // client: the maximum number of reconnect attempts was reached
   no_resources,        // memory or fabric objects could not be allocated
   fabric_gone,         // the device or provider was removed
-  other_path_leads,    // client: another path created the session meanwhile; this one joins it
-  connection_silent,   // client: one connection delivered nothing for the dead-peer time; others may deliver
-  request_timeout,     // client: a request was not answered within ClientConfig::request_timeout
-  name_unresolved,     // no host has this name, or the text is not an address
+  other_path_leads,   // client: another path created the session during the attempt of this path, which joins
+                      // the session
+  connection_silent,  // client: one connection delivered nothing for the dead-peer time; others may deliver
+  request_timeout,    // client: a request was not answered within ClientConfig::request_timeout
+  name_unresolved,    // no host has this name, or the text is not an address
   source_unavailable,  // client: the source address of the path does not exist on this host
   unanswered,          // client: the peer ended the connection before it answered the connect request
   tls_failed,          // TLS: one side rejects the other side or its data

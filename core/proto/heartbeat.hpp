@@ -20,11 +20,11 @@ class Heartbeat {
   void stop() noexcept { deadline_ = kNever; }
   Nanos deadline() const noexcept { return deadline_; }
 
-  // Call when `now` has reached deadline(). `send`: post an HB_MSG. `dead`: the peer was silent too long.
-  // A peer is dead at the tick that finds more than missed_max missed intervals, which is missed_max + 1
-  // intervals after the tick that sent the unanswered HB_MSG. A late tick (paused process) counts once, and
-  // the next tick is a whole interval later, so that messages which arrived during the pause are processed
-  // first.
+  // Call when `now` has reached deadline(). `send`: post an HB_MSG. `dead`: the peer was silent too long. A
+  // peer is dead at the tick that finds more than missed_max missed intervals, which is missed_max + 1
+  // intervals after the tick that sent the unanswered HB_MSG. A late tick, as after a pause of the process,
+  // counts as one tick. The next tick is a whole interval later, so that messages that arrived during the
+  // pause are processed first.
   Tick on_tick(Nanos now, const HeartbeatConfig& config) noexcept {
     if (missed_ > config.missed_max) {
       deadline_ = kNever;
@@ -37,9 +37,10 @@ class Heartbeat {
   }
   void received() noexcept { missed_ = 0; }
   Nanos last_sent() const noexcept { return last_sent_; }
-  // Send time of an HB_MSG after which nothing was received for at least one interval; kNever: none.
+  // Returns the send time of an HB_MSG after which nothing was received for at least one interval; kNever if
+  // there is none.
   Nanos silent_since() const noexcept { return missed_ > 1 ? last_sent_ : kNever; }
-  // HB_ACK arrived: returns the round-trip time of the last HB_MSG.
+  // Call when HB_ACK has arrived. Returns the round-trip time of the last HB_MSG.
   Nanos acknowledged(Nanos now) const noexcept { return now - last_sent_; }
 
   bool operator==(const Heartbeat&) const = default;

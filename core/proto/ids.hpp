@@ -12,7 +12,7 @@
 namespace rtrs {
 
 // One incarnation of one connection (queue pair). `epoch` is never reused by the side that issued the key, so
-// a late event of an older incarnation can always be told from a current one.
+// a late event of an older incarnation can always be distinguished from a current event.
 //   client: path = index in the session, con = cid, epoch = number of the connection attempt of that path
 //   (from 1), session = 0
 //   server: path = index in the session, con = cid, epoch = counter of the whole server, session = its index
@@ -22,7 +22,8 @@ struct ConKey {
   std::uint32_t epoch = 0;
   std::uint16_t session = 0;
 
-  // Dense number of session and path; below kMaxPaths if the session is 0.
+  // Returns a dense number that identifies session and path. If the session is 0, the number is below
+  // kMaxPaths.
   constexpr std::uint32_t place() const noexcept { return session * kMaxPaths + path; }
   // Number in traces, texts and hashes. In older versions a session had at most 8 paths, numbered session * 8
   // + path. The first 8 paths of each session keep these numbers; further paths have higher numbers.
@@ -54,10 +55,10 @@ struct ConKey {
   }
 };
 
-// Progress of an operation on all connections of a path; each step handles kConsPerStep connections at most.
+// Progress of an operation on all connections of a path. Each step handles at most kConsPerStep connections.
 struct ConBatch {
-  static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
-  std::uint16_t next = 0;                            // connection; 0: the operation is done
+  static constexpr bool kDefaultIsNotHashed = true;  // keeps fingerprints of older traces valid
+  std::uint16_t next = 0;                            // next connection to handle; 0: the operation is done
   bool operator==(const ConBatch&) const = default;
   RTRS_FIELDS(next)
 };
@@ -65,7 +66,7 @@ struct ConBatch {
 // Identity of a client as determined by its fabric: a digest of the name in its certificate or of its key.
 // Different names have different digests. All zero: the fabric did not authenticate the client.
 struct PeerIdentity {
-  static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
+  static constexpr bool kDefaultIsNotHashed = true;  // keeps fingerprints of older traces valid
   std::uint64_t low = 0;
   std::uint64_t high = 0;
   bool operator==(const PeerIdentity&) const = default;

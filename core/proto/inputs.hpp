@@ -85,7 +85,7 @@ struct CloseRequested {
   Nanos now;
   RTRS_FIELDS(now)
 };
-// An operator disconnects a path. Client: it stays listed and can be reconnected.
+// An operator disconnects a path. On a client, the path stays in the list and can be reconnected.
 struct PathDisconnectRequested {
   Nanos now;
   std::uint16_t path;
@@ -129,7 +129,7 @@ struct AddressesFound {
   std::uint16_t count;
   RTRS_FIELDS(now, key, count)
 };
-// The peer accepted; the values are those of a CON_RSP that parsed.
+// The peer accepted the connect request. The values come from a CON_RSP that parsed.
 struct Connected {
   Nanos now;
   ConKey key;
@@ -139,7 +139,8 @@ struct Connected {
   std::uint16_t queue_depth;
   RTRS_FIELDS(now, key, max_io_size, max_hdr_size, flags, queue_depth)
 };
-// The attempt failed. `peer_errno`: positive errno from the peer, or 0. The key still needs Disconnect.
+// The connection attempt failed. `peer_errno`: positive errno from the peer, or 0. The key still needs
+// Disconnect.
 struct ConnectFailed {
   Nanos now;
   ConKey key;
@@ -147,7 +148,7 @@ struct ConnectFailed {
   std::uint16_t peer_errno;
   RTRS_FIELDS(now, key, reason, peer_errno)
 };
-// INFO_RSP parsed, and the driver holds the chunk table of this path.
+// A valid INFO_RSP arrived, and the driver has stored the chunk table of this path.
 struct InfoAccepted {
   Nanos now;
   ConKey key;
@@ -214,15 +215,15 @@ struct ConnectRequested {
   bool first_conn;
   RTRS_FIELDS(now, key, request, address_pair, sess_uuid, cid_num, recon_cnt, extensions, first_conn)
 };
-// INFO_REQ parsed. `refusal_errno` is 0 if the registry grants the name and the upper layer accepts the
-// session.
+// A valid INFO_REQ arrived. `refusal_errno` is 0 if the registry grants the name and the upper layer accepts
+// the session.
 struct InfoRequested {
   Nanos now;
   ConKey key;
   std::uint16_t refusal_errno;
   RTRS_FIELDS(now, key, refusal_errno)
 };
-// IO_REQ whose headers parsed and were copied out of the chunk by the driver.
+// A valid IO_REQ arrived, and the driver has copied its headers out of the chunk.
 struct RequestArrived {
   Nanos now;
   ConKey key;

@@ -4,8 +4,8 @@ namespace rtrs {
 
 namespace {
 
-// Cost of a path; the lowest is preferred. A path without a measured latency comes after all measured ones,
-// so that it neither attracts all requests nor is excluded.
+// Returns the cost of a path; the path with the lowest cost is preferred. A path without a measured latency
+// comes after all measured paths, so that it neither attracts all requests nor is excluded.
 std::uint64_t cost(const ClientPath& path, MultipathPolicy policy) noexcept {
   switch (policy) {
     case MultipathPolicy::min_inflight:
@@ -37,7 +37,7 @@ unsigned choose_path(const PathTable& paths, MultipathPolicy policy, unsigned co
     return best;
   }
   std::uint64_t lowest = kNever;
-  // Stops after the last connected path, because each further path costs cache misses.
+  // Stops after the last connected path, because looking at each further path costs cache misses.
   for (unsigned index = 0, left = connected; index < paths.size() && left > 0; ++index) {
     if (!paths[index].connected()) continue;
     --left;

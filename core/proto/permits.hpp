@@ -14,8 +14,8 @@
 
 namespace rtrs {
 
-// Time at which a request was first sent. Part of the hashed state only if it limits the request (`bounds`);
-// otherwise for information only.
+// Time at which a request was first sent. Part of the hashed state only if this time limits the request
+// (`bounds`); otherwise for information only.
 struct FirstSent {
   Nanos at = kNever;
   bool bounds = false;
@@ -31,14 +31,16 @@ struct FirstSent {
 struct Permit {
   enum class State : std::uint8_t {
     free,
-    queued,     // waits for a path with room
-    in_flight,  // sent over (path, con, epoch)
-    fenced,     // its path is lost; waits for proof that the server will not execute the request later
-    abandoned,  // failed while fenced: completed to the caller, but the server may still use the chunk
+    queued,     // the request waits for a path with room
+    in_flight,  // the request was sent over (path, con, epoch)
+    fenced,  // the path of the request is lost; the request waits for proof that the server will not execute
+             // it later
+    abandoned,  // the request failed while fenced: it is completed to the caller, but the server may still
+                // use the chunk
   };
   static constexpr std::uint8_t kNowhere = 0xff;
 
-  Nanos since = 0;  // start of state queued, in_flight or fenced
+  Nanos since = 0;  // time at which state queued, in_flight or fenced began
   std::uint32_t data_len = 0;
   std::uint32_t usr_len = 0;
   std::uint32_t epoch = 0;
@@ -53,8 +55,8 @@ struct Permit {
   bool service = false;
   bool offers_invalidation = false;
   bool invalidated = false;  // the server invalidated the key of this request
-  bool proven = true;        // false: the request failed over without proof of the old incarnation's end
-  bool overdue = false;      // abandoned: request_timeout must still be reported
+  bool proven = true;    // false: the request failed over without proof that the old incarnation had ended
+  bool overdue = false;  // abandoned only: request_timeout must still be reported
   FirstSent first_sent;
   bool operator==(const Permit&) const = default;
   RTRS_FIELDS(since, data_len, usr_len, epoch, con, affinity, next, path, failed_from, generation, state,

@@ -14,8 +14,8 @@ namespace rtrs {
 
 class Probe {
  public:
-  // True if the connection is dead, which is between (missed_max + 1) and (missed_max + 2) intervals after
-  // the last arrival or, if that was later, after the first outstanding request was posted.
+  // True if the connection is dead. A connection is dead between (missed_max + 1) and (missed_max + 2)
+  // intervals after the last arrival or, if that was later, after the first outstanding request was posted.
   bool is_dead(bool outstanding, const HeartbeatConfig& config) const noexcept {
     return outstanding && missed_ > config.missed_max;
   }

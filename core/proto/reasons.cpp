@@ -27,7 +27,7 @@ constexpr const char* kPeerBug =
 constexpr const char* kLimits =
     "close unused sessions, or raise max_sessions or max_host_sessions of urtrsd; urtrs limits shows the "
     "settings and their use";
-// Two sentences below contain these numbers.
+// Two of the sentences below contain these numbers.
 static_assert(kMaxPaths == 128 && kMaxCons == 4096);
 
 constexpr std::array<Row, kReasonCount> kTable{{

@@ -60,9 +60,9 @@ Reason ServerSession::gate_refusal(const ServerChunk& chunk, const ChunkUser& us
   };
   if (same_incarnation(chunk.user)) return Reason::protocol_violation;
   if (chunk.has_parked && same_incarnation(chunk.parked)) return Reason::protocol_violation;
-  // The read still fills the chunk and would overwrite the data of the write. No replay leads to this,
-  // because a replay repeats the same request. Only a client that abandoned the read and reuses its permit
-  // does, such as a kernel client without any path.
+  // The read still fills the chunk and would overwrite the data of the write. A replay never leads to this,
+  // because it repeats the same request. The cause is a client that abandoned the read and reuses its permit,
+  // such as a kernel client without any path.
   const bool smashed = chunk.user.direction == Direction::read && chunk.user.has_data &&
                        user.direction == Direction::write && user.has_data;
   return smashed ? Reason::rejected_busy : Reason::none;
@@ -70,8 +70,8 @@ Reason ServerSession::gate_refusal(const ServerChunk& chunk, const ChunkUser& us
 
 // Queues a request behind the chunk's user from another path incarnation, in place of a request that already
 // waits there. A client without fences replays a request over one path after another, faster than the server
-// detects their loss. At most one of these paths still has a client that waits for the response. If it is the
-// replaced one, the client resends the request when that path ends.
+// detects their loss. At most one of these paths still has a client that waits for the response. If the
+// replaced request came from that path, the client resends the request when the path ends.
 void ServerSession::gate(std::uint16_t index, const ChunkUser& user, ServerActions& out) noexcept {
   ServerChunk& chunk = state_.chunks[index];
   const Reason refusal = gate_refusal(chunk, user);
@@ -160,8 +160,8 @@ bool ServerSession::may_join_data(const ChunkUser& user) const noexcept {
 }
 
 // False if the write of the data is the response, because only a SEND carries a fresh key. The key of the
-// READ's chunk then stays valid. A client that writes into that chunk meanwhile changes only the data that it
-// reads.
+// READ's chunk then stays valid. A client that writes to that chunk during the READ changes only the data
+// that it reads itself.
 bool ServerSession::renews_key(const ChunkUser& user) const noexcept {
   return config_.always_invalidate && !may_join_data(user);
 }
@@ -188,8 +188,8 @@ void ServerSession::answer(std::uint16_t index, ServerActions& out) noexcept {
   response.send_invalidate = invalidates(user);
   response.fresh_key = renews_key(user);
   response.data_with_answer = joins_data(chunk);
-  // The type tells the peer whether an invalidation was sent first; the peer counts receives and keys
-  // accordingly.
+  // The type tells the peer whether an invalidation was sent first; the peer uses this to count its receives
+  // and keys.
   response.imm = wire::encode_io_rsp(
       response.send_invalidate ? wire::ImmType::io_rsp_w_inv : wire::ImmType::io_rsp, id, chunk.peer_errno);
   response.cookie = path.cons[user.key.con].queue.take(answer_entries(chunk));

@@ -56,7 +56,7 @@ ServerSession::Verdict ServerSession::judge(const ConnectRequested& in, std::uin
   return {};
 }
 
-// Allocates the memory of a new path.
+// Allocates the memory of a new path. Returns false if there is no memory.
 bool ServerSession::provide(std::uint16_t index, std::uint16_t cons) noexcept {
   if (path_state(index) != PathState::absent) return true;
   const std::size_t count = std::max<std::size_t>(state_.paths.size(), index + 1U);

@@ -15,7 +15,7 @@ void ServerSession::on(const FenceRequested& in, ServerActions& out) noexcept {
     return;
   }
   path->heartbeat.received();
-  // A SEND consumes a receive on every fabric.
+  // Replaces the receive that the SEND has consumed.
   out.push(PostReceive{in.key, 1, ReceiveKind::message});
 
   PendingFence fence{in.key, in.serial, assign(in.sess_uuid), in.sess_uuid};

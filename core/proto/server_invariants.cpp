@@ -35,7 +35,7 @@ const char* broken_in_path(const ServerPath& path, const ServerConfig& config) n
   }
 }
 
-// Checks the number of chunks in use of every path, counted in one pass.
+// Checks, in one pass, the number of chunks in use of every path.
 template <class State>
 const char* broken_in_users(const State& state) noexcept {
   std::array<unsigned, kMaxPaths> users{};
@@ -109,7 +109,7 @@ const char* broken_in(const State& state, const ServerConfig& config) noexcept {
 
 const char* broken_invariant(const ServerSession& session) noexcept {
   const char* rule = nullptr;
-  const ServerConfig* config = nullptr;  // set first: fields are visited in order
+  const ServerConfig* config = nullptr;  // must be set first, because fields are visited in order
   ServerSession::visit_fields(session, [&](const char*, const auto& field) {
     if constexpr (requires { field.handshake_timeout; }) config = &field;
     if constexpr (requires { field.chunks; }) rule = broken_in(field, *config);

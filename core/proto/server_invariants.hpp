@@ -4,8 +4,8 @@
 
 namespace rtrs {
 
-// Name of the first violated invariant, or null. Linear in the depth and in the connections. Safe for any
-// state, even for one that was read from a damaged snapshot.
+// Returns the name of the first violated invariant, or null. Linear in the depth and in the number of
+// connections. Safe for any state, even one that was read from a damaged snapshot.
 const char* broken_invariant(const ServerSession&) noexcept;
 
 }  // namespace rtrs

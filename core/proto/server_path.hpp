@@ -21,9 +21,9 @@ namespace rtrs {
 
 inline constexpr std::uint16_t kNoChunk = 0xffff;
 
-// Number of receives of connection `cid` while its path is connected: the maximum number of messages that can
-// arrive before the driver posts new receives. The service connection also receives heartbeats and fences.
-// `probe`: the extension was granted.
+// Returns the number of receives of connection `cid` while its path is connected: the maximum number of
+// messages that can arrive before the driver posts new receives. The service connection also receives
+// heartbeats and fences. `probe`: the probe extension was granted.
 constexpr unsigned server_receives(const ServerConfig& config, std::uint16_t cid, bool probe) noexcept {
   constexpr unsigned kServiceMessages = 64;
   constexpr unsigned kProbes = 1;  // a client has at most one unanswered probe
@@ -40,7 +40,7 @@ struct ServerCon {
   std::uint32_t epoch = 0;  // 0: no connection
   bool owes_ack = false;    // a probe reply waits for room in the send queue
   SendQueue queue;
-  Probe probe;  // detects a connection that delivers nothing
+  Probe probe;  // detects that the connection delivers nothing
   // First-in first-out list of responses that wait for room in the send queue, linked through the chunks.
   std::uint16_t first_waiting = kNoChunk;
   std::uint16_t last_waiting = kNoChunk;
@@ -56,15 +56,16 @@ struct ServerPath {
   bool owes_ack = false;                                 // a heartbeat reply waits for room in the send queue
   bool owes_heartbeat = false;
   std::uint16_t recon_cnt = 0;
-  std::uint16_t open_cons = 0;    // connections that did not report ConnectionClosed
-  std::uint16_t in_use = 0;       // chunks with an unanswered request of this path that is not parked
-  std::uint16_t waiting = 0;      // number of responses that wait on its connections; included in in_use
+  std::uint16_t open_cons = 0;  // number of connections that have not reported ConnectionClosed
+  std::uint16_t in_use = 0;     // number of chunks with an unanswered request of this path that is not parked
+  std::uint16_t waiting = 0;    // number of responses that wait on its connections; included in in_use
   std::uint32_t incarnation = 0;  // epoch of the path's first connection
   std::uint32_t address_pair = 0;
   wire::Uuid uuid{};
   Nanos handshake_deadline = kNever;
   Heartbeat heartbeat;
-  // Work of the batch. connecting: posts receives; connected: sends heartbeats; closing: closes connections.
+  // Work of the batch, by state. connecting: posts receives. connected: sends heartbeats. closing: closes
+  // connections.
   ConBatch batch;
   ServerCons cons;  // indexed by cid
 
@@ -94,7 +95,7 @@ struct ChunkUser {
 struct ServerChunk {
   enum class State : std::uint8_t { idle, invalidating, in_service, answering };
   State state = State::idle;
-  bool from_park = false;   // `user` waited in `parked` before
+  bool from_park = false;   // `user` has waited in `parked` before
   bool has_parked = false;  // a request of another path incarnation waits for the chunk
   std::uint16_t serial = 0;
   std::uint16_t peer_errno = 0;  // errno of the response that waits for room

@@ -77,7 +77,7 @@ class ServerDeliveryProbeTest : public ServerSessionTest {
     config.probe_deliveries = true;
     remake();
   }
-  // Advances time by one interval, with a client heartbeat.
+  // Advances the time by one interval, in which the client sends a heartbeat.
   std::vector<ProbeDelivery> tick(const Keys& keys) {
     feed(ImmReceived{0, keys.service, wire::encode_hb(wire::ImmType::hb_msg)});
     now = session->next_deadline();

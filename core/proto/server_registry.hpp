@@ -20,12 +20,13 @@ class ServerRegistry {
   // The last action is AdmitSession or Reject. Errnos: ENXIO for an additional path of an unknown or
   // half-open session, EPERM for a session that a client of another identity created, ENOMEM above a limit,
   // EBUSY while room is being made. After `create` the session exists until SessionDropped, even if the
-  // connect request fails. Only connections of a session can fence, replace or end its paths, so that this
-  // check protects them from other identities.
+  // connect request fails. Only connections of a session can fence, replace or end its paths, so this check
+  // protects the paths from other identities.
   //
   // A session is half open until INFO_REQ names it. Any client can create half-open sessions with one small
-  // message each, so the registry drops them to make room (CrowdOut): at `max_half_open` for one client
-  // address, that address's oldest; at `max_sessions`, the oldest of the address that has most.
+  // message each, so the registry drops them to make room (CrowdOut): if one client address has
+  // `max_half_open` of them, the oldest of that address; if there are `max_sessions` sessions, the oldest of
+  // the address that has most.
   void on(const SessionSought&, RegistryActions&) noexcept;
   // Answers with AnswerName: EPERM if another session owns the name or this session has another name.
   void on(const NameClaimed&, RegistryActions&) noexcept;
@@ -55,7 +56,7 @@ class ServerRegistry {
   // Returns 0 for host 0 (unknown).
   unsigned half_open_of(std::uint32_t host) const noexcept;
   unsigned sessions_of(std::uint32_t host) const noexcept;
-  // Position in half_open_ of the oldest session of `host`.
+  // Returns the position in half_open_ of the oldest session of `host`.
   std::size_t oldest_of(std::uint32_t host) const noexcept;
   std::uint32_t host_with_most_half_open() const noexcept;
   void evict_oldest(std::uint32_t host, RegistryActions&) noexcept;

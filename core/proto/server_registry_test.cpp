@@ -112,7 +112,7 @@ TEST_F(ServerRegistryTest, R26HalfOpenSessionIsCrowdedOutAtTheSessionLimit) {
   const auto reject = ask<Reject>(from(9, 3), {half_open});
   EXPECT_EQ(reject.reason, Reason::too_many_sessions);
   EXPECT_EQ(reject.peer_errno, wire::linux_errno::kEbusy) << "the client tries again soon";
-  // The evicted session keeps its slot until it is dropped, and no other session is dropped meanwhile.
+  // The evicted session keeps its slot until it is dropped, and no other session is dropped in that time.
   EXPECT_EQ(ask<Reject>(from(9, 3)).peer_errno, wire::linux_errno::kEnomem);
   drop(half_open);
   EXPECT_EQ(ask<AdmitSession>(from(9, 3)).session, half_open);
@@ -176,7 +176,7 @@ TEST_F(CrowdedRegistryTest, AddressGetsNoMoreThanItsLimit) {
   EXPECT_TRUE(ask<AdmitSession>(from(2, 5)).create) << "another address may still create sessions";
 }
 
-// A client that knows the uuid of a session may join or reopen it only with the same identity.
+// A client that knows the uuid of a session may join or reopen the session only with the same identity.
 TEST_F(ServerRegistryTest, SessionBelongsToTheIdentityThatCreatedIt) {
   const auto asks = [](PeerIdentity who, bool first) { return SessionSought{0, 77, uuid(1), first, 0, who}; };
   const PeerIdentity alice{.low = 1, .high = 2};

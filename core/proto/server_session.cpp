@@ -107,7 +107,7 @@ void ServerSession::on(const SendDone& in, ServerActions& out) noexcept {
   drain_waiting(in.key.path, in.key.con, kBatch, out);
 }
 
-// One path per step, because ending all connections of several paths could exceed the action list.
+// Ends one path per step, because ending all connections of several paths could exceed the action list.
 void ServerSession::on(const DeadlineReached& in, ServerActions& out) noexcept {
   for (std::uint16_t i = 0; i < state_.paths.size(); ++i) {
     const ServerPath& path = state_.paths[i];
@@ -155,7 +155,7 @@ void ServerSession::set_batch(ServerPath& path, std::size_t next) noexcept {
   state_.batches.paths = static_cast<std::uint16_t>(state_.batches.paths + is_left - was_left);
 }
 
-// Continues the batch of one path per step.
+// Continues the batch of one path. Only one path is handled per step.
 void ServerSession::continue_batch(Nanos now, ServerActions& out) noexcept {
   for (std::uint16_t i = 0; i < state_.paths.size(); ++i) {
     ServerPath& path = state_.paths[i];
@@ -165,8 +165,8 @@ void ServerSession::continue_batch(Nanos now, ServerActions& out) noexcept {
   }
 }
 
-// Probes the connections of a client without the probe extension; with it, the client probes both directions.
-// Returns false if a connection is dead.
+// Probes the connections of a client without the probe extension. A client with the extension probes both
+// directions itself. Returns false if a connection is dead.
 bool ServerSession::probe_deliveries(ServerPath& path) const noexcept {
   if (!config_.probe_deliveries || has(path.extensions, wire::Extensions::probe)) return true;
   const auto outstanding = [&](const ServerCon& con) { return path.in_use > 0 || !con.queue.all_done(); };
@@ -227,7 +227,8 @@ std::uint64_t ServerSession::fingerprint() const noexcept {
 }
 
 // Closes every connection once, in batches. Requests of the path that are still in service get no reply. The
-// slot stays taken until storage has completed them, so that "no such path" proves that none still executes.
+// slot stays taken until storage has completed these requests, so that "no such path" proves that no request
+// is still executing.
 void ServerSession::close_path(std::uint16_t index, Reason reason, ServerActions& out) noexcept {
   ServerPath& path = state_.paths[index];
   if (!path.open()) return;

@@ -39,14 +39,14 @@ class ServerSession {
   // Statistics; not part of the state.
   struct Counters {
     std::uint64_t stale_events = 0;       // events of closed connections
-    std::uint64_t dropped_responses = 0;  // responses whose path was lost
+    std::uint64_t dropped_responses = 0;  // responses dropped because their path was lost
     std::uint64_t gated = 0;              // requests that waited for an older user of their chunk
   };
 
   ServerSession(const ServerConfig&, std::uint16_t index) noexcept;
 
-  // Path index for a connect request with this path identity: the path that has it, else the first free one,
-  // else kMaxPaths.
+  // Returns the path index for a connect request with this path identity: the index of the path that has the
+  // identity, else the first free index, else kMaxPaths.
   std::uint16_t assign(const wire::Uuid& sess_uuid) const noexcept;
 
   void on(const ConnectRequested&, ServerActions&) noexcept;
@@ -94,8 +94,8 @@ class ServerSession {
   bool is_awaited(std::uint16_t chunk) const noexcept {
     return state_.chunks[chunk].has_parked && live(state_.chunks[chunk].parked);
   }
-  // True if the request will wait because another request uses its chunk. The headers of the request then
-  // replace those of a request that already waits.
+  // True if the request will wait because another request uses its chunk. Its headers then replace the
+  // headers of a request that already waits.
   bool will_wait_for_chunk(const RequestArrived&) const noexcept;
   // Read-only state for status reports and tests: all chunks, and the unanswered fences.
   const auto& chunks() const noexcept { return state_.chunks; }
@@ -106,7 +106,7 @@ class ServerSession {
  private:
   // Paths that have a batch of connections left (ServerPath::batch).
   struct Batches {
-    static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
+    static constexpr bool kDefaultIsNotHashed = true;  // keeps fingerprints of older traces valid
     std::uint16_t paths = 0;
     bool operator==(const Batches&) const = default;
     RTRS_FIELDS(paths)

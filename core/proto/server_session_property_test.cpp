@@ -72,13 +72,13 @@ class ServerSessionPropertyTest : public ServerSessionTest {
       con.disconnected = true;
     } else if (const auto* deliver = action_if<Deliver>(action)) {
       RC_ASSERT_FALSE(connections.at(deliver->key).disconnected);
-      RC_ASSERT(in_service.emplace(deliver->chunk, *deliver).second);  // one user per chunk
+      RC_ASSERT(in_service.emplace(deliver->chunk, *deliver).second);  // a chunk has at most one user
       ++delivered;
     } else if (const auto* invalidate = action_if<InvalidateChunk>(action)) {
       invalidations.push_back(*invalidate);
     } else if (const auto* response = action_if<PostResponse>(action)) {
       posted(response->key, response->cookie);
-      RC_ASSERT(owed.erase({response->chunk, response->key}) == 1U);  // one response per request
+      RC_ASSERT(owed.erase({response->chunk, response->key}) == 1U);  // each request gets one response
     } else if (const auto* imm = action_if<PostImm>(action)) {
       posted(imm->key, imm->cookie);
     } else if (const auto* info = action_if<SendInfoRsp>(action)) {
@@ -96,7 +96,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
   }
   void posted(ConKey key, std::uint64_t cookie) {
     Connection& con = connections.at(key);
-    RC_ASSERT_FALSE(con.disconnected);  // nothing is posted after a Disconnect
+    RC_ASSERT_FALSE(con.disconnected);  // nothing may be posted after a Disconnect
     if (cookie != 0) con.cookies.push_back(cookie);
   }
   void released(std::uint16_t path) {
@@ -129,7 +129,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
     const auto at = connections.find(key);
     if (at == connections.end() || !at->second.disconnected) return;
     connections.erase(at);
-    // The fabric may or may not have reported the invalidations.
+    // The fabric may or may not have reported the pending invalidations.
     const auto of_key = [key](const InvalidateChunk& one) { return one.key == key; };
     invalidations.erase(std::remove_if(invalidations.begin(), invalidations.end(), of_key),
                         invalidations.end());
@@ -146,7 +146,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
     if (!session->chunk_idle(chunk) && !rarely(20)) return;
     step(below(2) == 0 ? write(key, chunk) : read(key, chunk));
   }
-  // Performs the whole handshake of a path, or sends a single connect request of any attempt.
+  // Performs the whole handshake of a path, or sends a single connect request of an arbitrary attempt.
   void connect_some() {
     const auto path = static_cast<std::uint8_t>(1 + below(4));
     if (rarely(5)) {
@@ -230,7 +230,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
   bool ended = false;
 };
 
-// Draws each number from its whole range, even in a short list.
+// Draws each number from its whole range. By default, rapidcheck draws small numbers for short lists.
 Commands any_commands() {
   const auto any = [](auto number) {
     return rc::gen::resize(rc::kNominalSize, rc::gen::arbitrary<decltype(number)>());

@@ -99,7 +99,7 @@ TEST_F(ServerSessionTest, R01HalfOpenPathIsReplacedByANewerAttempt) {
 TEST_F(ServerSessionTest, L27ConnectedPathIsReplacedByANewerAttempt) {
   bring_up(1, 0xffff);
   const Keys other = bring_up(2);
-  const ConnectRequested next = request(1, 0, 0);  // the counter wrapped
+  const ConnectRequested next = request(1, 0, 0);  // the attempt counter has wrapped to 0
   expect_rejected(next, Reason::rejected_busy, kEbusy);
   expect_closing(next.key, Reason::superseded);
   EXPECT_EQ(state(other.service), PathState::connected);

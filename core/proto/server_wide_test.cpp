@@ -114,7 +114,7 @@ TEST_F(ServerWideTest, HeartbeatsOfAllPathsDueAtOnceAreSent) {
   EXPECT_EQ(sent, kMaxPaths);
 }
 
-// All paths but one are lost, and their fences are requested over the remaining path.
+// All paths except one are lost, and their fences are requested over the remaining path.
 TEST_F(ServerWideTest, FencesOfEveryPathAreAnswered) {
   extensions = wire::Extensions::fence;
   const Keys asker = bring_up(1);

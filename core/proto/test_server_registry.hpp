@@ -47,7 +47,7 @@ class CheckedRegistry {
   struct Session {
     unsigned who = 0;
     std::optional<unsigned> name;
-    bool leaving = false;  // evicted by CrowdOut
+    bool leaving = false;  // the session was evicted by CrowdOut
   };
 
   template <class Input>
@@ -100,8 +100,8 @@ class CheckedRegistry {
     if (admit == nullptr || !admit->create) return "a new identity makes a session";
     return sessions_.emplace(admit->session, Session{who, {}}).second ? nullptr : "an index has one session";
   }
-  // Marks the sessions that the last actions evicted (CrowdOut): each must exist, have no name and be evicted
-  // only once.
+  // Marks the sessions that the last actions evicted (CrowdOut): an evicted session must exist, must have no
+  // name and must not be evicted twice.
   const char* give_way() {
     if (evicted_.size() > 1) return "one gives way for one";
     for (const std::uint16_t index : evicted_) {
@@ -142,7 +142,7 @@ class CheckedRegistry {
   std::vector<std::uint16_t> evicted_;  // evicted by the last input
   ServerRegistry registry_;
   ServerRegistry empty_;
-  std::map<std::uint16_t, Session> sessions_;  // index -> session
+  std::map<std::uint16_t, Session> sessions_;  // keyed by session index
   std::set<unsigned> owners_;                  // names in use
   std::uint32_t request_ = 0;
 };

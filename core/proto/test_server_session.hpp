@@ -23,7 +23,7 @@ class ServerSessionTest : public testing::Test {
     config.send_depth = 16;
     remake();
   }
-  // Creates the session again; call after changing `config`.
+  // Creates the session again. Call after changing `config`.
   void remake() { session = std::make_unique<ServerSession>(config, kIndex); }
 
   template <class Input>

@@ -92,7 +92,8 @@ TEST_F(ClientCache, FlushBegunBeforeTheReportReportsTheLossToo) {
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
-// The first flush reports the loss while another flush and a FUA change are held, so these report it too.
+// The first flush reports the loss while another flush and a FUA change are held, so the held requests must
+// report the loss too.
 TEST_F(ClientCache, FlushArrivedBeforeTheReportReportsTheLossToo) {
   open_at(1);
   io(kChange);
@@ -244,7 +245,7 @@ TEST_F(ClientCache, InstanceOfAPeerWithoutExtensionsIsIgnored) {
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
-// This happens, for example, when a kernel server replaces a urtrs server.
+// Extensions disappear, for example, when a kernel server replaces a urtrs server.
 TEST_F(ClientCache, InstanceIsIgnoredAfterThePeerLosesItsExtensions) {
   open_at(1);
   io(kChange);

@@ -192,7 +192,8 @@ void ClientDevices::on(const MessageDone& input, ClientActions& actions) noexcep
       return advance(actions);
     }
     if (input.token == device.close_token) {
-      // A CLOSE that was not delivered is not sent again: the server closes all devices of a lost session.
+      // A CLOSE that was not delivered is not resent, because the server closes all devices of a lost
+      // session.
       device.close_token = 0;
       return advance(actions);
     }
@@ -239,7 +240,8 @@ IoStart ClientDevices::begin_io(const IoBegun& input) noexcept {
   return {device->device_id, ticket};
 }
 
-// No OPEN was answered since this IO began, so the instance that executed it is the known one.
+// Called when an IO succeeded. No OPEN was answered since the IO began, so the cache instance that executed
+// the IO is the known one.
 Disposition ClientDevices::end_well(Device& device, const IoTicket& ticket) noexcept {
   if (ticket.nature.changes && !ticket.nature.durable) ++device.changes;
   if (!ticket.doomed) {

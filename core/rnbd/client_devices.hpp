@@ -9,13 +9,13 @@
 // be a different one (the link is up again, or an IO was answered with ENOTCONN), a round begins: new IO is
 // held, IO in flight completes, then SESS_INFO and one OPEN per device are sent.
 //
-// Risk 2: a server acknowledges a write that only its cache holds, its host crashes, and the next FLUSH
-// succeeds on the restarted server although the write is lost. Therefore OPEN_RSP carries the instance of the
-// export's cache, and a device counts the changes that succeeded and were not flushed. If another instance
-// answers an OPEN while there are such changes, the following FLUSHes and FUA changes fail with EIO
-// (Disposition::lost) until one of them has reported the loss. The server still executes them, so that
-// changes on the new instance are flushed. An IO succeeds only on the server that assigned its id, hence only
-// on the instance of the last OPEN.
+// Risk 2: a server acknowledges a write that only its cache contains, its host crashes, and the next FLUSH
+// succeeds on the restarted server although the write is lost. Therefore OPEN_RSP contains the instance
+// number of the export's cache, and the client counts for each device the changes that succeeded and were not
+// flushed. If another instance answers an OPEN while there are such changes, the following FLUSHes and FUA
+// changes fail with EIO (Disposition::lost) until one of them has reported the loss. The server still
+// executes these requests, so that changes on the new instance are flushed. An IO succeeds only on the server
+// that assigned its id, hence only on the instance of the last OPEN.
 //
 // A server may restart before its disk is available. If it refuses to reopen a device, the device's IO is
 // held while the reason may be temporary (may_pass() of device_reasons.hpp), and the OPEN is retried
@@ -51,7 +51,7 @@ class ClientDevices {
   void on(const LinkUp& input, ClientActions& actions) noexcept;
   void on(const LinkDown& input, ClientActions& actions) noexcept;
   [[nodiscard]] MapOutcome on(const MapRequested& input, ClientActions& actions) noexcept;
-  // Unmaps a device; ends with DeviceChanged{unmapped}. Sends CLOSE only if the device is open. Unknown
+  // Unmaps a device. DeviceChanged{unmapped} reports the end. Sends CLOSE only if the device is open. Unknown
   // handles are ignored.
   void on(const UnmapRequested& input, ClientActions& actions) noexcept;
   void on(const RemapRequested& input, ClientActions& actions) noexcept;
@@ -62,58 +62,60 @@ class ClientDevices {
   void on(const ReopenDue& input, ClientActions& actions) noexcept;
 
   [[nodiscard]] Gate gate(DeviceHandle device) const noexcept;
-  // Errno of a refused IO: ENODEV (not mapped), else the errno that closed the device.
+  // Returns the errno of a refused IO: ENODEV (not mapped), else the errno that closed the device.
   [[nodiscard]] std::uint16_t refusal_errno(DeviceHandle device) const noexcept;
-  // Errno of the last refusal since the device was last open, even during a retry; 0: none.
+  // Returns the errno of the last refusal since the device was last open, even during a retry; 0 if there is
+  // none.
   [[nodiscard]] std::uint16_t last_refusal(DeviceHandle device) const noexcept;
-  // State to store for an IO that arrives now, regardless of gate(); all zeroes for dead handles.
+  // Returns the state to store for an IO that arrives now, regardless of gate(); all zeroes for dead handles.
   [[nodiscard]] IoArrival arrive(DeviceHandle device) const noexcept;
-  // Precondition: gate() returns go.
+  // Starts an IO. Precondition: gate() returns go.
   [[nodiscard]] IoStart begin_io(const IoBegun& input) noexcept;
 
-  // True if a message failed although the link is up. The caller then feeds RetryDue after a pause of any
-  // length; IO is held until then.
+  // True if a message failed although the link is up. The caller then feeds RetryDue after a pause, whose
+  // length it chooses; IO is held until then.
   [[nodiscard]] bool retry_wanted() const noexcept { return paused_; }
   // True if the server refused the device and no retry has started.
   [[nodiscard]] bool refused(DeviceHandle) const noexcept;
-  // True if the server refused a device that was open before: the device's file may be missing or locked
-  // for a moment only. Feed ReopenDue after reopen_pause_s().
+  // True if the server refused a device that was open before: the file of the device may be missing or locked
+  // only for a moment. Feed ReopenDue after reopen_pause_s().
   [[nodiscard]] bool reopen_wanted() const noexcept;
   // Seconds until the next ReopenDue, 1 .. kReopenPauseMax. Doubles with each attempt, because each round
-  // holds the IO of all devices; 1 s again after a device opened.
+  // holds the IO of all devices. Returns to 1 s when a device opens.
   static constexpr unsigned kReopenPauseMax = 15;
   [[nodiscard]] unsigned reopen_pause_s() const noexcept;
-  [[nodiscard]] DeviceState state(DeviceHandle device) const noexcept;  // unmapped for dead handles
-  // nullptr for dead handles; valid until the next input.
+  // DeviceState::unmapped for dead handles.
+  [[nodiscard]] DeviceState state(DeviceHandle device) const noexcept;
+  // Returns nullptr for dead handles; valid until the next input.
   [[nodiscard]] const Geometry* geometry(DeviceHandle device) const noexcept;
   [[nodiscard]] bool link_up() const noexcept { return link_up_; }
-  [[nodiscard]] unsigned mapped_count() const noexcept;  // including devices being unmapped
+  [[nodiscard]] unsigned mapped_count() const noexcept;  // includes devices that are being unmapped
   [[nodiscard]] unsigned io_in_flight() const noexcept { return io_in_flight_; }
   [[nodiscard]] unsigned io_in_flight(DeviceHandle device) const noexcept;  // 0 for dead handles
-  // Number of times that another instance of the export's cache answered an OPEN; 0 for dead handles. Changes
-  // that succeeded with another number in their ticket may be lost.
+  // Returns the number of times that another instance of the export's cache answered an OPEN; 0 for dead
+  // handles. Changes that succeeded with another number in their ticket may be lost.
   [[nodiscard]] std::uint32_t caches(DeviceHandle device) const noexcept;
-  // Number of times that a server opened the device; 0 for dead handles. A failed sync may be known only to
-  // the server process, and the next process reports the same instance. Therefore a successful FLUSH proves
-  // durability only for changes of the same opening.
+  // Returns the number of times that a server opened the device; 0 for dead handles. A failed sync may be
+  // known only to the server process, and the next process reports the same instance. Therefore a successful
+  // FLUSH proves durability only for changes of the same opening.
   [[nodiscard]] std::uint32_t openings(DeviceHandle device) const noexcept;
-  // Successful changes that no FLUSH covers yet; 0 for dead handles.
+  // Returns the number of successful changes that no FLUSH covers yet; 0 for dead handles.
   [[nodiscard]] std::uint64_t unflushed(DeviceHandle device) const noexcept;
   [[nodiscard]] unsigned messages_in_flight() const noexcept;
-  // The server's RNBD version; 0 until SESS_INFO was answered.
+  // Returns the RNBD version of the server; 0 until SESS_INFO was answered.
   [[nodiscard]] std::uint8_t version() const noexcept { return version_; }
 
-  // Fingerprint of the whole state. Equal states have equal fingerprints, on every compiler.
+  // Returns the fingerprint of the whole state. Equal states have equal fingerprints, on every compiler.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
-  // Name of the first violated invariant of the state, or null. For tests and tools; safe for any state, even
-  // for one that was read from a damaged snapshot.
+  // Returns the name of the first violated invariant of the state, or null. For tests and tools; safe for any
+  // state, even one that was read from a damaged snapshot.
   [[nodiscard]] const char* broken_invariant() const noexcept;
   bool operator==(const ClientDevices&) const = default;
   RTRS_FIELDS(devices_, last_token_, info_token_, io_in_flight_, version_, reopens_, link_up_, extended_,
               needs_info_, paused_, holding_, ending_)
 
  private:
-  // Counts openings for the caller; does not affect this state machine.
+  // Counter of openings for the caller; does not affect this state machine.
   struct Openings {
     std::uint32_t count = 0;
   };
@@ -123,11 +125,12 @@ class ClientDevices {
     std::uint64_t open_token = 0;   // token of the unanswered OPEN; 0: none
     std::uint64_t close_token = 0;  // token of the unanswered CLOSE; 0: none
     std::uint64_t instance = 0;     // the export's cache instance in the last OPEN response; 0: none
-    std::uint64_t changes = 0;      // successful changes without FUA
-    std::uint64_t flushed = 0;      // part of `changes` that is flushed or known to be lost
-    std::uint64_t losses = 0;       // how often another instance answered while changes were unflushed
-    std::uint64_t flush_told = 0;   // part of `losses` that a FLUSH reported
-    std::uint64_t fua_told = 0;     // part of `losses` that a FLUSH or a FUA change reported
+    std::uint64_t changes = 0;      // number of successful changes without FUA
+    // Number of successful changes without FUA that are flushed or known to be lost.
+    std::uint64_t flushed = 0;
+    std::uint64_t losses = 0;  // number of times that another instance answered while changes were unflushed
+    std::uint64_t flush_told = 0;  // number of losses that a FLUSH reported
+    std::uint64_t fua_told = 0;    // number of losses that a FLUSH or a FUA change reported
     DeviceHandle handle = 0;
     std::uint32_t caches = 0;  // number of replaced instances
     Uncompared<Openings> openings{};
@@ -139,7 +142,7 @@ class ClientDevices {
     std::uint8_t futile_reopens = 0;
     wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
     DeviceState state = DeviceState::unmapped;
-    bool id_known = false;    // the last server that answered assigned device_id
+    bool id_known = false;    // device_id was assigned by the last server that answered
     bool needs_open = false;  // the next round must open the device
     bool refused = false;     // the server refused the last OPEN; reset by a new link or a remap
     bool close_due = false;   // CLOSE is due when no IO is in flight and no OPEN is unanswered
@@ -149,7 +152,7 @@ class ClientDevices {
                 id_known, needs_open, refused, close_due)
   };
 
-  // Does everything that need not wait: finishes unmaps, then starts a round.
+  // Does everything that can be done now: finishes unmaps, then starts a round.
   void advance(ClientActions& actions) noexcept;
   void send_closes(ClientActions& actions) noexcept;
   void send_opens(ClientActions& actions) noexcept;
@@ -189,9 +192,9 @@ class ClientDevices {
   bool extended_ = false;
   bool needs_info_ = true;  // the client must send SESS_INFO before the next OPEN
   bool paused_ = false;
-  // advance() caches both flags, so that an IO needs to check only its own device.
-  bool holding_ = false;  // no IO may begin
-  bool ending_ = false;   // some device waits for its last IO
+  // Cached by advance(), so that an IO needs to check only its own device.
+  bool holding_ = false;  // no IO may begin on any device
+  bool ending_ = false;   // at least one device waits for its last IO
 };
 
 }  // namespace rtrs::rnbd

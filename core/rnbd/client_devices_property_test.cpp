@@ -16,13 +16,14 @@ namespace {
 using namespace wire::linux_errno;
 using Bytes = std::vector<std::byte>;
 
-// A request that the transport holds. It is resent until answered, so a server may receive it twice.
+// A request that the transport holds. The transport resends the request until it is answered, so a server may
+// receive it twice.
 struct Pending {
   bool is_io = false;
   SendMessage message{};        // valid if the request is not an IO
   DeviceHandle device = 0;      // device of an IO
   std::uint32_t device_id = 0;  // id in the header of an IO
-  std::string expected;         // the device an IO is meant for
+  std::string expected;         // name of the device for which an IO is meant
   bool answered = false;        // the response is in flight
   std::uint16_t peer_errno = 0;
   Bytes response;
@@ -34,7 +35,7 @@ struct World {
   ClientDevices client;
   ClientActions actions;
   std::vector<Pending> pending;
-  std::map<std::uint32_t, std::string> devices;  // device id -> name, on the server
+  std::map<std::uint32_t, std::string> devices;  // device names by id, on the server
   std::map<std::string, DeviceHandle> mapped;
 
   template <class Input>
@@ -142,7 +143,7 @@ struct World {
     RC_ASSERT((disposition == Disposition::ok) == (delivered && done.peer_errno == 0));
     RC_ASSERT(delivered || disposition == Disposition::fail);
   }
-  // Responses in flight are lost, so the transport resends their requests.
+  // Loses the responses in flight, so that the transport resends their requests.
   void lose_responses() {
     for (Pending& request : pending) request.answered = false;
   }
@@ -195,7 +196,7 @@ RC_GTEST_PROP(ClientDevicesProperty, NoIoReachesAnotherDeviceAndAllDevicesReopen
     random_step(world);
     const char* const broken = world.client.broken_invariant();
     if (broken != nullptr) RC_FAIL(broken);
-    // Finds a field that equality or the fingerprint omits.
+    // Detects a field that equality or the fingerprint omits.
     RC_ASSERT((before == world.client) == (before.fingerprint() == world.client.fingerprint()));
   }
   heal(world);

@@ -198,7 +198,7 @@ TEST(ClientDevices, UnnoticedServerRestartIsDetectedByItsIds) {
   const DeviceHandle a = client.opened("a", 0);
   const DeviceHandle b = client.map("b");
   EXPECT_EQ(client.devices.gate(a), Gate::hold);
-  client.answer_open(disk(0));  // a's id, so this server does not know a
+  client.answer_open(disk(0));  // the id is that of device a, so this server does not know a
   EXPECT_EQ(client.devices.state(b), DeviceState::init);
   EXPECT_EQ(client.devices.gate(a), Gate::hold);
   client.answer_info();
@@ -306,7 +306,8 @@ TEST(ClientDevices, R78UndeliveredOpenIsResentWhenTheLinkIsUp) {
   client.step(LinkDown{});
   EXPECT_EQ(client.devices.gate(handle), Gate::hold);
   client.lose(MessageKind::open);
-  EXPECT_EQ(client.devices.gate(handle), Gate::hold);  // held for queue_timeout, as without the OPEN
+  // The IO waits for queue_timeout, as it would without the OPEN.
+  EXPECT_EQ(client.devices.gate(handle), Gate::hold);
   EXPECT_TRUE(client.messages.empty());
   client.step(LinkUp{});
   client.answer_info();
@@ -319,7 +320,7 @@ TEST(ClientDevices, UndeliveredOpenInvalidatesEveryId) {
   const DeviceHandle a = client.opened("a", 1);
   client.map("b");
   client.step(LinkDown{});
-  client.lose(MessageKind::open);  // a new server may have given b the id of a
+  client.lose(MessageKind::open);  // a new server may have assigned the id of a to b
   EXPECT_EQ(client.devices.gate(a), Gate::hold);
   client.step(LinkUp{});
   client.answer_info();

@@ -20,7 +20,7 @@
 namespace rtrs::rnbd {
 
 inline constexpr unsigned kMaxClientDevices = 64;  // maximum per session, including devices being unmapped
-// Number of consecutive reopens of a device without a successful IO after which its IO fails.
+// If a device is reopened more often than this without a successful IO in between, its IO fails.
 inline constexpr unsigned kMaxFutileReopens = 3;
 
 // Identifies a mapped device; never reused for another device.
@@ -29,9 +29,9 @@ using DeviceHandle = std::uint32_t;
 enum class DeviceState : std::uint8_t {
   init,  // not opened yet
   open,
-  closed,     // mapped but disconnected, being reopened, or refused by the server
-  unmapping,  // its pending IO and messages are completing
-  unmapped,   // the handle is dead
+  closed,     // the device is mapped but disconnected, being reopened, or refused by the server
+  unmapping,  // pending IO and messages of the device are completing
+  unmapped,   // the handle is invalid
 };
 [[nodiscard]] const char* to_string(DeviceState state) noexcept;
 
@@ -39,8 +39,8 @@ enum class DeviceState : std::uint8_t {
 //
 // `now` is for the recorder; the state machine does not read it.
 
-// The session has a connected path. `extended`: its peer granted an extension, so it is not a kernel server
-// and initialises the response bytes that are reserved for a kernel server.
+// The session has a connected path. `extended`: the peer granted an extension, so it is not a kernel server
+// and initialises the response bytes that kernel servers leave uninitialised.
 struct LinkUp {
   bool extended = false;
   Nanos now = 0;
@@ -67,16 +67,16 @@ struct RemapRequested {
   Nanos now = 0;
   RTRS_FIELDS(now, device)
 };
-// Sets the size of an open device until a server reopens it. Ignored if the size is impossible for a block
-// device.
+// Sets the size of an open device. The size applies until the device is reopened. Ignored if no block device
+// can have this size.
 struct ResizeRequested {
   DeviceHandle device = 0;
   std::uint64_t nsectors = 0;  // new size in sectors of 512 bytes
   Nanos now = 0;
   RTRS_FIELDS(now, nsectors, device)
 };
-// A SendMessage completed. `delivered` false: the transport failed it (no path, session closed, queue full),
-// and the server may or may not have executed it. Unexpected tokens are ignored.
+// A SendMessage completed. If `delivered` is false, the transport failed the message (no path, session
+// closed, queue full), and the server may or may not have executed it. Unexpected tokens are ignored.
 struct MessageDone {
   std::uint64_t token = 0;
   bool delivered = true;
@@ -88,9 +88,10 @@ struct MessageDone {
 // Effect of an IO on its export's cache.
 struct IoNature {
   bool changes = false;  // true for write, discard and write-zeroes
-  bool durable = false;  // a change that was promised to be durable when it succeeds
-  // Makes durable every change that completed before this IO began. With `durable`, it is the final flush of
-  // an FUA change on a device without FUA: it reports losses like that change, not like a user's FLUSH.
+  bool durable = false;  // the caller was promised that the change is durable when it succeeds
+  // Makes durable every change that completed before this IO began. If `durable` is also set, the IO is the
+  // final flush of a FUA change on a device without FUA, and reports losses like that change, not like a
+  // user's FLUSH.
   bool flushes = false;
   auto operator<=>(const IoNature&) const = default;
   RTRS_FIELDS(changes, durable, flushes)
@@ -100,15 +101,16 @@ struct IoNature {
   const bool changes = !flush && opcode != wire::rnbd::Opcode::read;
   return {changes, changes && durable, flush};
 }
-// State known to the user when an IO arrived. The default fails too many IOs, never too few.
+// State known to the user when an IO arrived. With the default values, too many IOs may fail, but never too
+// few.
 struct IoArrival {
-  std::uint64_t flush_told = 0;  // device losses that a FLUSH had reported
-  std::uint64_t fua_told = 0;    // losses that a FLUSH or a FUA change had reported
-  std::uint64_t changes = 0;     // changes that had succeeded
+  std::uint64_t flush_told = 0;  // number of device losses that a FLUSH had reported
+  std::uint64_t fua_told = 0;    // number of device losses that a FLUSH or a FUA change had reported
+  std::uint64_t changes = 0;     // number of changes that had succeeded
   auto operator<=>(const IoArrival&) const = default;
   RTRS_FIELDS(flush_told, fua_told, changes)
 };
-// An IO begins: a new one, or one that is resubmitted after retry_after_remap with its nature and arrival.
+// An IO begins: a new IO, or one that is resubmitted after retry_after_remap with its nature and arrival.
 struct IoBegun {
   DeviceHandle device = 0;
   IoNature nature{};
@@ -116,13 +118,13 @@ struct IoBegun {
   Nanos now = 0;
   RTRS_FIELDS(now, arrival, device, nature)
 };
-// Result of begin_io(), to pass to its IoDone.
+// Result of begin_io(). The caller passes it to the IoDone of the IO.
 struct IoTicket {
   IoNature nature{};
-  bool doomed = false;      // fails with EIO even if the server reports success
+  bool doomed = false;      // the IO fails with EIO even if the server reports success
   std::uint32_t cache = 0;  // value of caches() when the IO began
   IoArrival arrival{};
-  std::uint64_t losses = 0;  // losses known when the IO began
+  std::uint64_t losses = 0;  // number of losses known when the IO began
   auto operator<=>(const IoTicket&) const = default;
 };
 struct IoDone {
@@ -161,7 +163,8 @@ struct ReopenDue {
 
 enum class MessageKind : std::uint8_t { sess_info, open, close };
 
-// Send a request over the service connection. READ: room for `response_length` bytes; WRITE: no data.
+// Send a request over the service connection. A READ has room for `response_length` bytes; a WRITE has no
+// data.
 struct SendMessage {
   std::uint64_t token = 0;
   MessageKind kind = MessageKind::sess_info;
@@ -170,8 +173,8 @@ struct SendMessage {
   InlineBytes<wire::rnbd::kOpenBytes> header{};
   RTRS_FIELDS(token, kind, direction, response_length, header)
 };
-// `peer_errno`: why the device is closed or unmapped; 0 after a link loss or an operator's request. The
-// geometry is valid in state open; the size can differ from the previous one.
+// State change of a device. `peer_errno`: reason why the device is closed or unmapped; 0 after a link loss or
+// an operator's request. The geometry is valid in state open; the size can differ from the previous one.
 struct DeviceChanged {
   DeviceHandle device = 0;
   DeviceState state = DeviceState::init;
@@ -180,9 +183,9 @@ struct DeviceChanged {
   RTRS_FIELDS(device, state, peer_errno, geometry)
 };
 
-// The export's cache differs from the one at the last OPEN: the server's host was restarted, or it
-// exports something else now. `unflushed`: changes that succeeded, were not flushed and may be lost; if not
-// 0, the next FLUSH and the next FUA change fail. For the log.
+// The cache of the export is another than at the last OPEN: the server's host was restarted, or the server
+// now exports something else. `unflushed`: number of changes that succeeded, were not flushed and may be
+// lost. If it is not 0, the next FLUSH and the next FUA change fail. This action is for the log.
 struct CacheReplaced {
   DeviceHandle device = 0;
   std::uint64_t unflushed = 0;
@@ -209,7 +212,7 @@ enum class Gate : std::uint8_t {
 enum class Disposition : std::uint8_t {
   ok,
   retry_after_remap,  // keep the IO, call gate() and resubmit the IO with its new id
-  fail,               // fail with the peer's errno, or EIO if not delivered
+  fail,               // fail with the peer's errno, or with EIO if the IO was not delivered
   lost,               // fail with EIO: earlier successful changes are lost
 };
 

@@ -101,7 +101,7 @@ void ClientDevices::finish_sess_info(const MessageDone& input, ClientActions& ac
     version_ = wire::rnbd::negotiated_version(response.value.version);
     return;
   }
-  if (needs_info_) return;  // response to an earlier round; the next one sends SESS_INFO again
+  if (needs_info_) return;  // the response belongs to an earlier round; the next round sends SESS_INFO again
   needs_info_ = true;
   const std::uint16_t error = input.peer_errno != 0 ? input.peer_errno : std::uint16_t{kEinval};
   for (Device& device : devices_) {
@@ -130,7 +130,7 @@ void ClientDevices::finish_open(Device& device, const MessageDone& input, Client
 void ClientDevices::accept_open(Device& device, const wire::rnbd::OpenRsp& response,
                                 ClientActions& actions) noexcept {
   if (is_id_held_by_another(device, response.device_id)) {
-    // A correct server does not use one id for two devices, so another server may have answered.
+    // A correct server does not assign one id to two devices, so another server may have answered.
     invalidate_ids();
     if (device.futile_reopens == kMaxFutileReopens) return refuse_device(device, kEio, actions);
     ++device.futile_reopens;
@@ -146,14 +146,15 @@ void ClientDevices::accept_open(Device& device, const wire::rnbd::OpenRsp& respo
   }
   const Geometry before = device.geometry;
   device.geometry = geometry_of(response);
-  if (!extended_) device.geometry.features = 0;  // reserved bytes of a kernel server
+  if (!extended_) device.geometry.features = 0;  // a kernel server leaves reserved bytes here
   device.peer_errno = 0;
   if (device.needs_open || !link_up_) return;
   if (device.state == DeviceState::open && device.geometry == before) return;
   change(device, DeviceState::open, 0, actions);
 }
 
-// No IO of the device is in flight, because its OPEN was unanswered until now.
+// Records the cache instance in an OPEN response. No IO of the device is in flight, because the OPEN was
+// unanswered until now.
 void ClientDevices::note_instance(Device& device, std::uint64_t instance, ClientActions& actions) noexcept {
   if (!extended_ || instance == 0) return;
   const std::uint64_t before = std::exchange(device.instance, instance);
@@ -185,8 +186,8 @@ void ClientDevices::refuse_device(Device& device, std::uint16_t peer_errno, Clie
   change(device, DeviceState::closed, peer_errno, actions);
 }
 
-// Marks all ids as invalid: the OPEN may have been executed by another server, which may have assigned an id
-// that belongs to another device at the previous server.
+// Called when an OPEN was not delivered. Marks all ids as invalid, because another server may have executed
+// the OPEN and assigned an id that belongs to another device at the previous server.
 void ClientDevices::undelivered_open(const Device& device) noexcept {
   if (!device.needs_open) paused_ = link_up_;
   invalidate_ids();

@@ -29,18 +29,19 @@ inline constexpr unsigned kDeviceReasonCount = static_cast<unsigned>(DeviceReaso
 
 struct DeviceReasonText {
   const char* code;           // stable; differs from the codes of all values of rtrs::Reason
-  const char* sentence;       // for the end of a line: no initial capital, no full stop
-  const char* hint;           // what to do, in the same form; empty only for DeviceReason::none
-  std::uint16_t linux_errno;  // errno with this meaning; 0: nothing failed
-  // The reason may be temporary, for example if a server restarts before its disk appears: requests wait for
-  // queue_timeout.
+  const char* sentence;       // sentence for the end of a line: no initial capital, no full stop
+  const char* hint;           // advice what to do, in the same form; empty only for DeviceReason::none
+  std::uint16_t linux_errno;  // errno with this meaning; 0: no failure
+  // The reason may be temporary, for example if a server restarts before its disk is available. In this case
+  // requests wait for queue_timeout.
   bool may_pass;
 };
 
 const DeviceReasonText& text_of(DeviceReason) noexcept;
-// Reason for an OPEN that the server refused, or whose response is invalid; `peer_errno` 0: none.
+// Returns the reason for an OPEN that the server refused, or whose response is invalid. `peer_errno` 0: no
+// errno.
 DeviceReason reason_of_refusal(std::uint16_t peer_errno) noexcept;
-// Reason if a re-opened device has another geometry; none if `before` has no sectors.
+// Returns the reason if a reopened device has another geometry; none if `before` has no sectors.
 DeviceReason reason_of_change(const Geometry& before, const Geometry& now) noexcept;
 inline bool may_pass(std::uint16_t peer_errno) noexcept {
   return text_of(reason_of_refusal(peer_errno)).may_pass;

@@ -62,8 +62,8 @@ TEST(DevicesState, EveryMemberOfEveryStructIsAField) {
   incomplete.look<ClientDevices>("ClientDevices");
   incomplete.look<ServerDevices>("ServerDevices");
   EXPECT_EQ(incomplete.names, "");
-  // The structs are the device and geometry of both state machines, and the options, operation and IO of the
-  // server.
+  // The structs are the devices and geometries of both state machines, and the options, operation and IO of
+  // the server.
   EXPECT_EQ(incomplete.structs, 7U);
 }
 

@@ -12,7 +12,7 @@ namespace rtrs::rnbd {
 struct Geometry {
   std::uint64_t nsectors = 0;                  // size of the device in sectors, below 2^54
   std::uint32_t logical_block_size = 512;      // in bytes; a power of two, 512..32768
-  std::uint32_t physical_block_size = 512;     // in bytes; above 16 bits sent as 0 (unknown)
+  std::uint32_t physical_block_size = 512;     // in bytes; a value above 16 bits is sent as 0 (unknown)
   std::uint32_t max_hw_sectors = 0;            // 0: unknown
   std::uint32_t max_segments = 0;              // 0: unknown
   std::uint32_t max_discard_sectors = 0;       // 0: not supported
@@ -31,10 +31,12 @@ struct Geometry {
 // True if block size and sector count have a wire form and the size is a multiple of the block size.
 [[nodiscard]] bool valid(const Geometry& geometry) noexcept;
 
-// Secure erase is never offered. `instance`: instance of the export's cache; 0: unknown.
+// Makes an OPEN response. Secure erase is never offered. `instance`: instance of the export's cache; 0:
+// unknown.
 [[nodiscard]] wire::rnbd::OpenRsp make_open_rsp(std::uint32_t device_id, const Geometry& geometry,
                                                 std::uint64_t instance = 0) noexcept;
-// Sets `fua` only if the device also has a write cache (protocol section 2.9).
+// Returns the geometry in an OPEN response. Sets `fua` only if the device also has a write cache (protocol
+// section 2.9).
 [[nodiscard]] Geometry geometry_of(const wire::rnbd::OpenRsp& response) noexcept;
 
 // Returns 0 or the errno for a request on this device: EOPNOTSUPP (secure erase, or an operation that

@@ -12,7 +12,7 @@ using namespace wire::linux_errno;
 using wire::Refusal;
 using wire::rnbd::MsgType;
 
-// True if a SESS_INFO or OPEN is a READ with room for its response.
+// True if a SESS_INFO or OPEN arrives in a READ with room for its response.
 bool ServerDevices::is_query(const DeviceRequest& input, std::size_t answer_bytes) noexcept {
   return input.direction == Direction::read && input.data_len >= answer_bytes;
 }
@@ -173,7 +173,7 @@ void ServerDevices::on_close(const DeviceRequest& input, ServerActions& actions)
     return respond(input.request, kEinval, actions);
   }
   const std::uint16_t slot = slot_by_id(message.value.device_id);
-  // Closing a device that is not open succeeds.
+  // Closing a device that is not open succeeds without effect.
   if (slot == kNone || devices_[slot].state == DeviceState::queued ||
       devices_[slot].state == DeviceState::opening) {
     return respond(input.request, 0, actions);
@@ -239,7 +239,7 @@ std::uint16_t ServerDevices::slot_by_id(std::uint32_t id) const noexcept {
   return static_cast<std::uint16_t>(slot);
 }
 
-// Ignores a closing device, so that its name can be reopened.
+// Returns the slot of the device with this name. Ignores a closing device, so that its name can be reopened.
 std::uint16_t ServerDevices::slot_by_name(const wire::Name& name) const noexcept {
   for (std::uint16_t slot = 0; slot < devices_.size(); ++slot) {
     const Device& device = devices_[slot];

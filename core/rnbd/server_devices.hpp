@@ -40,14 +40,14 @@ inline constexpr unsigned kMaxDeviceWaiters = 8;
 // `request` identifies the request to the caller and is returned unchanged.
 struct DeviceRequest {
   std::uint64_t request = 0;
-  std::uint32_t data_len = 0;  // bytes of data, or of room for the response
+  std::uint32_t data_len = 0;  // number of bytes of data, or of room for the response
   Direction direction = Direction::read;
-  wire::Bytes header{};  // the message; read during the step only
+  wire::Bytes header{};  // the message; accessed only during the step
   Nanos now = 0;
 };
 using LongDeviceRequest [[deprecated("use DeviceRequest")]] = DeviceRequest;
-// `error` is 0 or a positive errno; with 0, `handle` names the export in later actions, until CloseExport.
-// If the geometry is not valid(), the OPEN is answered with EIO and the export is closed.
+// `error` is 0 or a positive errno. If it is 0, `handle` identifies the export in later actions, until
+// CloseExport. If the geometry is not valid(), the OPEN is answered with EIO and the export is closed.
 struct ExportOpened {
   std::uint16_t operation = 0;
   int error = 0;
@@ -59,16 +59,17 @@ struct ExportOpened {
   Nanos now = 0;
   RTRS_FIELDS(now, operation, error, handle, geometry, instance)
 };
-// Current export size in sectors of 512 bytes; an incomplete last block is not exported. 0: unknown,
-// the size does not change.
+// Current export size in sectors of 512 bytes; an incomplete last block is not exported. 0: the size is
+// unknown and does not change.
 struct ExportMeasured {
   std::uint16_t operation = 0;
   std::uint64_t nsectors = 0;
   Nanos now = 0;
   RTRS_FIELDS(now, operation, nsectors)
 };
-// `error` is 0 or a positive errno. ENOTCONN becomes EIO: to a client it means that the device is not open.
-// `sync_failed`: the error concerns the durability of data written earlier, by this or other requests.
+// `error` is 0 or a positive errno. ENOTCONN becomes EIO, because a client interprets ENOTCONN as "the device
+// is not open". `sync_failed`: the error concerns the durability of data written earlier, by this or other
+// requests.
 struct StorageDone {
   std::uint16_t operation = 0;
   int error = 0;
@@ -91,8 +92,8 @@ struct DeviceForceClosed {
   Nanos now = 0;
   RTRS_FIELDS(now, device_id)
 };
-// The session has no path any more. Each device is closed when its last request has completed. Ends with
-// SessionDrained.
+// The session has no path any more. Each device is closed when its last request has completed. SessionDrained
+// reports the end.
 struct SessionClosed {
   Nanos now = 0;
   RTRS_FIELDS(now)
@@ -106,13 +107,14 @@ struct OpenExport {
   wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
   std::string_view name;  // unchecked bytes from the peer: confine the name. Valid until the next input.
 };
-// No operation of the export is in flight. Performed before any later OpenExport of the same name.
+// Closes the export. No operation of the export is in flight. Must be performed before any later OpenExport
+// of the same name.
 struct CloseExport {
   std::uint64_t handle = 0;
   RTRS_FIELDS(handle)
 };
-// Measures the export. Requested when an IO ends beyond the known size, when storage failed with EIO, and
-// when an open device is opened again, because an export may grow and shrink while it is open.
+// Measures the size of the export. Emitted when an IO ends beyond the known size, when storage failed with
+// EIO, and when an open device is opened again, because an export may grow and shrink while it is open.
 struct MeasureExport {
   std::uint64_t handle = 0;
   std::uint16_t operation = 0;
@@ -131,8 +133,8 @@ struct Storage {
   bool nounmap = false;   // write_zeroes: the blocks stay allocated; otherwise they may be freed
   RTRS_FIELDS(request, handle, sector, bytes, operation, prio, opcode, fua, preflush, nounmap)
 };
-// Copy the response into the request's data, see fill(). Always followed by Respond with 0 for the same
-// request.
+// Copy the response into the request's data, see fill(). A Respond with error 0 for the same request always
+// follows.
 struct WriteBack {
   std::uint64_t request = 0;
   InlineBytes<wire::rnbd::kOpenRspBytes> response{};
@@ -140,7 +142,7 @@ struct WriteBack {
 };
 struct Respond {
   std::uint64_t request = 0;
-  std::uint16_t peer_errno = 0;  // 0..511
+  std::uint16_t peer_errno = 0;  // errno, 0..511
   RTRS_FIELDS(request, peer_errno)
 };
 // Data written to the export may never become durable, and its storage reports this only once: a kernel
@@ -169,8 +171,8 @@ using ServerActions =
 void fill(const WriteBack& answer, wire::MutableBytes data) noexcept;
 
 struct ServerOptions {
-  // First device id. Use a different one for every session of every run, so that ids of an earlier run of the
-  // server are unknown instead of naming another device.
+  // First device id. Must differ for every session of every run, so that the ids of an earlier run of the
+  // server are unknown and do not name another device.
   std::uint32_t first_generation = 0;
   std::uint32_t generations = kMaxGenerations;  // 1..kMaxGenerations ids per slot, then the slot is retired
   bool operator==(const ServerOptions&) const = default;
@@ -191,10 +193,10 @@ class ServerDevices {
 
   enum class DeviceState : std::uint8_t {
     vacant,
-    queued,   // waits until the device of the same name is closed
-    opening,  // OpenExport handed out, ExportOpened pending
+    queued,   // the OPEN waits until the device of the same name is closed
+    opening,  // OpenExport was emitted, ExportOpened is pending
     open,
-    closing,  // waits for requests in flight
+    closing,  // the device waits for requests in flight
   };
   struct Device {
     wire::Name name{};
@@ -205,33 +207,34 @@ class ServerDevices {
     std::uint32_t uses = 0;  // number of ids that this slot has issued
     std::uint32_t in_flight = 0;
     std::uint64_t syncs_started = 0;
-    std::uint32_t syncs_running = 0;                                  // syncs in storage now
-    std::uint32_t settling = 0;                                       // operations of Kind::settling
-    std::uint32_t sync_failures = 0;                                  // sync failures that storage reported
-    wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // mode of the first OPEN; enforced
+    std::uint32_t syncs_running = 0;  // number of syncs that storage is executing
+    std::uint32_t settling = 0;       // operations of Kind::settling
+    std::uint32_t sync_failures = 0;  // number of sync failures that storage reported
+    // Access mode of the first OPEN; enforced.
+    wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
     DeviceState state = DeviceState::vacant;
-    std::uint16_t sync_error = 0;  // errno of every flush until the device is closed; 0: none
+    std::uint16_t sync_error = 0;  // errno of every flush until the device is closed; 0: no failure
     std::uint8_t waiters = 0;
-    bool doomed = false;  // removed by the operator while it was being opened
+    bool doomed = false;  // the operator removed the device while it was being opened
     bool operator==(const Device&) const = default;
     RTRS_FIELDS(name, geometry, handle, instance, id, uses, in_flight, syncs_started, syncs_running, settling,
                 sync_failures, mode, state, sync_error, waiters, doomed)
   };
-  // Iterates over all slots in order; skip vacant ones.
+  // Iterates over all slots in order; the caller must skip vacant slots.
   [[nodiscard]] const Device* begin() const noexcept { return devices_.begin(); }
   [[nodiscard]] const Device* end() const noexcept { return devices_.end(); }
   [[nodiscard]] unsigned open_count() const noexcept;
-  [[nodiscard]] unsigned unanswered() const noexcept { return unanswered_; }  // number of requests
+  [[nodiscard]] unsigned unanswered() const noexcept { return unanswered_; }  // number of unanswered requests
   // Number of IO messages with undefined flags in rw. The flags are ignored: flags of newer kernels only
   // affect how an IO is executed, and mandatory ones have a separate opcode.
   [[nodiscard]] std::uint64_t unknown_flags() const noexcept { return unknown_flags_; }
-  // The client's RNBD version; 0 until its SESS_INFO.
+  // Returns the RNBD version of the client; 0 until its SESS_INFO.
   [[nodiscard]] std::uint8_t version() const noexcept { return version_; }
 
-  // Fingerprint of the whole state. Equal states have equal fingerprints, on every compiler.
+  // Returns the fingerprint of the whole state. Equal states have equal fingerprints, on every compiler.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
-  // Name of the first violated invariant of the state, or null. For tests and tools; safe for any state, even
-  // for one that was read from a damaged snapshot.
+  // Returns the name of the first violated invariant of the state, or null. For tests and tools; safe for any
+  // state, even one that was read from a damaged snapshot.
   [[nodiscard]] const char* broken_invariant() const noexcept;
   // True if the state machine waits for this result. Only such a result may be fed.
   [[nodiscard]] bool awaits(const ExportOpened& input) const noexcept;
@@ -249,8 +252,8 @@ class ServerDevices {
     close,
     late,      // an IO beyond the known end waits for ExportMeasured
     failed,    // storage failed with EIO; answered after ExportMeasured
-    reopen,    // an OPEN of an open device waits for ExportMeasured
-    settling,  // a successful sync waits for syncs that ran concurrently
+    reopen,    // an OPEN of an already open device waits for ExportMeasured
+    settling,  // a sync succeeded and waits for syncs that ran concurrently
   };
   struct Operation {
     std::uint64_t request = 0;
@@ -259,12 +262,12 @@ class ServerDevices {
     std::uint16_t device = 0;
     std::uint16_t next_vacant = 0;
     Kind kind = Kind::vacant;
-    bool flushes = false;  // FLUSH or PREFLUSH
-    bool syncs = false;    // must make data durable: `flushes`, or a change with FUA
+    bool flushes = false;  // the operation is a flush or has the flag PREFLUSH
+    bool syncs = false;  // the operation must make data durable: `flushes` is set, or it is a change with FUA
     // While `kind` is storage: number of this sync among the device's syncs. While it is settling: number of
     // the last sync that had started when this sync succeeded.
     std::uint64_t sync = 0;
-    std::uint32_t failures = 0;  // Device::sync_failures when the operation started
+    std::uint32_t failures = 0;  // value of Device::sync_failures when the operation started
     bool operator==(const Operation&) const = default;
     RTRS_FIELDS(request, io, data_len, device, next_vacant, kind, flushes, syncs, sync, failures)
   };
@@ -279,8 +282,8 @@ class ServerDevices {
 
   void start_storage(std::uint16_t operation, const wire::rnbd::Io& io, ServerActions& actions) noexcept;
   void end_sync(std::uint16_t operation, ServerActions& actions) noexcept;
-  // Answers each settling operation of the device for which all syncs that started before its success have
-  // ended.
+  // Answers each settling operation of the device if all syncs that started before the success of the
+  // operation have ended.
   void settle(std::uint16_t slot, ServerActions& actions) noexcept;
   // Continues the requests that waited for ExportMeasured.
   void finish_measured(std::uint16_t operation, ServerActions& actions) noexcept;
@@ -291,7 +294,7 @@ class ServerDevices {
   void start_opening(std::uint16_t slot, ServerActions& actions) noexcept;
   void answer_open(std::uint64_t request, std::uint32_t data_len, const Device& device,
                    ServerActions& actions) noexcept;
-  // Answers every waiter of the slot; with OPEN_RSP if `error` is 0 and the device is open.
+  // Answers every waiter of the slot; sends OPEN_RSP if `error` is 0 and the device is open.
   void answer_waiters(std::uint16_t slot, std::uint16_t error, ServerActions& actions) noexcept;
   void start_closing(std::uint16_t slot, ServerActions& actions) noexcept;
   void finish_closing(std::uint16_t slot, ServerActions& actions) noexcept;

@@ -108,7 +108,7 @@ struct World {
     target.damaged = target.damaged || sync_failed;
     step(StorageDone{asked.operation, error, sync_failed});
   }
-  // `nsectors` 0: size unknown.
+  // Completes a measurement. `nsectors` 0: the size is unknown.
   void finish_measure(std::size_t index, std::uint64_t nsectors) {
     const MeasureExport asked = measures.at(index);
     measures.erase(measures.begin() + static_cast<std::ptrdiff_t>(index));
@@ -228,7 +228,7 @@ RC_GTEST_PROP(ServerDevicesProperty, EveryRequestIsAnsweredOnceAndStorageStaysIn
   for (int i = 0; i < steps; ++i) {
     const ServerDevices before = world.devices;
     random_step(world);
-    // Finds a field that equality or the fingerprint omits.
+    // Detects a field that equality or the fingerprint omits.
     RC_ASSERT((before == world.devices) == (before.fingerprint() == world.devices.fingerprint()));
   }
   const bool lost_early = *rc::gen::arbitrary<bool>();

@@ -46,7 +46,7 @@ TEST(ServerDevices, R68ResponsesContainNoOldMemory) {
 
 TEST(ServerDevices, OpenReportsTheGeometryOfTheExport) {
   Session session;
-  // All values differ, so that swapped fields are found.
+  // All values differ, so that swapped fields are detected.
   session.geometry = {.nsectors = 4096,
                       .logical_block_size = 4096,
                       .physical_block_size = 8192,

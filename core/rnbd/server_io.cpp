@@ -1,6 +1,6 @@
-// IO of an open device: checks before storage sees it, waits for its export's size, and waits for
-// concurrent syncs. Waiting for syncs is needed because a kernel reports a failed writeback to only one sync
-// per file description; any other sync that ends later succeeds although the data is lost.
+// IO of an open device: checks each IO before it is passed to storage, waits for the size of the export, and
+// waits for concurrent syncs. Waiting for syncs is needed because a kernel reports a failed writeback to only
+// one sync per file description; any other sync that ends later succeeds although the data is lost.
 #include <algorithm>
 
 #include "core/base/assert.hpp"

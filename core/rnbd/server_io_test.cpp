@@ -122,7 +122,8 @@ TEST(ServerIo, UnknownFlagsAreCountedAndTheIoIsServed) {
   EXPECT_EQ(session.devices.unknown_flags(), 1U);
 }
 
-// Up to Linux 5.17, WRITE_SAME had the opcode that write_zeroes has now, and carried one block of data.
+// Up to Linux 5.17, WRITE_SAME had the opcode of write_zeroes and carried one block of data, so write_zeroes
+// with data must be refused.
 TEST(ServerIo, ZeroesWithDataAreRefused) {
   Session session;
   const auto id = session.opened("disk");

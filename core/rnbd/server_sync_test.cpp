@@ -59,7 +59,8 @@ TEST(ServerSync, FlushInStorageFailsWithAConcurrentFailedFlush) {
   EXPECT_EQ(session.errno_of(read), 0);
 }
 
-// Storage reports the failure only to the first flush, and the success of the others is reported earlier.
+// Storage reports the failure only to the first flush. The other flushes succeed, and storage reports them
+// earlier.
 TEST(ServerSync, FlushThatEndsBeforeAConcurrentFailureFailsToo) {
   Session session;
   const std::uint32_t id = session.opened("disk");
@@ -171,8 +172,8 @@ TEST(ServerSync, OtherErrorsAffectOnlyTheirRequest) {
   EXPECT_EQ(session.errno_of(flush), 0);
 }
 
-// An error that does not concern durability is answered after the export was measured; the syncs that waited
-// for this operation are answered before that.
+// A request with an error that does not concern durability is answered after the export was measured. The
+// syncs that waited for this request are answered earlier.
 TEST(ServerSync, WaitingSyncIsAnsweredAfterAnUnrelatedFailure) {
   for (const bool preflush : {false, true}) {
     Session session;

@@ -7,11 +7,11 @@ namespace rtrs::rnbd {
 
 inline constexpr unsigned kSlotBits = 8;
 inline constexpr unsigned kMaxSlots = 1U << kSlotBits;
-// Maximum number of uses of a slot, after which the slot is retired.
+// A slot is retired after this number of uses.
 inline constexpr std::uint32_t kMaxGenerations = 1U << (32 - kSlotBits);
 
 // slot < kMaxSlots, use < kMaxGenerations. `first_generation` shifts the sequence (only its low 24 bits
-// count): tables with different values are unlikely to give equal ids.
+// count): tables with different values are unlikely to produce equal ids.
 constexpr std::uint32_t make_slot_id(std::uint32_t slot, std::uint32_t first_generation,
                                      std::uint32_t use) noexcept {
   return ((first_generation + use) << kSlotBits) | slot;

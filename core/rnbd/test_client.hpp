@@ -1,4 +1,4 @@
-// Environment of a ClientDevices in tests: a caller that stores its messages until they are answered.
+// Environment of a ClientDevices in tests: a caller that stores the messages until the test answers them.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Environment of a ServerDevices in tests: a caller that stores the actions it must perform.
+// Environment of a ServerDevices in tests: a caller that stores the actions until the test performs them.
 #pragma once
 #include <array>
 #include <cstddef>

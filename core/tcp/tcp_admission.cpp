@@ -21,7 +21,7 @@ constexpr unsigned kAcceptsPerRound = 16;
 // a client that opens many connections at once would exceed the limit of half-open connections while the
 // server sets them up.
 constexpr std::size_t kMaxUnanswered = 16;
-// TLS handshake steps per round: each may take a millisecond of computation.
+// Maximum number of TLS handshake steps per round. Each step may take a millisecond of computation.
 constexpr unsigned kHandshakesPerRound = 4;
 
 }  // namespace
@@ -174,7 +174,8 @@ void Admission::note_silence(HalfOpen& one, int error) {
   } else if (error == kRefused) {
     ++stats_.tls_refused;
     const std::string why = transport.refusal(one.socket.get());
-    // Keep reading: the guard's last message reaches the client only if the client's remaining data is read.
+    // Continues to read, because the client receives the guard's last message only if the client's remaining
+    // data is read.
     poller_.forget(one);
     keep_lingering(std::move(one.socket));
     refuse_for(one, why);
@@ -187,8 +188,8 @@ std::uint32_t Admission::read(HalfOpen& one) {
   if (!one.recognised && !recognise(one)) return 0;
   Transport& transport = poller_.transport();
   const Transport::Guard guard = transport.guard(one.socket.get());
-  // Handshakes over the limit continue in the next round (readiness is level-triggered), so that established
-  // connections get their turn.
+  // Handshakes over the limit continue in the next round, because readiness is level-triggered. Established
+  // connections get their turn first.
   if (!guard.settled && ++handshakes_ > kHandshakesPerRound) return 0;
   const iwarp::MutableBytes space = greeting_room(inbox_, guard);
   const auto [got, error, more] = transport.receive(one.socket.get(), {}, space);

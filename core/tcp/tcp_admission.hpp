@@ -1,5 +1,5 @@
 // Clients that are connecting: listening sockets, clients whose connect request is incomplete or unanswered,
-// and closed connections whose last message the peer has yet to read. All are bounded in number and time; no
+// and closed connections whose last message the peer has not read yet. All are bounded in number and time; no
 // call waits for them.
 #pragma once
 #include <cstdint>
@@ -30,7 +30,7 @@ struct HalfOpen final : Watched {
   std::uint64_t number = 0;   // order of arrival
   Nanos deadline = kNever;
   iwarp::GreetingReader reader{iwarp::GreetingKind::request};
-  bool recognised = false;  // true: enough bytes arrived to see if the client uses a guard (TLS)
+  bool recognised = false;  // true: enough bytes arrived to determine whether the client uses a guard (TLS)
 };
 
 // A socket that stays open for a while so that the peer can read the last message.
@@ -55,7 +55,7 @@ class Admission {
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   [[nodiscard]] std::size_t half_open() const noexcept { return half_open_.size(); }
   [[nodiscard]] std::size_t last_words() const noexcept { return last_words_.size(); }
-  // Sum of the counters per client address.
+  // Returns the sum of the counters per client address.
   [[nodiscard]] std::size_t half_open_by_host() const noexcept;
 
   // --- handlers of ready sockets ---

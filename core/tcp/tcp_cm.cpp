@@ -14,8 +14,8 @@ namespace {
 
 constexpr const char* kMemory = " (max_memory; connection_memory_mb of urtrsd)";
 
-// Share of `all` that one host may use, where `others` is the use of the other hosts. Keeps an eighth of what
-// the others leave free for new hosts; returns at least one.
+// Returns the share of `all` that one host may use if the other hosts use `others`. Leaves an eighth of the
+// rest to new hosts; returns at least 1.
 std::uint64_t share_of_host(std::uint64_t all, std::uint64_t others) noexcept {
   const std::uint64_t left = all - std::min(all, others);
   return std::max<std::uint64_t>(left - (left + 7) / 8, 1);
@@ -288,7 +288,7 @@ void FabricImpl::give_up(Connection& one) noexcept {
   try {
     one.end(Reason::no_resources, std::string("no memory for more outstanding requests") + kMemory);
   } catch (const std::bad_alloc&) {
-    // No memory for the text: the loss is reported without it.
+    // There is no memory for the text, so the loss is reported without a text.
   }
   one.failing = true;
   mark_ready(one);
@@ -313,7 +313,7 @@ void FabricImpl::forget(Connection& one) noexcept {
 
 void FabricImpl::lose(Connection& one, Reason reason, const std::string& why) {
   const std::string text = one.description() + ": " + to_string(reason) + (why.empty() ? "" : ": " + why);
-  // This is logged as debug only, because the session reports that a peer disconnected.
+  // Logged as debug only, because the session reports that a peer disconnected.
   if (reason == Reason::peer_closed) {
     say(LogLevel::debug, text);
   } else {
@@ -344,7 +344,7 @@ void FabricImpl::disconnect(ConKey key) {
   std::unique_ptr<Connection> closed = connections_.remove(key);
   if (closed == nullptr) return;
   Connection& one = *closed;
-  // Data posted before is sent as far as the transport accepts it now.
+  // Sends earlier data as far as the transport accepts it now.
   if (one.stage() == Connection::Stage::up && !one.failing && one.flush())
     transport_->announce_close(one.socket.get());
   judge_end(one);

@@ -14,7 +14,7 @@ namespace {
 
 // Maximum number of bytes encoded per round; further requests wait until the transport has accepted these.
 constexpr std::size_t kRoundBytes = std::size_t{1} << 20;
-// Initial capacity: the number of work requests in flight that most connections never exceed.
+// Initial number of slots for work requests in flight. Most connections never exceed this number.
 constexpr std::uint32_t kFirstSlots = 8;
 
 std::size_t ring_size(std::uint32_t depth) {
@@ -105,7 +105,7 @@ bool Connection::post(const WorkRequest& work) noexcept {
   Slot& one = slot(posted_);
   one.work = work;
   if (is_send(work.op)) {
-    // Allocates only when the slot first holds this many bytes.
+    // Allocates only if the slot has never held this many bytes.
     one.bytes.assign(work.inline_bytes.begin(), work.inline_bytes.end());
     one.work.inline_bytes = one.bytes;
   }

@@ -31,13 +31,13 @@ struct FabricParts {
 
 class Connection final : public Watched, private iwarp::Memory {
  public:
-  // connecting: TCP handshake; securing: handshake of the guard, client only; asking: the request is sent and
-  // the reply pending.
+  // Stages of a connection. connecting: TCP handshake. securing (client only): handshake of the guard.
+  // asking: the request is sent and the reply is pending.
   enum class Stage : std::uint8_t { connecting, securing, asking, up, lost };
   static constexpr std::uint32_t kMaxMessage = 16U << 20U;
 
   // Memory in bytes that a connection with these parameters uses at the start, plus the maximum that a peer
-  // can make it allocate; without receives. `crc`: frames are sent with checksums.
+  // can cause it to allocate, without receives. `crc`: frames are sent with checksums.
   static std::uint64_t cost(const ConnectionParams&, bool crc, const Transport::Guard&) noexcept;
 
   // Allocates memory according to the parameters; may throw std::bad_alloc.
@@ -50,15 +50,15 @@ class Connection final : public Watched, private iwarp::Memory {
   void set_stage(Stage stage) noexcept { stage_ = stage; }
   void set_addresses(const std::string& client, const std::string& server);
   [[nodiscard]] const std::string& description() const noexcept { return description_; }
-  // The server's address only; does not change between attempts.
+  // Returns only the server's address, which does not change between attempts.
   [[nodiscard]] const std::string& destination() const noexcept { return destination_; }
 
   // --- set-up ---
   // Queues a request or reply to be sent before everything else. May throw std::bad_alloc.
   void put_first(iwarp::Bytes);
   [[nodiscard]] std::uint64_t first_bytes() const noexcept { return first_bytes_; }
-  // Call when the peer's request or reply is valid: messages may follow. Returns false if there is no memory
-  // for the CRC.
+  // Call when the peer's request or reply is valid: from then on messages may be sent. Returns false if there
+  // is no memory for the CRC.
   bool begin(const iwarp::Wishes& agreed);
   iwarp::GreetingReader& reply() noexcept { return *reply_; }
 
@@ -88,7 +88,7 @@ class Connection final : public Watched, private iwarp::Memory {
   void post_receives(unsigned count, std::uint32_t bytes_each) noexcept;
   struct Read {
     std::size_t events = 0;
-    bool received = false;  // some bytes were received
+    bool received = false;  // at least one byte was received
     bool more = false;      // call read() again, there may be more data
     bool ended = false;     // the connection ended, see end_reason() and end_text()
   };
@@ -98,7 +98,7 @@ class Connection final : public Watched, private iwarp::Memory {
   [[nodiscard]] bool mid_message() const noexcept { return !stream_.between_messages(); }
   void key_died(std::uint32_t key) noexcept { stream_.key_died(key); }
   [[nodiscard]] bool stalled() const noexcept { return stream_.stalled(); }
-  // True if another read() without waiting may make progress.
+  // True if another call of read() may make progress without waiting.
   [[nodiscard]] bool has_more() const noexcept {
     return more_ || has_done() || (!left_.empty() && !stalled());
   }
@@ -116,10 +116,11 @@ class Connection final : public Watched, private iwarp::Memory {
   [[nodiscard]] const std::string& end_text() const noexcept { return end_text_; }
   [[nodiscard]] iwarp::Fault fault() const noexcept { return stream_.fault(); }
   void end(Reason, std::string text);
-  // Ends the connection after a failed transport call; `error` is the transport's error number.
+  // Ends the connection after a failed transport call. `error` is an error number of the transport.
   void end_by(int error);
   void fail(iwarp::Fault fault) noexcept { stream_.fail(fault); }
-  // Sends the Terminate message of the fault if the transport accepts all of it at once; else returns false.
+  // Sends the Terminate message of the fault if the transport accepts all of it at once; otherwise returns
+  // false.
   bool send_terminate() noexcept;
 
   // Members that the fabric maintains.
@@ -127,7 +128,7 @@ class Connection final : public Watched, private iwarp::Memory {
   bool in_dirty = false;
   bool in_mid = false;
   bool in_delivered = false;
-  bool failing = false;     // sending failed; report the data that has arrived, then the loss
+  bool failing = false;     // sending failed: the data that has arrived must be reported, then the loss
   unsigned idle_polls = 0;  // consecutive polls without data
   DeliveryWatch delivery;
   std::uint64_t cost_bytes = 0;
@@ -177,11 +178,11 @@ class Connection final : public Watched, private iwarp::Memory {
   std::vector<Slot>
       slots_;  // ring, size a power of two; doubles when the number in flight reaches a new maximum
   std::uint64_t posted_ = 0;   // number of posted requests
-  std::uint64_t encoded_ = 0;  // requests before this number are sent or in the outbox
+  std::uint64_t encoded_ = 0;  // requests with a lower number are sent or in the outbox
   std::uint64_t done_ = 0;
   std::uint64_t first_bytes_ = 0;
-  std::uint64_t queued_ = 0;  // bytes put into the outbox so far
-  std::uint64_t sent_ = 0;    // bytes accepted by the transport so far
+  std::uint64_t queued_ = 0;  // number of bytes put into the outbox so far
+  std::uint64_t sent_ = 0;    // number of bytes that the transport has accepted so far
   std::unique_ptr<Outbox> box_;
   iwarp::Writer writer_{false};
   bool send_with_immediate_ = true;
@@ -192,19 +193,19 @@ class Connection final : public Watched, private iwarp::Memory {
   std::unique_ptr<std::byte[]> staging_;
   iwarp::Stream stream_;
   Receives receives_;
-  std::uint64_t received_ = 0;         // bytes received so far
-  std::vector<std::byte> left_store_;  // received but not consumed by the stream
+  std::uint64_t received_ = 0;         // number of bytes received so far
+  std::vector<std::byte> left_store_;  // bytes that were received but not consumed by the stream
   iwarp::Bytes left_{};
   bool more_ = false;
   bool again_ = false;   // the stream may have an event that it has not reported
-  bool bulk_ = false;    // large payload is arriving: receive directly into place
+  bool bulk_ = false;    // large payload is arriving and is received directly into its destination
   bool short_ = false;   // the last receive call emptied the socket
   bool sealed_ = false;  // a guard (TLS) decrypts incoming data
 
   Nanos greeting_by_ = kNever;
   Nanos output_by_ = kNever;
   Nanos receive_by_ = kNever;
-  // Deadline for more bytes of an incomplete message.
+  // Deadline for further bytes of an incomplete message.
   Nanos rest_by_ = kNever;
   std::uint64_t rest_mark_ = 0;  // value of received_ when the deadline was set
 

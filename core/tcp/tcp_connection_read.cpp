@@ -11,10 +11,10 @@
 namespace rtrs::tcp {
 namespace {
 
-// If at least this much payload is missing, it is received directly into place.
+// If at least this many bytes of payload are missing, they are received directly into their destination.
 constexpr std::size_t kDirectBytes = 8U << 10U;
-// Maximum number of bytes received after such payload, and per call while large payload arrives. More would
-// have to be copied.
+// Maximum number of bytes received after such payload, and per call while large payload arrives. Further
+// bytes would have to be copied.
 constexpr std::size_t kSpillBytes = 16U << 10U;
 // Maximum number of receive calls per connection and turn.
 constexpr unsigned kCallsPerPoll = 4;
@@ -38,7 +38,7 @@ void Connection::post_receives(unsigned count, std::uint32_t bytes_each) noexcep
   try {
     for (; count != 0; --count) receives_.post(bytes_each);
   } catch (const std::bad_alloc&) {
-    // No memory for the receive: the peer's messages wait, as if it had not been posted.
+    // There is no memory for the receive: the peer's messages wait, as if no receive had been posted.
   }
   if (!stream_.stalled()) return;
   receive_by_ = kNever;
@@ -160,7 +160,7 @@ Connection::Read Connection::read(std::span<FabricEvent> out) noexcept {
       break;
     }
     if (stream_.stalled()) break;
-    // Many FPDUs without an event: let the other connections run first.
+    // After many FPDUs without an event, the other connections get their turn.
     if (list.all().empty() && !left_.empty() && offered != 0) break;
     if (left_.empty() && !again_) {
       if (bulk_ && !short_ && stream_.wants().size() <= kDirectBytes) bulk_ = false;

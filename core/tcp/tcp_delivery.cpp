@@ -15,7 +15,7 @@ constexpr Nanos kWarningInterval = seconds(60);
 
 }  // namespace
 
-// Called when data arrived on the first connection of a path, so that an idle fabric needs no timer.
+// Called when data has arrived on the first connection of a path. So an idle fabric needs no timer.
 void FabricImpl::check_deliveries() {
   const Nanos now = poller_.now();
   if (now < next_delivery_check_) return;
@@ -36,9 +36,9 @@ void FabricImpl::check_deliveries() {
 }
 
 // Detects a network that drops large packets from the start: two successive sessions of an address pair ended
-// after only the greeting was acknowledged. The server's next message fills whole packets, and
-// heartbeats start after it. A plain outage rarely starts just before this message, and hardly ever twice in
-// a row.
+// after only the greeting was acknowledged. The next message of the server fills whole packets, and
+// heartbeats start after that message. A plain outage rarely starts just before this message, and hardly ever
+// does so twice in a row.
 void FabricImpl::judge_end(const Connection& one) {
   // A socket that is kept for a Terminate message no longer belongs to the connection.
   if (one.key().con != 0 || one.is_client() || one.stage() != Connection::Stage::up || !one.socket) return;

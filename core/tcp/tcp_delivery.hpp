@@ -1,5 +1,5 @@
-// Detects a network that drops large packets and delivers small ones. This happens if a device on the route
-// has a smaller MTU and its ICMP message is lost: heartbeats arrive, data does not.
+// Detects a network that drops large packets and delivers small ones. The cause is a device on the route that
+// has a smaller MTU and whose ICMP message is lost: heartbeats arrive, data does not.
 #pragma once
 #include <cstdint>
 

@@ -85,7 +85,7 @@ class FabricImpl final : public TcpFabric {
   bool try_wait() noexcept override;
 
  private:
-  // Totals of the accepted connections of one host.
+  // Totals of the accepted connections from one host.
   struct HostBooks {
     unsigned connections = 0;
     std::uint64_t memory = 0;

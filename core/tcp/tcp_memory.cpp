@@ -85,7 +85,7 @@ void Memory::insert(std::uint32_t key, RemoteKeyId slot) noexcept {
   table_[at] = {.key = key, .slot = slot};
 }
 
-// Moves up later entries that can fill the gap, so that a search never ends too early.
+// Removes a key. Moves later entries to the gap if they belong there, so that a search never ends too early.
 void Memory::erase(std::uint32_t key) noexcept {
   const std::size_t mask = table_.size() - 1;
   std::size_t gap = key & mask;

@@ -18,7 +18,7 @@ namespace rtrs::tcp {
 enum class Scope : std::uint8_t {
   any,
   path,        // all connections of the key's path
-  connection,  // only the key's connection, whose peer may invalidate the key
+  connection,  // only the key's connection; the peer may invalidate the key
 };
 
 class Memory {
@@ -34,7 +34,7 @@ class Memory {
   Result<Region> allocate(std::size_t bytes);
   Result<Region> register_memory(std::span<std::byte>);
   void release(RegionId);
-  // The part must be inside its region; anything else is a programming error.
+  // Returns the memory of a part. The part must be inside its region; anything else is a programming error.
   std::span<const std::byte> part(const LocalPart&) const noexcept;
 
   Result<RemoteKey> make_key(Scope, ConKey, RegionId, std::size_t offset, std::size_t length);

@@ -13,14 +13,15 @@ namespace rtrs::tcp {
 enum class LogLevel : std::uint8_t { debug, info, warning, error };
 
 struct TcpOptions {
-  // Adds a CRC-32C to each message, if either peer requests it. Detects errors that TCP's checksum misses.
+  // Adds a CRC-32C to each message if at least one peer requests it. The CRC detects errors that TCP's
+  // checksum misses.
   bool crc = false;
-  // Time limit in ms for a client to send its whole connect request, and again for its first
-  // message.
+  // Time limit in ms for a client to send its whole connect request. The same limit applies again to its
+  // first message.
   unsigned handshake_timeout_ms = 5000;
-  // Maximum number of clients in the handshake, in total and per address. If it is exceeded, or a quarter of
-  // the process's file descriptors is in use by them, the oldest client of the address with the most clients
-  // is closed.
+  // Maximum number of clients in the handshake, in total and per address. If there are more, or if they use
+  // more than a quarter of the process's file descriptors, the oldest client of the address with the most
+  // clients is closed.
   unsigned max_handshakes = 256;
   unsigned max_handshakes_per_host = 128;
   // Maximum number of accepted connections, in total and per address (IPv6: per /64 network). With the
@@ -28,8 +29,8 @@ struct TcpOptions {
   unsigned max_connections = 1U << 20;
   unsigned max_connections_per_host = 1U << 20;
   // Maximum memory in bytes for the queues and buffers of all connections. Posted receives are not counted,
-  // because the caller chooses their number and size. One address may use all but an eighth of what the
-  // others leave. This share also limits the half of the process's file descriptors that is reserved for
+  // because the caller chooses their number and size. One address may use seven eighths of the memory that
+  // the other addresses leave. The same share applies to the file descriptors, of which half are reserved for
   // connections.
   std::uint64_t max_memory = std::uint64_t{1} << 30;
   // A connection fails if for this time (ms) its peer acknowledges nothing or accepts none of the queued
@@ -45,7 +46,7 @@ struct TcpOptions {
   // the TLS files for changes. Without host names there are no such threads, and connect() itself reads
   // changed files.
   bool host_names = true;
-  // Called on the thread that owns the fabric.
+  // Receives log messages. Called on the thread that owns the fabric.
   std::function<void(LogLevel, const std::string&)> log;
 };
 
@@ -56,7 +57,7 @@ struct TcpStats {
   std::uint64_t closed_handshakes = 0;  // clients closed because no complete connect request arrived in time
   std::uint64_t dropped_clients = 0;    // clients closed because no file descriptor was free
   std::uint64_t refused = 0;            // connections rejected because of a connection or memory limit
-  std::uint64_t slow_readers = 0;  // connections that failed because of this side's `undelivered_timeout_ms`
+  std::uint64_t slow_readers = 0;  // connections that failed because of `undelivered_timeout_ms` of this side
   std::uint64_t large_packets_lost = 0;  // connections for which the network delivers only small packets
   std::uint64_t discarded_work = 0;      // work requests that were unsent when their connection ended
   std::uint64_t tls_connections = 0;     // completed TLS handshakes

@@ -14,7 +14,7 @@ namespace rtrs::tcp {
 class Outbox {
  public:
   static constexpr std::size_t kArenaBytes = std::size_t{64} << 10;
-  static constexpr std::size_t kPieces = 1024;  // maximum number per system call (UIO_MAXIOV)
+  static constexpr std::size_t kPieces = 1024;  // maximum number of pieces per system call (UIO_MAXIOV)
 
   explicit Outbox(std::size_t arena_bytes = kArenaBytes)
       : arena_(std::make_unique<std::byte[]>(arena_bytes)),
@@ -45,7 +45,7 @@ class Outbox {
   iwarp::Outgoing out_;
   std::size_t sent_ = 0;
   std::size_t piece_ = 0;   // first piece that is not completely sent
-  std::size_t offset_ = 0;  // bytes of that piece already sent
+  std::size_t offset_ = 0;  // number of bytes of that piece that are already sent
 };
 
 class Outboxes {

@@ -1,7 +1,7 @@
-// Events and sleeping.
+// Reports events and sleeps.
 //
-// Recently active connections are read directly. Periodically, and when these have no data, the transport is
-// asked for other ready sockets. Idle connections cost nothing.
+// Recently active connections are read directly. Periodically, and when the active connections have no data,
+// the fabric asks the transport for other ready sockets. Idle connections cost nothing.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -13,12 +13,13 @@ namespace {
 
 // Maximum number of events that one connection may report per turn.
 constexpr std::size_t kFairShare = 32;
-// With direct reads, the transport is asked for ready sockets once per this many rounds.
+// While active connections are read directly, the fabric asks the transport for ready sockets once in this
+// number of rounds.
 constexpr unsigned kRoundsPerCheck = 16;
-// If a caller polls without sleeping, the transport is asked for ready sockets once per this many rounds
-// without data.
+// If the caller polls without sleeping, the fabric asks the transport for ready sockets once in this number
+// of rounds without data.
 constexpr unsigned kIdleRoundsPerCheck = 4;
-// A connection without data for this many rounds is no longer read directly.
+// After this number of rounds without data, a connection is no longer read directly.
 constexpr unsigned kMaxIdlePolls = 16;
 
 }  // namespace
@@ -46,7 +47,7 @@ void FabricImpl::begin_round() noexcept {
     try {
       check_deliveries();
     } catch (const std::bad_alloc&) {
-      // No memory for the log message, which is dropped.
+      // There is no memory for the log message, so it is dropped.
     }
   }
   for (std::size_t i = delivered_.size(); i-- > 0;) {
@@ -212,7 +213,7 @@ std::size_t FabricImpl::read_ready(std::span<FabricEvent> out) noexcept {
     if (stays) {
       ++next;
     } else if (next < ready_.size() && ready_[next] == &one) {
-      // forget() has not removed it from the list yet.
+      // forget() has not removed the connection from the list yet.
       one.in_ready = false;
       ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(next));
     }
@@ -234,7 +235,7 @@ std::size_t FabricImpl::poll(Nanos, std::span<FabricEvent> out) noexcept {
   // Pending events of a connection are reported before the data in its socket, because they are older.
   if (!pending_.empty()) return count;
   count += read_ready(out.subspan(count));
-  // Usually the events include the one that woke the sleeper; if not, the fabric wakes it again.
+  // Usually the events include the event that woke the sleeper; otherwise the fabric wakes the sleeper again.
   if (heard_) idle_rounds_ = 0;
   if (looked || heard_ || count != 0 || ++idle_rounds_ < kIdleRoundsPerCheck) return count;
   look();
@@ -249,7 +250,7 @@ bool FabricImpl::try_wait() noexcept {
   for (const Connection* one : ready_) {
     if (one->has_more() || one->failing) return false;
   }
-  // The next round without data asks the transport at once.
+  // The next round without data asks the transport for ready sockets at once.
   idle_rounds_ = kIdleRoundsPerCheck;
   asleep_ = true;
   return true;

@@ -14,14 +14,15 @@ namespace rtrs::tcp {
 
 class Receives {
  public:
-  // May throw std::bad_alloc.
+  // Posts a receive. May throw std::bad_alloc.
   void post(std::uint32_t bytes);
   // Takes the oldest receive. Returns nullopt if none is posted or there is no memory for its buffer. The
   // bytes stay valid until reuse().
   std::optional<iwarp::MutableBytes> take() noexcept;
   // True if reported messages are in use: the caller reads them until its next poll, then reuse() is called.
   [[nodiscard]] bool has_taken() const noexcept { return !taken_.empty(); }
-  // `keep_last`: the receive taken last belongs to an incomplete message.
+  // Frees the buffers of the taken receives. `keep_last`: the receive that was taken last belongs to an
+  // incomplete message.
   void reuse(bool keep_last) noexcept;
 
  private:

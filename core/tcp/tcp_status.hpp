@@ -7,9 +7,9 @@
 namespace rtrs::tcp {
 
 Reason connect_reason(int error) noexcept;
-// Reason for the loss of an established connection.
+// Returns the reason for the loss of an established connection.
 Reason loss_reason(int error) noexcept;
-std::string error_text(int error);  // "Connection refused (111)"
+std::string error_text(int error);  // returns for example "Connection refused (111)"
 // True if descriptors or kernel memory are exhausted.
 bool is_shortage(int error) noexcept;
 

@@ -21,15 +21,15 @@ struct TcpStats;
 using SocketId = int;
 inline constexpr SocketId kNoSocket = -1;
 
-// Additional error numbers, outside of errno values: the address does not exist; the source is not an address
-// of this host; the host name cannot be resolved now; a guard rejected the peer, or the peer's guard rejected
-// this side.
+// Error numbers in addition to errno values. kUnresolved: the address does not exist. kNotOurs: the source is
+// not an address of this host. kNoNameServiceAnswer: the host name cannot be resolved now. kRefused: a guard
+// rejected the peer, or the peer's guard rejected this side.
 inline constexpr int kUnresolved = -1;
 inline constexpr int kNotOurs = -2;
 inline constexpr int kNoNameServiceAnswer = -3;
 inline constexpr int kRefused = -4;
 
-// Bytes of `behind` that receive() may need, with an empty `place`, if the stream is encrypted.
+// Size that `behind` needs in a call of receive() with an empty `place`, if the stream is encrypted.
 inline constexpr std::size_t kSealedRoom = std::size_t{64} << 10;
 
 // Events to watch a socket for, and events that are reported.
@@ -72,12 +72,12 @@ class Transport {
     int error = 0;            // EAGAIN: no client is waiting
     std::string name;         // client address
     std::uint32_t host = 0;   // digest of the client's host, for limits per host
-    bool last_place = false;  // the remaining descriptors are reserved for other uses in the process
+    bool last_place = false;  // the other descriptors are reserved for the rest of the process
   };
   virtual Client accept(SocketId listener) = 0;
   // Accepts the oldest client and closes it at once, because accept() has no descriptor left.
   virtual Client accept_and_drop(SocketId listener) = 0;
-  // The process's maximum number of descriptors.
+  // Returns the maximum number of descriptors of the process.
   virtual std::size_t descriptors() const noexcept = 0;
 
   struct Ends {
@@ -92,7 +92,7 @@ class Transport {
     int error = 0;      // EAGAIN: would block; 0 without bytes: the peer closed its stream
     bool more = false;  // receive() only: there may be more data although the room was not filled
   };
-  // Fills `place`, which may be empty, then `behind`.
+  // Receives bytes. Fills `place`, which may be empty, then `behind`.
   virtual Moved receive(SocketId, iwarp::MutableBytes place, iwarp::MutableBytes behind) noexcept = 0;
   // Sends the pieces in order, starting at byte `skip` of the first piece.
   virtual Moved send(SocketId, std::span<const iwarp::Bytes> pieces, std::size_t skip) noexcept = 0;
@@ -104,18 +104,19 @@ class Transport {
   struct Delivery {
     bool known = false;
     bool pending = false;            // some sent bytes are not acknowledged
-    unsigned attempts = 0;           // timeouts since the oldest bytes were sent, without success
-    std::uint64_t packets = 0;       // packets with data, including retransmissions
+    unsigned attempts = 0;           // number of timeouts without success since the oldest bytes were sent
+    std::uint64_t packets = 0;       // number of packets with data, including retransmissions
     Nanos quiet = 0;                 // time since the last packet with data
     std::uint32_t packet_bytes = 0;  // maximum packet size
-    std::uint64_t acknowledged = 0;  // bytes since the start of the stream
+    std::uint64_t acknowledged = 0;  // number of acknowledged bytes since the start of the stream
   };
   virtual Delivery delivery(SocketId) const noexcept { return {}; }
 
   // --- a guard encrypts a stream and authenticates the peer; the defaults mean "no guard" ---
   struct Guard {
-    bool sealed = false;      // receive() takes no `place`, and kSealedRoom in `behind`
-    bool settled = true;      // false: receive() continues a handshake and returns no data before its end
+    bool sealed = false;  // receive() needs an empty `place`, and kSealedRoom bytes in `behind`
+    // False: receive() continues a handshake and returns no data before the end of the handshake.
+    bool settled = true;
     bool has_output = false;  // handshake or alert bytes wait until the stream is writable
     std::size_t memory = 0;   // maximum memory of the guard in bytes
   };
@@ -127,7 +128,8 @@ class Transport {
                       // stream is broken
     std::string why;  // details of kRefused
   };
-  // Determines from its first byte whether an accepted client uses a guard. Call once, before receive().
+  // Determines from the first byte of an accepted client whether the client uses a guard. Call once, before
+  // receive().
   virtual Recognised recognise(SocketId) { return {}; }
   // Identity of a client after the handshake; all zero and empty if no identity was requested.
   struct Peer {
@@ -139,9 +141,9 @@ class Transport {
   virtual std::string describe_guard(SocketId) const { return {}; }
   // Describes why receive() or send() returned kRefused.
   virtual std::string refusal(SocketId) const { return {}; }
-  // Notifies the peer, if the guard has a message for this, that the stream ends on purpose.
+  // If the guard has a message for this purpose, notifies the peer that the stream ends intentionally.
   virtual void announce_close(SocketId) noexcept {}
-  // Adds the guard's counters.
+  // Adds the counters of the guard to the statistics.
   virtual void count(TcpStats&) const noexcept {}
 
   // --- readiness, level-triggered: unconsumed readiness is reported again ---
@@ -149,14 +151,14 @@ class Transport {
     Watched* one = nullptr;  // nullptr: the timer
     std::uint32_t events = 0;
     std::uint16_t addresses = 0;  // with kFound: number of addresses to choose from; 1 if there is no choice
-    std::string name{};           // with kFound: the address being connected to
+    std::string name{};           // with kFound: the address to which the stream connects
   };
   // Sets the events to watch for; kBroken is always watched. Returns false if there is no memory.
   virtual bool watch(SocketId, std::uint32_t interest, Watched&) noexcept = 0;
   virtual void forget(SocketId) noexcept = 0;
   // Returns the sockets that are ready now. Valid until the next call.
   virtual std::span<const Ready> look() noexcept = 0;
-  // The timer fires once at `when`; a later call replaces the time.
+  // Sets the timer to fire once at `when`. A later call replaces the time.
   virtual void arm(Nanos when) noexcept = 0;
   // Makes wait_fd() readable until the next look().
   virtual void signal() noexcept = 0;

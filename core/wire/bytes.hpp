@@ -13,7 +13,7 @@
 /// unaligned, so no function casts pointers. Thread-safe.
 namespace rtrs::wire {
 
-/// Borrowed bytes: never owned, valid only for the duration of the call they are passed to.
+/// Borrowed bytes: never owned, and valid only during the call that receives them.
 using Bytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
 

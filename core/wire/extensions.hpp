@@ -12,8 +12,8 @@ enum class Extensions : std::uint8_t {
   generation = 0x2,
   probe = 0x4,              ///< heartbeats on every connection
   keys_stay = 0x8,          ///< READs with NEED_INVAL complete without SEND_WITH_INV
-  data_with_answer = 0x10,  ///< the answer of a READ is the write that carries its data
-  key_proof = 0x20,         ///< both ends prove that they have one shared key (key_proof.hpp)
+  data_with_answer = 0x10,  ///< the response of a READ is the write that carries its data
+  key_proof = 0x20,         ///< both ends prove that they have the same shared key (key_proof.hpp)
 };
 
 constexpr Extensions operator|(Extensions a, Extensions b) noexcept {

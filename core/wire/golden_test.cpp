@@ -15,7 +15,7 @@ namespace {
 
 using Buffer = std::vector<std::byte>;
 
-// Converts hex digits (blanks are ignored) and appends zeros up to `total` bytes.
+// Converts hex digits to bytes (blanks are ignored) and appends zeros up to `total` bytes.
 Buffer from_hex(const std::string& hex, std::size_t total = 0) {
   Buffer bytes;
   int high = -1;

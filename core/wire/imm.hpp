@@ -43,17 +43,17 @@ struct IoRspImm {
   bool operator==(const IoRspImm&) const = default;
 };
 
-/// ceil(log2(n)); 0 for n <= 1.
+/// Returns ceil(log2(n)); 0 for n <= 1.
 [[nodiscard]] constexpr unsigned ceil_log2(std::uint64_t n) noexcept {
   return n <= 1 ? 0U : static_cast<unsigned>(std::bit_width(n - 1));
 }
 
-/// Bits of the payload that hold the buffer id, for a queue depth of 1..65535: 0..16.
+/// Returns the number of bits of the payload that hold the buffer id, for a queue depth of 1..65535: 0..16.
 [[nodiscard]] constexpr unsigned chunk_bits(std::uint32_t queue_depth) noexcept {
   return ceil_log2(queue_depth);
 }
 
-/// Bits of the payload that hold the offset inside the chunk: 12..28.
+/// Returns the number of bits of the payload that hold the offset inside the chunk: 12..28.
 [[nodiscard]] constexpr unsigned mem_bits(std::uint32_t queue_depth) noexcept {
   return kImmPayloadBits - chunk_bits(queue_depth);
 }
@@ -90,8 +90,8 @@ struct IoRspImm {
   return IoReqImm{payload >> bits, payload & ((std::uint32_t{1} << bits) - 1)};
 }
 
-/// Checks that a server makes before it reads the chunk (protocol section 2.7). Errors: bad_immediate,
-/// bad_depth, bad_buffer_id or bad_offset.
+/// Performs the checks that a server makes before it reads the chunk (protocol section 2.7). Errors:
+/// bad_immediate, bad_depth, bad_buffer_id or bad_offset.
 [[nodiscard]] constexpr Parsed<IoReqImm> check_io_req(std::uint32_t queue_depth, std::uint32_t chunk_size,
                                                       std::uint32_t imm) noexcept {
   if (imm_type(imm) != ImmType::io_req) return refuse<IoReqImm>(Refusal::bad_immediate);
@@ -102,8 +102,9 @@ struct IoRspImm {
   return accept(request);
 }
 
-/// `type` is io_rsp or io_rsp_w_inv; msg_id is cut to 19 bits. `error` is 0 or a positive errno; an errno
-/// that does not fit 9 bits becomes EIO, because cutting it could turn a failure into a success.
+/// Encodes a response. `type` is io_rsp or io_rsp_w_inv; msg_id is truncated to 19 bits. `error` is 0 or a
+/// positive errno. An errno that does not fit 9 bits becomes EIO, because truncating it could turn a failure
+/// into a success.
 [[nodiscard]] constexpr std::uint32_t encode_io_rsp(ImmType type, std::uint32_t msg_id, int error) noexcept {
   const bool fits = error >= 0 && error <= static_cast<int>(kImmMaxErrno);
   const auto number = static_cast<std::uint32_t>(fits ? error : linux_errno::kEio);
@@ -117,14 +118,14 @@ struct IoRspImm {
                   imm_type(imm) == ImmType::io_rsp_w_inv};
 }
 
-/// `type` is hb_msg or hb_ack.
+/// Encodes a heartbeat. `type` is hb_msg or hb_ack.
 [[nodiscard]] constexpr std::uint32_t encode_hb(ImmType type) noexcept {
   return static_cast<std::uint32_t>(type) << kImmPayloadBits;
 }
 
-// If the peers negotiated permit generations, the 19-bit message id of a response has low bits of the
-// generation above the buffer id: 8 bits up to a depth of 2048, fewer (at least 3) above. RKEY_RSP has the
-// plain buffer id.
+// If the peers negotiated permit generations, the 19-bit message id of a response contains low bits of the
+// generation above the buffer id: 8 bits up to a depth of 2048, fewer (at least 3) for larger depths.
+// RKEY_RSP contains the plain buffer id.
 
 [[nodiscard]] constexpr std::uint8_t generation_mask(std::uint32_t queue_depth) noexcept {
   const unsigned spare = kMsgIdBits - chunk_bits(queue_depth);
@@ -140,9 +141,10 @@ struct IoRspImm {
 
 struct TaggedMsgId {
   std::uint32_t buf_id = 0;     ///< can be >= queue_depth if the depth is not a power of two
-  std::uint8_t generation = 0;  ///< compare under generation_mask
-  bool exact = false;           ///< no bit above the tag was set
-  /// True if this id answers the request with generation `full`, whose upper bits are not on the wire.
+  std::uint8_t generation = 0;  ///< compare only the bits in generation_mask
+  bool exact = false;           ///< no bit above the tag is set
+  /// True if this id belongs to the response for the request with generation `full`, whose upper bits are not
+  /// on the wire.
   [[nodiscard]] constexpr bool answers(std::uint32_t queue_depth, std::uint8_t full) const noexcept {
     return exact && generation == (full & generation_mask(queue_depth));
   }

@@ -101,7 +101,7 @@ Parsed<InfoRsp> parse_info_rsp(Bytes bytes, std::uint32_t queue_depth, std::uint
     return refuse<InfoRsp>(why);
   }
   if (message.sg_cnt == 0 || queue_depth % message.sg_cnt != 0) return refuse<InfoRsp>(Refusal::bad_count);
-  // 65535 runs below 4 GiB each: the sum cannot wrap 64 bits.
+  // The sum cannot wrap 64 bits, because there are at most 65535 runs below 4 GiB each.
   std::uint64_t covered = 0;
   for (std::size_t i = 0; i < message.sg_cnt; ++i) {
     const Descriptor desc = load_descriptor(bytes, info_rsp_bytes(i));

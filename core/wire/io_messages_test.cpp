@@ -22,7 +22,7 @@ Refusal judged(const std::vector<Descriptor>& runs, std::uint32_t depth, std::ui
   return parse_info_rsp(bytes.view(), depth, chunk).why;
 }
 
-// Random split of `depth` chunks into runs; the number of runs divides the depth.
+// Random division of `depth` chunks into runs. The number of runs divides the depth.
 struct Layout {
   std::uint32_t chunk = 0;
   std::uint32_t depth = 0;
@@ -112,7 +112,7 @@ TEST(InfoRsp, RefusesWithTheRightReason) {
 }
 
 TEST(InfoRsp, SumOfLengthsDoesNotWrap) {
-  // The runs have 2^32 bytes too many, which a sum of 32 bits would not show.
+  // The runs are 2^32 bytes too long in total, which a 32-bit sum would not detect.
   std::vector<Descriptor> runs(16, Descriptor{0, 1, 0x10000000});
   runs[0].len += 16 * 8192;
   EXPECT_EQ(judged(runs, 16, 8192), Refusal::bad_length);

@@ -8,8 +8,8 @@
 #include "core/wire/bytes.hpp"
 #include "core/wire/messages.hpp"
 
-/// Fields of the shared-key proof in CON_REQ and CON_RSP (protocol section 12), in bytes that other peers
-/// leave zero. The functions take whole encoded messages. No function allocates or throws.
+/// Fields of the shared-key proof in CON_REQ and CON_RSP (protocol section 12), in bytes that other peers set
+/// to zero. The functions take whole encoded messages. No function allocates or throws.
 namespace rtrs::wire {
 
 /// Nonce that the server issues for one path of one client; valid for a short time.
@@ -41,7 +41,7 @@ void put_key_offer(MutableBytes conn_req, const KeyOffer&) noexcept;
 /// Removes the offer.
 void clear_key_offer(MutableBytes conn_req) noexcept;
 
-/// Nonce of a reject with EACCES that requires a proof; nullopt for any other message.
+/// Returns the nonce in a reject with EACCES that requires a proof; nullopt for any other message.
 [[nodiscard]] std::optional<KeyNonce> key_challenge(Bytes conn_rsp) noexcept;
 void put_key_challenge(MutableBytes conn_rsp, const KeyNonce&) noexcept;
 

@@ -1,7 +1,7 @@
 #pragma once
 
 /// Errno numbers on the wire. The protocol uses the asm-generic numbers of Linux, independent of <errno.h> of
-/// the host. Positive, except in CON_RSP (protocol section 2.2).
+/// the host. The numbers are positive, except in CON_RSP (protocol section 2.2).
 namespace rtrs::wire::linux_errno {
 
 inline constexpr int kEperm = 1;

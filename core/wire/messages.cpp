@@ -54,7 +54,7 @@ constexpr std::uint16_t number(MsgType type) noexcept {
   return static_cast<std::uint16_t>(type);
 }
 
-// Cuts `out` to `bytes` bytes and zeroes it, so that reserved fields need no code.
+// Truncates `out` to `bytes` bytes and zeroes it, so that reserved fields need no code.
 bool begin(MutableBytes& out, std::size_t bytes) noexcept {
   if (out.size() < bytes) return false;
   out = out.first(bytes);

@@ -31,7 +31,7 @@ inline constexpr std::size_t kInfoReqBytes = 272;
 inline constexpr std::size_t kInfoRspHeaderBytes = 8;
 inline constexpr std::size_t kDescriptorBytes = 16;
 inline constexpr std::size_t kRkeyRspBytes = 8;
-inline constexpr std::size_t kReadHeaderBytes = 8;  ///< without its descriptor
+inline constexpr std::size_t kReadHeaderBytes = 8;  ///< size without the descriptor
 inline constexpr std::size_t kWriteHeaderBytes = 4;
 inline constexpr std::size_t kFenceBytes = 24;
 inline constexpr std::size_t kMaxIoHeaderBytes = kReadHeaderBytes + kDescriptorBytes;
@@ -57,7 +57,7 @@ inline constexpr std::uint32_t kConnRspGeneration = 0x200;
 inline constexpr std::uint32_t kConnRspProbe = 0x400;
 inline constexpr std::uint32_t kConnRspKeysStay = 0x800;
 inline constexpr std::uint32_t kConnRspDataWithAnswer = 0x1000;
-inline constexpr std::uint32_t kConnRspKeyProof = 0x2000;  ///< see key_proof.hpp
+inline constexpr std::uint32_t kConnRspKeyProof = 0x2000;  ///< has the server's proof (key_proof.hpp)
 
 /// Returns the extensions that the flags of a ConnRsp grant.
 constexpr Extensions granted_extensions(std::uint32_t flags) noexcept {
@@ -117,7 +117,7 @@ struct ConnReq {
   Uuid sess_uuid{};             ///< identifies the path
   Uuid paths_uuid{};            ///< identifies the session
   bool first_conn = false;
-  Extensions extensions = Extensions::none;  ///< offered; unknown bits kept
+  Extensions extensions = Extensions::none;  ///< offered extensions; unknown bits are kept
   bool operator==(const ConnReq&) const = default;
 };
 
@@ -127,7 +127,7 @@ struct ConnReq {
 
 /// Private data of an accept or a reject (protocol section 2.2).
 struct ConnRsp {
-  std::int16_t error = 0;  ///< as on the wire: 0, or a NEGATIVE errno
+  std::int16_t error = 0;  ///< value on the wire: 0, or a NEGATIVE errno
   std::uint16_t queue_depth = 0;
   std::uint32_t max_io_size = 0;   ///< in bytes
   std::uint32_t max_hdr_size = 0;  ///< in bytes
@@ -151,7 +151,7 @@ struct ConnRsp {
 /// also: bad_depth, bad_chunk_size. On other cids these fields have no meaning and are not checked (protocol
 /// section 2.2).
 [[nodiscard]] Parsed<ConnRsp> parse_conn_rsp(Bytes bytes, std::uint16_t cid = 0) noexcept;
-/// Errno of a reject: positive, 1..4095; ECONNRESET if the payload contains none.
+/// Returns the errno of a reject: positive, 1..4095; ECONNRESET if the payload contains none.
 [[nodiscard]] int reject_errno(Bytes bytes) noexcept;
 
 /// Checks that 1 <= depth <= 65535, that the chunk size is not 0, and that both fit the 28 bits of the
@@ -190,8 +190,8 @@ using ChunkRef [[deprecated("use wire::Descriptor")]] = Descriptor;
 /// Returns descriptor `index` without checking it. Error: bad_count if `index` is beyond the message or its
 /// sg_cnt.
 [[nodiscard]] Parsed<Descriptor> info_rsp_descriptor(Bytes bytes, std::size_t index) noexcept;
-/// Returns chunk `index`; O(sg_cnt), because it walks the runs. Safe on any bytes. Error: bad_buffer_id if no
-/// run contains the chunk. To fill a table of all chunks, use ChunkWalk.
+/// Returns chunk `index`. Takes O(sg_cnt), because it walks the runs. Safe on any bytes. Error: bad_buffer_id
+/// if no run contains the chunk. To fill a table of all chunks, use ChunkWalk.
 [[nodiscard]] Parsed<Descriptor> info_rsp_chunk(Bytes bytes, std::uint32_t index,
                                                 std::uint32_t chunk_size) noexcept;
 
@@ -209,7 +209,7 @@ class ChunkWalk {
   std::uint64_t into_run_ = 0;  ///< offset in the current run, in bytes
 };
 
-/// Payload of SEND_WITH_IMM, server to client: the key for the next request on a chunk (protocol
+/// Payload of SEND_WITH_IMM, server to client: contains the key for the next request on a chunk (protocol
 /// section 2.5).
 struct RkeyRsp {
   std::uint16_t buf_id = 0;
@@ -221,16 +221,16 @@ struct RkeyRsp {
 /// Errors: too_short, bad_type, bad_buffer_id. The caller must compare buf_id with the one in the immediate.
 [[nodiscard]] Parsed<RkeyRsp> parse_rkey_rsp(Bytes bytes, std::uint32_t queue_depth) noexcept;
 
-/// Request in a chunk. Layout of the chunk: `data_len` bytes of data (or of room for the response), `usr_len`
-/// bytes of user header, the RTRS header at `off` (protocol section 5.3).
+/// A request in a chunk. Layout of the chunk: `data_len` bytes of data (or of room for the response),
+/// `usr_len` bytes of user header, the RTRS header at `off` (protocol section 5.3).
 struct IoRequest {
   Direction direction = Direction::write;
   std::uint8_t generation = 0;  ///< high byte of the type; 0 unless negotiated
   std::uint32_t buf_id = 0;
   std::uint32_t off = 0;
-  std::uint32_t data_len = 0;  ///< off - usr_len
+  std::uint32_t data_len = 0;  ///< number of data bytes: off - usr_len
   std::uint16_t usr_len = 0;
-  bool need_inval = false;      ///< never without a descriptor
+  bool need_inval = false;      ///< set only with a descriptor
   bool has_descriptor = false;  ///< only set for reads
   Descriptor desc{};            ///< the response to a read has desc.len bytes, not data_len; 1..chunk size
   bool operator==(const IoRequest&) const = default;
@@ -269,7 +269,7 @@ struct FenceReq {
   bool operator==(const FenceReq&) const = default;
 };
 
-/// urtrs extension, response on the same connection. `error` 0: the incarnation can no longer access
+/// urtrs extension, response on the same connection. If `error` is 0, the incarnation can no longer access
 /// memory.
 struct FenceRsp {
   std::uint16_t error = 0;  ///< 0 or a positive errno up to 4095

@@ -11,7 +11,7 @@ enum class Refusal : std::uint8_t {
   too_short,                ///< fewer bytes than the message needs
   bad_magic,                ///< not an RTRS message
   bad_version,              ///< another major protocol version
-  bad_type,                 ///< not the message expected here, or an unknown one
+  bad_type,                 ///< not the expected message, or an unknown one
   bad_errno,                ///< an error number outside 0..4095
   bad_cid,                  ///< connection id not below the number of connections
   bad_cid_num,              ///< 0 connections or more than 4096
@@ -19,13 +19,13 @@ enum class Refusal : std::uint8_t {
   bad_count,                ///< an impossible count of descriptors or sectors
   bad_length,               ///< a length that contradicts the rest of the message
   bad_key,                  ///< an impossible memory key
-  bad_offset,               ///< the header would not lie inside the chunk, or a sector beyond 2^54
+  bad_offset,               ///< the header is not inside the chunk, or a sector is beyond 2^54
   bad_buffer_id,            ///< buffer id not below the queue depth
   bad_user_length,          ///< more user header bytes than lie before the RTRS header
   bad_sg_count,             ///< a read with more than one descriptor
   bad_descriptor,           ///< descriptor length 0, too long, not a multiple of the chunk, or address wrap
   bad_depth,                ///< queue depth 0 or above 65535
-  bad_chunk_size,           ///< chunk 0, header room too small, or depth and chunk exceed 28 bits
+  bad_chunk_size,           ///< size 0 or without room for headers; or depth and size exceed 28 bits
   bad_immediate,            ///< immediate of an unknown type
   bad_opcode,               ///< unknown RNBD operation
   bad_access_mode,          ///< unknown RNBD access mode
@@ -37,11 +37,11 @@ enum class Refusal : std::uint8_t {
 
 inline constexpr unsigned kRefusalCount = static_cast<unsigned>(Refusal::bad_uuid) + 1;
 
-/// Static string, never null; "unknown" for a number that names no refusal.
+/// Returns a static string, never null; "unknown" for a number that is not a refusal.
 [[nodiscard]] const char* to_string(Refusal why) noexcept;
 
-/// A parsed message or the reason it was refused. `value` is default-initialised when refused unless the
-/// parse function says otherwise.
+/// A parsed message or the reason it was refused. If the message is refused, `value` is default-initialised,
+/// unless the parse function says otherwise.
 template <class T>
 struct Parsed {
   Refusal why = Refusal::none;

@@ -15,7 +15,7 @@ namespace rtrs::wire::rnbd {
 
 inline constexpr std::uint8_t kProtoMajor = 2;
 inline constexpr std::uint32_t kSectorBytes = 512;
-/// Upper bound (exclusive) of sector numbers and counts, so that byte offsets fit a signed 64-bit integer.
+/// Exclusive upper bound of sector numbers and counts, so that byte offsets fit a signed 64-bit integer.
 inline constexpr std::uint64_t kMaxSectors = std::uint64_t{1} << 54;
 
 inline constexpr std::size_t kHeaderBytes = 4;
@@ -166,7 +166,7 @@ struct Io {
   bool nounmap = false;
   std::uint32_t unknown_flags = 0;  ///< undefined bits of rw
   std::uint32_t size = 0;           ///< in bytes
-  std::uint16_t prio = 0;           ///< as the Linux ioprio
+  std::uint16_t prio = 0;           ///< priority in the format of the Linux ioprio
   bool operator==(const Io&) const = default;
   RTRS_FIELDS(device_id, sector, opcode, sync, fua, preflush, nounmap, unknown_flags, size, prio)
 };

@@ -31,7 +31,8 @@ inline Buffer with_byte(Buffer bytes, std::size_t at, unsigned value) {
   return bytes;
 }
 
-/// Heap copy of exactly the given size, so that AddressSanitizer detects a read beyond the end.
+/// Copies bytes to a heap block of exactly their size, so that AddressSanitizer detects a read beyond the
+/// end.
 class Exact {
  public:
   explicit Exact(Bytes from) : size_(from.size()), bytes_(new std::byte[from.size()]) {
@@ -68,8 +69,8 @@ inline Buffer damaged(Buffer bytes) {
   return bytes;
 }
 
-/// Rule of every parser: it refuses with a reason, or returns a value whose encoding parses to the same
-/// value.
+/// Rule of every parser: it refuses the bytes with a reason, or returns a value whose encoding parses to the
+/// same value.
 template <class Parse>
 void check_stable(const Buffer& bytes, Parse parse) {
   const Exact input{bytes};

@@ -26,8 +26,8 @@ class BlockSession : private SharedPoller::Source {
  public:
   using Lock = SharedPoller::Lock;
 
-  // The session calls these functions under the lock, in any thread that polls. They must not call the
-  // session.
+  // The session calls these functions with its lock held, on the thread that polls, which may be any thread.
+  // The functions must not call the session.
   class Listener {
    public:
     virtual ~Listener() = default;
@@ -38,7 +38,7 @@ class BlockSession : private SharedPoller::Source {
   };
 
   BlockSession(std::unique_ptr<Fabric>, const BlockSessionOptions&, Listener&);
-  // No thread may be waiting. If the session is open, it ends without notifying the server.
+  // Precondition: no thread waits in io(). If the session is open, it ends without notifying the server.
   ~BlockSession() override;
   BlockSession(const BlockSession&) = delete;
   BlockSession& operator=(const BlockSession&) = delete;
@@ -75,8 +75,8 @@ class BlockSession : private SharedPoller::Source {
   // Number of requests in flight.
   unsigned under_way() const noexcept { return under_way_; }
 
-  // Executes a request and waits until it completes. Returns 0 or an errno. The session accesses the data
-  // until then.
+  // Executes a request and waits until it completes. Returns 0 or an errno. The data must stay valid during
+  // the call.
   int io(rnbd::DeviceHandle, BlockRequest);
 
  private:

@@ -88,8 +88,8 @@ class SilentFabric final : public RefusingFabric {
 
 class BlockSessionTest : public ::testing::Test, public BlockSession::Listener {
  protected:
-  // The constructor cannot do this, because other threads call virtual functions as soon as the session
-  // exists.
+  // The session is not created in the constructor, because other threads call virtual functions as soon as
+  // the session exists.
   void SetUp() override {
     BlockSessionOptions options;
     options.session_name = "block_session_test";
@@ -149,7 +149,7 @@ class SleepingSessionTest : public ::testing::Test, public BlockSession::Listene
     auto made = std::make_unique<SilentFabric>();
     fabric = made.get();
     session = std::make_unique<BlockSession>(std::move(made), options, *this);
-    // Since the keeper holds the lock from try_wait() until it sleeps, it sleeps when this returns.
+    // The keeper holds the lock from try_wait() until it sleeps. So the keeper sleeps when until() returns.
     until([this] { return fabric->waits != 0; });
   }
   void TearDown() override { session.reset(); }

@@ -165,7 +165,7 @@ std::string explain_map_failure(const plugin::Settings& settings, const std::str
     case ENOTBLK:
       return device + " is neither a file nor a block device at the server" + code;
     case EINVAL:
-      // The server returned EINVAL, or this client did, because it cannot use the geometry in the response.
+      // Either the server returned EINVAL, or this client rejected the geometry in the response.
       return "the server cannot open " + device + ", or reports an unsupported size or block size" + code +
              ". See the server's log for details";
     default:

@@ -41,7 +41,7 @@ class Exports {
   // Time for which a device without users stays open, so that the next connection need not open it again.
   static constexpr Nanos kGrace = seconds(2);
 
-  // What a connection requests.
+  // Access that a connection requests.
   struct Wish {
     wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_write;
     // The connection accepts read-only access if the server rejects opening for writing.

@@ -25,7 +25,8 @@ class LatencyByPhase {
     }
   }
   Phase phase() const noexcept { return phase_; }
-  // Records a completed request. It counts for the phase `during` if it started or ended in that phase.
+  // Records a completed request. A request that started or ended in the phase `during` counts for that phase,
+  // any other for the current phase.
   void add(Phase began, Nanos latency) noexcept {
     const bool crossed = began == Phase::during || phase_ == Phase::during;
     of_[static_cast<unsigned>(crossed ? Phase::during : phase_)].record(latency);

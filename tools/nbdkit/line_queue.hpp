@@ -1,5 +1,5 @@
-// Prints lines for the user in a separate thread, so that a standard error that no process reads, or a
-// hanging syslog, blocks neither IO nor the session.
+// Prints lines for the user in a separate thread. So neither IO nor the session blocks if no process reads
+// standard error or if syslog hangs.
 #pragma once
 #include <chrono>
 #include <cstddef>

@@ -18,7 +18,7 @@ TEST(LoopThread, ManyThreadsCallTheLoop) {
   constexpr int kThreads = 8;
   constexpr int kCalls = 2000;
   LoopThread loop;
-  // Used only in the loop, which ThreadSanitizer checks.
+  // Only the loop thread uses this; ThreadSanitizer would report any other access.
   long counter = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
@@ -44,7 +44,7 @@ TEST(LoopThread, CallersWaitIndependently) {
   LoopThread loop;
   std::function<void(Error)> first;
   std::thread waiting([&] { loop.call([&](auto done) { first = done; }); });
-  // While the first call waits, a second call completes. It also completes the first call.
+  // While the first call waits, a second call completes, and also completes the first call.
   for (bool released = false; !released;) {
     loop.run([&] {
       if (!first) return;

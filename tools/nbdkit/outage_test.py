@@ -88,7 +88,7 @@ class TestOutage:
         for client in clients:
             self.ends.callback(client.socket.close)
         data = bytes(SIZE)
-        # Sends all data of each write, because nbdkit starts a write only then.
+        # Sends all data of each write, because nbdkit starts a write only when its data is complete.
         for client in clients:
             client.write(data)
         return clients

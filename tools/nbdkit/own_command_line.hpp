@@ -13,7 +13,7 @@ std::vector<std::string> own_command_line();
 bool asks_for_read_only(const std::vector<std::string>& command_line);
 
 // Returns the absolute path of the socket that -U or --unix names; empty without these options, or for "-",
-// for which nbdkit chooses the name.
+// which makes nbdkit choose the name.
 std::string unix_socket_of(const std::vector<std::string>& command_line,
                            const std::string& working_directory);
 

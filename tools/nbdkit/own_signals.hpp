@@ -1,5 +1,5 @@
-// Records whether a signal has asked this process to end. nbdkit would report that through
-// nbdkit_nanosleep(), but in nbdkit 1.32 that call fails an assertion if the parent of the fork received the
+// Records whether a signal has asked this process to end. nbdkit would report such a signal through
+// nbdkit_nanosleep(), but in nbdkit 1.32 this call fails an assertion if the parent of the fork received the
 // signal, because both processes share one pipe. Therefore handlers that set a flag are installed in front of
 // the handlers of nbdkit.
 #pragma once

@@ -52,7 +52,7 @@ int fail(const std::string& why) {
   return -1;
 }
 
-// Called in the thread of a LineQueue, which nbdkit does not know.
+// Runs on the thread of a LineQueue, which is not a thread of nbdkit.
 void print(bool important, const std::string& text) {
   // NBD clients and servers choose names in the text, so it is escaped.
   const std::string line = tools::printable(text);
@@ -91,8 +91,8 @@ int config_complete() {
   return why.empty() ? 0 : fail(why);
 }
 
-// Does not try to open a device here. It is opened once, in after_fork. A trial open would have to be closed
-// before that, and another client could take the write access in between.
+// Opens no device: the device is opened once, in after_fork. If it were opened and closed here to try it,
+// another client could take the write access before after_fork.
 int get_ready() {
   // Opening takes at most name_in_use_timeout(). If it fails, closing takes at most close_timeout.
   const Nanos bound = settings.name_in_use_timeout() + settings.protocol.close_timeout + seconds(30);

@@ -3,9 +3,9 @@
 // One thread at a time has the turn: it polls and completes the operations of all threads. A thread that
 // waits for its operation polls if no other thread does; otherwise it sleeps. When the operation of the
 // polling thread completes, that thread passes the turn to a sleeping thread. While no operation is in
-// flight, the keeper polls. The keeper is a thread that belongs to the session and not to a request. It takes
-// the turn only if no other thread has polled for a whole pause, so that a sequence of single requests does
-// not wake the keeper.
+// flight, the keeper polls. The keeper is a thread that belongs to the session and not to a request. The
+// keeper takes the turn only if no other thread has polled for a whole pause, so that a sequence of single
+// requests does not wake the keeper.
 #pragma once
 #include <cstdint>
 
@@ -32,7 +32,7 @@ class PollTurns {
   // Call it after starting an operation that has not completed. Returns true if the calling thread must poll
   // now. Otherwise the thread must sleep until finish() or leave() selects it.
   bool begin(PollWaiter&) noexcept;
-  // Call it when the operation has completed. Returns true if the thread that waits for it sleeps and must be
+  // Call it when the operation has completed. Returns true if the thread of the operation sleeps and must be
   // woken.
   bool finish(PollWaiter&) noexcept;
   // Call it in the polling thread when the operation of that thread has completed. Passes the turn to the

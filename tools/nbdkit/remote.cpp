@@ -192,7 +192,7 @@ void Remote::on_device(const rnbd::DeviceChanged& change) {
   Export* const one = exports_.find(change.device);
   if (one == nullptr) return;
   const bool refused = change.state == rnbd::DeviceState::closed && change.peer_errno != 0;
-  // If the server rejects a reopen again with the same errno, that is not reported again.
+  // A rejected reopen is reported only if the errno differs from that of the previous rejection.
   if (!refused || change.peer_errno != one->refusal)
     status_->on_device(one->name, {change.state, change.peer_errno, change.geometry, false, 0});
   exports_.on_changed(*one, change);

@@ -1,6 +1,6 @@
-// The remote devices of a session, for programs with blocking threads, which themselves poll the fabric
-// (tools/nbdkit/block_session.hpp). A separate thread with an event loop handles timers, signals and the
-// status file.
+// The remote devices of a session, for programs with blocking threads. These threads poll the fabric
+// themselves (tools/nbdkit/block_session.hpp). A separate thread with an event loop handles timers, signals
+// and the status file.
 #pragma once
 #include <bitset>
 #include <boost/asio/signal_set.hpp>
@@ -50,8 +50,8 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   tl::expected<Use, std::string> attach(const std::string& name, bool read_only);
   void detach(const Use&);
 
-  // Executes a request; returns 0 or an errno. Thread-safe. The device accesses the data until then. The time
-  // is limited (to queue_timeout) only while no path is connected.
+  // Executes a request; returns 0 or an errno. Thread-safe. The data must stay valid during the call. The
+  // duration is limited (to queue_timeout) only while no path is connected.
   int io(const Use&, const BlockRequest&);
   // Explains in a message why io() returned `error`.
   std::string failure_text(const Use&, const BlockRequest&, int error);
@@ -79,7 +79,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
     Exports::Wish wish;
     bool was_kept = false;
     std::optional<wire::rnbd::AccessMode> was_mapped_as;
-    // Mode in which the device was open. It was closed, because this mapping needs a different mode.
+    // Previous mode of the device, if the device was closed because this mapping needs a different mode.
     std::optional<wire::rnbd::AccessMode> restore;
     Nanos until = 0;
     std::function<void(int error, const std::string& why)> tell;
@@ -172,7 +172,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   Nanos next_dump_ = 0;
   bool opened_ = false;  // session_->open() was called; before that, no path connects
   bool close_begun_ = false;
-  std::string not_started_;  // why the start failed; empty if it did not
+  std::string not_started_;  // reason why the start failed; empty if it did not fail
   bool status_due_ = false;  // a call of write_status() is posted to the loop
   std::vector<News> news_;   // events for a posted call of tell_news(); empty without a control socket
   std::uint64_t missed_news_ = 0;

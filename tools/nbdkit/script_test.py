@@ -1,4 +1,4 @@
-"""nbdkit-urtrs runs nbdkit with the plugin of its own installation, at any prefix."""
+"""nbdkit-urtrs runs nbdkit with the plugin of its own installation, whatever the installation prefix is."""
 import shutil
 import subprocess
 

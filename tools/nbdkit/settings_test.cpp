@@ -180,7 +180,7 @@ TEST(Settings, MisspeltParametersGiveASuggestion) {
     const std::size_t end = help.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", line);
     if (end == line || help[end] != '=') continue;
     const std::string key = help.substr(line, end - line);
-    if (key == "tls_key") continue;  // "tls_keyx" is as similar to tls_keys
+    if (key == "tls_key") continue;  // "tls_keyx" is equally similar to tls_keys
     Settings settings;
     const std::string answer = settings.set(key + "x", "1").error();
     EXPECT_NE(answer.find("did you mean " + key + "=?"), std::string::npos) << answer;

@@ -17,7 +17,7 @@ namespace rtrs::nbdkit {
 
 class SharedPoller {
  public:
-  // The source may only call finish() and announce() of the poller.
+  // Interface of a source. Its functions may call only finish() and announce() of the poller.
   class Source {
    public:
     virtual ~Source() = default;
@@ -70,7 +70,7 @@ class SharedPoller {
   // Starts the keeper. The keeper blocks all signals, because they belong to the host program. After this,
   // `source` must only be called under the lock.
   explicit SharedPoller(Source& source);
-  // No thread may be waiting.
+  // Precondition: no thread is waiting.
   ~SharedPoller();
   SharedPoller(const SharedPoller&) = delete;
   SharedPoller& operator=(const SharedPoller&) = delete;

@@ -161,8 +161,8 @@ TEST(SharedPoller, KeeperServesDeadlinesWhileNoThreadWaits) {
   while (running.echo.expired_ == 0) running.poller().wait_for_news(lock, kNever);
 }
 
-// The waiting thread sleeps without a deadline. Its operation can only complete if nudge() wakes it for the
-// new deadline.
+// The waiting thread sleeps without a deadline. The operation can complete only if nudge() wakes the thread
+// for the new deadline.
 TEST(SharedPoller, EarlierDeadlineWakesThePoller) {
   Running running;
   std::thread waiting([&] { running.call(); });
@@ -226,7 +226,7 @@ TEST_F(SleepingPoller, IsWokenByAWaitForNews) {
   while (running.echo.expired_ == 0) running.poller().wait_for_news(lock, kNever);
 }
 
-// Sets a deadline that is now, and waits until the polling thread has called step() for it.
+// Sets the deadline to the current time and waits until the polling thread has called step() for it.
 void expire(Running& running) {
   SharedPoller::Lock lock(running.poller());
   running.echo.expired_ = 0;

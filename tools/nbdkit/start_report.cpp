@@ -46,7 +46,7 @@ constexpr Nanos kSignalLook = milliseconds(200);
 constexpr Nanos kReportGrace = seconds(10);
 
 // Reads the report of the child, until the child closes its end of the socket or `bound` has passed. If this
-// process receives a signal meanwhile, it shuts down its sending side, which starter_ends() in the child
+// process receives a signal while it waits, it shuts down its sending side, which starter_ends() in the child
 // detects.
 std::string read_report() {
   std::string report;

@@ -1,4 +1,4 @@
-// Records what happens to the devices and paths of a session, as log lines for people and as a JSON status
+// Records the history of the devices and paths of a session: as log lines for people, and as a JSON status
 // file for programs (Facts in status.cpp defines the fields).
 #pragma once
 #include <cstdint>
@@ -53,7 +53,7 @@ class Status {
  private:
   struct Facts;
   struct Event {
-    Nanos at = 0;  // note() subtracts started_
+    Nanos at = 0;  // time of the event; note() makes it relative to started_
     std::int64_t unix_ms = 0;
     int path = -1;  // -1: event of the device or the session
     std::string device;
@@ -68,15 +68,15 @@ class Status {
     bool ever = false;
     bool removed = false;
     Nanos lost_at = 0;
-    std::uint32_t failed = 0;           // failed attempts since the path was last connected
-    std::string reason;                 // why the path was lost or rejected, in words; empty while connected
-    Reason lost_reason = Reason::none;  // why the path was last lost; kept after a reconnect
+    std::uint32_t failed = 0;  // failed attempts since the path was last connected
+    std::string reason;        // reason why the path was lost or rejected, in words; empty while connected
+    Reason lost_reason = Reason::none;  // reason of the last loss of the path; kept after a reconnect
   };
 
   struct Device {
     std::string name;
     asio::DeviceNews news{};
-    rnbd::DeviceReason reason{};  // why the device cannot be used, or what changed at the last open
+    rnbd::DeviceReason reason{};  // reason why the device cannot be used, or the change at the last open
     unsigned connections = 0;
     bool read_only = false;
   };

@@ -1,5 +1,5 @@
-// The status file. It is checked before the start and written by a separate thread, so that a hanging file
-// system blocks neither IO nor the session.
+// The status file. The plugin checks the file before the start, and writes it in a separate thread, so that a
+// hanging file system blocks neither IO nor the session.
 #pragma once
 #include <chrono>
 #include <functional>

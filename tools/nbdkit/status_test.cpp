@@ -87,7 +87,7 @@ TEST_F(StatusTest, RepeatedRejectionsAreLoggedLessAndLessOften) {
   status->on_path(change(0, PathState::connected), {});
   for (std::uint32_t attempt = 1; attempt <= 1000; ++attempt)
     status->on_path(change(1, PathState::waiting, Reason::rejected, attempt), {});
-  ASSERT_EQ(lines.size(), 10U);  // 1, 2, 4 .. 512
+  ASSERT_EQ(lines.size(), 10U);  // lines for the failed attempts 1, 2, 4 .. 512
   EXPECT_EQ(lines[9].find("session me, path 10.0.1.2: attempt 512, next in 0.0 s (last: rejected by "
                           "the server [rejected])"),
             0U);

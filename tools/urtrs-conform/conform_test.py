@@ -55,7 +55,7 @@ def test_cases_pass_against_urtrsd(port, tmp_path):
     where = ["--target", "127.0.0.1", "--target", "127.0.0.2", "--port", port, "--role", "server",
              "--device", "disk0", "--scratch"]
     report = tmp_path / "report.json"
-    # Case C118 may last until its time limit, because a server may leave its request unanswered.
+    # Case C118 may take its whole time limit, because a server may leave its request unanswered.
     done = conform(*where, "--quick", "--json", report, "--junit", tmp_path / "report.xml")
     assert done.returncode == 0, (done.stdout, done.stderr)
     cases = json.loads(report.read_text())["cases"]

@@ -38,7 +38,7 @@ constexpr const char* kFooter =
 
 struct Texts {
   std::string role;
-  ClientConfig protocol;  // constant, because no option changes it
+  ClientConfig protocol;  // never changed, because no option sets a member of it
   std::vector<std::string> targets;
   std::vector<std::string> cases;
   std::uint16_t port = 1234;

@@ -56,8 +56,8 @@ RemoteTree* tree() {
   return static_cast<RemoteTree*>(fuse_get_context()->private_data);
 }
 
-// Content of an open file. It is read when the file is opened, so that a reader gets consistent data even if
-// it reads in parts.
+// Content of an open file. The content is read when the file is opened, so that a reader gets consistent data
+// even if it reads in parts.
 struct Opened {
   std::string content;
 };
@@ -111,7 +111,7 @@ int open_file(const char* path, fuse_file_info* file) {
   if (writes) {
     const auto entry = tree()->look(path);
     if (!entry) return -entry.error();
-    // As in sysfs, this applies to root too.
+    // As in sysfs, not even root may open a file for writing that has no write permission.
     if ((entry->mode & 0222U) == 0) return -EACCES;
   }
   if (reads) {
@@ -119,7 +119,7 @@ int open_file(const char* path, fuse_file_info* file) {
     if (!content) return -content.error();
     state->content = std::move(*content);
   }
-  file->direct_io = 1;  // a file ends where its content ends, whatever st_size says
+  file->direct_io = 1;  // a file ends where its content ends, regardless of st_size
   file->fh = reinterpret_cast<std::uint64_t>(state.release());
   return 0;
 }
@@ -197,7 +197,7 @@ void on_signal(int number) {
   end_of_fuse(number);
 }
 
-// Replaces the signal handlers of libfuse, with which the program would exit with an error.
+// Replaces the signal handlers of libfuse, which would make the program exit with an error.
 void* begin(fuse_conn_info*, fuse_config*) {
   for (const int number : {SIGHUP, SIGINT, SIGTERM}) {
     struct sigaction action {};
@@ -277,7 +277,7 @@ int main(int argc, char** argv) {
   if (!refused.empty()) return refuse(3, refused);
   // Sets the option to its default value, because libfuse 3.14 prints a warning if it is not set.
   fuse_opt_insert_arg(&arguments, 1, "-omax_idle_threads=10");
-  // The kernel then checks permissions, also those of other users with allow_other.
+  // The kernel then checks permissions, also for other users if allow_other is set.
   fuse_opt_add_arg(&arguments, "-odefault_permissions");
   const fuse_operations operations = operations_of_tree();
   const int code = fuse_main(arguments.argc, arguments.argv, &operations, &attributes);

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-// Longer than the minute within which a client replies to a write.
+// Time limit of a write. Longer than one minute, because a client may take a minute to reply to a write.
 constexpr std::chrono::seconds kWritePatience{65};
 constexpr std::string_view kMapDevice = "rnbd-client/ctl/map_device";
 
@@ -191,8 +191,8 @@ tl::expected<RemoteTree::Place, int> RemoteTree::place_of(const std::string& pat
   return Place{&*source, block->before + block_name(device->second) + block->behind};
 }
 
-// Returns the entry that one process has at the path. Device numbers in it are translated to those of this
-// tree.
+// Returns the entry that one process has at the path. Device numbers in the entry are translated to numbers
+// of this tree.
 tl::expected<Entry, int> RemoteTree::look_at(const Place& place) {
   const Answer answer = call(*place.source, "attribute.look", place.path);
   if (!answer) return tl::unexpected(answer.error());

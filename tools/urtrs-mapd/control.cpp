@@ -27,7 +27,7 @@ namespace {
 
 struct Method {
   const char* name;
-  bool changes;  // the caller needs rpc::Caller::may_change
+  bool changes;  // the caller needs the permission rpc::Caller::may_change
   std::vector<std::string_view> parameters;
   void (*serve)(const Asked&);
 };

@@ -22,8 +22,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// Time between two queries of the state of a process: while it starts, while requests are pending, and
-// otherwise.
+// Pause between two queries of the state of a process. kStarting: while the process starts. kBusy: while
+// requests are pending. kCalm: otherwise.
 constexpr milliseconds kStarting{50};
 constexpr milliseconds kBusy{300};
 constexpr milliseconds kCalm{2000};
@@ -162,8 +162,8 @@ std::vector<std::string> Keeper::command_of(const std::string& session) const {
 Process::Gone Keeper::gone(const std::string& session) {
   return [this, session] {
     Served& one = served(session);
-    // Uses the error that the process printed only if it never answered. A process that answered has reported
-    // its state.
+    // If the process never answered, uses the error that it printed. A process that answered has reported its
+    // state.
     if (const auto found = machine_.sessions().find(session);
         one.process && found != machine_.sessions().end() &&
         found->second.state == Supervisor::State::starting)

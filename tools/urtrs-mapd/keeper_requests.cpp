@@ -49,7 +49,7 @@ rpc::Error Keeper::explain_path(int error, const std::string& session, const std
                     : error == ENOSPC ? rpc::Code::busy
                                       : rpc::Code::failed;
   const std::string what = fmt::format("{} \"{}\" of session \"{}\": ", doing, path, session);
-  // If the process reported an error text, that is preferred.
+  // Prefers the error text that the process reported, if there is one.
   if (const auto found = served_.find(session);
       found != served_.end() && found->second.path_refusal.error == error) {
     const rpc::Error& said = found->second.path_refusal;

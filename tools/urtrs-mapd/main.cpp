@@ -63,7 +63,7 @@ void notify(const std::string& line) {
 }
 
 struct Lock {
-  const char* step = "";  // what could not be done: "open" or "lock"
+  const char* step = "";  // failed step: "open" or "lock"
   int error = 0;          // 0: this process holds the lock until it ends
 };
 

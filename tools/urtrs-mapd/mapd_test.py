@@ -1,4 +1,4 @@
-"""urtrs-mapd keeps devices mapped: with shared sessions, and after its own or an nbdkit process was killed."""
+"""urtrs-mapd keeps devices mapped, also if they share a session, and after urtrs-mapd or nbdkit was killed."""
 import grp
 import json
 import os
@@ -107,7 +107,7 @@ def test_sessions_are_named_after_host_and_server(mapd, server, mapped, urtrs):
     assert "uses the fabric tcp, not verbs" in urtrs("map", "disk0", "from", "web1", "--fabric=verbs", code=1)
     urtrs("map", "disk0", "from", "web1", "ip:127.0.0.2,ip:127.0.0.1", "ro")
     assert "have a device \"disk0\"" in urtrs("unmap", "disk0", code=1)
-    urtrs("unmap", "disk0", "web1")  # short name of the session, as it may follow "from"
+    urtrs("unmap", "disk0", "web1")  # short name of the session, as users write it after "from"
     assert list(mapd.sessions()[f"{host}@127_0_0_1"]["paths"]) == ["127.0.0.1"]
 
 

@@ -18,7 +18,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Plugin parameters that differ per session. They are not allowed on the command line.
+// Plugin parameters that differ per session, and are therefore not allowed on the command line.
 constexpr std::array<std::string_view, 5> kOfSession{"path", "device", "port", "session", "fabric"};
 
 // Returns true for a parameter that urtrs-mapd sets, or whose file only one session can use.

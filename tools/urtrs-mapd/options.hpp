@@ -20,7 +20,7 @@ struct Options {
   bool version = false;
 };
 
-// Parses the command line. `words` lacks the program name. The error is a human-readable message.
+// Parses the command line. `words` does not include the program name. The error is a human-readable message.
 tl::expected<Options, std::string> parse(const std::vector<std::string>& words);
 
 extern const char* const kHelp;

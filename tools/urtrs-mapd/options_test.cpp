@@ -77,7 +77,7 @@ TEST(MapdParameters, SessionUsesItsOwnCredentialsOrThoseOfItsFabric) {
   EXPECT_EQ(parameters_of(wish_of("tcp", {{"tls", "off"}}), both),
             (Parameters{"path=10.0.0.2", "port=1234", "fabric=tcp", "tls=off", "policy=rr"}));
   EXPECT_EQ(wrong_parameters(wish_of("libfabric"), both), "");
-  // A key that the fabric of the session does not support must be an error. It must not be ignored.
+  // A key that the fabric of the session does not support must cause an error, and must not be ignored.
   EXPECT_EQ(wrong_parameters(wish_of("verbs"), {"tls_keys=/k"}), "TLS is for the fabric tcp, not for verbs");
   EXPECT_EQ(wrong_parameters(wish_of("tcp"), {"auth_keys=/a"}),
             "auth is for the fabrics verbs and libfabric; on tcp use tls_keys, which encrypts too");

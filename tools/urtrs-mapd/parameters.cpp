@@ -66,7 +66,7 @@ std::optional<SessionWish> wish_in(const std::vector<std::string>& command,
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), wish.port);
     if (error != std::errc() || end != value.data() + value.size()) return std::nullopt;
   }
-  // Credentials that equal those in `given` do not belong to the session.
+  // Credentials equal to those in `given` are not the session's own.
   if (mapping::Credentials found = credentials_in(command);
       found != credentials_in(parameters_of(wish, given)))
     wish.credentials = std::move(found);

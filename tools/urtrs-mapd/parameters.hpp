@@ -9,9 +9,9 @@
 
 namespace rtrs::mapd {
 
-// Returns the parameters of a session as "key=value". `given` contains the parameters for all sessions. Its
-// credentials are not used if the session has credentials. If `given` has both TLS credentials and shared
-// keys, only those for the fabric of the session are used.
+// Returns the parameters of a session as "key=value". `given` contains the parameters for all sessions. The
+// credentials in `given` are not used if the session has credentials. If `given` has both TLS credentials and
+// shared keys, only those for the fabric of the session are used.
 std::vector<std::string> parameters_of(const mapping::SessionWish&, const std::vector<std::string>& given);
 
 // Inverse of parameters_of(): returns the session, without devices, that a process with the command line
@@ -20,8 +20,9 @@ std::vector<std::string> parameters_of(const mapping::SessionWish&, const std::v
 std::optional<mapping::SessionWish> wish_in(const std::vector<std::string>& command,
                                             const std::vector<std::string>& given);
 
-// Returns the identity that the session has at its server. It comes from the credentials of the session or
-// those for all sessions; without credentials it is the host name. Reads the credential files.
+// Returns the identity that the session has at its server. The identity comes from the credentials of the
+// session or from those for all sessions; without credentials, it is the host name. Reads the credential
+// files.
 std::string identity_at_server(const mapping::SessionWish&, const std::vector<std::string>& given);
 
 // Explains why the plugin would reject the parameters; empty if it would accept them.

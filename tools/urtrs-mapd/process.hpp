@@ -1,5 +1,5 @@
-// The process that serves a session. It holds a lock on a file until it ends. Therefore there is at most one
-// such process per session, and a restarted urtrs-mapd can find it.
+// The process that serves a session. The process holds a lock on a file until it ends. Therefore there is at
+// most one such process per session, and a restarted urtrs-mapd can find it.
 #pragma once
 #include <sys/types.h>
 

@@ -101,7 +101,7 @@ def test_a_chosen_session_name_is_sent_to_the_server(mapd, server, urtrs):
 
 @pytest.mark.parametrize("name", [(), ("session=web1",)])
 def test_two_nbdkit_have_different_names_or_report_the_conflict(server, tmp_path, ends, name):
-    """Without session= the names differ. With the same name, the log of the second nbdkit reports it immediately."""
+    """Without session= the names differ. If both names are equal, the log of the second nbdkit says so at once."""
     logs = []
     for number in (1, 2):
         logs.append(tmp_path / f"nbdkit{number}.log")

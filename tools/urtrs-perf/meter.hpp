@@ -32,7 +32,7 @@ class Meter {
     started_ = last_progress_ = now;
     if (warm_up_ios_ == 0 && warm_up_time_ == 0) begin(now);
   }
-  // Number of IOs to submit, including those of the warm-up.
+  // Number of IOs to submit, including the warm-up.
   std::uint64_t to_submit() const noexcept {
     return end_ios_ == ~std::uint64_t{0} ? end_ios_ : end_ios_ + warm_up_ios_;
   }

@@ -13,9 +13,10 @@ namespace rtrs::perf {
 inline constexpr int kOk = 0;
 inline constexpr int kFailed = 1;  // the measurement failed because of wrong data or an error from the server
 inline constexpr int kUsage = 2;
-inline constexpr int kPrecondition = 3;  // for example no such provider, port in use, no permission
-inline constexpr int kNoVerdict = 3;     // --compare-raw: every round was too noisy
-inline constexpr int kTimedOut = 4;      // no server answered, or it stopped answering
+// A precondition is not met: for example no such provider, port in use, no permission.
+inline constexpr int kPrecondition = 3;
+inline constexpr int kNoVerdict = 3;  // --compare-raw has no verdict, because every round was too noisy
+inline constexpr int kTimedOut = 4;   // no server answered, or it stopped answering
 inline constexpr int kSignalBase = 128;
 
 enum class Workload : std::uint8_t { read, write, randread, randwrite, rw };

@@ -20,7 +20,7 @@ namespace rtrs::perf {
 namespace {
 
 // A child process that runs this program and writes its standard output to a pipe. The destructor kills the
-// child and waits for it.
+// child and waits for its end.
 class Child {
  public:
   explicit Child(const std::vector<std::string>& arguments) {

@@ -8,8 +8,8 @@
 
 namespace rtrs::perf {
 
-// run_raw_server() serves one client, or waits for one until a signal arrives. Both functions return an exit
-// code.
+// run_raw_server() waits for one client and serves it; a signal ends the server earlier. Both functions
+// return an exit code.
 int run_raw_server(const Options&);
 int run_raw_client(const Options&);
 

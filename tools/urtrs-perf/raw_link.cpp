@@ -17,8 +17,8 @@ namespace rtrs::perf {
 namespace {
 
 constexpr unsigned kSignalEvery = 32;
-// The event queue, which reports that the peer has disconnected, is read once per this many polls without a
-// completion.
+// Number of polls without a completion between two reads of the event queue, which reports that the peer has
+// disconnected.
 constexpr unsigned kIdlePolls = 4096;
 
 // An event of libfabric with space for the private data of the peer.

@@ -22,7 +22,7 @@ inline constexpr std::uint32_t kRawRequestBytes = 64;  // size of a read request
 
 class RawLink {
  public:
-  // If it fails, each of these functions sets error() and returns false.
+  // Each of these functions returns false and sets error() if it fails.
   bool listen(const Options&, std::uint16_t& port);
   bool accept();  // waits for a client or a signal
   bool connect(const Options&, const RawGreeting& own);

@@ -6,7 +6,7 @@
 
 namespace rtrs::perf {
 
-// The columns are those of perftest, but the latency is that of a complete IO and not of half a round trip.
+// Same columns as perftest, but the latency is the time of a complete IO, not of half a round trip.
 std::string table_header(const Options&);
 std::string table_row(const Result&);
 std::string csv_header();
@@ -20,7 +20,7 @@ int write_whole(const std::string& path, const std::string& text);
 // Tests before the measurement whether write_whole() would succeed. Returns 0 or an errno; 0 for an empty
 // path.
 int check_writable(const std::string& path);
-// Prints an error about a file that cannot be written. Returns the exit code for it.
+// Prints an error about a file that cannot be written. Returns the exit code for this error.
 int report_unwritable(const std::string& path, int error);
 
 // Prints each row as it becomes available, and the rest of the output at the end.

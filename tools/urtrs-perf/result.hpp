@@ -20,7 +20,7 @@ struct Result {
   unsigned iodepth = 1;
   std::uint64_t iterations = 0;        // number of IOs completed after the warm-up
   Nanos elapsed = 0;                   // time since the end of the warm-up
-  tools::Histogram latency;            // from submission to completion, in nanoseconds
+  tools::Histogram latency;            // time from submission to completion in nanoseconds
   std::vector<std::uint64_t> windows;  // IOs completed in each window; an incomplete last window is left out
 
   double iops() const noexcept;

@@ -10,7 +10,7 @@ namespace rtrs::perf {
 
 // Maximum time that closing a session may take.
 constexpr Nanos kCloseTime = seconds(2);
-// Maximum time after which an idle program notices a signal.
+// An idle program notices a signal within this time.
 constexpr Nanos kNap = milliseconds(100);
 
 // Calls the functions until done() returns true. step(now) polls, and returns true if it should be called

@@ -65,7 +65,7 @@ def test_a_missing_server_is_a_timeout():
 
 def test_each_path_shows_its_device(port):
     paths = perf("measured", "0.0.0.1", "127.0.0.1", "-p", port, "-n", "5", "--connect-timeout", "3", code=4)["paths"]
-    # The dead path is between two attempts, or in one.
+    # The dead path is connecting, or waiting for its next attempt.
     assert paths[0]["state"] in ("waiting", "connecting") and paths[0]["device"] == ""
     assert (paths[1]["state"], paths[1]["device"]) == ("connected", "tcp")
 

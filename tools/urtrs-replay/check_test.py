@@ -134,7 +134,7 @@ def test_unchecked_parts_are_not_conforming(tmp_path):
 
 
 def test_machines_without_a_beginning_are_counted(tmp_path):
-    """If `urtrs trace start` started the trace during a run, the reported counts match the judged state machines."""
+    """If `urtrs trace start` started the trace during a run, the report must count the machines that it judged."""
     begun = strip(TRACES / "seed-420-client1.rtrc", tmp_path, lambda record: not record["event"].startswith("Begin"))
     verdict = check("no beginning", [begun], 3)["traces"][0]
     says("no beginning", {"traces": [verdict], "laws": {"not_judged": []}}, "its beginning is missing")

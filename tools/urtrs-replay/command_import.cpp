@@ -67,7 +67,7 @@ class FileBytes final : public roce::ByteSource {
   std::size_t end_ = 0;
 };
 
-// How many frames of the capture are of which kind.
+// Number of frames in the capture, by kind.
 struct Frames {
   std::uint64_t all = 0;
   std::uint64_t other = 0;       // number of frames that are not RoCEv2

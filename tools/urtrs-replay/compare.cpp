@@ -18,8 +18,8 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> li
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-// Returns true for fields that contain a handle. Its value is arbitrary, so each state machine's handles are
-// replaced by numbers in the order of first use.
+// Returns true for fields that contain a handle. The value of a handle is arbitrary, so the handles of each
+// state machine are replaced by numbers in the order of first use.
 bool is_handle(std::string_view field) {
   return field.ends_with("epoch") || field.ends_with("uuid") ||
          is_one_of(field, {"request", "address_pair", "rkey", "remote_addr", "digest_low", "digest_high",
@@ -116,8 +116,8 @@ class Collector {
     return key;
   }
 
-  // Returns a message as text. Its bytes cannot be compared, because unused bytes may have any value, and ids
-  // are handles.
+  // Returns a message as text. The bytes of messages cannot be compared, because unused bytes may have any
+  // value, and ids are handles.
   static std::string message(std::string_view field, std::string_view bytes, Names& names) {
     const trace::RnbdNames called{
         [&names](std::uint32_t id) { return names.of("device_id", std::to_string(id)); },

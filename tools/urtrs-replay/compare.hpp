@@ -47,8 +47,7 @@ struct Difference {
   std::vector<std::string> before;  // up to ten equal steps before the difference
 };
 
-// Compares the traces one state machine at a time. Of the first differences of all machines, returns the one
-// that comes first in the traces.
+// Compares the traces one state machine at a time. Returns the difference that comes first in the traces.
 Difference compare(const ComparedTrace& a, const ComparedTrace& b);
 
 }  // namespace rtrs::replay_tool

@@ -57,7 +57,7 @@ class LatencyMeter {
     Nanos last = 0;
     bool seen = false;
   };
-  // What an event means for the measurement.
+  // Meaning of an event for the measurement.
   enum class Role : std::uint8_t {
     other,
     submitted,

@@ -243,7 +243,7 @@ class Player {
   const LiveOptions& options_;
   LiveRun run_;
   std::vector<std::optional<std::uint32_t>> ids_;  // device ids that the live server assigned, by device
-  std::vector<std::unique_ptr<Slot>> slots_;       // index: request; null: not in flight
+  std::vector<std::unique_ptr<Slot>> slots_;       // indexed by request; null: the request is not in flight
   std::vector<std::size_t> in_flight_;
   Slot opening_;                         // memory of the request that opens the session
   std::optional<std::size_t> given_up_;  // request without a response; no more requests are sent

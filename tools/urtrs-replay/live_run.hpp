@@ -30,7 +30,7 @@ struct LiveRun {
   std::uint32_t max_io_size = 0;
   std::uint16_t queue_depth = 0;
   std::uint64_t without_device = 0;  // requests not sent, because the device could not be opened
-  std::vector<LiveAnswer> answers;   // index: request of the workload
+  std::vector<LiveAnswer> answers;   // indexed by request of the workload
 };
 
 // Runs the workload. Every wait has a time limit. The error is a human-readable message that says why there

@@ -30,7 +30,7 @@ using nlohmann::json;
 namespace {
 
 // kPatience limits the time for all clients together, so that a client that does not answer delays the others
-// only briefly. Clients that are asked after it has passed get kMinPatience each.
+// only briefly. After kPatience, each further client gets kMinPatience.
 constexpr std::chrono::milliseconds kPatience{3000};
 constexpr std::chrono::milliseconds kMinPatience{300};
 
@@ -42,8 +42,8 @@ struct One {
 };
 using All = std::vector<One>;
 
-// Asks all clients. Returns those that answer, or an error if none does. With `tells`, reports the others on
-// standard error.
+// Asks all clients. Returns those that answer, or an error if none does. If `tells`, reports the clients that
+// do not answer on standard error.
 tl::expected<All, rpc::Error> clients(const Options& options, bool tells = false) {
   const std::vector<std::string> sockets =
       options.socket.empty() ? rpc::live_sockets("client") : std::vector<std::string>{options.socket};
@@ -368,8 +368,8 @@ int run_client(const Command& given) {
   auto all = clients(command.options, true);
   if (!all) return say_no_daemon(all.error(), as_json);
   auto& words = command.arguments;
-  // A session may also be given by its name in urtrs-mapd. The session is the first argument, except for
-  // "client device", where the first argument is a device unless the verb is "list".
+  // The user may also give the name that urtrs-mapd uses for a session. The session is the first argument,
+  // except for "client device", where the first argument is a device unless the verb is "list".
   const std::size_t at = command.noun == "client device" && command.verb != "list" ? 1 : 0;
   if (at < words.size() && !words[at].empty())
     for (const One& one : *all)

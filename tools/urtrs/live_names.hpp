@@ -28,7 +28,7 @@ class LiveNames : public Names {
   nlohmann::json of_clients() const;
   nlohmann::json of_mapd() const;
   std::string socket_;
-  bool client_ = false;  // ask clients, not a server
+  bool client_ = false;  // true: asks clients instead of a server
   std::optional<nlohmann::json> shown_;
 };
 

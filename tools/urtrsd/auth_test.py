@@ -1,4 +1,4 @@
-"""urtrsd --auth-keys over libfabric: only a client that proves a shared key is accepted, with the identity of the key.
+"""urtrsd --auth-keys over libfabric: only a client that proves a shared key is accepted, and it gets the identity of the key.
 A client rejects a server that does not prove the key."""
 import json
 import os

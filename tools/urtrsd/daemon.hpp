@@ -74,7 +74,7 @@ class Daemon : private Controlled {
   std::string who(std::uint16_t session) const;  // name of the session for log lines
   LogFields fields_of(std::uint16_t session, int error = 0) const;
   void log_refused_open(std::uint16_t session, const std::string& name, const OpenError&);
-  // Defined in daemon_devices.cpp.
+  // The next functions are defined in daemon_devices.cpp.
   tl::expected<void, OpenError> may_open(std::uint16_t session, const std::string& name) const;
   void opened(const block::OpenExport& asked, const std::string& name, AccessMode mode,
               tl::expected<OpenedDevice, OpenError> found);
@@ -82,7 +82,7 @@ class Daemon : private Controlled {
   void close(const Session& of, OpenedDevice device);
   void log_failure(const StorageResult&);
 
-  bool listen();  // false after logging an error (daemon_listen.cpp)
+  bool listen();  // returns false after it has logged an error (daemon_listen.cpp)
   Errc listen_on(const std::string& address);
   // `name` is the host name that resolved to `address`, or the address itself. Returns false after logging an
   // error.
@@ -101,9 +101,9 @@ class Daemon : private Controlled {
   std::string service_status() const;
   void schedule_malloc_trim();
   void watch_expiry();
-  // Defined in daemon_trace.cpp.
+  // The next functions are defined in daemon_trace.cpp.
   trace::Origin origin() const;
-  // Returns "" if the file is open, otherwise the error, which was logged.
+  // Opens the trace file. Returns "", or an error text that was logged.
   std::string open_trace(const std::string& path);
   void toggle_trace();
   void report_trace(const PathEvent&);
@@ -111,12 +111,12 @@ class Daemon : private Controlled {
   void log_refused(const PathEvent&);
   void log_path(const PathEvent&);
 
-  // Defined in daemon_missing.cpp.
+  // The next functions are defined in daemon_missing.cpp.
   void miss(const MissingList::Key& key, OpenError why);
   bool appeared(const MissingList::Key& key);  // returns false if the item was not missing
   // Lane in BlockingJobs for retries. daemon_reload.cpp and daemon.cpp define the other lanes.
   static constexpr BlockingJobs::Lane kRetries = ~BlockingJobs::Lane{2};
-  // `until_done` is released when the attempt has ended; may be null.
+  // `until_done` may be null; the daemon releases it when the attempt has ended.
   void try_again(const MissingList::Key& key, const std::shared_ptr<void>& until_done);
   void ask_catalog(const MissingList::Key& key, const std::shared_ptr<void>& until_done);
   void set_retry_timer();
@@ -124,9 +124,9 @@ class Daemon : private Controlled {
   void note_open(const std::string& name, AccessMode mode,
                  const tl::expected<OpenedDevice, OpenError>& found);
   bool is_missing(const std::string& export_name) const;
-  // Defined in daemon_control.cpp.
+  // The next functions are defined in daemon_control.cpp.
   void open_control();
-  bool open_or_miss_metrics();  // false after logging an error
+  bool open_or_miss_metrics();  // returns false after it has logged an error
   OpenError open_metrics();     // error 0: metrics are served, or not configured
   attributes::ServerModel model() const override;
   // Returns all sessions, with the names that users see and can enter.
@@ -149,16 +149,16 @@ class Daemon : private Controlled {
   std::string stop_trace() override;
   std::string dump_trace(const std::string& path) override;
   bool set_log_level(const std::string& level) override;
-  // Defined in daemon_debug.cpp.
+  // The next functions are defined in daemon_debug.cpp.
   nlohmann::json debug_dump(const std::string& from) const override;
   std::string hung_operations() const;  // lists blocked storage operations, with the device names of clients
-  // Defined in daemon_reload.cpp.
+  // The next functions are defined in daemon_reload.cpp.
   static std::vector<std::string> log_export(const ExportSpec& spec);
   void add_export(const ExportSpec& spec, std::function<void(const Added&)> tell) override;
   std::string remove_export(const std::string& name, bool force) override;
   void reload(std::function<void(const Reloaded&)> tell) override;
   void reread();
-  // What a reload has read: the configuration and, for the fabric tcp, the TLS files.
+  // Result of reading the files again: the configuration and, for the fabric tcp, the TLS files.
   struct Reread;
   bool uses_tls_of(const DaemonConfig& wanted) const;
   void change_settings(Reread&, std::function<void(const Reloaded&)> tell);

@@ -8,7 +8,7 @@ namespace rtrs::daemon {
 
 namespace {
 
-constexpr std::size_t kPage = 500;  // maximum number of requests
+constexpr std::size_t kPage = 500;  // maximum number of requests on one page of a dump
 
 // Returns the name under which the client mapped the device of an IO; empty if `request` is no IO or the
 // device is unknown.

@@ -105,8 +105,8 @@ void Daemon::note_open(const std::string& name, AccessMode mode,
     missing_.hurry(asio::steady_now(), key);
   else if (!found && !was_missing && as_exported && is_missing_error(found.error().error))
     missing_.failed(asio::steady_now(), key,
-                    // The return value only says whether to log the failure. It is ignored, because the open
-                    // by the client is logged.
+                    // Ignores the return value, which says whether to log the failure, because the open by
+                    // the client is logged.
                     found.error());
   else
     return;

@@ -142,8 +142,8 @@ void report_mistakes(const Controlled::Reloaded& done,
 
 }  // namespace
 
-// True if a reload replaces the TLS credentials. If the fabric changes, it does not, because that change
-// takes effect only after a restart.
+// True if a reload replaces the TLS credentials. If the fabric changes, the reload keeps them, because the
+// new fabric takes effect only after a restart.
 bool Daemon::uses_tls_of(const DaemonConfig& wanted) const {
   return config_.fabric == "tcp" && wanted.fabric == "tcp" &&
          !(wanted.tls == tools::TlsChoice{} && config_.tls == wanted.tls);
@@ -237,7 +237,7 @@ void Daemon::reload_auth(Reread& read, Reloaded& done) {
                                 : "shared keys were reloaded; they apply to new connections");
 }
 
-// Adds the export even if its file is missing, as at the start. It is served when the file appears.
+// Adds the export even if its file is missing, as at the start. The export is served when the file appears.
 void Daemon::add_new_export(const ExportSpec& spec, std::shared_ptr<Reloaded> done,
                             std::shared_ptr<void> until_done) {
   if (const auto added = catalog_->add(spec, nullptr); !added) {

@@ -276,8 +276,8 @@ class TestHungDisk(Case):
 
     def end_fuse(self):
         self.fuse.send_signal(signal.SIGCONT)
-        # A read ends only after all waiting requests. Without the read, a signal that arrives during a request
-        # could be lost.
+        # A read is answered after all waiting requests. nbdfuse is then idle, so that it does not miss the signal
+        # of terminate().
         self.slow.read_bytes()
         self.fuse.terminate()  # also unmounts the file system
         self.fuse.wait(BOUND)

@@ -9,8 +9,8 @@ namespace rtrs::daemon {
 
 enum class LogFormat : std::uint8_t { as_text, as_json };
 
-// What a log line is about, as separate fields for the JSON format. Text lines contain the same facts in
-// their text.
+// Subject of a log line, as separate fields for the JSON format. Text lines contain the same facts in their
+// text.
 struct LogFields {
   std::string session{};  // session name
   std::string path{};     // SRC@DST
@@ -31,7 +31,7 @@ LogParts parts_of(std::string_view payload) noexcept;
 std::string json_line(std::chrono::system_clock::time_point time, std::string_view level,
                       std::string_view payload);
 
-// Returns the identity as a part of a log line; empty for a client without identity.
+// Formats the identity as a part of a log line; empty for a client without identity.
 std::string identity_field(const std::string& identity);
 
 // Returns the priority prefix of sd-daemon(3) for a level name, such as "<4>". systemd removes the prefix.

@@ -1,4 +1,4 @@
-"""urtrsd serves the available parts of its configuration, and the missing parts when they appear."""
+"""urtrsd serves the available parts of its configuration at once, and missing parts as soon as they appear."""
 import ctypes
 import errno
 import json

@@ -71,8 +71,8 @@ def test_a_warning_about_a_new_export_is_logged_once(folder, server):
 
 
 def test_reloads_do_not_delay_io(folder, server):
-    """Each of 100 reloads adds an export, removes one and changes a list. URTRS_LONGEST_IO_MS limits the longest IO
-    meanwhile."""
+    """Each of 100 reloads adds an export, removes one and changes a list. URTRS_LONGEST_IO_MS limits the duration of the
+    longest IO during the reloads."""
     beside = Beside(server)
     config = folder / "urtrsd.toml"
     for number in range(100):

@@ -7,7 +7,7 @@
 
 namespace rtrs::asio {
 
-// Returns options adapted to the fabric, see clamp_to().
+// Returns the options of a session, adapted to the limits of the fabric by clamp_to().
 ClientOptions make_client_options(const std::string& session_name, const std::vector<PathAddress>& paths,
                                   const ClientConfig& protocol, const Capabilities& fabric);
 

@@ -14,7 +14,7 @@ namespace rtrs::asio {
 
 namespace {
 constexpr unsigned kStepsInARow = 16;
-// Pause between two steps while idle with a fabric that has no descriptor.
+// Pause between two steps of an idle driver whose fabric has no descriptor to wait on.
 constexpr Nanos kIdlePause = milliseconds(1);
 }  // namespace
 
@@ -73,7 +73,7 @@ struct FabricPump::State : std::enable_shared_from_this<State> {
   bool news_comes_soon() {
     const Nanos end = steady_now() + patience;
     for (Nanos now = steady_now(); running && now < end; now = steady_now()) {
-      // The thread or process that produces the event may need this processor.
+      // Yields the processor, because the thread or process that produces the next event may need it.
       std::this_thread::yield();
       if (!hooks.step(now)) continue;
       habit.found();

@@ -35,8 +35,9 @@ class FabricPump {
     std::function<bool()> idle = {};
   };
 
-  // `patience`: time in ns to keep polling after the last step that found something, before sleeping
-  // (WaitMode::events), if that pays (poll_habit.hpp). Yields the processor between two polls.
+  // `patience`: after a step that found something, the pump polls for this time (ns) before it sleeps, if
+  // polling pays (poll_habit.hpp). Only for WaitMode::events. The pump yields the processor between two
+  // polls.
   FabricPump(boost::asio::io_context&, Fabric&, WaitMode, Hooks, Nanos patience = 0);
   ~FabricPump();
   FabricPump(const FabricPump&) = delete;
@@ -44,8 +45,8 @@ class FabricPump {
 
   void start();
   void stop();
-  // Call after a change outside of a step that may have made the next deadline earlier or a result ready.
-  // Schedules a step if the deadline is earlier than the one that the pump waits for.
+  // Call after a change outside of a step if the change may have moved the next deadline forward or completed
+  // a result. Schedules a step if the pump would otherwise sleep beyond the deadline.
   void step_if_due();
   // Schedules a step soon, regardless of deadlines. Call after any other change that creates work.
   void step_soon();

@@ -43,7 +43,7 @@ inline bool allows_effects(boost::asio::cancellation_type_t type) noexcept {
   return (type & (cancellation_type::terminal | cancellation_type::partial)) != cancellation_type::none;
 }
 
-// Begins an operation of which only one may be pending. If one is pending already, completes the new one with
+// Starts an operation unless an earlier one is still pending. In that case, completes the new operation with
 // `refusal` and returns false.
 template <class Handler>
 bool begin_single(Operation& operation, PendingOperations& pending, const Operation::IoExecutor& executor,

@@ -49,7 +49,7 @@ class Operation {
  public:
   using Error = boost::system::error_code;
   using IoExecutor = boost::asio::io_context::executor_type;
-  static constexpr std::size_t kInPlace = 256;  // bytes: handler, executors and work guards
+  static constexpr std::size_t kInPlace = 256;  // size in bytes for handler, executors and work guards
 
   Operation() = default;
   Operation(const Operation&) = delete;
@@ -67,7 +67,8 @@ class Operation {
     Item* kept = keep<Item>(handler, executor, std::forward<Handler>(handler));
     link(pending);
     auto slot = boost::asio::get_associated_cancellation_slot(kept->handler);
-    // A copy, because abort() removes the slot's handler, which is `on_cancel`.
+    // Copies `on_cancel`, because `on_cancel` may call abort(), which destroys the handler of the slot that
+    // holds it.
     if (slot.is_connected())
       slot.assign([on_cancel](boost::asio::cancellation_type_t type) {
         const OnCancel copy = on_cancel;
@@ -160,7 +161,7 @@ class Operation {
       kept = std::launder(reinterpret_cast<Item*>(operation.bytes_));
     else
       kept = static_cast<Item*>(operation.large_);
-    // A copy, because destroying the handler may destroy `given`.
+    // Copies the error, because destroying the handler may destroy `given`.
     const Error error = given;
     kept->forget(operation);
     Item local(std::move(*kept));
@@ -185,8 +186,8 @@ class Operation {
   }
 
   void (*end_)(Operation&, End, const Error&) = nullptr;
-  // Links in the list of the execution context: the pointer that points to this operation, and the next
-  // operation.
+  // List of the pending operations of the context: `previous_` points to the pointer that refers to this
+  // operation, `next_` to the next operation.
   Operation** previous_ = nullptr;
   Operation* next_ = nullptr;
   union {
@@ -198,7 +199,7 @@ class Operation {
 // Table of operations of one kind, addressed by index.
 class OperationTable {
  public:
-  // Returns an unused operation; it stays unused until take() returns its index.
+  // Returns an unused operation, which stays unused until take() returns its index.
   Operation& next() {
     if (free_.empty()) {
       operations_.push_back(std::make_unique<Operation>());

@@ -10,8 +10,8 @@ namespace rtrs::asio {
 
 class PollHabit {
  public:
-  static constexpr unsigned kMost = 8;    // maximum attempts in a row that find nothing
-  static constexpr unsigned kTrial = 64;  // sleeps between two trials
+  static constexpr unsigned kMost = 8;    // maximum number of consecutive attempts that find nothing
+  static constexpr unsigned kTrial = 64;  // number of sleeps between two trials
 
   // Call before each sleep. After a result of true, call found() or found_nothing().
   bool pays() noexcept {
@@ -26,7 +26,7 @@ class PollHabit {
 
  private:
   unsigned credit_ = kMost;
-  unsigned sleeps_ = 0;  // sleeps without polling since the last trial
+  unsigned sleeps_ = 0;  // number of sleeps without polling since the last trial
 };
 
 }  // namespace rtrs::asio

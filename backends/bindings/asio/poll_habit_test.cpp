@@ -5,7 +5,7 @@
 namespace rtrs::asio::poll_habit_test {
 namespace {
 
-// Returns before how many of `sleeps` sleeps polling was chosen.
+// Returns the number of sleeps, out of `sleeps`, before which polling was chosen.
 template <class News>
 unsigned asked(PollHabit& habit, unsigned sleeps, News news_at) {
   unsigned count = 0;

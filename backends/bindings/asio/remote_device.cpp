@@ -161,8 +161,8 @@ void RemoteDevice::settle_later() {
   });
 }
 
-// Calls the user's callbacks and handlers. No other function does, so every event handler calls it last.
-// Returns false if user code destroyed this object.
+// Calls the user's callbacks and handlers. Only this function calls them, and every event handler calls this
+// function last. Returns false if user code destroyed this object.
 bool RemoteDevice::settle() {
   take_events();
   const auto alive = alive_;

@@ -61,8 +61,8 @@ struct DeviceNews {
 };
 
 struct RemoteDeviceOptions {
-  std::string session_name;        // 1..254 characters, neither '/' nor '.'
-  std::vector<PathAddress> paths;  // 1..kMaxPaths, each once; see parse_path()
+  std::string session_name;        // 1..254 characters other than '/' and '.'
+  std::vector<PathAddress> paths;  // 1..kMaxPaths different paths; see parse_path()
   std::string device;              // name of the device on the server
   wire::rnbd::AccessMode access_mode = wire::rnbd::AccessMode::read_write;
   ClientConfig protocol;  // con_num includes the service connection
@@ -171,8 +171,8 @@ class RemoteDevice {
   std::span<const PathStatus> paths() const noexcept { return session().paths(); }
   // The session: link state, limits, statistics.
   const Client& session() const noexcept { return client_.session(); }
-  // These functions return the errors of the Client functions with the same names. path_exists is also
-  // returned if the new path has the same addresses in another spelling.
+  // add_path() and the functions below return the errors of the Client functions with the same names.
+  // add_path() also returns path_exists if the new path has the same addresses in another spelling.
   Errc add_path(const PathAddress&);
   Errc reconnect_path(unsigned path);
   Errc disconnect_path(unsigned path);
@@ -214,9 +214,10 @@ class RemoteDevice {
   bool map_pending_ = false;  // async_map() was called; its result has not reached a handler yet
   bool close_begun_ = false;
   bool closed_ = false;
-  std::uint16_t refused_errno_ = 0;  // errno of the last reported refusal; 0 after an open
+  std::uint16_t refused_errno_ = 0;  // errno of the last reported refusal; 0 after a successful open
   bool settle_posted_ = false;
-  // Buffers of one step; members, because initialising them costs more than an empty step.
+  // Buffers of one step. They are members, because initialising them in each step would cost more than an
+  // idle step.
   std::array<BlockCompletion, 64> completions_;
   BlockEvent event_;
   std::deque<std::variant<PathEvent, DeviceNews>> news_;

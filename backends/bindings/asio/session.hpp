@@ -83,7 +83,7 @@ class Session {
     IoRequest request;
     request.direction = Direction::write;
     request.user_header = header;
-    // Only read: a write does not modify its data.
+    // The cast is safe, because a write only reads its data.
     request.data = {const_cast<std::byte*>(data.data()), data.size()};
     return async_request(request, std::forward<Token>(token));
   }
@@ -112,7 +112,7 @@ class Session {
 
   Client& client() noexcept { return client_; }
   Fabric& fabric() noexcept { return *fabric_; }
-  // These functions return the errors of the Client functions with the same names.
+  // add_path() and the functions below return the errors of the Client functions with the same names.
   Errc add_path(const PathAddress&);
   Errc reconnect_path(unsigned path);
   Errc disconnect_path(unsigned path);
@@ -135,7 +135,7 @@ class Session {
    private:
     IoRequest request_;
     std::size_t header_bytes_;
-    // One byte more than allowed, so that the client rejects a header that is too long.
+    // One byte more than allowed, so that a header that is too long stays too long and the client rejects it.
     std::array<std::byte, kMaxUserHeader + 1> header_;
   };
 

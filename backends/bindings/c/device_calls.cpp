@@ -51,8 +51,8 @@ bool carries(Opcode opcode) {
   return opcode == Opcode::read || opcode == Opcode::write;
 }
 
-// Checks a request before memory is allocated for it. Returns the reason if the request could not succeed on
-// any device, or not on this open device; else an empty string.
+// Checks a request before memory is allocated for it. Returns why no device, or not this open device, could
+// execute the request; empty if the request is valid.
 std::string why_impossible(const urtrs_device& device, const BlockRequest& request, unsigned flags) {
   const bool whole = request.opcode == Opcode::read || request.opcode == Opcode::flush;
   unsigned known = whole ? 0 : URTRS_FUA;
@@ -141,8 +141,8 @@ int urtrs_device_open(urtrs_session* session, const char* name, unsigned flags, 
   if (session == nullptr) return -EINVAL;
   return c::answered(*session, [&] {
     if (const int refused = session->refuse_wait(); refused != 0) return refused;
-    // This is checked first, because an open that has started would access this call's waiter after its
-    // return.
+    // Checked before the open starts: a started open keeps a pointer to the waiter, which ends with this
+    // call.
     if (device == nullptr) return session->fail(-EINVAL, "no place for the device is given");
     urtrs_session::Waiter waiter;
     urtrs_device* opened = nullptr;
@@ -182,7 +182,8 @@ int urtrs_device_close(urtrs_device* device, int timeout_ms) {
 
 int urtrs_device_get_info(const urtrs_device* device, urtrs_device_info* info, size_t size) {
   if (device == nullptr) return -EINVAL;
-  if (!device->session->client) return -ESHUTDOWN;  // in the last callbacks, while the session is freed
+  // The session is being freed, and this call comes from one of its last callbacks.
+  if (!device->session->client) return -ESHUTDOWN;
   const BlockClient& client = *device->session->client;
   const rnbd::Geometry& geometry = device->geometry;
   urtrs_device_info filled{};

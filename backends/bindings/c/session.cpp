@@ -119,7 +119,7 @@ int urtrs_session::open() {
   try {
     begun = client->open(**opened, platform::steady_now());
   } catch (...) {
-    client.reset();  // it refers to `opened`, which is about to be destroyed
+    client.reset();  // `client` refers to `opened`, which is destroyed next
     throw;
   }
   if (begun != Errc::ok) {
@@ -141,7 +141,8 @@ int urtrs_session::add_path(const std::string& source, const std::string& destin
   if (client && settings.fabric.fabric != "verbs" &&
       (is_gid(address->source) || is_gid(address->destination)))
     return fail(-EINVAL, net::to_text(*address) + ": gid: is an address of the fabric verbs");
-  // The server accepts one path per address pair and rejects the second one on every attempt.
+  // The server accepts one path per address pair and rejects the second one on every attempt, so a duplicate
+  // is rejected here.
   const auto& given = options.session.paths;
   if (std::any_of(given.begin(), given.end(),
                   [&](const PathAddress& one) { return net::same_path(one, *address); }))

@@ -23,7 +23,7 @@ struct urtrs_device {
   urtrs_session* session = nullptr;
   rtrs::rnbd::DeviceHandle handle = 0;
   std::string name;
-  rtrs::rnbd::Geometry geometry{};  // from the last successful open
+  rtrs::rnbd::Geometry geometry{};  // geometry from the last successful open
   int refused = 0;                  // negative errno of the last rejected OPEN; 0: none
   bool opening = true;              // the callback of the open has not been queued yet
   rtrs::Nanos give_up_at = 0;       // time at which a pending open fails
@@ -99,7 +99,7 @@ struct urtrs_session {
   std::uint32_t under_way = 0;
   bool in_callback = false;
   bool close_begun = false;
-  unsigned forks = 0;  // forks_of_process at creation
+  unsigned forks = 0;  // value of forks_of_process when the session was created
   std::string message;
   urtrs_path_callback on_path = nullptr;
   void* on_path_user = nullptr;

@@ -40,7 +40,8 @@ std::string set_milliseconds(Settings& settings, const Option& option, std::stri
   std::string error = options::parse(
       options::number(or_never ? -1 : 1, std::numeric_limits<std::int32_t>::max()), name, value, checked);
   if (!error.empty()) return error + " milliseconds" + (or_never ? ", -1 for never" : "");
-  if (checked.number >= 0) checked.number *= static_cast<std::int64_t>(milliseconds(1));  // negative: never
+  // A negative time means never.
+  if (checked.number >= 0) checked.number *= static_cast<std::int64_t>(milliseconds(1));
   options::store(option, Connection{settings.fabric, settings.protocol}, checked);
   return {};
 }

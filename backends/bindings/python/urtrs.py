@@ -112,7 +112,7 @@ class _Request:
 
 
 def _finisher(requests):
-    """Returns the completion callback, which runs inside poll() with the lock held. A reference to the session would be a cycle."""
+    """Returns the completion callback, run by poll() with the lock held. It must not refer to the session: that would be a cycle."""
     def finish(key, code):
         request = requests.pop(key, None)
         if request is not None:

@@ -389,7 +389,7 @@ class TestExample:
 
 
 def test_the_module_declares_the_structures_of_the_header():
-    """Structures have the members of the header in the same order; the version is that of the library."""
+    """Structures must have the members of urtrs.h in the same order. The version must be the library's."""
     header = (ROOT / "backends/bindings/c/urtrs.h").read_text()
     for name, structure in (("urtrs_device_info", urtrs._c.Info), ("urtrs_stats", urtrs._c.Stats), ("urtrs_path", urtrs._c.Path)):
         body = header.split(f"struct {name} {{", 1)[1].split("\n};", 1)[0]

@@ -9,9 +9,9 @@ namespace rtrs::net {
 // Maximum number of addresses used per name; the others are ignored.
 inline constexpr std::size_t kMaxAddresses = 16;
 
-// Returns the addresses in the order in which they are tried. `found` is sorted by RFC 6724, as
-// getaddrinfo(3) does. The result alternates between IPv4 and IPv6, so that a family without a route costs
-// only one failed attempt (RFC 8305 section 4). Each address occurs once.
+// Returns the addresses in the order in which they are tried. `found` must be in the order of RFC 6724, as
+// getaddrinfo(3) returns it. The result alternates between IPv4 and IPv6, so that a family without a route
+// costs only one failed attempt (RFC 8305 section 4). Each address occurs once.
 std::vector<SocketAddress> in_turn(const std::vector<SocketAddress>& found);
 
 // Returns `found` in the order of `known`, with new addresses at the end. A name service may rotate its

@@ -59,8 +59,7 @@ tl::expected<Destinations::Route, Destinations::Failure> Destinations::find(cons
     const auto same_family = [](const SocketAddress& one) {
       return [family = one.family()](const SocketAddress& other) { return other.family() == family; };
     };
-    // A destination needs a source address of its own family: drops destinations for which the source has
-    // none.
+    // A connection needs two addresses of the same family: drops destinations whose family the source lacks.
     std::erase_if(to, [&](const SocketAddress& one) {
       return std::none_of(from.begin(), from.end(), same_family(one));
     });

@@ -26,7 +26,7 @@ class Destinations {
   struct Route {
     SocketAddress to;
     SocketAddress from;       // length 0: any source address
-    std::uint16_t count = 1;  // addresses to choose from
+    std::uint16_t count = 1;  // number of addresses to choose from
     // True if the fabric must report event::AddressesFound.
     bool is_choice(const ConKey& key) const noexcept { return key.con == 0 && count > 1; }
   };
@@ -41,7 +41,8 @@ class Destinations {
   bool asks() const noexcept { return names_.asks(); }
   int wait_fd() const noexcept { return names_.wait_fd(); }
 
-  // Returns all addresses of a text; blocks for the name service, see net::resolve(). For use in listen().
+  // Returns all addresses of a text, see net::resolve(). May block until the name service answers. For use in
+  // listen().
   std::vector<SocketAddress> resolve(std::string_view text, std::uint16_t port) const;
 
   // Returns false if route() can be called at once. Returns true if a host name is being resolved; take()
@@ -55,7 +56,7 @@ class Destinations {
   };
   std::vector<Ready> take();
 
-  // `address`: index, modulo the number of addresses that have the family of the source.
+  // `address` is an index, taken modulo the number of addresses that have the family of the source.
   tl::expected<Route, Failure> route(ConKey, const PathAddress&, unsigned address);
 
  private:

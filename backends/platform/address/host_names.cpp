@@ -42,7 +42,7 @@ bool is_no_such_name(int code) noexcept {
 
 struct HostNames::Shared {
   struct Name {
-    std::vector<SocketAddress> addresses;  // from the last successful answer
+    std::vector<SocketAddress> addresses;  // addresses from the last successful answer
     int code = EAI_AGAIN;                  // result of the last query
     bool answered = false;
     bool in_flight = false;

@@ -21,7 +21,7 @@ bool is_plain(std::string_view address) {
 }
 
 bool is_ipv6(std::string_view address) {
-  const std::string text(address.substr(0, address.find('%')));  // without the scope
+  const std::string text(address.substr(0, address.find('%')));  // the address without its scope
   in6_addr six{};
   return ::inet_pton(AF_INET6, text.c_str(), &six) == 1;
 }
@@ -75,12 +75,12 @@ tl::expected<std::string, std::string> checked_address(std::string_view text, st
 }
 
 struct Endpoint {
-  std::string host;  // without brackets
+  std::string host;  // host, without brackets
   std::uint16_t port = 0;
 };
 
-// Splits as the fabrics do: "[::1]:7", "[::1]", "1.2.3.4:7", "name:7"; several colons without brackets are
-// IPv6. A malformed text becomes the host unchanged.
+// Splits host and port in the same way as the fabrics: "[::1]:7", "[::1]", "1.2.3.4:7", "name:7"; text with
+// several colons and no brackets is an IPv6 address. A malformed text becomes the host unchanged.
 Endpoint endpoint_of(const PathAddress& path) {
   const std::string_view text = without_ip(path.destination);
   Endpoint endpoint{std::string(text), path.port};
@@ -147,7 +147,7 @@ tl::expected<PathAddress, std::string> parse_path(std::string_view text, std::ui
   auto destination = checked_address(text.substr(begin), "destination");
   if (!destination) return refuse(text, destination.error());
   path.destination = std::move(*destination);
-  // The interface of the source address also determines that of the destination.
+  // The interface of the source address also determines the interface of the destination.
   const bool has_scope = path.source.find('%') != std::string::npos;
   if (lacks_interface(path.source) || (!has_scope && lacks_interface(endpoint_of(path).host)))
     return refuse(text, "a link-local address needs its interface, as in fe80::1%eth0");

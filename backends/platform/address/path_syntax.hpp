@@ -29,7 +29,7 @@ std::string endpoint_text(const PathAddress&);
 // Returns the port of endpoint_text().
 std::uint16_t port_of(const PathAddress&);
 
-// "src@dst", or "dst" without a source.
+// Returns "SRC@DST", or "DST" for a path without a source.
 std::string to_text(const PathAddress&);
 
 }  // namespace rtrs::net

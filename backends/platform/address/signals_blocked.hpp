@@ -6,8 +6,8 @@
 
 namespace rtrs::net {
 
-// Blocks all signals of the calling thread during its lifetime. A thread that is started meanwhile inherits
-// the mask, so that signals go to the application's own threads.
+// Blocks all signals of the calling thread during its lifetime. A thread that is started during this time
+// inherits the mask, so that signals go to the application's own threads.
 class SignalsBlocked {
  public:
   SignalsBlocked() noexcept {

@@ -39,7 +39,8 @@ std::uint32_t add_to_digest(std::uint32_t digest, const std::uint8_t* bytes, std
   return digest;
 }
 
-// Scope 0 leaves the digest unchanged, as in versions without scopes.
+// Scope 0 leaves the digest unchanged, so that it equals the digest of earlier versions, which ignored
+// scopes.
 std::uint32_t add_scope_to_digest(std::uint32_t digest, std::uint32_t scope) {
   for (; scope != 0; scope >>= 8U) {
     const auto byte = static_cast<std::uint8_t>(scope);

@@ -42,7 +42,7 @@ std::string host_of(std::string_view text);
 SocketAddress any_address(std::uint16_t port);
 SocketAddress from_raw(const void* address, std::size_t length);
 
-// "10.0.0.1:1234", "[::1]:1234", "[fe80::1%eth0]:1234"
+// Returns for example "10.0.0.1:1234", "[::1]:1234" or "[fe80::1%eth0]:1234".
 std::string to_text(const SocketAddress&);
 
 // Digest of both addresses without their ports.

@@ -58,14 +58,14 @@ class Channel {
 
   // Consumes all of `sealed` and writes the decrypted data to the start of `plain`, which must be at least
   // kRecordBytes longer than `sealed`. A client calls it first with no input, to produce its hello. Returns
-  // no data of the peer before established(). Afterwards output() may have new bytes, both during and after
-  // the handshake.
+  // no data of the peer before established(). Each call may add bytes to output(), during the handshake and
+  // later.
   virtual Opened open(std::span<const std::byte> sealed, std::span<std::byte> plain) = 0;
-  // Encrypts as many bytes of `parts` after the first `skip` bytes as there is room for, and returns their
-  // number. Requires established(), and not in_kernel(). `skip` is less than the length of the first part, or
-  // there are no parts.
+  // Skips the first `skip` bytes of `parts`, encrypts as many of the others as there is room for, and returns
+  // their number. Requires established(), and not in_kernel(). `skip` is less than the length of the first
+  // part, or there are no parts.
   virtual std::size_t seal(std::span<const std::span<const std::byte>> parts, std::size_t skip) noexcept = 0;
-  // Announces that nothing more will be sent. Call once.
+  // Announces to the peer that this side sends nothing more. Call once.
   virtual void close() noexcept = 0;
 
   // Encrypted bytes to send. sent() removes bytes from the front.
@@ -74,14 +74,15 @@ class Channel {
 
   // True if the handshake is complete and the peer is authenticated.
   [[nodiscard]] virtual bool established() const noexcept = 0;
-  // True if the kernel encrypts. Write plain data to the socket then.
+  // True if the kernel encrypts: the caller then writes plain data to the socket.
   [[nodiscard]] virtual bool in_kernel() const noexcept = 0;
   [[nodiscard]] virtual bool resumed() const noexcept = 0;
-  // Identity of the peer. Of a client, as seen by its server: the common name of its certificate, or the
-  // identity of its key. Of a server: the same name if is_identity() accepts it, else empty.
+  // Identity of the peer. For a client: the common name of its certificate, or the identity of its key. For a
+  // server: the same if is_identity() accepts it, else empty.
   [[nodiscard]] virtual const std::string& identity() const noexcept = 0;
   [[nodiscard]] virtual IdentityDigest identity_digest() const noexcept = 0;
-  // "TLS 1.3, TLS_AES_128_GCM_SHA256, identity alice, key (or certificate), kernel"
+  // Returns a text for a log, such as "TLSv1.3 TLS_AES_128_GCM_SHA256, identity alice, resumed, sealed by the
+  // kernel".
   [[nodiscard]] virtual std::string description() const = 0;
   [[nodiscard]] virtual const std::string& error() const noexcept = 0;
 };
@@ -100,10 +101,10 @@ class Context {
   [[nodiscard]] virtual bool can_connect() const noexcept = 0;
   // Returns the identities of the keys: "alice, bob"; if there are many, only the first ones.
   [[nodiscard]] virtual std::string identities() const = 0;
-  // "certificates signed by FILE and 3 keys of FILE"
+  // Returns a text for a log, such as "certificates signed by FILE and 3 keys of FILE".
   [[nodiscard]] virtual std::string description() const = 0;
-  // Credentials of this context, and the marks of their files, taken before the files were read, in the order
-  // of files_of().
+  // credentials() returns the credentials of this context. marks() returns the marks of their files, taken
+  // before the files were read, in the order of files_of().
   [[nodiscard]] virtual const Credentials& credentials() const noexcept = 0;
   [[nodiscard]] virtual const FileMarks& marks() const noexcept = 0;
   [[nodiscard]] virtual const std::vector<Expiry>& expiries() const noexcept = 0;
@@ -113,8 +114,8 @@ class Context {
 
 // Returns the paths of the files in the credentials; empty ones are left out.
 std::vector<std::string> files_of(const Credentials&);
-// Returns an object that reads the credential files of a client's context again when they change. Its look()
-// returns a Context. `threads`: see Renewal.
+// Returns an object that reads the credential files of a client's context again when the files change. The
+// object's look() returns a Context. `threads`: see Renewal.
 std::unique_ptr<Renewal> renewal_of(const Context&, Renewal::Tell, bool threads);
 
 }  // namespace rtrs::tls

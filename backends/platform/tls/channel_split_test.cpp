@@ -194,7 +194,7 @@ TEST_F(Transform, data_that_is_not_tls_ends_the_stream) {
 TEST_F(Transform, data_survives_key_updates) {
   Credentials hasty = files_.keys({"alice"});
   hasty.records_per_key =
-      1200;  // x 16 KiB between two key updates: more than the minimum that the peer requires
+      1200;  // records of 16 KiB between two key updates: more than the minimum that the peer requires
   const auto context = context_of(hasty);
   Talk talk(context, context);
   talk.run();

@@ -128,7 +128,7 @@ TEST_F(Tls, certificates_of_another_ca_are_rejected) {
   TestCredentials other;
   const auto stranger = context_of(other.issue({}));
   expect_has(refused_by_client(stranger, certificate()), "its certificate is not accepted");
-  // The client trusts this server, but its certificate is not trusted by the server.
+  // The client trusts this server, but the server does not trust the client's certificate.
   Credentials mixed = other.issue({});
   mixed.ca = files_.issue({}).ca;
   expect_has(refused_by_server(context_of(mixed), certificate()), "its certificate is not accepted");

@@ -7,7 +7,7 @@
 #include "backends/platform/tls/test_raw_peer.hpp"
 
 namespace {
-long ahead = 0;  // in seconds
+long ahead = 0;  // time in seconds by which the test has advanced OpenSSL's clock
 
 std::time_t shifted_time() noexcept {
   timespec now{};
@@ -16,7 +16,7 @@ std::time_t shifted_time() noexcept {
 }
 }  // namespace
 
-// Replaces the C library's time functions that OpenSSL calls, whatever its version.
+// Replaces the time functions of the C library. Different versions of OpenSSL call different ones.
 extern "C" __attribute__((visibility("default"))) time_t time(time_t* out) noexcept {
   const std::time_t now = shifted_time();
   if (out != nullptr) *out = now;
@@ -126,7 +126,7 @@ TEST_F(Ticket, offers_no_early_data) {
   EXPECT_EQ(SSL_SESSION_get_max_early_data(session.get()), 0U);
 }
 
-// A ticket for a key would stay valid after its line was removed from the file.
+// A ticket for a key would stay valid after the line of the key was removed from the file.
 TEST_F(Ticket, is_not_issued_to_clients_with_a_key) {
   static const SSL_psk_use_session_cb_func use = [](SSL* ssl, const EVP_MD*, const unsigned char** id,
                                                     std::size_t* size, SSL_SESSION** session) {

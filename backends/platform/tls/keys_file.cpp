@@ -28,7 +28,7 @@ constexpr const char* kIdentityRule = "an identity is 1 to 128 of A-Z a-z 0-9 . 
 
 using Text = tl::expected<std::string, std::string>;
 
-// Which checks of its owner and mode a file must pass.
+// Checks of owner and mode that a file must pass.
 struct Secret {
   bool is = true;  // false: the file is not secret
   bool any_owner_for_root = false;

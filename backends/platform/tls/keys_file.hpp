@@ -39,7 +39,8 @@ tl::expected<Keys, std::string> parse_keys(std::string_view text);
 // Combines read_secret_file() and parse_keys(). A file without keys is an error.
 tl::expected<Keys, std::string> read_keys(const std::string& path, OtherOwner checked_for = {});
 
-// Like read_keys(), for managing the file: root may read the file of any user, for example that of a service.
+// Like read_keys(), for managing the file: root may also read the file of another user, for example of a
+// service.
 tl::expected<Keys, std::string> list_keys(const std::string& path);
 
 // Returns the line of a keys file for one key, including the newline.

@@ -27,7 +27,7 @@ FileMarks mark_files(const std::vector<std::string>& files);
 // device that the caller serves.
 class Renewal {
  public:
-  // The set of keys and certificates read from all files, in the form in which they are used.
+  // The keys and certificates of all files, parsed and ready for use.
   using Set = std::shared_ptr<const void>;
   // Reads all files; the error is a message that names the unusable file. Called by the second thread.
   using Read = std::function<tl::expected<Set, std::string>()>;

@@ -147,8 +147,8 @@ TEST_F(RenewalTest, InvalidFilesCauseOneWarning) {
   EXPECT_EQ(news_.size(), 1U);
 }
 
-// Reading can fail for a reason outside the files, such as a lack of descriptors, so files that could not be
-// used are read again although they have not changed.
+// Reading can fail for a reason outside the files, such as a lack of descriptors. So files that could not be
+// used must be read again, although they have not changed.
 TEST_F(RenewalTest, RejectedSetIsReadAtEachAttempt) {
   const auto renewal = make();
   bool refused = true;

@@ -155,7 +155,7 @@ bool SslChannel::start(const std::string& server) {
 }
 
 int SslChannel::give(char* to, int most) noexcept {
-  // Returns no input after the peer was rejected: OpenSSL would process the rest of it.
+  // After the peer was rejected, returns no input, because OpenSSL would process it.
   if (in_.empty() || !refusal_.empty()) return -1;
   const std::size_t bytes = std::min(in_.size(), static_cast<std::size_t>(most));
   std::memcpy(to, in_.data(), bytes);
@@ -244,7 +244,7 @@ Channel::Opened SslChannel::open(std::span<const std::byte> sealed, std::span<st
     }
     if (error != SSL_ERROR_NONE) {
       const Opened failed = fail(error);
-      // Data before the error is valid.
+      // Data that precedes the error is valid.
       return {.bytes = opened.bytes, .state = failed.state};
     }
     if (in_.empty() && SSL_pending(ssl_.get()) == 0) break;

@@ -77,7 +77,7 @@ class SslChannel final : public Channel {
   std::uint64_t handshake_bytes_ = 0;
   std::uint64_t received_ = 0;         // encrypted bytes received
   std::uint64_t records_ = 0;          // records sent with the current key
-  std::uint64_t next_key_update_ = 0;  // value of received_ from which the peer may update its key
+  std::uint64_t next_key_update_ = 0;  // the peer may update its key when received_ has this value
   unsigned tickets_ = 0;
 
   bool established_ = false;

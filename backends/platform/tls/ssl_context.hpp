@@ -56,7 +56,7 @@ class SslContext final : public Context, public std::enable_shared_from_this<Ssl
 
   SSL_CTX* of(Side side) const noexcept { return side == Side::client ? client_.get() : server_.get(); }
   const Keys& keys() const noexcept { return keys_; }
-  // Key that a client uses; null: it uses a certificate.
+  // Key that a client uses; null if the client uses a certificate.
   const Keys::value_type* own_key() const noexcept { return has_certificate_ ? nullptr : own_key_; }
   Sessions& sessions() const noexcept { return sessions_; }
 

@@ -11,7 +11,7 @@
 
 namespace rtrs::tls {
 
-// Long enough to avoid expiry warnings.
+// Validity of test certificates in seconds, long enough to avoid expiry warnings.
 inline constexpr long kGoodSeconds = 30L * 24 * 3600;
 
 struct Wanted {

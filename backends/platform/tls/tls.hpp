@@ -13,10 +13,10 @@ namespace rtrs::tls {
 // other side's `ca`. With pre-shared keys, both sides have the same key under the same identity. Full
 // description: docs/security.md.
 struct Credentials {
-  std::string cert;  // PEM files: certificate of this side, with the chain to the CA,
-  std::string key;   // its private key, readable only by its owner,
-  std::string ca;    // the CA that signed the peers' certificates,
-  std::string crl;   // and its revocation list; optional
+  std::string cert;  // PEM file: certificate of this side, with the chain to the CA
+  std::string key;   // PEM file: private key of `cert`; readable only by its owner
+  std::string ca;    // PEM file: the CA that signed the peers' certificates
+  std::string crl;   // PEM file: revocation list of that CA; optional
   std::string keys;  // pre-shared keys, one IDENTITY:HEX per line; readable only by its owner
   // Identity from `keys` that a client uses; optional if the file has only one key.
   std::string identity;
@@ -28,8 +28,9 @@ struct Credentials {
   bool kernel = false;
   // Number of records after which a sender updates its key. RFC 8446 section 5.5 allows 24 million.
   std::uint32_t records_per_key = 1U << 22U;
-  // User id whose secret files are accepted, as are those of root and of this process. Used to check the
-  // files of a service that runs as this user. A program that uses the credentials itself leaves it empty.
+  // User id whose secret files are accepted, in addition to files of root and of the user of this process.
+  // Used to check the files of a service that runs as this user. A program that uses the credentials itself
+  // leaves it empty.
   std::optional<std::uint32_t> checked_for{};
   bool operator==(const Credentials&) const = default;
 
@@ -63,7 +64,7 @@ struct Expiry {
   std::int64_t time = 0;  // seconds since 1970
 };
 std::vector<Expiry> expiries(const Context&);
-// Time before expiry from which warning() reports it, in seconds.
+// How long before an expiry warning() reports it, in seconds.
 inline constexpr std::int64_t kExpiryWarningSeconds = std::int64_t{14} * 24 * 3600;
 // Returns warnings about files that have expired, or expire within kExpiryWarningSeconds by this host's
 // clock. Peers are rejected after the expiry. Empty if there are none.

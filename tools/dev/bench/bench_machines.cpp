@@ -1,5 +1,5 @@
 // Measures the state machines alone: one request passes through a client session and a server session,
-// without a fabric and without buffers. The results are the protocol's share of the cost of an IO, the
+// without a fabric and without buffers. The results show the protocol's share of the cost of an IO, the
 // additional cost of recording a trace, and the speed at which such a trace is replayed.
 #include <benchmark/benchmark.h>
 

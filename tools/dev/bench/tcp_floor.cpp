@@ -19,7 +19,7 @@
 
 namespace {
 
-constexpr std::size_t kSmall = 64;  // bytes of the message that carries no data
+constexpr std::size_t kSmall = 64;  // size in bytes of the message that carries no data
 
 [[noreturn]] void fail(const char* what) {
   std::perror(what);

@@ -58,8 +58,8 @@ void judge(const std::string& trace) {
                   (!result.divergence.recorded.empty() && !result.divergence.rerun.empty()));
 }
 
-// Passes only the inputs to the state machines, without comparing the actions. replay() would stop at the
-// first input whose recorded actions differ from those of this core.
+// Passes only the inputs to the state machines and ignores the recorded actions, because replay() would stop
+// at the first input whose recorded actions differ from this core's actions.
 void feed(const std::string& trace) {
   MemorySource source(trace);
   Reader reader(source);

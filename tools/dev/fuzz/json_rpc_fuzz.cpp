@@ -33,7 +33,7 @@ void check_request(const Request& request) {
   RTRS_FUZZ_CHECK(again.request && again.request->id == request.id);
   RTRS_FUZZ_CHECK(again.request->notification == request.notification);
   RTRS_FUZZ_CHECK(again.request->method == request.method && again.request->params == request.params);
-  // The response of a server that returns the parameters of the request unchanged.
+  // Simulates a server that returns the parameters of the request unchanged.
   const auto echo = parse_answer(result_line(request.id, request.params));
   RTRS_FUZZ_CHECK(echo && echo->id == request.id && echo->result && *echo->result == request.params);
 }

@@ -1,5 +1,5 @@
-// Fuzz test: parses arbitrary bytes as a state file of urtrs-mapd. They must be rejected with a reason and a
-// valid line number, or be valid mappings, which must be equal after they are written and parsed again.
+// Fuzz test: parses arbitrary bytes as a state file of urtrs-mapd. The parser must reject the bytes with a
+// reason and a valid line number, or return mappings that are equal after they are written and parsed again.
 #include <algorithm>
 #include <string>
 #include <string_view>

@@ -20,7 +20,7 @@ GRADES = ("ok", "failed", "not there")
 # Names of the checks that the page shows; the program prints more.
 SHOWN = {"PCIe and NUMA", "window of type 1", "data before immediates", "invalidation", "registering", "binding", "empty write", "4 KiB writes",
          "128 KiB writes"}
-# Names of checks that only the peer prints, or that are printed only if no peer answers.
+# Names of checks that only the peer prints, or that are printed only if the peer does not answer.
 NOT_THERE = {"listening", "peer"}
 
 

@@ -85,7 +85,8 @@ def matching(patterns, names, lab):
 
 
 def which(options, lab):
-    """Returns the patterns of the command line, or ["*"] without patterns. Raises ValueError without patterns, --fast and --all."""
+    """Returns the patterns of the command line, or ["*"] without patterns. Raises ValueError if neither patterns nor --fast or
+    --all are given."""
     if not (options.patterns or options.fast or options.all):
         raise ValueError(f"give names, --fast or --all; {lab} list shows all names")
     return options.patterns or ["*"]
@@ -127,7 +128,7 @@ def locked(work):
         yield
 
 
-# Runner
+# Functions that run the items.
 
 def tell(done, total, outcome, more=""):
     reason = f"  {outcome.reason[:300]}" if outcome.reason else ""
@@ -173,7 +174,7 @@ def play_all(items, play, jobs, ended):
     return not stop.is_set()
 
 
-# Report
+# Functions that report the results.
 
 def summary(outcomes):
     count = {verdict: sum(one.verdict == verdict for one in outcomes) for verdict in (*GOOD, "fail")}

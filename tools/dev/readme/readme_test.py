@@ -44,7 +44,7 @@ class Host:
     """Server and client host: processes that a command started keep running for the next commands."""
 
     def __init__(self, folder, ends):
-        self.folder, self.ends, self.ports, self.nbdkit = folder, ends, {}, None  # server address -> port
+        self.folder, self.ends, self.ports, self.nbdkit = folder, ends, {}, None  # ports: by server address
         self.root = folder / "root"  # replaces / in the paths of README
         self.root.mkdir()
         ends.callback(self.end_nbdkit)

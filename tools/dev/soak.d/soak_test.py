@@ -121,8 +121,8 @@ class TestSoaks:
         seen = [line.split("--seeds ")[1].split()[0] + line.split()[0] for line in self.log.read_text().splitlines()]
         expected = [f"{at * size}..{at * size + size}{verb}" for verb, size in (("sweep", 3), ("scenarios", 1))
                     for at in range(4)]
-        # The interrupted chunk is started twice. It finishes twice only if the signal arrives just after its
-        # end, so the test ignores duplicates.
+        # The interrupted chunk is started twice. The chunk finishes twice only if the signal arrives just
+        # after its end, so the test ignores duplicates.
         assert sorted(set(seen)) == sorted(expected)
         assert len(seen) <= len(expected) + 1
         again = self.soak()

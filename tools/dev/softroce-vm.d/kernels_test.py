@@ -137,7 +137,7 @@ class TestPatience:
         return boot
 
     def ends_after(self, share):
-        """Returns the seconds until a guest without output is killed, if it gets this share of the processor time."""
+        """Returns after how many seconds a guest without output is killed if it gets this share of the processor time."""
         now = 0.0
         boot = self.boot(lambda: (1 - share) * now)
         with mock.patch.object(machine.time, "monotonic", lambda: now):

@@ -45,8 +45,8 @@ sys.exit(labs.main(line, lambda options: runner.Runner(lab, cases, options, prin
 class TestSignals:
     @pytest.mark.parametrize("interrupts, delay", [(signal.SIG_DFL, 0), (signal.SIG_IGN, 0), (signal.SIG_DFL, 1)])
     def test_sigterm_kills_the_guests_and_starts_no_more(self, tmp_path, interrupts, delay):
-        """SIGTERM works even if SIGINT is ignored, as in a background job of a shell, and also if it arrives while the
-        main thread still starts the guests, which `delay` makes likely."""
+        """SIGTERM works even if SIGINT is ignored, as in a background job of a shell, and even if it arrives while the main
+        thread still starts the guests. `delay` makes this likely."""
         guests = tmp_path / "guests"
         arguments = [sys.executable, "-B", "-c", RUN_OF_SLEEPERS, str(pathlib.Path(__file__).parent), str(tmp_path),
                      str(delay)]

@@ -23,7 +23,7 @@ _ROW = re.compile(r"^\| `([a-z][\w./-]*)/?` \|", re.MULTILINE)
 
 
 def graph(sources):
-    """Takes sources (path -> text); returns a dictionary: folder -> other folders that its files include."""
+    """Returns, for each folder, the other folders that its files include. `sources`: text by path."""
     seen = {posixpath.dirname(path): set() for path in sources}
     for path, text in sources.items():
         folder = posixpath.dirname(path)

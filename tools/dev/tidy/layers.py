@@ -8,8 +8,8 @@ from source import Finding, is_code
 # The six top folders and their layers: core < backends, sim < conformance < tools. docs contains examples.
 TOPS = {"core": 0, "backends": 1, "sim": 1, "conformance": 2, "tools": 3, "docs": 3}
 
-# The longest prefix that matches a file applies. A file may include its own folder and the listed folders;
-# None allows every folder.
+# Rules by path prefix; the longest prefix that matches a file applies. A file may include its own folder and
+# the listed folders; None allows every folder.
 LAYERS = {
     "core/base": [],
     "core/wire": ["core/base"],
@@ -85,7 +85,7 @@ PURE_HEADERS = {
     "variant", "version", "tl/expected.hpp",
 }
 
-# Headers of external libraries -> the only folders that may include them.
+# Headers of external libraries, and the only folders that may include them.
 OUTSIDE = {
     "boost/": ("backends/bindings/asio/", "conformance/", "tools/", "docs/examples/"),
     "rdma/": ("backends/libfabric/", "backends/verbs/", "sim/net/adapters/", "conformance/", "tools/"),

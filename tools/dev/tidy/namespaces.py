@@ -4,7 +4,8 @@ import re
 
 from source import Finding
 
-# Namespaces of several folders, and those folders. Each other namespace belongs to one folder of core/, tools/lib/, ...
+# Namespaces that span several folders, and these folders. Each other namespace belongs to one folder of
+# core/, tools/lib/, ...
 SHARED = {
     "rtrs": ("core/base", "core/driver", "core/fabric", "core/proto", "core/record"),
     "rtrs::tcp": ("core/tcp", "backends/tcp"),
@@ -14,7 +15,7 @@ SHARED = {
     "rtrs::tools": ("tools/lib",),
 }
 
-# Omits namespaces that begin with a using-declaration, which keeps the old name of something that moved.
+# Skips a namespace that begins with a using-declaration, because the declaration only keeps an old name.
 _NAMESPACE = re.compile(r"^namespace (rtrs[\w:]*) \{\n(?!using )", re.MULTILINE)
 
 

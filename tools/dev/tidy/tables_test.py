@@ -14,8 +14,8 @@ FUNCTION = re.compile(r"([\w:~]+)(?:\((\w+)\))?")
 
 
 def tables(page):
-    """Rows of each table: (files, functions). A file name without a folder is in the folder of the previous file; text
-    after a colon is a description."""
+    """Returns the rows of each table as (files, functions). A file name without a folder is in the folder of the previous file;
+    text after a colon is a description."""
     for lines in TABLE.findall(page):
         rows = []
         for line in lines.splitlines():

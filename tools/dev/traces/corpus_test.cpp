@@ -1,6 +1,6 @@
-// Replays every trace in this folder. Each covers a former bug and was recorded with the fixed core, so the
-// replay must not differ. A difference means that the bug is back, or that the behaviour was changed on
-// purpose. README.md says how to record a trace again.
+// Replays every trace in this folder. Each trace covers a former bug and was recorded with the fixed core, so
+// the replay must not differ. If it differs, the bug is back, or the behaviour was changed on purpose.
+// README.md says how to record a trace again.
 #include <gtest/gtest.h>
 
 #include <set>

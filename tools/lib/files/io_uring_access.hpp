@@ -19,8 +19,8 @@ namespace rtrs::tools {
 inline constexpr unsigned kStorageRingEntries = 2049;
 
 struct IoUringRefusal {
-  std::string why;     // "io_uring_setup: Operation not permitted (1): ..."
-  std::string remedy;  // advice: how to allow io_uring
+  std::string why;     // reason, such as "io_uring_setup: Operation not permitted (1): ..."
+  std::string remedy;  // advice how to allow io_uring
 };
 
 inline IoUringRefusal explain_io_uring_refusal(const char* call, int error) {

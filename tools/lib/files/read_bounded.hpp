@@ -10,8 +10,8 @@
 
 namespace rtrs::tools {
 
-// Returns the contents of a file of at most `most` MiB. The error text does not contain the name of the file:
-// "it is larger than 1 MiB".
+// Returns the contents of a file of at most `most` MiB. The error text, such as "it is larger than 1 MiB",
+// does not contain the name of the file.
 inline tl::expected<std::string, std::string> read_bounded(const std::string& path, std::size_t most) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);

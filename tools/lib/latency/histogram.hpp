@@ -1,5 +1,5 @@
-// Histogram of the measuring tools. Has finer buckets than the library's histogram, and a standard deviation.
-// An object takes 58 KiB.
+// Histogram of the tools that measure latencies. Its buckets are finer than those of the library's histogram,
+// and it computes a standard deviation. An object takes 58 KiB.
 #pragma once
 #include "core/base/histogram.hpp"
 

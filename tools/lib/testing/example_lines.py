@@ -17,7 +17,7 @@ def here(line, folder):
 
 
 def ended(line):
-    """Makes a command that runs until Ctrl-C show one screen or event and exit."""
+    """Changes a command that runs until Ctrl-C, so that it shows one screen or event and exits."""
     if re.match(r"urtrs (client )?(top|monitor)", line):
         return "timeout -s INT 1 " + re.sub(r"--(interval|count)=\d+", "", line) + " --count=1 --interval=0.1"
     return line

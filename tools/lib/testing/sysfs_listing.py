@@ -15,7 +15,7 @@ import sys
 import time
 import tomllib
 
-BOUND = 60  # maximum wait in seconds until a file that an earlier write removed exists again
+BOUND = 60  # maximum time in seconds to wait until a file that an earlier write removed exists again
 PAUSE = 0.1
 NET = "10.1.0."  # address prefix in the listing; read_listing() replaces all occurrences, including those in texts to be written
 

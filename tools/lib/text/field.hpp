@@ -23,8 +23,8 @@ struct Field {
   const char* old_name = nullptr;
   bool in_tables = true;  // false: only in the JSON of control sockets
 
-  // Returns a copy whose member has this value. First, because clang evaluates templates in the order of the
-  // text.
+  // Returns a copy of the field in which one member has this value. Defined first, because clang evaluates
+  // templates in the order of the text.
   template <class Member>
   constexpr Field with(Member Field::*member, Member value_of_it) const {
     Field one = *this;

@@ -8,8 +8,8 @@
 
 namespace rtrs::tools {
 
-// Returns the number of edits that turn `a` into `b`: insert, delete or replace a letter, or swap two
-// neighbours.
+// Returns the number of edits that turn `a` into `b`. An edit inserts, deletes or replaces a letter, or swaps
+// two neighbours.
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);

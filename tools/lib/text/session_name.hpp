@@ -8,7 +8,7 @@ namespace rtrs::tools {
 
 // Returns "WHO-WHAT-RANDOM". The name fits the server's rule "%IDENTITY%-*", and hosts or containers with
 // equal host names get different names. `who`: the identity that the client shows, or the host name; at most
-// 128 bytes are used. `what`: the program, or the server; at most 28 bytes are used. `random`: becomes eight
+// 128 bytes are used. `what`: the program, or the server; at most 28 bytes are used. `random` becomes eight
 // hexadecimal digits. Every byte except A-Z a-z 0-9 _ - @ : becomes '_', because a session name has no '/',
 // '.' and control characters.
 std::string default_session_name(std::string_view who, std::string_view what, std::uint32_t random);

@@ -25,7 +25,8 @@ inline void hold_standard_streams() noexcept {
 inline int written(const char* program, int code, int failed) noexcept {
   errno = 0;
   if (std::ferror(stdout) == 0 && std::fflush(stdout) == 0) return code;
-  if (errno == 0 && ::write(STDOUT_FILENO, "\n", 1) == 1) errno = EIO;  // the errno of the failure is lost
+  // The errno of the earlier failure is unknown.
+  if (errno == 0 && ::write(STDOUT_FILENO, "\n", 1) == 1) errno = EIO;
   if (errno == EPIPE) return code;
   std::fprintf(stderr, "%s: cannot write to standard output: %s (errno %d)\n", program, std::strerror(errno),
                errno);

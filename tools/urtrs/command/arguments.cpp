@@ -282,7 +282,7 @@ tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
   }
   const Words nouns = admin::nouns(side);
   const Words plain = unique_of(&Form::verb, side);
-  // A verb that needs no noun has precedence over nouns, so that a new noun never changes what it means.
+  // A verb that needs no noun has precedence over nouns, so a new noun never changes an old command.
   const Match verb = match(rest[at], plain);
   const Match noun = match(rest[at], nouns);
   if (verb.word == rest[at] || noun.word.empty()) {

@@ -29,7 +29,8 @@ struct MapOptions {
   std::string run;      // shell command to run; empty: none
   std::string nbd;      // kernel NBD device to use, or "auto"; empty: none
   std::string session;  // session name on this host and at the server; empty: a default
-  std::map<std::string, std::string> parameters;  // of the plugin, see mapping::session_parameters()
+  // Parameters of the plugin, see mapping::session_parameters().
+  std::map<std::string, std::string> parameters;
   bool idempotent = false;
   unsigned nbd_wait = 0;  // seconds that IO waits after nbdkit has ended; 0: not given
   bool operator==(const MapOptions&) const = default;
@@ -50,7 +51,7 @@ struct Options {
   Format format = Format::table;
   std::size_t width = 0;  // maximum table width in columns, used if the user selected no fields; 0: unlimited
   unsigned formats = 0;   // number of output formats that were requested
-  std::string socket;     // control socket; empty: that of the only daemon of this host
+  std::string socket;     // control socket; empty: the socket of the only daemon of this host
   // Selected fields as "name", "+name", "-name" or "all"; empty: default fields.
   std::vector<std::string> fields;
   char unit = '\0';  // a character of kUnits; 0: a suitable unit for each value
@@ -80,7 +81,7 @@ struct Mistake {
   bool json = false;
 };
 
-// Parses the command line. `words` lacks the program name.
+// Parses the command line. `words` does not include the program name.
 tl::expected<Command, Mistake> parse(const std::vector<std::string>& words);
 
 // Syntax of a command, used for parsing, help and completion.
@@ -107,7 +108,7 @@ const std::vector<std::string>& log_levels();
 
 // An option, used for parsing, help and completion.
 struct Flag {
-  std::string name;  // without dashes
+  std::string name;  // name without dashes
   // Rest of the name in help texts: "=FILE", "[=DEVICE]" if the value may be omitted, or "" for a switch.
   std::string value;
   std::string help;
@@ -121,7 +122,7 @@ std::string help();
 std::string help_all();
 // Defined in help.cpp. help(command) describes the command. If the command has no verb, it describes the
 // noun; if there is no noun either, it returns the overview.
-std::string full_name(const Form& form);   // for example "client session list"
+std::string full_name(const Form& form);   // returns for example "client session list"
 std::string help_entry(const Form& form);  // the command with its arguments and its description
 std::string help(const Command& command);
 std::vector<std::string> examples_of(const Form& form);  // examples without the program name

@@ -11,7 +11,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// What the words before the cursor mean.
+// Meaning of the words before the cursor.
 struct Position {
   std::string side;  // "client"; empty: the server
   std::string noun;

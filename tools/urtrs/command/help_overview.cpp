@@ -58,7 +58,8 @@ const char* meaning_of(const std::string& verb) {
   return form == forms().end() ? "" : form->what;
 }
 
-constexpr std::size_t kCommon = 4;  // the first options are in both helps
+// Number of options, from the start of the table, that both help texts list.
+constexpr std::size_t kCommon = 4;
 
 std::string entries_of(std::span<const Flag> some) {
   std::string text;

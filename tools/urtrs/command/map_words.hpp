@@ -1,4 +1,4 @@
-// Arguments of `urtrs map`. They are as in the command `rnbd` of the RNBD developers: DEVICE from SERVER
+// Arguments of `urtrs map`. The same as in the command `rnbd` of the RNBD developers: DEVICE from SERVER
 // [[SRC@]DST]... [MODE].
 #pragma once
 #include <optional>

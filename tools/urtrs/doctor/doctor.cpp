@@ -14,7 +14,7 @@ using Grade = Finding::Grade;
 using Findings = std::vector<Finding>;
 
 constexpr std::uint16_t kPort = 1234;
-constexpr std::uint64_t kMinDescriptors = 64;                    // minimum with which urtrsd starts
+constexpr std::uint64_t kMinDescriptors = 64;                    // with fewer, urtrsd does not start
 constexpr std::uint64_t kGoodDescriptors = 1024;                 // a connection uses about six
 constexpr std::uint64_t kGoodMemlock = std::uint64_t{64} << 20;  // size of the buffers of one session
 

@@ -13,11 +13,11 @@ namespace rtrs::admin {
 // Facts about a daemon that has a control socket.
 struct DaemonFacts {
   std::string socket;
-  std::string problem;  // why the daemon does not answer; empty: it answered
+  std::string problem;  // reason why the daemon does not answer; empty: the daemon answered
   std::string version;
   std::string fabric;
   std::vector<std::string> warnings;      // warnings about certificates of the daemon
-  std::vector<std::string> missing = {};  // for each missing part of the configuration, a message
+  std::vector<std::string> missing = {};  // a message for each missing part of the configuration
 };
 
 // Facts about a client that has a control socket.
@@ -29,12 +29,12 @@ struct ClientFacts {
 // Facts about an urtrs-mapd that has a control socket.
 struct MapdFacts {
   std::string socket;
-  std::string problem;  // why urtrs-mapd does not answer; empty: it answered
+  std::string problem;  // reason why urtrs-mapd does not answer; empty: urtrs-mapd answered
   std::size_t devices = 0;
   std::vector<std::string> unmapped;  // names of devices that are not available now
 };
 
-// Why this process cannot use io_uring, and how to fix that.
+// Explains why this process cannot use io_uring, and how to fix that.
 struct StorageFacts {
   std::string problem;
   std::string remedy;
@@ -54,7 +54,7 @@ class Host {
   // True if the kernel has the module, whether it is loaded or not.
   virtual bool has_module(const std::string& name) const = 0;
   virtual std::string nbdkit_plugin_folder() const = 0;  // empty: unknown
-  // nullopt: no limit
+  // nullopt: no limit on locked memory
   virtual std::optional<std::uint64_t> memlock_bytes() const = 0;
   virtual std::uint64_t descriptors() const = 0;
   virtual std::optional<StorageFacts> io_uring_refusal() const = 0;  // nullopt: io_uring can be used

@@ -7,7 +7,7 @@
 
 namespace rtrs::admin {
 
-// `shown` is one reply, or contains the sessions and devices of several replies.
+// `shown` is one reply to client.show, or the combined sessions and devices of several replies.
 Table client_sessions(const nlohmann::json& shown);
 Table client_paths(const nlohmann::json& shown, const std::string& session);  // `session` empty: all sessions
 Table client_devices(const nlohmann::json& shown, const std::string& session);

@@ -21,8 +21,8 @@ using namespace kernel_nbd;
 namespace {
 
 constexpr std::chrono::seconds kOpenPatience{10};
-// Time to wait for the export with --idempotent. urtrs-mapd may still be restoring it, for example after the
-// host has started.
+// Maximum time to wait for the export if --idempotent is given, because urtrs-mapd may still be restoring the
+// export, for example after a reboot.
 constexpr std::chrono::seconds kAgainPatience{60};
 // Value for io_timeout, in milliseconds. When a request is unanswered for this time, the kernel resends it if
 // the connection was replaced, and otherwise continues to wait. The default of the kernel is 30 s.

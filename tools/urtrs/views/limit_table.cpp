@@ -17,7 +17,7 @@ using Kind = Field::Kind;
 
 using nlohmann::json;
 
-// Converts 0, which stands for "none", to null.
+// Converts 0, which stands for a missing value, to null.
 json known(std::uint64_t number) {
   return number == 0 ? json() : json(number);
 }

@@ -101,7 +101,8 @@ int run_with(rpc::Client& client, const Command& command, const json& mapped) {
   const int code = run_command(command.options.map.run, {{"uri", mapped.value("uri", "")},
                                                          {"unixsocket", mapped.value("socket", "")}});
   if (!mapped.value("mapped", true)) return code;
-  // Uses force: after the command has ended, only its child processes can still use the device.
+  // Uses force, because only child processes of the command can still use the device after the command has
+  // ended.
   if (const auto error = unmap(client, device, mapped.value("session", ""), true))
     return code != 0 ? (fail(*error, as_json(command.options)), code)
                      : fail(*error, as_json(command.options));

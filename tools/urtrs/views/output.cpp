@@ -37,7 +37,8 @@ void catch_signals() {
   stop.sa_handler = [](int number) { signal_number = number; };
   ::sigaction(SIGINT, &stop, nullptr);  // without SA_RESTART, so that a signal interrupts blocking calls
   ::sigaction(SIGTERM, &stop, nullptr);
-  // SIGHUP arrives when the terminal is closed. It stays ignored if the process was started with nohup.
+  // SIGHUP arrives when the terminal is closed. The signal stays ignored if the process was started with
+  // nohup.
   struct sigaction before {};
   if (::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
     ::sigaction(SIGHUP, &stop, nullptr);
@@ -61,7 +62,7 @@ int fail(const rpc::Error& error, bool as_json) {
     say_error(as_json, "timeout", error.message, error.hint, error.error);
     return timed_out;
   }
-  // The arguments were wrong, but only the daemon could detect that.
+  // Wrong arguments that only the daemon could detect.
   const bool misused = error.code == rpc::Code::invalid_params;
   say_error(as_json,
             unreachable ? "no_daemon"

@@ -24,7 +24,7 @@ struct Table {
   const char* name;  // key of the array in JSON, for example "sessions"
   std::vector<Field> fields;
   std::vector<Row> rows;
-  std::vector<const char*> spare{};  // fields that are left out on a narrow terminal, in this order
+  std::vector<const char*> spare{};  // fields to leave out on a narrow terminal, in this order
 };
 
 using tools::printable;

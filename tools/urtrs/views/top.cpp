@@ -30,8 +30,8 @@ void add_times(Times& to, const json& row, const char* direction) {
       to.add(Times::bucket_of(bucket[0].get<std::uint64_t>()), bucket[1].get<std::uint64_t>());
 }
 
-// Returns the requests that are in `now` but not in `before`; all in `now` if the counters were reset in
-// between.
+// Returns the requests that are in `now` but not in `before`. If the counters were reset in between, returns
+// all requests in `now`.
 Times newer(const Times& now, const Times& before) {
   Times difference;
   for (std::size_t i = 0; i < Times::kBuckets; ++i) {
@@ -45,8 +45,8 @@ double micros(std::uint64_t nanos) {
   return std::round(static_cast<double>(nanos) / 100) / 10;
 }
 
-// Adds "p50_us" and "p99_us" of the requests between the two replies. The given directions are evaluated
-// together.
+// Adds "p50_us" and "p99_us" of the requests between the two replies. The requests of all given directions
+// are combined.
 void add_percentiles(json& values, const std::string& prefix, const json& before, const json& now,
                      const std::vector<const char*>& directions) {
   Times old;

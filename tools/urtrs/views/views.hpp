@@ -28,8 +28,8 @@ Table reasons();
 Table exports(const nlohmann::json& shown);
 // Returns a message for each missing item that is not an export, such as a listen address.
 std::vector<std::string> missing_beside_exports(const nlohmann::json& shown);
-// Both convert a reply to debug.dump: in_flight() lists the unanswered requests, waits_text() describes what
-// the sessions wait for.
+// in_flight() and waits_text() convert a reply to debug.dump: in_flight() lists the unanswered requests,
+// waits_text() describes what the sessions wait for.
 Table in_flight(const nlohmann::json& dump);
 std::string waits_text(const nlohmann::json& dump);
 Table statistics(const nlohmann::json& shown);

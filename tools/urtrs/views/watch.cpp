@@ -74,10 +74,10 @@ std::vector<Field> event_fields() {
 
 namespace {
 
-// Members that are printed first, in this order. They identify the object and show its new state.
+// Members that are printed first, in this order. These members identify the object and show its new state.
 constexpr const char* kFirst[] = {"session", "device", "pathname", "path", "state", "reason", "errno"};
-// Members that are not printed among the others. The line begins with the time and `what` and ends with
-// `sentence`; "urtrs reason show" prints the hint.
+// Members that are left out of the list of members. The time, `what` and `sentence` have fixed places in the
+// line, and "urtrs reason show" prints the hint.
 constexpr const char* kLeftOut[] = {"unix_ms", "what", "serial", "schema_version", "hint", "sentence"};
 
 bool is_among(std::span<const char* const> words, const std::string& word) {

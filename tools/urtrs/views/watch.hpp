@@ -10,14 +10,14 @@
 
 namespace rtrs::admin {
 
-// All three functions return the exit code.
+// The next three functions return the exit code.
 int top(rpc::Client& client, const Options& options);
 int monitor(rpc::Client& client, const Options& options);
 int list_daemons(const Options& options);
 // Sleeps; a signal ends the sleep early.
 void rest(double seconds);
 
-// Return the fields of events and of daemons.
+// The next functions return the fields of events and of daemons.
 std::vector<Field> event_fields();
 std::vector<Field> daemon_fields();
 // Formats an event as one line.

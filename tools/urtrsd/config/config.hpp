@@ -28,7 +28,7 @@ struct DaemonConfig : options::FabricOptions, options::ProcessOptions {
   // Queue depth, chunk size, session limits, extensions and heartbeat. If max_host_sessions is 0, one host
   // may use seven eighths of max_sessions. protocol_config() (daemon.cpp) sets the other members.
   ServerConfig protocol;
-  std::string allow_addresses;  // lists in the format of AccessRules, like the next two
+  std::string allow_addresses;  // this and the next two members are lists in the format of AccessRules
   std::string allow_identities;
   std::string allow_sessions;
   std::optional<bool> always_invalidate;  // unset: on only where it protects memory (docs/security.md)
@@ -54,7 +54,7 @@ struct ConfigProblem {
   std::string message;
   std::string hint;  // may be empty
 };
-std::string to_string(const ConfigProblem& problem);  // "origin: message; hint"
+std::string to_string(const ConfigProblem& problem);  // returns "origin: message; hint"
 
 // Reads a configuration from several sources and collects all errors instead of stopping at the first.
 class ConfigReader {
@@ -94,7 +94,8 @@ class ConfigReader {
   void add_export(const std::string& origin, ExportSpec spec, bool replace);
   void check_identities(const std::vector<std::string>& listed);
   void check_access();
-  bool export_option(ExportSpec& spec, const std::string& option);  // false after reporting an error
+  // Returns false after it has reported an error.
+  bool export_option(ExportSpec& spec, const std::string& option);
   DaemonConfig config_;
   std::vector<ConfigProblem> problems_;
   Origins origins_;
@@ -125,8 +126,8 @@ tl::expected<ExportSpec, std::string> parse_export(const std::string& text);
 struct CommandLine {
   std::optional<DaemonConfig> run;  // if set, start with this; otherwise exit with exit_code
   int exit_code = 0;   // 0 ok, 2 usage or bad configuration, 3 a configured device cannot be opened
-  std::string output;  // for stdout
-  std::string errors;  // for stderr
+  std::string output;  // text for standard output
+  std::string errors;  // text for standard error
 };
 
 // Result of testing whether urtrsd could start on this host now. The members are messages for the user.
@@ -137,8 +138,9 @@ struct StartTrial {
 };
 using TryStart = std::function<StartTrial(const DaemonConfig&)>;
 
-// Reads the configuration files but changes nothing. `arguments` lacks the program name. `environment`
-// replaces std::getenv(). `try_start` is used by --check-config; if it is null, the host is not checked.
+// Reads the configuration files but changes nothing. `arguments` does not include the program name.
+// `environment` replaces std::getenv(). `try_start` is used by --check-config; if it is null, the host is not
+// checked.
 CommandLine parse_command_line(const std::vector<std::string>& arguments,
                                const std::function<const char*(const char*)>& environment = std::getenv,
                                const TryStart& try_start = nullptr);

@@ -25,7 +25,8 @@ std::string kind_of(const toml::node& node) {
   return "a date or time";
 }
 
-// False for the tables of a.b = 1 and a = {b = 1}. The source of the former is its key.
+// True for a table with a header, [a] or [[a]]. False for the table that a.b = 1 creates, whose source is the
+// key, and for the inline table a = {b = 1}.
 bool is_section(const toml::key& key, const toml::node& node) {
   return node.is_array_of_tables() ||
          (node.is_table() && !node.as_table()->is_inline() && node.source().begin != key.source().begin);
@@ -264,8 +265,8 @@ bool looks_like_address(std::string_view value) {
   return std::count(word.begin(), word.end(), '.') > 1 || std::count(word.begin(), word.end(), ':') > 1;
 }
 
-// Returns a hint for a line that is not valid TOML, for example because a text after "=" has no quotes. Empty
-// if there is no hint.
+// Returns a hint for a line that is not valid TOML, for example if a text after "=" has no quotes. Empty if
+// there is no hint.
 std::string advice_for(std::string_view text, std::size_t number) {
   for (; number > 1 && text.find('\n') != std::string_view::npos; --number)
     text.remove_prefix(text.find('\n') + 1);

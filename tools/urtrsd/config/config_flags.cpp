@@ -218,7 +218,7 @@ tl::expected<ExportSpec, std::string> parse_export(const std::string& text) {
   reader.add_export_flag(text);
   if (!reader.problems().empty()) {
     ConfigProblem problem = reader.problems().front();
-    // This flag is removed from the hint, because `text` does not begin with it.
+    // Removes this flag from the hint, because `text` does not begin with the flag.
     constexpr std::string_view kFlag = "--export ";
     if (const std::size_t at = problem.hint.find(kFlag); at != std::string::npos)
       problem.hint.erase(at, kFlag.size());

@@ -1,4 +1,4 @@
-// Reads a configuration file. Never blocks for ever, even if the path names a pipe or a device.
+// Reads a configuration file. The wait is limited, even if the path names a pipe or a device.
 #pragma once
 
 #include <chrono>

@@ -231,7 +231,7 @@ void ConfigReader::add_listen(const std::string& origin, const std::string& addr
 
 namespace {
 
-// ASCII control characters, including NUL, line feed and tab.
+// True if the name contains ASCII control characters, including NUL, line feed and tab.
 bool has_control_bytes(const std::string& name) {
   return std::any_of(name.begin(), name.end(),
                      [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; });

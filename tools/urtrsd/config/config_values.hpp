@@ -13,7 +13,7 @@
 
 namespace rtrs::daemon {
 
-// A setting. It is a row either of the table of urtrsd or of the options that servers and clients share
+// A setting: a row either of the table of urtrsd or of the options that servers and clients share
 // (backends/options/connection.cpp).
 class Setting {
  public:
@@ -27,8 +27,10 @@ class Setting {
   bool is_boolean() const { return row_->rule.kind == options::Kind::toggle; }
   std::string show(const DaemonConfig& config) const;  // empty: the setting is unset or an empty text
   std::string default_value() const;                   // describes a computed default in words; may be empty
-  std::string placeholder() const;  // of the value in help texts, for example "FILE", "<integer 0..65535>"
-  std::string expected() const;     // for example "integer 0..65535", "boolean", "one of tcp, udp"
+  // Placeholder of the value in help texts, for example "FILE", "<integer 0..65535>".
+  std::string placeholder() const;
+  // Expected values, for example "integer 0..65535", "boolean", "one of tcp, udp".
+  std::string expected() const;
   // Stores the value and returns an empty string. If the value is wrong, returns a description of the
   // expected values.
   std::string store(DaemonConfig& config, std::string_view value) const;

@@ -22,8 +22,8 @@ int try_address(const net::SocketAddress& address);
 // ports are not TCP ports.
 std::vector<AddressProblem> try_addresses(const DaemonConfig& config);
 
-// Returns the reasons why the control socket could not be created now. They are only warnings, because urtrsd
-// also runs without a control socket and systemd may create the directory when it starts the service.
+// Returns the reasons why the control socket could not be created now. The reasons are only warnings, because
+// urtrsd also runs without a control socket and systemd may create the directory when it starts the service.
 std::vector<std::string> control_warnings(const DaemonConfig& config);
 
 }  // namespace rtrs::daemon

@@ -1,4 +1,4 @@
-// Knows the writers of each device and applies the rules of protocol section 9.4 to all sessions of the
+// Keeps the writers of each device and applies the rules of protocol section 9.4 to all sessions of the
 // daemon.
 #pragma once
 
@@ -30,7 +30,7 @@ struct DeviceId {
 
 class AccessTable;
 
-// The right to use a device in one access mode. The destructor gives up the right. A lease must not outlive
+// The right to use a device in one access mode. The destructor releases the right. A lease must not outlive
 // its table.
 class Lease {
  public:

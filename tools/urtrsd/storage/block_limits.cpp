@@ -57,7 +57,7 @@ std::uint32_t power_of_two_within(std::uint64_t value, std::uint32_t low, std::u
 }
 
 // True if the file system can punch holes. The test punches a hole far beyond the end of the file, where it
-// affects neither data nor preallocated space, even if a different process appends to the file meanwhile.
+// affects neither data nor preallocated space, even if another process appends to the file at the same time.
 bool punches_holes(int fd, off_t size) {
   constexpr off_t kBytes = 4096;
   for (const off_t beyond : {off_t{1} << 40, off_t{1} << 30}) {

@@ -1,4 +1,4 @@
-// Computes the number that identifies the cache in which unflushed writes to an export are. Clients receive
+// Computes the number that identifies the cache that holds the unflushed writes to an export. Clients receive
 // the number (docs/rnbd.md).
 #pragma once
 

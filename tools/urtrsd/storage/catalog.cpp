@@ -201,7 +201,7 @@ bool Catalog::remove(std::string_view name) {
     specs_.erase(index);
   }
   decltype(shared_->nbd)::node_type
-      // This is destroyed after the lock is released, because the destructor waits for a thread.
+      // The node is destroyed after the lock is released, because its destructor waits for a thread.
       nbd;
   const std::lock_guard guard(shared_->mutex);
   shared_->read_only.erase(index);

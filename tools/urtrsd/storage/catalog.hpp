@@ -112,7 +112,7 @@ class Catalog {
   };
   Checked check_again(const std::string& name);
   // Facts that add() needs about the file of an export. prepare() reads the file, so it blocks as long as the
-  // disk does; it is thread-safe. Its error says why peers could not open the file.
+  // disk does; it is thread-safe. The error says why peers could not open the file.
   struct Prepared {
     std::string path;  // path without symbolic links; empty for memory
     DeviceId id;
@@ -144,8 +144,8 @@ class Catalog {
   // it too. When set_log() returns, the previous function is no longer called. An empty function disables
   // these lines.
   void set_log(NbdDisk::Tell tell);
-  // Sets how long IO waits for a lost NBD server. The time applies to servers that are connected later;
-  // initially it is 0.
+  // Sets the time that IO waits for a lost NBD server, initially 0. The time applies to servers that are
+  // connected later.
   void wait_for_nbd(Nanos time);
   // Returns the names of the open exports whose NBD server is lost.
   std::vector<std::string> lost_nbd() const;
@@ -225,7 +225,7 @@ class Catalog {
   static void remember_read_only(Shared& shared, std::size_t index, const DeviceId* id);
   static Checked check_one(Shared& shared, const Numbered& one, CheckLocks locks);
   static Checked check_file(Shared& shared, const Numbered& one, CheckLocks locks);
-  // Returns a call of check_one() as a task for a thread that may hang for ever.
+  // Returns a call of check_one() as a task for a thread that may hang forever.
   static std::function<void()> check_task(std::shared_ptr<Shared> shared, const Numbered& one,
                                           CheckLocks locks, std::shared_ptr<Checked> answer);
   static Problem late(const ExportSpec& spec);

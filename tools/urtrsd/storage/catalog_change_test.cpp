@@ -193,7 +193,7 @@ TEST_F(CatalogChangeTest, AllFilesAreProtectedUntilAReadOnlyFileIsKnown) {
 }
 
 // The directory of the export does not exist at first. Later it is created as a symbolic link, and the
-// catalog does not check the export in between.
+// catalog does not check the export between these two events.
 TEST_F(CatalogChangeTest, FileOfAFormerlyMissingReadOnlyExportIsProtected) {
   directory.make_file("real/other.img", 4096);
   ExportSpec iso;

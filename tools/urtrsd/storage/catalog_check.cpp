@@ -1,4 +1,4 @@
-// Checks before clients request exports whether these can be opened, and finds the files of exports.
+// Checks whether exports can be opened before clients request them, and finds the files of exports.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -155,7 +155,7 @@ Catalog::Checked Catalog::check_again(const std::string& name) {
     one = named(name);
   else if (shared_->search_path)
     one = Numbered{kSearchPath, {"", shared_->search_path->path()}};
-  if (!one) return {};  // the export was removed meanwhile
+  if (!one) return {};  // the export was removed since
   const auto answer = std::make_shared<Checked>();
   if (in_parallel({check_task(shared_, *one, CheckLocks::take, answer)}, kPatience)[0]) return *answer;
   return {late(one->spec), {}};

@@ -1,5 +1,5 @@
-// Limits the file descriptors that devices may use, so that some are left for connections, and so that the
-// files of one host leave some for the files of other hosts. Pure.
+// Limits the file descriptors of devices, so that some are left for connections, and limits the files of each
+// host, so that some are left for other hosts. Pure.
 #pragma once
 
 #include <algorithm>

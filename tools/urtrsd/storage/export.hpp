@@ -66,8 +66,8 @@ class Export {
   ExportKind kind() const noexcept { return id_.kind; }
   const DeviceId& id() const noexcept { return id_; }
   // Distinguishes disks that have the same DeviceId. For a block device: the kernel's disk sequence number,
-  // which is different for each disk that gets the same device number. For an NBD server: how often it may
-  // have lost writes. 0: unknown, or any other kind of device.
+  // which is different for each disk that gets the same device number. For an NBD server: the number of times
+  // that it may have lost writes. 0: unknown, or any other kind of device.
   std::uint64_t sequence() const noexcept { return sequence_; }
   std::uint64_t size_bytes() const noexcept { return geometry_.nsectors * kSectorBytes; }
   std::uint64_t sectors() const noexcept { return geometry_.nsectors; }
@@ -85,7 +85,7 @@ class Export {
 
   int fd() const noexcept { return fd_.get(); }                          // -1 for memory and NBD servers
   const std::shared_ptr<NbdDisk>& nbd() const noexcept { return nbd_; }  // null if this is not an NBD export
-  std::uint64_t& nbd_seen() noexcept { return nbd_seen_; }               // NbdCommand::seen points to it
+  std::uint64_t& nbd_seen() noexcept { return nbd_seen_; }               // target of NbdCommand::seen
   std::span<std::byte> memory() const noexcept { return region_ ? region_->bytes() : std::span<std::byte>(); }
 
   std::uint32_t page_size() const noexcept { return page_size_; }  // page size of memory() in bytes

@@ -47,10 +47,10 @@ std::string unescaped(std::string_view text) {
 }
 
 // A device whose use counts as use of the examined device: that device (`itself`), its partitions, or the
-// disk of which it is a partition.
+// disk that contains it.
 struct Member {
-  std::string number;  // for example "8:1"
-  std::string name;    // for example "sda1"
+  std::string number;  // device number, for example "8:1"
+  std::string name;    // device name, for example "sda1"
   fs::path folder;     // directory in sysfs
   bool itself = false;
 };

@@ -15,8 +15,8 @@ class HostHolders {
  public:
   explicit HostHolders(std::string root = {}) : root_(std::move(root)) {}
   // Describes the uses of a device, for example "mounted at \"/srv\", dm-0 (vg-data)"; empty if none was
-  // found. Does not find mounts in other namespaces and exclusive opens by processes. Uses of the partitions
-  // of the device, or of the disk of a partition, count too, because the kernel rejects a claim on a disk
+  // found. Does not find mounts in other namespaces and exclusive opens by processes. Includes uses of the
+  // partitions of the device, or of the disk of a partition, because the kernel rejects a claim on a disk
   // while a partition of it is claimed.
   std::string of_device(unsigned major, unsigned minor) const;
   // Describes the loop devices that may write to a regular file; empty if there are none.

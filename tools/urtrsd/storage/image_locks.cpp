@@ -43,7 +43,8 @@ std::string lock_name(const struct stat& status) {
 }
 
 // True if a process holds the lock. An open file description lock has no process id, so /proc/locks does not
-// help. Only /proc/PID/fdinfo/FD shows the lock, to those who may read that file.
+// help. Only /proc/PID/fdinfo/FD shows the lock, and only processes with the permission to read that file see
+// it.
 bool holds_lock(const std::filesystem::path& process, const std::string& name, int& budget) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(process / "fdinfo", error)) {

@@ -41,8 +41,8 @@ class ImageLocks {
   // Locks a device for a session. Error EBUSY: the text names the holder of the lock or of the claim, if that
   // can be found.
   tl::expected<Hold, OpenError> acquire(const Located& located, const Use& use, const std::string& described);
-  // Returns an error if this host uses the device in a way that forbids `use`, as far as that can be found
-  // out without a claim.
+  // Returns an error if this host is known to use the device in a way that forbids `use`. Uses that only a
+  // claim would detect are not found.
   static std::optional<OpenError> host_use(const Located& located, const Use& use,
                                            const std::string& described);
   // Returns a warning if acquire() would fail with EBUSY. Takes no lock, not even briefly, so that it cannot
@@ -92,8 +92,8 @@ class ImageLocks::Hold {
 };
 
 // Returns the holder of a lock on a file, such as "process 1234 (qemu-system-x86)", or "another process" if
-// it is unknown: only root sees the processes of other users. `fd` is the file, opened in the mode in which
-// it could not be locked.
+// it is unknown: only root sees the processes of other users. `fd` is the file, opened in the mode that the
+// failed lock requires.
 std::string lock_holder(int fd, bool write);
 
 }  // namespace rtrs::daemon

@@ -8,7 +8,7 @@
 
 namespace rtrs::daemon {
 
-// What to do with the current slice. release: return whole pages to the system, so that they read as zeroes.
+// Action for the current slice. release: return whole pages to the system, so that they read as zeroes.
 enum class MemoryStep : std::uint8_t { read, write, zero, release, done };
 
 class MemoryProgress {

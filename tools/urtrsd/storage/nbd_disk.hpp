@@ -65,7 +65,7 @@ class NbdCommands {
   NbdCommand* last_ = nullptr;
 };
 
-// Queue of finished commands. Any number of disks write to it, one thread reads it.
+// Queue of finished commands. Any number of disks write to the queue, one thread reads from it.
 class NbdResults {
  public:
   void put(NbdCommand& command) noexcept;  // may be called in any thread
@@ -90,7 +90,7 @@ class NbdDisk {
   static bool is_uri(std::string_view source) noexcept;
 
   struct Options {
-    Nanos wait = 0;            // how long requests wait for a lost server
+    Nanos wait = 0;            // time that requests wait for a lost server
     NbdLink::Losses losses{};  // losses recorded on the previous connection to the server
   };
   // Connects to the server, which takes at most 10 s. `described` names the export in messages. Errors:
@@ -104,7 +104,7 @@ class NbdDisk {
   ~NbdDisk();  // no command may be in flight or be submitted later
 
   const std::string& uri() const noexcept { return uri_; }
-  // Geometry at the first connect. If the disk has changed after a reconnect, it is not used, unless it has
+  // Geometry at the first connect. After a reconnect, a disk with another geometry is not used, unless it has
   // only grown.
   const rnbd::Geometry& geometry() const noexcept { return geometry_; }
   std::uint64_t size_bytes() const noexcept { return size_.load(std::memory_order_relaxed); }
@@ -119,7 +119,7 @@ class NbdDisk {
   // commands that were in flight are sent again. Commands wait for at most Options::wait and then fail with
   // ENOTCONN. If changes may have been lost, one flush of each open fails with EIO.
   void submit(NbdCommand& command) noexcept;
-  // While the server is lost, commands fail immediately from now on.
+  // From now on, commands fail at once while the server is lost.
   void stop_waiting() noexcept;
 
  private:
@@ -177,7 +177,7 @@ class NbdDisk {
   std::atomic<std::uint64_t> size_{0};
   std::atomic<bool> up_{false};
   std::atomic<bool> owes_flush_{false};
-  // Bit 0: the newest loss is not yet reported; other bits: number of losses.
+  // Bit 0 is set while the newest loss is not reported; the other bits contain the number of losses.
   std::atomic<std::uint64_t> losses_{0};
   std::thread thread_;
 };

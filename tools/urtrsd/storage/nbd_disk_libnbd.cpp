@@ -247,7 +247,7 @@ void NbdDisk::publish() noexcept {
   owes_flush_.store(link_.owes_flush(), std::memory_order_relaxed);
   losses_.store(2 * link_.losses().count + (link_.losses().reported ? 0 : 1), std::memory_order_release);
   up_.store(link_.is_up(),
-            // This is stored last, so that a thread that sees the server as lost also sees the recorded loss.
+            // Stored last: a thread that sees the server as lost also sees the recorded loss.
             std::memory_order_release);
 }
 
@@ -337,7 +337,7 @@ bool NbdDisk::post(NbdCommand& command, OpStep step) {
   return cookie >= 0;
 }
 
-// libnbd calls this function, so it must not call libnbd.
+// Callback of libnbd, which must not call functions of libnbd.
 int NbdDisk::completed(void* data, int* error) {
   auto* const command = static_cast<NbdCommand*>(data);
   command->result = -*error;

@@ -63,8 +63,8 @@ class NbdLink {
   struct Losses {
     std::uint64_t count = 0;
     bool reported = true;  // a flush has failed because of the newest outage
-    // Initial value of `seen` for a new open. If no flush has failed because of the newest outage yet, that
-    // outage is not counted as seen, so that a flush of the new open fails.
+    // Initial value of `seen` for a new open. If no flush has reported the newest outage yet, the new open
+    // has not seen this outage, so that its first flush fails.
     std::uint64_t seen_at_open() const noexcept { return reported ? count : count - 1; }
   };
   const Losses& losses() const noexcept { return losses_; }

@@ -37,7 +37,8 @@ class SearchPath {
   // devices has side effects.
   tl::expected<UniqueFd, OpenError> locate(std::string_view session, std::string_view name,
                                            int flags = O_PATH | O_CLOEXEC) const;
-  std::string path_of(std::string_view session, std::string_view name) const;  // for comparisons only
+  // Returns the path of a name, for comparisons only.
+  std::string path_of(std::string_view session, std::string_view name) const;
 
   const std::string& path() const { return path_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -45,7 +46,7 @@ class SearchPath {
  private:
   tl::expected<UniqueFd, OpenError> open_beneath(int directory, const std::string& name, int flags,
                                                  const std::string& described) const;
-  std::string path_;    // as configured
+  std::string path_;    // path as configured
   std::string prefix_;  // part before %SESSNAME%; the whole path if that is absent
   bool per_session_ = false;
   bool kernel_confines_ = false;

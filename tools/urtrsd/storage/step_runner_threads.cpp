@@ -172,7 +172,7 @@ class ThreadRunner final : public StepRunner {
   UniqueFd epoll_;  // readable while event_, timer_ or the watched descriptor is readable
   UniqueFd timer_;
   int watched_ = -1;
-  std::vector<Delay> delays_;  // heap with the earliest delay at the front
+  std::vector<Delay> delays_;  // pending delays: a heap with the earliest at the front
   std::vector<pthread_t> threads_;
 };
 

@@ -62,7 +62,7 @@ class UringRunner final : public StepRunner {
     if (result < 0) return tools::explain_io_uring_refusal("io_uring_setup", -result);
     ready_ = true;
     // Allows one kernel thread per operation. With the default of four threads per processor, a hanging
-    // device could block all of them. The kernel starts a thread only when all others are blocked. The call
+    // device could block all threads. The kernel starts a thread only when all others are blocked. The call
     // exists since Linux 5.15.
     std::array<unsigned, 2> threads{depth, 0};
     io_uring_register_iowq_max_workers(&ring_, threads.data());
@@ -76,7 +76,7 @@ class UringRunner final : public StepRunner {
   }
   void start_delay(std::uint32_t index, const __kernel_timespec& delay) noexcept override {
     io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
-    // The kernel does not modify it.
+    // The cast is safe, because the kernel does not modify the delay.
     io_uring_prep_timeout(sqe, const_cast<__kernel_timespec*>(&delay), 0, 0);
     io_uring_sqe_set_data64(sqe, index);
   }

@@ -71,7 +71,7 @@ class EngineSteps : public ::testing::Test {
   OpenedDevice opened_;
 };
 
-// Which optional calls the simulated file system supports.
+// Optional system calls that the simulated file system supports.
 struct Abilities {
   bool punches;
   bool zeroes;

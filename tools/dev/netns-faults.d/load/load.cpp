@@ -56,7 +56,7 @@ void Load::next(Slot& slot) {
 }
 
 // Chooses a request whose cells no request in the other direction uses, because storage may return a partial
-// write to a concurrent read. Returns false if it finds none.
+// write to a concurrent read. Returns false if it finds no such request.
 bool Load::choose(Slot& slot) {
   for (int attempt = 0; attempt < 8; ++attempt) {
     slot.write = random_() % 100 < options_.write_percent;
@@ -116,8 +116,8 @@ void Load::on_done(Slot& slot, const boost::system::error_code& error) {
     worst_begun_ = slot.begun;
   }
   if (error) note_error(slot, error, now);
-  // If no path is left, each further request of the final read would time out, too, so the rest of the read
-  // is skipped.
+  // If no path is left, each further request of the final read would time out, too. So the rest of the final
+  // read is skipped.
   if (done_ && outcome_of(error) == Outcome::gone) final_cell_ = options_.first + options_.used;
   if (done_) return settle();
   rest(slot);

@@ -62,7 +62,7 @@ class Load {
   };
   struct ErrorCount {
     std::uint64_t count = 0;
-    Time first = 0;  // time of the first answer with this error
+    Time first = 0;  // time of the first answer with this errno
     Time last = 0;
   };
 

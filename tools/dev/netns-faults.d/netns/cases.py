@@ -11,9 +11,9 @@ class Case:
     name: str
     title: str
     script: str
-    lost: frozenset = NONE  # paths that must be lost at least once, so that the fault has an effect
+    lost: frozenset = NONE  # paths that must be lost at least once, which proves that the fault had an effect
     may_lose: frozenset = NONE  # further paths that are allowed to be lost
-    errors: tuple = ()  # patterns; each must match an error, and each error must match a pattern
+    errors: tuple = ()  # patterns of errors: each pattern must match an error, and each error must match a pattern
     heals: bool = True  # True: all paths must be connected at the end
     clients: int = 1
     rate: int = 1500  # requests per second per client

@@ -23,7 +23,7 @@ class Result:
     stall_bound: float = 0.0
     stall_terms: str = ""
     lateness: float = 0.0
-    losses: dict = dataclasses.field(default_factory=dict)  # path -> number of losses
+    losses: dict = dataclasses.field(default_factory=dict)  # number of losses of each path
     waits: list = dataclasses.field(default_factory=list)  # (description, seconds, bound, terms)
     check: str = ""
     laws: list = dataclasses.field(default_factory=lambda: [0, 0])  # connections recorded by both ends, and their messages

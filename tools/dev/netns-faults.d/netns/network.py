@@ -42,7 +42,7 @@ class Network:
     def __init__(self, tag):
         self.server = f"{PREFIX}-{os.getpid()}-{tag}s"
         self.client = f"{PREFIX}-{os.getpid()}-{tag}c"
-        self.faults = {path: {} for path in range(PATHS)}  # path -> {kind of fault -> argument}
+        self.faults = {path: {} for path in range(PATHS)}  # faults of each path: kind and argument
         self.limited = set()
 
     def __enter__(self):

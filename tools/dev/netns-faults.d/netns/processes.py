@@ -75,8 +75,8 @@ class Server:
         self.traces.append(self.folder / f"server{len(self.traces)}.rtrc")
         words = [self.program, *self.options, "--trace", self.traces[-1], *more]
         if self.case.disk_kib:
-            # The mount is in the mount namespace of the process, so that it disappears when the process
-            # exits.
+            # The mount belongs to the mount namespace of the process, so that the mount disappears when the
+            # process exits.
             words = ["sh", "-c", f"mount -t tmpfs -o size={self.case.disk_kib}k none {shlex.quote(str(self.disk))} && "
                      f"truncate -s {IMAGE_BYTES} {shlex.quote(str(self.image(0)))} && exec {shlex.join(map(str, words))}"]
         log_file = self.folder / f"server{len(self.traces) - 1}.log"

@@ -99,7 +99,7 @@ class Run:
 
     def do_rate(self, step):
         bits = int(re.match(r"\d+", step.arguments[1])[0]) * (1000 if step.arguments[1].endswith("kbit") else 1_000_000)
-        in_flight = 16 * 16 * 4096 * 8  # bits in flight: depth x cells of the longest request x cell size
+        in_flight = 16 * 16 * 4096 * 8  # bits in flight: depth x cells of the longest request x bytes of a cell x 8
         self.extra.append((f"all in flight at {step.arguments[1]}", in_flight / bits))
         self.partial = True
         for path in step.paths():
@@ -188,7 +188,7 @@ class Run:
             "connected") >= PATHS and all(state in ("connected", "absent") for state in client.states().values()))
 
     def do_failed(self, _):
-        """Waits until a request has failed. Reads the history file, because a client prints failures only when it exits."""
+        """Waits until a request has failed. Reads the history file, because a client prints its failures only when it exits."""
         self.wait("a request failed", lambda timing, storage, late: bounds.Bound(
             [("requests without a path", timing.queue)]), lambda client: bool(
                 re.search(r"^a \d+ (peer|gone) ", client.history.read_text(encoding="ascii"), re.MULTILINE)))
@@ -225,7 +225,7 @@ class Run:
     def check_alive(self):
         self.server.check_alive()
         for client in self.clients:
-            # Waits for the process to end, because its last output may still be in the pipe.
+            # Waits until the process has ended, because its last output may still be in the pipe.
             if client.find("silent") and not client.killed and not client.find("closed"):
                 client.ended(5)
                 why = "; ".join(event.get("why", "") for event in client.find("unmappable"))
@@ -234,7 +234,7 @@ class Run:
     def finish_client(self, client):
         client.order("finish")
         # The bound covers the requests in flight and the final read. If no path is left, the first request of
-        # the final read times out, too, hence two stall bounds.
+        # the final read times out, too, so the bound contains two stall bounds.
         reading = (READS * self.case.storage_ms / 1000, READS * bounds.slack(self.meter.worst) / 10)
         bound = bounds.Bound([*self.stall_bound().terms, *self.stall_bound().terms,
                               ("storage of the last reading", reading[0]), ("its scheduling", reading[1])])

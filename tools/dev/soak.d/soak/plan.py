@@ -23,7 +23,7 @@ class Item:
     command: tuple
     seconds: float  # estimated duration of a chunk in seconds, on two processors
     share: float = 0.0  # fraction of the total time for this item; 0: every chunk runs once
-    size: int = 0  # seeds per chunk; 0: the item takes no seeds
+    size: int = 0  # number of seeds per chunk; 0: the item takes no seeds
     names: tuple = ()  # names of the chunks; empty: chunks are numbered
 
 

@@ -18,7 +18,7 @@ class Runner:
     def __init__(self, options, state, say):
         self.options, self.state, self.say = options, state, say
         self.work = options.work_dir
-        self.built = {}  # CMake preset -> why its build failed, or ""
+        self.built = {}  # why the build of a CMake preset failed, or ""
         self.stop = None  # threading.Event, set when the user interrupts the soak
         self.commit = subprocess.run(("git", "-C", ROOT, "describe", "--always", "--dirty"), capture_output=True,
                                      text=True, check=False).stdout.strip()
@@ -26,7 +26,7 @@ class Runner:
     def build_dir(self, item):
         return self.options.build_root / item.build
 
-    # Build
+    # Building the targets.
 
     def build(self, item, all_items):
         """Builds the preset of the item if necessary. Returns why the item cannot run; empty if it can."""
@@ -47,7 +47,7 @@ class Runner:
                     return f"{item.build} does not build: {log}"
         return ""
 
-    # Chunks
+    # Running the chunks.
 
     def run(self, chunk):
         """Runs one chunk, saves its result and returns it."""

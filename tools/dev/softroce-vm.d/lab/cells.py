@@ -12,7 +12,7 @@ from .kernels import DEFAULT, KERNELS
 CASES = pathlib.Path(__file__).resolve().parent.parent / "cases"
 PEERS = ("kernel", "urtrs")
 EVERY = "all"  # role of client and server in a cell that runs all pairs of peers
-# Sides on which the extensions of urtrs (fence and generations) are disabled; only if both peers are ours.
+# Sides on which the extensions of urtrs (fence and generations) are disabled. Used if both peers are urtrs.
 EXTENSIONS = ("on", "client-off", "server-off", "client-off+server-off")
 PLAIN = tuple(name for name, kernel in KERNELS.items() if not kernel.edit)  # unmodified kernels of Debian
 INSTALLED = tuple(name for name in PLAIN if not KERNELS[name].release)  # kernels of this Debian release
@@ -57,7 +57,7 @@ class Cell:
 
     @property
     def base(self):
-        """Name of the cell without the kernel."""
+        """Returns the name of the cell without the kernel."""
         name = f"{self.case}.{self.client}-{self.server}.{self.invalidate}.{self.paths}"
         return name if self.extension == "on" else f"{name}.{self.extension}"
 
@@ -169,13 +169,13 @@ def fast_cells(cases):
     The pairs are interleaved, so that a slow machine that reaches its time limit has run each of them.
     """
     cells = []
-    # "verify" comes first because it covers most. Only this case also runs with the kernel at both
+    # "verify" is the first case, because it covers most. Only "verify" also runs with the kernel at both
     # ends, which checks the lab itself.
     names = ["verify", *(name for name in cases if cases[name].fast and name != "verify")]
     for index, name in enumerate(names):
         for turn, pair in enumerate(itertools.product(PEERS, PEERS)):
-            # Cases that can run all pairs together (cut-heal) run only with our programs at both ends: only
-            # these detect a lost path within seconds, without the heartbeat.
+            # A case that can run all pairs together (cut-heal) runs only with our programs at both ends,
+            # because only they detect a lost path within seconds, without the heartbeat.
             if pair == ("kernel", "kernel") and name != "verify" or cases[name].together and pair != ("urtrs", "urtrs"):
                 continue
             cells += [_fast_cell(cases[name], pair, index + turn + 2 * list(KERNELS).index(kernel), kernel)
@@ -199,8 +199,8 @@ def _fast_kernels(case, pair, number):
 
 
 def _fast_cell(case, pair, mixed, kernel):
-    """Returns a cell of the case; `mixed` selects invalidation and paths. Takes the next combination that the case
-    allows."""
+    """Returns a cell of the case; `mixed` is a number that selects invalidation and number of paths: the first combination,
+    from this number on, that the case allows."""
     choices = [Cell(case.name, *pair, "on" if number % 2 else "off", 1 + number // 2 % 2, kernel=kernel)
                for number in range(mixed, mixed + 4)]
     return next(cell for cell in choices if case.applies(cell))

@@ -9,7 +9,7 @@ from .tools import GUEST, which
 
 BOOT_SECONDS = 120  # maximum time until the first cell starts
 RESET_SECONDS = 140  # maximum time to clean up after a cell
-STARVED = 10  # factor for all limits if other processes keep the guest from running
+STARVED = 10  # factor for all limits while other processes keep the guest from running
 SLOWER = 8  # factor for all limits with an instruction-counting clock on a busy host
 
 
@@ -33,7 +33,7 @@ def _kvm_boots(work, vmlinuz):
         return False
     log = work / "kvm-trial.log"
     with open(log, "wb") as output:
-        # There is no root file system, so the kernel panics and qemu exits. The log shows how far the kernel
+        # The test boot has no root file system, so the kernel panics and qemu exits. The log shows how far the kernel
         # booted.
         trial = subprocess.Popen([which("qemu-system-x86_64"), "-accel", "kvm", "-cpu", "host", "-m", "512",
                                   "-nographic", "-no-reboot", "-nic", "none", "-kernel", str(vmlinuz), "-append",
@@ -65,7 +65,7 @@ class Boot:
     def __init__(self, lab, image, out, limits, end=None, possible_cpus=2):
         self.out = pathlib.Path(out)
         self.patience = SLOWER if lab.counted else 1
-        self.limits = limits  # cell name -> seconds
+        self.limits = limits  # seconds, by cell name
         self.end = end  # time.monotonic() at which the guest is killed, whatever it does
         self.out_of_time = False
         self.console = self.out / "console.log"

@@ -9,8 +9,8 @@ import shutil
 import subprocess
 import tarfile
 
-# Bytes. Larger libraries are left out of the archive, because the guest reads only small parts of them, and only
-# once.
+# Size in bytes. Larger libraries are left out of the archive, because the guest reads only small parts of
+# them, and only once.
 LARGEST = NOISE = 8 << 20
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 STARTED = ("awk", "basename", "bash", "blkdiscard", "blockdev", "chmod", "cmp", "cp", "cut", "dd", "dmesg", "du", "e2fsck",

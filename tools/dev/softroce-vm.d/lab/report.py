@@ -11,7 +11,7 @@ from .kernels import DEFAULT, KERNELS
 
 MARK = {"pass": "✓", "known": "k", "fail": "✗", "skip": "s", None: "·"}
 NAMES = {"kernel": "kernel", "urtrs": "urtrs"}
-FIGURES = (  # name, description
+FIGURES = (  # figures of the report: name, description
     ("lose_both_detected", "both directions lost: noticed by the client"),
     ("lose_both_gap", "both directions lost: longest time without IO"),
     ("lose_both_back", "both directions: healed to connected"),

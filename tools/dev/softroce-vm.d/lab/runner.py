@@ -20,7 +20,7 @@ from .tools import GUEST, HERE
 
 GRACE = 45  # seconds that a cell may continue after the time limit of the run
 SHARE = 24  # maximum number of cells per boot, if several guests run in parallel
-# If the kernel died in one of these modules, the death is not an emulator bug.
+# If the kernel crashed in one of these modules, the crash is not a bug of the emulator.
 JUDGED_MODULES = re.compile(r"\[(rtrs_\w+|rnbd_\w+|rdma_\w+|ib_\w+|iw_cm|nbd|loop)\]")
 
 
@@ -46,7 +46,7 @@ class Runner:
         self.commit = subprocess.run(["git", "-C", HERE, "describe", "--always", "--dirty"],
                                      capture_output=True, text=True, check=False).stdout.strip()
         self.done = {}
-        self.died = {}  # cell name -> reason why its guest died in the emulator
+        self.died = {}  # why the guest of a cell died in the emulator, by cell name
         self.total = 0
         self.guard = threading.Lock()  # protects the data shared by the guests: waiting cells, boots, results
         self.waiting, self.boots, self.ended = [], [], False
@@ -63,7 +63,7 @@ class Runner:
         return fast if self.options.fast else whole
 
     def run(self, cells):
-        """Runs the cells; returns cell name -> result."""
+        """Runs the cells; returns their results by name."""
         self.total = len(cells)
         self.waiting = cell_rules.together(cells, self.cases)
         self.deadline = time.monotonic() + 60 * self.options.minutes if self.options.minutes else None
@@ -167,7 +167,7 @@ class Runner:
         return count
 
     def _once_more(self, cell, text, boot, why=""):
-        """Whether to run a cell again after its guest died: once, and only if its log does not involve the tested
+        """Returns whether to run a cell again after its guest died: once, and only if its log does not involve the tested
         modules.
 
         Software emulation sometimes executes a breakpoint that the kernel has placed temporarily to patch its code. An

@@ -9,7 +9,7 @@ struct ServerPathAt {
   const ServerPathStatus& path;
   const HeartbeatConfig& heartbeat;
   Nanos now;
-  bool buckets;  // also show the histograms of service times
+  bool buckets;  // the histograms of service times are also shown
 };
 
 struct OpenDeviceAt {

@@ -184,7 +184,7 @@ PathEnds path_ends(std::string_view described) {
 std::string entry_name(std::string_view path) {
   std::string name(path);
   std::replace(name.begin(), name.end(), '/', '!');
-  // A folder cannot have these names.
+  // These names are not valid for a folder.
   if (name.empty() || name == "." || name == "..") name.insert(0, "!");
   return name;
 }

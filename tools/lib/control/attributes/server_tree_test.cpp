@@ -1,5 +1,5 @@
-// Tests the attributes of a server: names, formats, and results of writes. The formats are those of
-// Linux 6.12 (docs/protocol.md, section 8).
+// Tests the attributes of a server: names, formats, and results of writes. The formats must match Linux 6.12
+// (docs/protocol.md, section 8).
 #include "tools/lib/control/attributes/server_tree.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Parsers for the texts written to attributes. The rules are those of Linux, where each file accepts
-// different signs, bases, spaces and newlines (docs/protocol.md, section 8). Errors are positive errnos.
+// Parsers for the texts written to attributes. Each file follows its rules in Linux and accepts different
+// signs, bases, spaces and newlines (docs/protocol.md, section 8). Errors are positive errnos.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-// Tests the results of writes against those of Linux 6.12. The file linux-6.12.toml contains the results that
+// Tests that writes have the same results as in Linux 6.12. The file linux-6.12.toml contains results that
 // were recorded from a kernel.
 #include "tools/lib/control/attributes/written_values.hpp"
 

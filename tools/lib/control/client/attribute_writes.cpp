@@ -62,7 +62,7 @@ int AttributeWrites::map_device(std::string_view text) {
     const int problem = attributes::new_session_problem(*request);
     return problem != 0 ? problem : ENODEV;
   }
-  // Refuses poll queues: in Linux, a session with poll queues is separate from the one without.
+  // Refuses poll queues, because in Linux a session with poll queues is separate from a session without.
   if (request->poll_queues != 0) return EINVAL;
   const bool mapped = std::any_of(model_.devices.begin(), model_.devices.end(), [&](const auto& device) {
     return device.is_mapped() && device.name == request->device;

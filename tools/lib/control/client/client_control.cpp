@@ -32,7 +32,7 @@ using Answer = tl::expected<json, rpc::Error>;
 
 struct Method {
   const char* name;
-  bool changes;  // allowed only if rpc::Caller::may_change
+  bool changes;  // true: the caller needs the permission rpc::Caller::may_change
   std::vector<std::string_view> parameters;
   Answer (*serve)(const Asked&);  // nullptr: handled in handle(), because the response is sent later
 };
@@ -56,7 +56,7 @@ Answer missing(const char* key, const char* form) {
   return refuse(Code::invalid_params, fmt::format("\"{}\" is missing: {}", key, form), {}, EINVAL);
 }
 
-// A client has one session. Returns an error if the request names another one.
+// Returns an error if the request names another session than the only one of the client.
 std::optional<rpc::Error> wrong_session(const Asked& asked, const ClientModel& model) {
   const std::string name = text_of(asked, "session");
   if (name.empty() || name == model.session) return std::nullopt;
@@ -137,8 +137,8 @@ Answer path_add(const Asked& asked) {
                 error == ENOSPC ? fmt::format("a session has at most {} paths", kMaxPaths) : "", error);
 }
 
-// Returns true if IO has no path left without this one. No other path is connected, and this path is
-// connected, or is the only one that was ever connected, or is the only path.
+// Returns true if IO would have no path without this path: no other path is connected, and this path is
+// connected, is the only path that was ever connected, or is the only path.
 bool is_last(const ClientModel& model, unsigned path) {
   bool connected = false, has_been = false;
   bool others = false, others_have_been = false;
@@ -290,7 +290,7 @@ tl::expected<const Method*, rpc::Error> method_of(const std::string& name) {
                                    near.empty() ? "" : fmt::format("did you mean \"{}\"?", near), 0});
 }
 
-// Rejects unknown parameters. Otherwise a misspelt parameter would count as absent.
+// Rejects unknown parameters, because a misspelt parameter would otherwise count as absent.
 std::optional<rpc::Error> wrong_parameter(const Method& method, const json& params) {
   for (const auto& [key, value] : params.items()) {
     std::string why;

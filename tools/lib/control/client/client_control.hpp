@@ -124,8 +124,8 @@ class ClientControl {
   void tell(const PathEvent&, const std::string& pathname);
   void tell(const std::string& device, const rnbd::DeviceChanged&, std::uint64_t size_before);
 
-  // Call after each event, and periodically. Completes writes to attributes whose operation has ended. A
-  // write whose operation takes longer than kWriteBound fails with ETIMEDOUT. Reports failovers of requests
+  // Call after each event, and periodically. Completes the writes to attributes whose operations have ended.
+  // A write whose operation takes longer than kWriteBound fails with ETIMEDOUT. Reports failovers of requests
   // to the subscribers.
   void go_on();
   static constexpr Nanos kWriteBound = seconds(60);
@@ -169,11 +169,11 @@ class ClientControl {
 std::string source_of(const ClientPathModel&);
 std::string destination_of(const ClientPathModel&);
 std::string pathname_of(const ClientPathModel&);  // "SRC@DST", or "DST" if the source is empty
-std::string address_of(const ClientPathModel&);   // as the user gave it, with port: [SRC@]DST:PORT
+std::string address_of(const ClientPathModel&);   // address as the user gave it, with port: [SRC@]DST:PORT
 
-nlohmann::json to_json(const ClientModel&, Nanos now);     // "sessions" and "devices"
+nlohmann::json to_json(const ClientModel&, Nanos now);     // members "sessions" and "devices"
 nlohmann::json to_json(const ClientStats&);                // counters by name
-nlohmann::json debug_json(const ClientModel&, Nanos now);  // what waits, for what and since when
+nlohmann::json debug_json(const ClientModel&, Nanos now);  // lists what waits, for what and since when
 // Does not contain the name of the path. `fabric` as in words_of().
 nlohmann::json event_json(const PathEvent&, std::string_view fabric);
 // Returns an event with the number of requests that failed over to the path since this function was last

@@ -1,5 +1,5 @@
 // Tests the attributes of a client: names and formats, when writes complete, and their results. Formats and
-// errnos are those of Linux 6.12 (docs/protocol.md, section 8).
+// errnos must match Linux 6.12 (docs/protocol.md, section 8).
 #include "tools/lib/control/client/client_tree.hpp"
 
 #include <gtest/gtest.h>

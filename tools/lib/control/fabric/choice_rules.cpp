@@ -60,7 +60,7 @@ std::string with_underscores(std::string sentence) {
     if (!row.name.starts_with("tls_") && !row.name.starts_with("auth_")) continue;
     const std::string name = options::dashed(row.name);
     for (std::size_t at = 0; (at = sentence.find(name, at)) != std::string::npos; at += name.size())
-      if (at == 0 || sentence[at - 1] == ' ')  // otherwise the name is part of a file name
+      if (at == 0 || sentence[at - 1] == ' ')  // a match inside a word is part of a file name
         std::replace(sentence.begin() + static_cast<std::ptrdiff_t>(at),
                      sentence.begin() + static_cast<std::ptrdiff_t>(at + name.size()), '-', '_');
   }

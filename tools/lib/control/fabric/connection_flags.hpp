@@ -12,9 +12,9 @@ class App;
 namespace rtrs::tools {
 
 struct ConnectionFlag {
-  std::string_view
-      name;  // name of the row: rdma_tos for --rdma-tos; "rdma_*": all rows that begin with rdma_
-  std::string_view initial = {};  // default of the program if it differs from that of the row
+  // Name of the row, such as rdma_tos for --rdma-tos; "rdma_*" stands for all rows that begin with rdma_.
+  std::string_view name;
+  std::string_view initial = {};  // the program's default, if it differs from the row's
   std::string_view older = {};    // name in earlier releases, e.g. "--heartbeat"; empty: none
 };
 // `target` must outlive the parsing of the command line.

@@ -13,8 +13,8 @@ namespace rtrs::tools {
 
 using Opened = tl::expected<std::unique_ptr<Fabric>, std::string>;
 
-// Keeps the last error that a fabric logs while it is being opened. This text says more than the error code;
-// the caller reports it.
+// Keeps the last error text that a fabric logs while it is being opened, because the text says more than the
+// error code. The caller reports the text.
 struct Opening {
   bool under_way = true;
   std::string error;

@@ -38,7 +38,7 @@ std::string credentials_warning(Fabric&);
 // Decides when a warning is repeated: once a day, even if no client connects.
 class DailyRateLimit {
  public:
-  // `started`: time at which the program started. It has already logged its first warning, if any.
+  // `started`: time at which the program started. The program logs its first warning, if any, at the start.
   explicit DailyRateLimit(Nanos started) noexcept : next_(later(started, kDay)) {}
   // Returns true if a day has passed since the start or the last time that it returned true.
   bool is_due(Nanos now) noexcept;

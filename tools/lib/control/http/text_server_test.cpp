@@ -41,7 +41,7 @@ class TextServerTest : public testing::Test {
       server.reset();
       guard.reset();
     });
-    // Stops at once. Open connections would last until their time limit.
+    // Stops the loop at once, because open connections would last until their time limit.
     context.stop();
     thread.join();
   }

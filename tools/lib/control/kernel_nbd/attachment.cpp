@@ -107,7 +107,7 @@ std::vector<Attached> attached_devices(const std::string& blocks) {
 }
 
 std::string keeper_lock_file() {
-  // Does not use the folder with the sockets of urtrs-mapd, because it can belong to another user.
+  // Does not use the folder of the sockets of urtrs-mapd, because that folder can belong to another user.
   const char* const folder = std::getenv("URTRS_RUNTIME_DIR");
   return fmt::format("{}/kernel-devices.lock",
                      folder != nullptr && *folder != '\0' ? folder : "/run/urtrs-kernel-devices");

@@ -10,8 +10,8 @@
 
 namespace rtrs::kernel_nbd {
 
-// How long IO waits until nbdkit runs again. This is longer than the time for which the name of a lost
-// session can stay in use (75 s), and than the time for which IO waits for a path (`queue_timeout`).
+// Time in seconds that IO waits for a new nbdkit. Must be longer than the 75 s for which the name of a lost
+// session can stay in use, and longer than `queue_timeout`, for which IO waits for a path.
 inline constexpr unsigned kWaitSeconds = 300;
 
 struct Attachment {

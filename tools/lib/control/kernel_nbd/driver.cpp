@@ -121,7 +121,7 @@ void Driver::wait_for_kernel_events() {
                    [this, asked = lost_.get()](const boost::system::error_code& error) {
                      if (error || asked != lost_.get()) return;
                      const LostConnections::News news = lost_->read();
-                     wait_for_kernel_events();  // waits again first, because give() may call forget_kernel()
+                     wait_for_kernel_events();  // comes first, because give() may call forget_kernel()
                      if (news.missed) give(NewsMissed{});
                      for (const unsigned index : news.lost) give(Lost{index});
                    });
@@ -131,8 +131,8 @@ void Driver::carry_out(const List&) {
   std::erase_if(links_, [](const auto& one) { return one.second->is_over(); });
   std::vector<Attached> all = attached_devices(places_.blocks);
   // While no device is attached, the netlink sockets stay closed, so that they do not cause the nbd module to
-  // be loaded. The module can be unloaded meanwhile. After it is loaded again, its netlink family has another
-  // number and no listeners.
+  // be loaded. The module can be unloaded while they are closed. After the module is loaded again, its
+  // netlink family has another number and no listeners.
   if (all.empty())
     forget_kernel();
   else if (!has_kernel())
@@ -155,7 +155,8 @@ void Driver::carry_out(const HandOver& one) {
   if (found == opened_.end()) return;
   const int error =
       kernel_ ? kernel_->hand_over(one.index, identity_of(one.what), found->second.fd.get()) : ENOTCONN;
-  opened_.erase(found);  // closes our copy of the descriptor; the kernel has its own, or has refused it
+  opened_.erase(found);  // closes this process's copy of the descriptor; the kernel has its own, or has
+                         // refused the device
   if (error == ENOENT) forget_kernel();  // the nbd module was reloaded
   give(HandedOver{one.index, error});
 }

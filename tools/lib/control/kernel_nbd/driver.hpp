@@ -66,7 +66,8 @@ class Driver {
   boost::asio::posix::stream_descriptor news_;
   int kernel_error_ = 0;
   std::map<Serial, OpenExport> opened_;
-  std::map<std::string, std::unique_ptr<rpc::AsyncClient>> links_;  // control socket -> connection to nbdkit
+  // Connections to nbdkit, by control socket.
+  std::map<std::string, std::unique_ptr<rpc::AsyncClient>> links_;
 };
 
 // Returns the path of the control socket of the nbdkit whose NBD socket is `socket`

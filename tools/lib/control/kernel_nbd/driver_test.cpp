@@ -92,7 +92,7 @@ class Control {
 struct Calls {
   std::vector<std::string> all;
   int error = 0;  // errno that the next call returns
-  int asked = 0;  // number of times that the kernel was opened
+  int asked = 0;  // number of times that the driver has opened the kernel interface
   int listeners = 0;
   int handed = -1;  // a duplicate of the descriptor, as the kernel would keep it
   int pipe_read = -1;
@@ -182,7 +182,7 @@ class DriverTest : public testing::Test {
       log_ += std::to_string(severity) + " " + line + "\n";
     };
   }
-  // Number of log lines that contain `text`.
+  // Returns the number of log lines that contain `text`.
   std::size_t lines(const std::string& text) const {
     std::size_t count = 0;
     for (std::size_t at = 0; (at = log_.find(text, at)) != std::string::npos; ++at) ++count;
@@ -192,7 +192,7 @@ class DriverTest : public testing::Test {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
     while (std::chrono::steady_clock::now() < end) context_.run_one_for(std::chrono::milliseconds(1));
   }
-  // Runs the event loop until so() is true.
+  // Runs the event loop until so() returns true.
   void until(const std::function<bool()>& so) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!so() && std::chrono::steady_clock::now() < end) context_.run_one_for(std::chrono::seconds(1));
@@ -241,7 +241,7 @@ TEST_F(DriverTest, DeviceWhoseSocketFileWasRemovedIsDetachedWhenLost) {
   std::filesystem::remove(folder_ / "s");
   Driver devices(context_, places_, how_, [](int, const std::string&) {});
   devices.begin();
-  // Lets the driver list the device before it is lost. Otherwise the loss would stay unnoticed.
+  // Waits until the driver has listed the device, because it ignores the loss of an unlisted device.
   for (int turn = 0; turn < 200; ++turn) context_.run_one_for(std::chrono::milliseconds(1));
   EXPECT_TRUE(calls_.all.empty());
   lose();

@@ -11,7 +11,7 @@ namespace rtrs::kernel_nbd {
 struct Export {
   std::uint64_t bytes = 0;
   std::uint16_t flags = 0;          // NBD transmission flags
-  std::uint32_t least_block = 512;  // smallest block size in bytes, a power of two
+  std::uint32_t least_block = 512;  // minimum block size in bytes, a power of two
   bool operator==(const Export&) const = default;
 };
 

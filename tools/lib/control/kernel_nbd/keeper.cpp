@@ -11,7 +11,7 @@ namespace rtrs::kernel_nbd {
 namespace {
 
 constexpr std::uint16_t kReadOnly = 1U << 1;
-constexpr std::uint64_t kSector = 512;  // in bytes; the size of a device is a multiple of it
+constexpr std::uint64_t kSector = 512;  // size of a sector in bytes; the size of a device is a multiple of it
 
 std::uint64_t whole_sectors(std::uint64_t bytes) {
   return bytes / kSector * kSector;
@@ -102,7 +102,7 @@ void Keeper::lose(unsigned index, Device& device, Nanos now) {
 void Keeper::take(const Lost& lost, Nanos now) {
   Device* const device = find(lost.index);
   if (device != nullptr) return lose(lost.index, *device, now);
-  next_list_ = now;  // lists immediately, because the device may be new
+  next_list_ = now;  // requests the list immediately, because the device may be new
 }
 
 void Keeper::take(const NewsMissed&, Nanos now) {
@@ -120,15 +120,15 @@ void Keeper::again(unsigned index, Device& device, const std::string& why, Nanos
   device.pause = std::clamp(2 * device.pause, options_.least_pause, options_.most_pause);
   device.next = now + device.pause;
   if (device.state == State::lost) device.next = std::min(device.next, end);
-  // At first only remembers the cause without logging it, because nbdkit is probably starting.
+  // Remembers the cause without logging it at first, because nbdkit is probably still starting.
   if (now - device.since < options_.most_pause)
     device.trouble = why;
   else
     log_trouble(Tell::Grade::warning, index, device, why);
 }
 
-// Called only after a failed attempt, so that a device for which a connection is possible is not detached. If
-// the device were not detached, its in-flight requests would wait forever.
+// Called only after a failed attempt, so that no device is detached that could be connected again. Detaching
+// fails the in-flight requests of the device, which would otherwise wait forever.
 void Keeper::give_up(unsigned index, Device& device, const std::string& why, Nanos now) {
   device.state = State::over;
   tell(Tell::Grade::error, index, device,
@@ -178,7 +178,7 @@ void Keeper::take(const HandedOver& handed, Nanos now) {
   if (device == nullptr || !is_open(device->state)) return;
   device->asked = 0;
   if (handed.error != 0) {
-    next_list_ = now;  // lists immediately, because the device may be detached
+    next_list_ = now;  // requests the list immediately, because the device may be detached
     return again(handed.index, *device,
                  fmt::format("the kernel refuses a new connection: {}", std::strerror(handed.error)), now);
   }

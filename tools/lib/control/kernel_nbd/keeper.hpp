@@ -18,10 +18,10 @@
 
 namespace rtrs::kernel_nbd {
 
-using Serial = std::uint64_t;  // Identifies an Open and the answer to it.
+using Serial = std::uint64_t;  // identifies an Open and the answer to it
 
-// Inputs.
-struct Listed {  // all devices that are attached now
+// Inputs of the state machine.
+struct Listed {  // result of List: all devices that are attached now
   std::vector<Attached> devices;
 };
 struct Lost {  // the kernel reported that the device lost its connection
@@ -35,7 +35,8 @@ struct Opened {
 struct NotOpened {
   Serial serial = 0;
   std::string why;
-  bool is_dead = false;  // no process listens on the socket, so no earlier connection to it is alive
+  // No process listens on the socket, so all earlier connections to the socket are closed.
+  bool is_dead = false;
 };
 struct HandedOver {
   unsigned index = 0;
@@ -102,10 +103,10 @@ class Keeper {
     Nanos settle = seconds(30);
   };
   enum class State : std::uint8_t {
-    unknown,  // attached before the machine started; it is unknown whether it has a connection
+    unknown,  // the device was attached before the machine started, and it may or may not have a connection
     connected,
     lost,
-    over,  // being detached
+    over,  // the device is being detached
   };
   struct Device {
     Attachment what;
@@ -116,8 +117,8 @@ class Keeper {
     Nanos next = 0;    // time of the next Open action
     Nanos pause = 0;   // last pause between attempts, doubled after each failure
     bool resizing = false;
-    std::string trouble;  // why the last attempt failed
-    bool told = false;    // `trouble` is logged
+    std::string trouble;  // reason why the last attempt failed
+    bool told = false;    // `trouble` was logged
   };
 
   explicit Keeper(Options options) : options_(options) {}

@@ -115,7 +115,8 @@ class World {
     now_ = end;
   }
 
-  // Like Driver::give(): an input waits until the actions of earlier inputs are carried out.
+  // Passes an input to the keeper, as Driver::give() does: the input waits until the actions of earlier
+  // inputs are carried out.
   void give(const Input& input) {
     inputs_.push_back(input);
     if (inputs_.size() > 1) return;

@@ -29,7 +29,7 @@ class KeeperTest : public testing::Test {
       if (const auto* one = std::get_if<One>(&action)) some.push_back(*one);
     return some;
   }
-  // Makes nbd3 attached and connected.
+  // Attaches nbd3 with a working connection.
   void connected() {
     give(Listed{{{3, kDisk, kBytes}}});
     give(Opened{open_.serial, kExport});
@@ -131,7 +131,7 @@ TEST_F(KeeperTest, ConnectionToADifferentExportIsClosed) {
   EXPECT_EQ(only<Close>(all)[0].serial, open_.serial);
   ASSERT_EQ(only<Tell>(all).size(), 1U);
   EXPECT_EQ(only<Tell>(all)[0].grade, Tell::Grade::error);
-  // When the export has the right flags again, the device must be connected.
+  // When the export has the right flags again, the keeper must connect the device.
   now_ = keeper_.next_tick();
   ASSERT_EQ(only<Open>(give(Tick{})).size(), 1U);
   EXPECT_EQ(only<HandOver>(give(Opened{open_.serial, kExport})).size(), 1U);

@@ -9,9 +9,9 @@
 
 namespace rtrs::kernel_nbd {
 
-// A kernel NBD device to attach. It has one connection: with several, the kernel would send a slow request
-// again over another connection while the server may still execute the first copy. An old write could then
-// take effect after a newer one.
+// A kernel NBD device to attach. The device has only one connection: with several connections, the kernel
+// would send a slow request again over another connection while the server may still execute the first copy.
+// An old write could then take effect after a newer one.
 struct NewDevice {
   std::optional<unsigned> index;  // nullopt: the first unused device
   int fd = -1;
@@ -35,7 +35,7 @@ class Kernel {
   // returns 0.
   virtual int hand_over(unsigned index, const std::string& identity, int fd) = 0;
   virtual int resize(unsigned index, const std::string& identity, std::uint64_t bytes) = 0;
-  // Detaches the device. Its pending and later IO fails.
+  // Detaches the device. Pending and later IO of the device fails.
   virtual int detach(unsigned index) = 0;
 };
 

@@ -132,8 +132,8 @@ TEST_F(OpenExportTest, SocketOfTheSameNameInAnotherFolderDoesNotCount) {
   EXPECT_TRUE(dead.error().is_dead) << dead.error().why;
 }
 
-// The process bound the socket by a relative name, so the kernel's list does not tell the folder. The socket
-// must count as open.
+// The process bound the socket by a relative name, so the kernel's list of sockets does not contain the
+// folder. The socket must count as open.
 TEST_F(OpenExportTest, SocketWithARelativeNameMayBeAlive) {
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(folder_.path());

@@ -142,7 +142,7 @@ std::optional<wire::rnbd::AccessMode> parse_mode(std::string_view text) {
 }
 
 std::string session_name(std::string_view host, std::string_view server) {
-  constexpr std::size_t kMaxHost = 15;  // short, because the server distinguishes the sessions
+  constexpr std::size_t kMaxHost = 15;  // short, because the rest of the name distinguishes the sessions
   bool exact = host.size() <= kMaxHost;
   const auto part = [&exact](std::string_view text) {
     std::string plain(text);
@@ -155,7 +155,7 @@ std::string session_name(std::string_view host, std::string_view server) {
   std::string name = part(host.substr(0, kMaxHost)) + "@" + part(server);
   if (name.front() == '-') name.front() = '_';
   if (exact && name.size() <= kMaxSessionName) return name;
-  // The checksum keeps shortened names of different servers different.
+  // The checksum distinguishes shortened names of different servers.
   const std::string whole = std::string(host) + "@" + std::string(server);
   std::uint32_t sum = 2166136261U;  // FNV-1a hash
   for (const char c : whole) sum = (sum ^ static_cast<unsigned char>(c)) * 16777619U;

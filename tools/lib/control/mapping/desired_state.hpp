@@ -41,9 +41,10 @@ struct SessionWish {
 using Wishes = std::map<std::string, SessionWish>;  // key: name of the session on this host
 
 struct Refusal {
-  int error = 0;         // Linux errno, positive
-  std::string why;       // human-readable; quotes untrusted names unchanged, so use printable() to show it
-  std::string member{};  // invalid member of the session; empty if the error is not about a single member
+  int error = 0;    // Linux errno, positive
+  std::string why;  // human-readable; quotes untrusted names unchanged, so use printable() to show it
+  // Member of the session that is invalid; empty if the error does not concern a single member.
+  std::string member{};
 };
 
 // The check functions return nullopt if the argument is valid. A session name has 1 to 48 characters A-Z a-z
@@ -51,9 +52,10 @@ struct Refusal {
 // characters.
 std::optional<Refusal> check_session_name(std::string_view name);
 std::optional<Refusal> check_device_name(std::string_view name);
-// Checks session name at the server, paths, port, fabric and credentials. Does not read the credential files.
+// Checks the session name at the server, the paths, port, fabric and credentials. Does not read the
+// credential files.
 std::optional<Refusal> check_session(const SessionWish&);
-// Checks all sessions and devices, and how many there are.
+// Checks all sessions and devices, and their numbers.
 std::optional<Refusal> check(const Wishes&);
 
 // Accepts "ro", "rw" and "migration".

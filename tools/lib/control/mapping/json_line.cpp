@@ -60,8 +60,8 @@ class Walk {
     open_.back().key_next = false;
   }
 
-  // Called at the first byte of each value. Records the position if the value is the one at `place`, or
-  // encloses it.
+  // Called at the first byte of each value. Records the position if the value is at `place` or encloses the
+  // value at `place`.
   void value() {
     if (open_.size() > place_.size() || open_.size() < best_depth_) return;
     for (std::size_t i = 0; i < open_.size(); ++i)

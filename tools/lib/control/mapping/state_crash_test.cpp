@@ -65,7 +65,8 @@ class FakeDisk final : public StateDisk {
   }
   void remove(const std::string& file) override { names_.erase(file); }
 
-  // `names`, `content`: the file names or contents survive the loss of power although they were not synced.
+  // Simulates a loss of power. If `names` or `content` is true, file names or contents that were not synced
+  // survive.
   void lose_power(bool names, bool content) {
     if (!names) names_ = stored_names_;
     for (auto& [name, inode] : names_) {
@@ -117,7 +118,7 @@ Processes shape_of(const Wishes& wishes) {
   return shape;
 }
 
-// Simulates urtrs-mapd, with processes that carry out each request immediately.
+// Simulates urtrs-mapd with processes that carry out each request immediately.
 class Host {
  public:
   Host(FakeDisk& disk, Processes& processes) : disk_(disk), processes_(processes), machine_(load(), {}) {}
@@ -197,7 +198,7 @@ class Host {
       paths.erase(change.path);
     next.emplace_back(PathChanged{change.session, change.path, 0});
   }
-  // The supervisor requires Saved as the next input.
+  // The supervisor requires that Saved is the next input.
   void act(const Save&, Next& next) {
     next.insert(next.begin(), Saved{write_state(kFile, state_text(machine_.wishes()), disk_)});
   }
@@ -305,8 +306,8 @@ TEST(StateCrash, CrashAtAnyStepKeepsAcknowledgedChanges) {
         processes.clear();
       }
       const Processes left = restarted(disk, processes);
-      // A refused unmap first removes the device from the file and then restores it. A crash can leave the
-      // state in between.
+      // An unmap that the process refuses first removes the device from the file and then restores it. After
+      // a crash, the file may contain the intermediate state.
       const Processes& between = history()[number + (all[number].busy ? 2 : 1)];
       EXPECT_TRUE(left == history()[number] || left == between)
           << all[number].name << ", step " << at << (loss == Loss::power ? ", power" : ", kill") << names
@@ -339,7 +340,7 @@ TEST(StateCrash, ChangeThatCannotBeSavedIsUndoneAndReported) {
         EXPECT_EQ(host.shape(), history()[number + (failed ? 0 : 1)]) << all[number].name << " " << at;
       }
       ASSERT_TRUE(failed);
-      host.rest();  // lets the supervisor write the file again
+      host.rest();  // gives the supervisor time to write the file again
       EXPECT_EQ(host.shape(), shape_of(*parse_state(disk.read(kFile).value_or(state_text({})))));
       EXPECT_EQ(processes, host.shape()) << "step " << at;
       disk.lose_power(false, false);

@@ -42,7 +42,7 @@ int write_all(int fd, const std::string& text) {
 class Disk final : public StateDisk {
  public:
   int create(const std::string& file) override {
-    remove(file);  // left over from a process that was killed while it wrote the file
+    remove(file);  // the file may be left over from a process that was killed while it wrote the file
     fd_.emplace(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     return fd_->get() < 0 ? errno : 0;
   }
@@ -73,7 +73,7 @@ class Disk final : public StateDisk {
 }  // namespace
 
 tl::expected<std::string, int> read_state(const std::string& file) {
-  // O_NONBLOCK, because opening a pipe would block.
+  // Uses O_NONBLOCK, because opening a pipe would block.
   const Descriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (fd.get() < 0) return tl::unexpected(errno);
   struct stat found {};

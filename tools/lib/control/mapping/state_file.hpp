@@ -20,9 +20,10 @@ bool may_be_state(std::string_view text);
 class StateDisk {
  public:
   virtual ~StateDisk() = default;
-  virtual int create(const std::string& file) = 0;  // with mode 0600; an existing file is replaced
-  virtual int write(const std::string& text) = 0;   // to the created file
-  virtual int sync() = 0;                           // syncs and closes the created file
+  // Creates the file with mode 0600; replaces an existing file.
+  virtual int create(const std::string& file) = 0;
+  virtual int write(const std::string& text) = 0;  // writes to the created file
+  virtual int sync() = 0;                          // syncs and closes the created file
   virtual int rename(const std::string& from, const std::string& to) = 0;
   virtual int sync_folder_of(const std::string& file) = 0;
   virtual void remove(const std::string& file) = 0;

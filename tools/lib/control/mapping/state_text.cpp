@@ -74,7 +74,8 @@ void take_device(const Part& part, const std::string& session_name, SessionWish&
   const std::string name = text(part, "device");
   const auto mode = parse_mode(text(part, "access_mode"));
   if (!mode) part.wrong("the access mode of a device must be ro, rw or migration", "access_mode");
-  // Checks the number of devices before it stores one, because the list may have millions of items.
+  // Checks the number of devices before each device is stored, because the list in the file may have millions
+  // of items.
   if (session.devices.size() == kMaxDevices)
     part.wrong(fmt::format("a session has more than {} devices", kMaxDevices));
   if (const auto wrong = check_device_name(name))

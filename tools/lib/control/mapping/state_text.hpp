@@ -18,8 +18,8 @@ inline constexpr std::size_t kMaxStateBytes = std::size_t{4} << 20;
 std::string state_text(const Wishes&);
 
 struct StateFileError {
-  bool newer = false;    // a later version wrote the file, so it need not be damaged
-  std::size_t line = 0;  // line of the mistake, from 1; 0: the mistake has no line
+  bool newer = false;    // a later version wrote the file, so the file may be undamaged
+  std::size_t line = 0;  // line of the error, from 1; 0: the error has no line
   std::string why;       // cause, as a human-readable message
 };
 // Parses the text. Fails if a member is unknown, missing or of another type, or if check() refuses the

@@ -63,7 +63,8 @@ Actions Supervisor::on(const Input& input, Nanos now) {
     save_at_ = kNever;
     save_ = true;
   }
-  // After Found, only the found session is settled. Processes of the other sessions may be found next.
+  // After Found, only the session of the process is settled, because processes of other sessions may be found
+  // next.
   const auto* const found = std::get_if<Found>(&input);
   for (auto at = sessions_.begin(); at != sessions_.end();) {
     const bool waits = found != nullptr && at->first != found->session;
@@ -106,7 +107,7 @@ void Supervisor::done(PathChange& paths, int error, bool unsaved) {
     actions_.push_back(Done{ticket, error, unsaved});
 }
 
-// Fails the Map request of a device that has never been mapped.
+// Fails the Map request for a device that was never mapped.
 void Supervisor::give_up(Device& device, int error) {
   done(device, error);
   device.wanted = false;
@@ -127,10 +128,10 @@ bool Supervisor::settle(const std::string& name, Session& session, Nanos now) {
     case State::starting:
       if (goes_on && now - session.since < options_.start_timeout) break;
       if (goes_on) {
-        // The process hangs. The next start is delayed as if the process had ended by itself.
+        // The process hangs. The next start is delayed as if the process had ended without a request.
         for (auto& device : session.devices)
           if (device.second.wanted && device.second.ticket != 0) give_up(device.second, ETIMEDOUT);
-        if (session.stray) break;  // the process must not be ended, because its mapped devices are unknown
+        if (session.stray) break;  // the process must keep running, because its mapped devices are unknown
         session.pause = longer(session.pause);
         session.not_before = now + options_.end_timeout + session.pause;
       }
@@ -203,7 +204,7 @@ Nanos Supervisor::silent_at(const Session& session, Nanos asked) const {
 void Supervisor::give_up_on_silence(const std::string& name, Session& session, Nanos now) {
   for (auto& [device_name, device] : session.devices) {
     if (device.ticket == 0 || now < silent_at(session, device.asked_at)) continue;
-    if (!device.wanted) {  // the unmap continues, although no request waits for it any more
+    if (!device.wanted) {  // the unmap continues, although no request waits for its result any more
       done(device, device.unsaved ? device.outcome : ETIMEDOUT, device.unsaved);
       continue;
     }

@@ -29,9 +29,9 @@
 
 namespace rtrs::mapping {
 
-using Ticket = std::uint64_t;  // Identifies a request that waits for a Done. 0: no Done is sent.
+using Ticket = std::uint64_t;  // identifies a request that waits for a Done; 0: no Done is sent
 
-// Inputs.
+// Inputs of the state machine.
 struct DeviceMapRequested {
   std::string session;
   SessionWish wish;  // used if the session is new; its `devices` are empty
@@ -39,7 +39,8 @@ struct DeviceMapRequested {
   DeviceWish device_wish;
   Ticket ticket = 0;
 };
-// If a DeviceMapRequested for the same device is still pending, that earlier request fails with ECANCELED.
+// Unmaps a device. If a DeviceMapRequested for this device is still pending, that request fails with
+// ECANCELED.
 struct DeviceUnmapRequested {
   std::string session;
   std::string device;
@@ -57,11 +58,12 @@ struct PathChangeRequested {
   bool force = false;  // remove the path even if it is the last connected one
   Ticket ticket = 0;
 };
-// Ends all pauses of the session, so that everything is retried immediately.
+// Ends all pauses of the session, so that the supervisor retries everything immediately.
 struct RetryNow {
   std::string session;
 };
-// The driver has found a running process of this session. Given once per session, before all other inputs.
+// A running process of this session was found. The driver passes in Found once per session, before all other
+// inputs.
 struct Found {
   std::string session;
   SessionWish wish{};  // the wish with which the process was started; used if the desired state was lost
@@ -95,7 +97,8 @@ struct PathChanged {
   std::string path;  // removed path as "[SRC@]DST"; or the name with which the added path can be removed
   int error = 0;
 };
-// Result of the last Save; must be the input that follows it. `error`: 0 or a positive errno.
+// Result of the last Save. The driver must pass it in immediately after the Save. `error`: 0 or a positive
+// errno.
 struct Saved {
   int error = 0;
 };
@@ -134,12 +137,13 @@ struct ChangePath {  // the driver answers with PathChanged, unless Ended comes 
   bool add = true;
   bool force = false;
 };
-// Write the desired state to the state file. Always the last action; the next input must be Saved.
+// Writes the desired state to the state file. Save is always the last action, and the next input must be
+// Saved.
 struct Save {};
 struct Done {
   Ticket ticket = 0;
   int error = 0;         // 0 or a positive errno
-  bool unsaved = false;  // `error` comes from writing the state file, and the change was undone
+  bool unsaved = false;  // the state file could not be written (`error`), and the change was undone
 };
 using Action = std::variant<Start, End, Map, Cancel, Unmap, ChangePath, Save, Done>;
 using Actions = std::vector<Action>;
@@ -151,8 +155,8 @@ class Supervisor {
     Nanos most_pause = seconds(30);
     Nanos calm = seconds(60);
     Nanos start_timeout = seconds(30);  // time limit from Start to Answers
-    // Time limit from End until an End with `kill` follows. nbdkit itself waits 40 s for responses to its
-    // in-flight IO.
+    // Time after an End until an End with `kill` follows. Longer than the 40 s that nbdkit itself waits for
+    // responses to its in-flight IO.
     Nanos end_timeout = seconds(60);
     // Time after which a request fails if the process does not respond.
     Nanos silence = seconds(30);
@@ -163,23 +167,24 @@ class Supervisor {
   };
   enum class State : std::uint8_t { absent, starting, up, ending };
 
-  // The change of a device that the next Saved completes.
+  // Change of the device that the next Saved completes.
   enum class Change : std::uint8_t { none, keep, adopt, drop, restore };
 
   struct Device {
     DeviceWish wish;
     bool wanted = false;
-    bool kept = false;     // the device is in the saved desired state
-    bool mapped = false;   // the process has mapped the device
-    bool asked = false;    // a Map or Unmap is in progress
-    bool there = false;    // mapped, according to the last Answers without a pending Map or Unmap
+    bool kept = false;    // the device is in the saved desired state
+    bool mapped = false;  // the process has mapped the device
+    bool asked = false;   // a Map or Unmap is in progress
+    // The device was mapped in the last Answers that arrived without a pending Map or Unmap.
+    bool there = false;
     bool force = false;    // value of `force` for the next Unmap
     bool dropped = false;  // removed from the desired state; restored if the process refuses the unmap
     Change change = Change::none;
     Ticket ticket = 0;
     Nanos asked_at = 0;    // time at which the request of `ticket` was made
-    int outcome = 0;       // errno for the Done of `ticket`, sent once the device is unmapped
-    bool unsaved = false;  // Done::unsaved for the Done of `ticket`
+    int outcome = 0;       // errno of the Done for `ticket`, which is sent when the device is unmapped
+    bool unsaved = false;  // value of Done::unsaved in the Done for `ticket`
     int error = 0;         // errno of the last refusal
     Nanos not_before = 0;
     Nanos pause = 0;  // length of the last pause before a retry
@@ -191,7 +196,7 @@ class Supervisor {
     bool add = true;
     std::string path;
     std::vector<std::string> before;  // paths in the wish before the change
-    bool acted = false;               // the process has made the change
+    bool acted = false;               // the process has carried out the change
     Ticket ticket = 0;
     Nanos asked_at = 0;
     int error = 0;  // errno that Done reports after the step `undo`
@@ -269,7 +274,7 @@ class Supervisor {
   Options options_;
   std::map<std::string, Session> sessions_;
   Actions actions_;
-  bool save_ = false;       // a Save is due
+  bool save_ = false;       // the current step must end with a Save action
   Nanos save_at_ = kNever;  // time of the next Save after a failed one
 };
 

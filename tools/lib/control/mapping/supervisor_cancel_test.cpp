@@ -92,8 +92,8 @@ TEST(SupervisorCancelRestored, RetriedDeviceIsUnmappedAtOnce) {
   EXPECT_TRUE(machine.wishes().empty());
 }
 
-// A process that was found running has mapped a device that is not wished. A user then requests this device
-// in another mode.
+// A process that was found running has mapped a device that is not in the desired state. A user then requests
+// this device in another mode.
 TEST(SupervisorRefused, UnwishedDeviceIsUnmappedAfterARefusedMap) {
   SessionWish wish;
   wish.paths = {"10.0.0.2"};

@@ -1,4 +1,4 @@
-// Tests the decisions while processes that already run are found one after the other.
+// Tests the decisions of the supervisor while running processes are found one by one.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -21,7 +21,7 @@ TEST(SupervisorFound, NoProcessStartsUntilAllRunningOnesAreFound) {
   EXPECT_TRUE(machine.on(Answers{"t", {"a"}}, 0).empty()) << "it has what is wished";
 }
 
-// The desired state was lost, and the process has mapped more devices than the state file can have.
+// The desired state was lost, and the process has mapped more devices than a session may have.
 TEST(SupervisorFound, ExcessDevicesAreNotAdopted) {
   Supervisor::Options options;
   options.ends_unwanted_processes = false;

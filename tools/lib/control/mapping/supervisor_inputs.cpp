@@ -95,7 +95,7 @@ void Supervisor::adopt(Session& session, const Answers& answers) {
   now.paths = answers.paths;
   if (!check_session(now) && !same_paths(now, session.wish)) session.wish = now;
   for (const std::string& name : answers.devices) {
-    if (check_device_name(name)) continue;  // the state file could not contain the name
+    if (check_device_name(name)) continue;  // the state file could not store this name
     if (session.devices.size() >= kMaxDevices && !session.devices.contains(name)) continue;
     Device& device = session.devices[name];
     const auto mode = answers.modes.find(name);
@@ -127,7 +127,7 @@ void Supervisor::take(const Answers& answers, Nanos now) {
   }
   if (session->stray) return adopt(*session, answers);
   // Unknown devices in the first answer are left over from an earlier urtrs-mapd and are unmapped. Unknown
-  // devices in a later answer are kept, because an operator may have mapped them by hand.
+  // devices in a later answer are kept, because an operator may have mapped them manually.
   if (!first || !options_.ends_unwanted_processes) return;
   for (const std::string& name : answers.devices) {
     if (session->devices.size() == kMaxDevices) return;
@@ -161,7 +161,7 @@ void Supervisor::take(const Mapped& mapped, Nanos now) {
   // A device that was already mapped stays mapped if the second Map fails.
   device->mapped = mapped.error == 0 || device->there;
   device->error = mapped.error;
-  if (!device->wanted) return;  // settle() unmaps it
+  if (!device->wanted) return;  // settle() unmaps the device
   if (mapped.error == 0) {
     device->pause = 0;
     if (device->kept) return done(*device, 0);

@@ -49,7 +49,8 @@ void Supervisor::change_paths(Session& session) {
   } else if (at && wished.size() > 1) {
     wished.erase(wished.begin() + static_cast<std::ptrdiff_t>(*at));
   } else {
-    // The removed path is not in the file, because an operator had added it by hand. Nothing has to be saved.
+    // The removed path is not in the file, because an operator added the path manually. So nothing has to be
+    // saved.
     paths.step = Step::none;
     return done(paths, 0);
   }

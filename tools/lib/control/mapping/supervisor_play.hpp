@@ -36,7 +36,7 @@ inline Wishes some_wishes(const Words& devices = {"a"}) {
 class Play {
  public:
   explicit Play(const Wishes& wishes = {}, Supervisor::Options options = {}) : machine_(wishes, options) {}
-  // Passes in the input, and answers each Save immediately. Returns all actions.
+  // Passes the input to the supervisor and answers each Save immediately. Returns all actions.
   Words on(const Input& input) {
     Words said;
     std::optional<Input> next = input;

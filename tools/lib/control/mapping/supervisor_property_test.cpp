@@ -27,11 +27,11 @@ const std::string kPath = "10.0.0.9";
 struct Process {
   bool runs = false;
   bool end_requested = false;
-  std::uint16_t port = 0;  // port in the wish with which the process was started
+  std::uint16_t port = 0;  // port of the session when the process was started
   std::set<std::string> mapped;
-  std::deque<Action> asked;         // Map and Unmap without an answer
+  std::deque<Action> asked;         // Map and Unmap requests that the process has not answered
   std::set<std::string> cancelled;  // devices whose Map was cancelled
-  bool added = false;               // the process has kPath
+  bool added = false;               // the process uses the path kPath
 };
 
 class World {
@@ -57,8 +57,8 @@ class World {
     }
   }
 
-  // Starts the process of the session before the state machine starts. `unwished`: port of the process if the
-  // session is not wished.
+  // Adds a process that ran before the state machine started. `unwished`: port of the process if the desired
+  // state does not contain the session.
   void has_run(const std::string& session, const std::set<std::string>& mapped, std::uint16_t unwished) {
     const auto wished = machine_.sessions().find(session);
     const std::uint16_t port = wished == machine_.sessions().end() ? unwished : wished->second.wish.port;
@@ -121,8 +121,8 @@ class World {
     }
   }
 
-  // Runs without faults until the state machine is idle: every request is answered, and no process dies by
-  // itself. Returns how long this took.
+  // Runs without faults until the state machine is idle: every request is answered, and no process ends
+  // without a request. Returns the duration.
   Nanos run_until_idle() {
     const Nanos began = now_;
     disk_fails_ = false;
@@ -223,7 +223,7 @@ class World {
   void act(const Save&) {}
   void act(const Done& done) {
     const auto found = waiting_.find(done.ticket);
-    RC_ASSERT(found != waiting_.end());  // a request gets only one Done
+    RC_ASSERT(found != waiting_.end());  // each request gets exactly one Done
     const Waiter& waiter = found->second;
     const auto saved = saved_.find(waiter.session);
     const bool kept = saved != saved_.end() && saved->second.devices.contains(waiter.device);
@@ -314,7 +314,7 @@ RC_GTEST_PROP(SupervisorProperty, ProcessesConvergeToTheWishes, ()) {
   world.adopt();
   const auto steps = *rc::gen::inRange(0, 150);
   for (int step = 0; step < steps; ++step) world.disturb();
-  // This limit is enough for a pause, a hang, and what follows.
+  // The limit is long enough for a pause, a hanging process, and the recovery from it.
   RC_ASSERT(world.run_until_idle() <= seconds(300));
   world.check_converged();
 }

@@ -51,7 +51,7 @@ TEST(Supervisor, RefusedDeviceOfAMapRequestIsForgotten) {
   EXPECT_TRUE(play.wishes().empty());
 }
 
-// The first request has failed. The second one has other paths, as from a user who corrects a mistake.
+// The first request has failed. The second request has other paths, as if the user had corrected a mistake.
 TEST(Supervisor, NameOfAFailedSessionIsReusable) {
   for (const bool hangs : {false, true}) {
     Play play;
@@ -74,7 +74,7 @@ TEST(Supervisor, NameOfAFailedSessionIsReusable) {
   }
 }
 
-// The process that was found running may have mapped devices that are not wished.
+// The process that was found running may have mapped devices that are not in the desired state.
 TEST(Supervisor, ProcessOfAnEarlierWishIsNotReused) {
   Play play;
   EXPECT_EQ(play.on(Found{"s"}), Words{"end s"});

@@ -23,7 +23,7 @@ std::string escaped(const std::string& text, bool quotes) {
   return out;
 }
 
-// Returns {session="web1",path="..."}; empty without labels.
+// Returns the labels in the form {session="web1",path="..."}; an empty string without labels.
 std::string label_text(const Labels& labels) {
   std::string out;
   for (const auto& [name, value] : labels)

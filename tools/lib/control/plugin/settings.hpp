@@ -15,7 +15,7 @@
 namespace rtrs::plugin {
 
 struct Settings : options::ProcessOptions {
-  std::vector<std::string> paths;  // as given; complete() checks them
+  std::vector<std::string> paths;  // paths as the user gave them; complete() checks them
   std::uint16_t port = 1234;
   std::string session;             // if empty, complete() sets it to tools::default_session_name()
   std::string program = "nbdkit";  // second part of the default session name
@@ -37,8 +37,8 @@ struct Settings : options::ProcessOptions {
   bool one_device() const noexcept { return devices.size() == 1; }
   // Time limit of the start while the server rejects the session name because it is in use. A client that
   // failed silently keeps its name until the dead-peer time of the server has passed. This time is unknown,
-  // so the longer one of the default and our own is assumed; 10 s and one reconnect pause are added. The
-  // result is at least connect_timeout.
+  // so the function assumes the default or the dead-peer time of this client, whichever is longer; 10 s and
+  // one reconnect pause are added. The result is at least connect_timeout.
   Nanos name_in_use_timeout() const;
 
   // Sets a parameter. The error is a human-readable message that names the key.

@@ -33,8 +33,8 @@ struct DeviceList {
   ibv_device** devices;
 };
 
-// Chooses the GID for the tests. Prefers RoCE version 2, because it can be routed. Of these GIDs, prefers an
-// IPv4 address, because most networks use IPv4.
+// Chooses the GID for the tests. Prefers RoCE version 2, because it can be routed. Among GIDs of the same
+// version, prefers an IPv4 address, because most networks use IPv4.
 void choose_gid(const System& system, Device& device) {
   const int count = std::clamp(device.port_attributes.gid_tbl_len, 1, kMaxGids);
   int best = -1;

@@ -102,7 +102,7 @@ Link::Link(verbs::IdHandle id)
 }
 
 void Link::to_receive() {
-  // Makes the change to INIT again, because the constructor did not know the partition key yet.
+  // Repeats the change to INIT, because the constructor did not know the partition key yet.
   change(IBV_QPS_INIT);
   change(IBV_QPS_RTR);
 }

@@ -25,7 +25,7 @@ class Manager {
   // Opens an event channel. Throws Trouble.
   Manager();
   verbs::IdHandle make_id(rdma_port_space space);
-  // Returns the next event, already acknowledged; nullopt if none arrives within `wait`.
+  // Returns the next event, which is already acknowledged; nullopt if none arrives within `wait`.
   std::optional<ManagerEvent> next(std::chrono::milliseconds wait);
   // Returns the next event; nullopt after `patience`, or when `stop` returns true.
   std::optional<ManagerEvent> next(const Pace&);
@@ -58,7 +58,7 @@ class Link {
   Hello hello() const noexcept;
   std::span<std::byte, kPatternBytes> target() noexcept { return target_.bytes().first<kPatternBytes>(); }
   std::span<std::byte, kPatternBytes> source() noexcept { return source_.bytes().first<kPatternBytes>(); }
-  std::string describe() const;  // "10.0.0.1:4711 > 10.0.0.2:18516"
+  std::string describe() const;  // returns for example "10.0.0.1:4711 > 10.0.0.2:18516"
 
  private:
   void change(ibv_qp_state);

@@ -18,7 +18,7 @@ constexpr std::uint8_t kTimeout = 14, kRnrTimer = 12;
 constexpr std::uint8_t kRetries = 6;
 constexpr std::uint8_t kRnrRetries = 7;
 constexpr std::uint8_t kHops = 64;
-// The clock is read once per this many polls of a completion queue.
+// Number of polls of a completion queue between two reads of the clock.
 constexpr unsigned kPollsPerClockRead = 1024;
 
 // Creates the completion queue and queue pair of one end. Returns an error, or nullopt.

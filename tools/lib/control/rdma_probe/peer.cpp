@@ -15,9 +15,9 @@ namespace rtrs::probe {
 namespace {
 
 constexpr int kResolveMs = 2000;
-constexpr std::uint32_t kTold = 16;  // only every kTold-th write is signalled
+constexpr std::uint32_t kTold = 16;  // number of writes per signalled write
 constexpr std::size_t kSmall = 4096;
-// Time limit for disconnecting at the end. Its result is not needed.
+// Time limit for disconnecting at the end. The result of the disconnect is not needed.
 constexpr std::chrono::milliseconds kDisconnectLimit{1000};
 
 struct NoResponse : Trouble {};
@@ -43,7 +43,7 @@ class PeerProbe {
  public:
   PeerProbe(const PeerWanted& wanted, const Pace& pace) : wanted_(wanted), pace_(pace) {}
 
-  // Returns how many addresses of the peer have not been tried yet, including the current one; 0 before
+  // Returns the number of addresses of the peer that were not tried yet, including the current one; 0 before
   // find().
   [[nodiscard]] std::size_t ways() const noexcept { return to_.size(); }
   std::string way() const { return verbs::to_text(to_.front().get()); }

@@ -36,7 +36,7 @@ PeerLines probe_peer(const PeerWanted&, const Pace&);
 struct Listening {
   std::string address{};  // empty: all addresses of this host
   std::uint16_t port = kPeerPort;
-  std::chrono::milliseconds lasts{600'000};  // how long to listen
+  std::chrono::milliseconds lasts{600'000};  // time to listen
   // Time limit for each peer.
   std::chrono::milliseconds each{120'000};
   // Called once with the port, when peers can connect.

@@ -160,8 +160,8 @@ TEST(Probe, BondIsReportedWithItsInterfaces) {
                 "bond0, a bond (active-backup) of eth0 eth1");
 }
 
-// Makes the creation of each verbs object fail, one after the other. A line must report the failure, nothing
-// may leak, and the missing object must not be used.
+// Makes the creation of each verbs object fail in turn. A line must report the failure, nothing may leak, and
+// the missing object must not be used.
 TEST(Probe, EveryFailedCreationIsReportedWithoutALeak) {
   unsigned failures = 0;
   bool creation_failed = true;

@@ -97,7 +97,7 @@ Lines report_posting(const Device& device) {
   verbs::VerbsOptions options;
   options.posting = verbs::Posting::calls;
   const auto opened = verbs::Device::open(options, device.name);
-  if (opened == nullptr) return {};  // report_invalidation() reports why
+  if (opened == nullptr) return {};  // the result of report_invalidation() has the reason
   Line line{.device = device.name, .check = "ibv_wr_*()"};
   if (opened->limits.send_ops != 0) {
     line.what = "its library supports it for all that is posted; --rdma-post=wr uses it";

@@ -19,7 +19,7 @@ using Protocol = asio::local::stream_protocol;
 
 namespace {
 
-// In bytes. Longer than any line that a server for such programs sends.
+// Maximum size of the receive buffer in bytes. No server that programs call in this way sends a longer line.
 constexpr std::size_t kMaxBuffered = std::size_t{4} << 20;
 
 Error broken(int error, const char* what) {
@@ -118,7 +118,7 @@ tl::expected<std::unique_ptr<AsyncClient>, int> AsyncClient::connect(asio::io_co
   auto state = std::make_shared<State>(context);
   boost::system::error_code error;
   state->socket.open(Protocol(), error);
-  // Non-blocking, because a blocking connect waits if the listen queue of the server is full.
+  // The socket is non-blocking, because a blocking connect() waits if the listen queue of the server is full.
   if (!error) state->socket.non_blocking(true, error);
   if (!error) state->socket.connect(Protocol::endpoint(path), error);
   if (error) return tl::unexpected(error.value());

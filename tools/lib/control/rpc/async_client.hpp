@@ -25,8 +25,8 @@ class AsyncClient {
   AsyncClient(const AsyncClient&) = delete;
   AsyncClient& operator=(const AsyncClient&) = delete;
 
-  // Calls `then` once, after call() has returned. It gets the result or the error of the server, ETIMEDOUT
-  // after `patience`, or ENOTCONN if the connection ends. `then` may destroy this client.
+  // Calls `then` once, after call() has returned. `then` receives the result or the error of the server,
+  // ETIMEDOUT after `patience`, or ENOTCONN if the connection ends. `then` may destroy this client.
   void call(const std::string& method, const nlohmann::json& params, std::chrono::milliseconds patience,
             Then then);
   // Returns true after the connection has ended; every further call then fails with ENOTCONN.

@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// In bytes. Longer than any line that a server sends.
+// Maximum size of a response in bytes. No server sends a longer line.
 constexpr std::size_t kMaxAnswerBytes = std::size_t{64} << 20;
 
 Error failure(int error, std::string message, std::string hint = {}) {
@@ -110,7 +110,8 @@ tl::expected<nlohmann::json, Error> Client::call(const std::string& method, cons
   for (std::size_t sent = 0; sent < line.size();) {
     const ssize_t now = ::send(fd_, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
     if (now < 0 && errno == EINTR) continue;
-    // The server has closed the connection. Reads on, because it may have sent the reason before.
+    // The server has closed the connection. Continues to read, because the server may have sent the reason
+    // before.
     if (now < 0 && (errno == EPIPE || errno == ECONNRESET)) break;
     if (now < 0)
       return tl::unexpected(

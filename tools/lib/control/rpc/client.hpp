@@ -12,7 +12,7 @@ namespace rtrs::rpc {
 
 class Client {
  public:
-  // Time limit for a server that hangs: such a server neither accepts connections nor reads.
+  // Time limit for a server that hangs, that is, one that neither accepts connections nor reads.
   static constexpr std::chrono::milliseconds kPatience{3000};
 
   // Connects within `patience`. Error::error is ENOENT or ECONNREFUSED if no process listens, and ETIMEDOUT
@@ -23,8 +23,8 @@ class Client {
   Client(Client&& other) noexcept;
   Client& operator=(Client&&) = delete;
 
-  // Sends a request and waits for its response. Drops notifications that arrive before. Error ETIMEDOUT: no
-  // response within `patience`.
+  // Sends a request and waits for its response. Drops notifications that arrive before the response. Error
+  // ETIMEDOUT: no response within `patience`.
   tl::expected<nlohmann::json, Error> call(const std::string& method, const nlohmann::json& params,
                                            std::chrono::milliseconds patience = std::chrono::seconds(30));
   // Returns the next notification. A negative `patience` means no time limit. Errors: ETIMEDOUT; EPIPE if the

@@ -9,7 +9,7 @@
 
 namespace rtrs::rpc {
 
-// A server closes a connection that sends a line longer than this.
+// Maximum length of a line in bytes. A server closes a connection that sends a longer line.
 inline constexpr std::size_t kMaxLineBytes = 64 * 1024;
 
 // Code of an error object. Codes below -32000 are defined by JSON-RPC, the others by this project.
@@ -28,7 +28,7 @@ enum class Code : int {
 struct Error {
   Code code = Code::internal_error;
   std::string message;  // one sentence: what failed and why
-  std::string hint;     // what to do; may be empty
+  std::string hint;     // advice what to do; may be empty
   int error = 0;        // Linux errno, positive; 0: none
 };
 

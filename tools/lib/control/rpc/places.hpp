@@ -19,8 +19,9 @@ struct Place {
 };
 
 // Returns the index of the connection to close for a new client. First choice: an idle connection whose rank
-// is not above that of the new client. Second choice: a busy connection of a lower rank. Among several, the
-// lowest rank is closed first, then the least recently used one. nullopt: the new client is refused.
+// is not above that of the new client. Second choice: a busy connection of a lower rank. If there are several
+// candidates, the one with the lowest rank is closed, and among equal ranks the least recently used one.
+// Returns nullopt if the new client must be refused.
 std::optional<std::size_t> gives_way(std::span<const Place> places, Rank newcomer);
 
 }  // namespace rtrs::rpc

@@ -77,7 +77,7 @@ struct Reply::Connection : std::enable_shared_from_this<Reply::Connection> {
   std::array<char, 4096> room{};
   std::string input;  // received bytes that are not processed yet
   std::deque<std::string> output;
-  std::size_t unsent = 0;   // bytes in `output`
+  std::size_t unsent = 0;   // number of bytes in `output`
   std::uint64_t last_use;   // value of State::uses at the last request
   unsigned unanswered = 0;  // requests without a response
   bool subscribed = false;
@@ -217,7 +217,7 @@ void Server::State::welcome(Protocol::socket socket) {
   connection->read();
 }
 
-// Closes a connection to make room for the new client; returns false if there is none to close.
+// Closes a connection to make room for the new client. Returns false if no connection can be closed.
 bool Server::State::make_place_for(const Caller& newcomer) {
   const auto rank = [](const Caller& caller) {
     return caller.uid == 0 || caller.uid == ::geteuid() ? Rank::owner

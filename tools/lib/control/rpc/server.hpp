@@ -50,9 +50,8 @@ struct ServerOptions {
   std::string group;  // group of the socket; its members may open the socket; empty: the group of the process
   unsigned most_connections = 32;
   std::size_t most_unsent = std::size_t{1} << 20;  // maximum number of bytes queued for one connection
-  // Called with a human-readable message when accept() fails, for example because no descriptor is free.
-  // After that it is not called again until a client can connect. Runs on the thread of the event loop. May
-  // be empty.
+  // Called with a human-readable message when accept() fails, for example because no descriptor is free. Not
+  // called again before a client could connect. Runs on the thread of the event loop. May be empty.
   std::function<void(const std::string&)> trouble{};
 };
 

@@ -79,7 +79,7 @@ class RpcServerTest : public testing::Test {
     EXPECT_TRUE(connected) << connected.error().message;
     return std::move(*connected);
   }
-  // Returns all bytes that arrive until the server closes the connection.
+  // Returns all bytes up to the end of the stream.
   static std::string rest_of(int fd) {
     std::string got;
     std::vector<char> room(4096);
@@ -185,7 +185,7 @@ TEST_F(RpcServerTest, ClientThatDoesNotReadIsDisconnected) {
   start();
   const int fd = raw();
   const std::string ask = request_line(1, "large", json::object()) + '\n';
-  // Sending fails once the server has closed the connection.
+  // Sending fails when the server has closed the connection.
   for (int i = 0; i < 1000; ++i)
     if (::send(fd, ask.data(), ask.size(), MSG_NOSIGNAL) < 0) break;
   EXPECT_TRUE(client().call("who", json::object()));
@@ -261,7 +261,7 @@ TEST_F(RpcServerTest, MissingDescriptorIsLoggedOnce) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
   EXPECT_EQ(::connect(newcomer, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   const std::string sentence = told.get_future().get();
-  // Enough time for several failed accept() calls, which are 100 ms apart.
+  // The sleep is long enough for several failed accept() calls, which are 100 ms apart.
   std::this_thread::sleep_for(std::chrono::milliseconds(250));
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_NE(
@@ -329,7 +329,7 @@ TEST(RpcClientTest, StalledPeerTimesOut) {
   ::close(listener);
 }
 
-// The server does not read.
+// The server never reads from the socket.
 TEST(RpcClientTest, PeerThatDoesNotReadTimesOut) {
   const tools::ScratchFolder folder;
   const std::string path = folder / "control.sock";

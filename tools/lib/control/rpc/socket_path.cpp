@@ -44,7 +44,7 @@ bool lives(std::string_view program, const std::string& path) {
 
 constexpr const char* kSystemFolder = "/run/urtrs";
 
-// Guards against a folder in /tmp that another user created first.
+// Returns true if the folder belongs to this user: another user could have created a folder in /tmp first.
 bool is_ours(const std::string& folder) {
   struct stat found {};
   return ::lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&

@@ -26,7 +26,8 @@ class ProgressLine {
 
   explicit ProgressLine(Log log = Log::lines, std::FILE* stream = stderr,
                         Clock clock = &std::chrono::steady_clock::now);
-  // For a stream of known width. `columns`: width of the terminal; 0 if the stream is not a terminal.
+  // Constructor for a stream of known width. `columns`: width of the terminal; 0 if the stream is not a
+  // terminal.
   ProgressLine(Log log, std::FILE* stream, Clock clock, std::size_t columns);
   ~ProgressLine() { clear(); }
   ProgressLine(const ProgressLine&) = delete;

@@ -60,8 +60,8 @@ void collect_options(const CLI::App& app, std::map<std::string, bool>& into) {
 }
 
 // Handles "help TOPIC". If TOPIC is a command, returns the arguments of "COMMAND --help". If it is an option,
-// throws the option's entries in the help of the program and its commands as CLI::CallForVersion, which is
-// how CLI11 returns the text of --version.
+// throws the entries of the option in the help of the program and its commands. The exception is
+// CLI::CallForVersion, with which CLI11 returns the text of --version.
 std::vector<std::string> help_arguments(const CLI::App& app, const std::vector<std::string>& arguments) {
   if (arguments.size() == 1) return {"--help"};
   const std::string& topic = arguments[1];

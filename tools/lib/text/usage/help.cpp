@@ -85,7 +85,7 @@ std::optional<std::string> help_asked(const CLI::App& app, const CLI::ParseError
   if (dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr) return app.help();
   if (dynamic_cast<const CLI::CallForAllHelp*>(&error) != nullptr)
     return app.help("", CLI::AppFormatMode::All);
-  if (error.get_exit_code() == 0) return std::string(error.what()) + "\n";  // --version
+  if (error.get_exit_code() == 0) return std::string(error.what()) + "\n";  // text of --version
   return std::nullopt;
 }
 

@@ -48,9 +48,9 @@ class BoundedSource final : public trace::Source {
 // keeps colour sequences.
 std::string printable_lines(std::string_view text, bool colors = false);
 
-// Returns true if it is safe to write a result to `path`: the file does not exist or is empty. With `pipes`,
-// "-" (standard output) and a named pipe are also accepted. Otherwise prints the reason on stderr. Does not
-// open or change the file.
+// Returns true if it is safe to write a result to `path`: the file does not exist or is empty. If `pipes`,
+// also accepts "-" (standard output) and a named pipe. Otherwise prints the reason on stderr. Does not open
+// or change the file.
 bool may_write(const std::string& path, bool pipes = false);
 // Opens `path` for writing. Returns a descriptor that the caller owns, or -1 after printing the reason on
 // stderr. Never changes a file that may_write() refuses. If `mode` is 0600, an existing empty file gets this
@@ -88,8 +88,8 @@ class Progress {
 // Prints why a trace could not be read to its end and what that means. Returns the exit code.
 int report_stop(const std::string& path, trace::Reader::Status status, const trace::Reader& reader);
 void error(const std::string& text);
-// Returns the first message that was passed to error(). Returns an empty string if there was none, or if a
-// result was written to standard output.
+// Returns the first message that was passed to error(). Empty if there was none, or if a result was written
+// to standard output.
 const std::string& unanswered_error();
 // Prints a warning that only the records before the damage were used. Does nothing if `damage` is empty.
 void warn_of_damage(const std::string& path, const std::string& damage, std::uint64_t records);

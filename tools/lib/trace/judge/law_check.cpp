@@ -98,7 +98,7 @@ class LawCollector::Chunks {
         asked = asked || end.client;
         if (end.client) clients_[name.session].push_back(&end);
       }
-      // The traces do not contain the client's end of this connection.
+      // The traces lack the client's end of this connection.
       if (!asked) unknown_.insert(name.session);
     }
   }
@@ -129,8 +129,9 @@ class LawCollector::Chunks {
   static bool is_request(const Message& message) {
     return message.op == spec::WireOp::write_imm && spec::imm_type(message.imm) == spec::kIoReq;
   }
-  // Returns the position in the trace of the first response for the chunk on this connection after position
-  // `order`. Returns the maximum value if there is none, because the request may still take effect later.
+  // Returns the position, in the trace, of the first response for the chunk on this connection that comes
+  // after position `order`. If there is no response, returns the maximum value, because the request may still
+  // take effect later.
   static std::uint64_t answered(const End& end, std::uint32_t chunk, std::uint64_t order) {
     const std::uint32_t mask = (std::uint32_t{1} << spec::log2up(end.depth)) - 1;
     for (const Message& one : end.received) {
@@ -172,7 +173,8 @@ class LawCollector::Direction {
   void judge(LawCheck& check, Contents contents) {
     std::size_t next = 0;
     for (const Message& seen : to_.received) {
-      // The receiver does not see writes without immediate. Each counts as arrived before the next message.
+      // The receiver does not see writes without immediate. Each of these writes counts as arrived before the
+      // next message.
       while (next < from_.sent.size() && from_.sent[next].op == spec::WireOp::write) {
         effect(next, from_.sent[next]);
         ++next;
@@ -288,7 +290,7 @@ void LawCollector::pair_traces(LawCheck& check) const {
     clients = clients || client, servers = servers || server;
     for (const std::size_t at : ends) {
       const End& end = ends_[at];
-      // An unanswered connect request may have been lost, so it proves nothing.
+      // An unanswered connect request may have been lost, so no other trace needs to contain its peer.
       if (end.accepted && !end.received.empty()) busy[end.trace] = true;
       if (client && server) known[end.trace] = true;
     }

@@ -34,7 +34,7 @@ struct LawCheck {
   bool one_sided = false;  // all connections were recorded by clients, or all by servers
   bool silent = false;     // there are connections, but none has a recorded message
   std::uint64_t violations = 0;
-  std::vector<LawFinding> findings;  // at most the first 64
+  std::vector<LawFinding> findings;  // the first findings, at most 64
 };
 
 // Collects the wire notes of any number of traces.
@@ -64,7 +64,7 @@ class LawCollector {
     spec::WireOp op = spec::WireOp::write;
     std::uint32_t imm = 0;
     std::uint32_t length = 0;
-    bool known = true;  // `length` is known
+    bool known = true;  // true if `length` is known
     std::uint32_t head_size = 0;
     std::uint64_t head = 0;   // digest of the head, which the protocol machines parse
     std::uint64_t data = 0;   // digest of the bytes outside the head; 0: none
@@ -80,7 +80,7 @@ class LawCollector {
     std::uint32_t depth = 0;  // number of chunks; 0: unknown
     bool accepted = false;
     bool gapped = false;
-    bool cut = false;  // the trace ended before the process did
+    bool cut = false;  // the trace ends earlier than the process did
   };
   // Identifies a connection at both ends: uuids of path and session, reconnect counter, cid.
   struct Name {
@@ -90,7 +90,7 @@ class LawCollector {
     std::uint16_t cid = 0;
     auto operator<=>(const Name&) const = default;
   };
-  using Place = std::pair<unsigned, unsigned>;  // numbers of the trace and of the machine
+  using Place = std::pair<unsigned, unsigned>;  // number of the trace, number of the machine
   class Direction;
   class Chunks;
 

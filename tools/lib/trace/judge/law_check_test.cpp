@@ -1,5 +1,5 @@
-// Tests the law check with handmade traces of both ends of a connection: every received message must have
-// been sent, as far as the traces can show it.
+// Tests the law check with handmade traces of both ends of a connection. A received message must be reported
+// if the traces prove that it was never sent.
 #include "tools/lib/trace/judge/law_check.hpp"
 
 #include <gtest/gtest.h>

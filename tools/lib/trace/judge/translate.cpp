@@ -36,7 +36,8 @@ void set_bytes(Event& event, std::uint64_t, std::string_view bytes) {
 
 struct Words {
   std::string_view enumeration;
-  std::span<const std::string_view> words;  // index: value in the specification; an unknown word becomes 0
+  // Words by their value in the specification; an unknown word becomes 0.
+  std::span<const std::string_view> words;
 };
 constexpr std::string_view kStates[] = {"",         "absent",  "connecting", "connected",
                                         "draining", "waiting", "closing",    "closed"};
@@ -185,7 +186,7 @@ constexpr Translator::Named Translator::kFields[] = {
     RTRS_FIELD("config.heartbeat.interval", settings.heartbeat_interval),
     RTRS_FIELD("config.heartbeat.missed_max", settings.heartbeat_missed_max),
 };
-// Two events have a field named `kind`, with different meanings.
+// Two kinds of events have a field named `kind`, with different meanings.
 constexpr Translator::Named Translator::kReceive = RTRS_FIELD("kind", receive);
 constexpr Translator::Named Translator::kCm = RTRS_FIELD("kind", cm);
 #undef RTRS_FIELD

@@ -1,5 +1,5 @@
 // Translates trace records to events of the specification. Finds fields by the names in the schema of the
-// trace, so that traces of other versions can be read as far as they use the same names.
+// trace, so that traces of other versions can be read if they use the same names.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -27,7 +27,7 @@ class Translator {
 
  private:
   using Setter = void (*)(spec::Event&, std::uint64_t number, std::string_view bytes);
-  // How a value is stored in an event: as a number at `offset`, or by `set`.
+  // Describes how an event stores a value: as a number at `offset`, or through the function `set`.
   struct Target {
     enum class Form : std::uint8_t { none, flag, bits8, bits16, bits32, bits64, by_function };
     Form form = Form::none;
@@ -36,8 +36,9 @@ class Translator {
   };
   struct Field {
     Target target;
-    std::size_t at = 0;                // index of the value in the record
-    std::vector<std::uint64_t> words;  // for enumerations: number in the trace -> number in the specification
+    std::size_t at = 0;  // index of the value in the record
+    // For enumerations: numbers in the specification, indexed by the number in the trace.
+    std::vector<std::uint64_t> words;
   };
   struct Entry {
     std::optional<spec::Kind> kind;
@@ -49,7 +50,7 @@ class Translator {
   static Field field_of(const trace::FieldInfo&, const trace::Schema&);
   void store(const Target&, std::uint64_t number, std::string_view bytes) noexcept;
 
-  std::vector<Entry> entries_;  // index: number of the event
+  std::vector<Entry> entries_;  // indexed by the number of the event
   spec::Event event_;
   DeviceTranslator devices_;
 };

@@ -54,7 +54,7 @@ bool ClientPlayer::can(ConnectFailed& in, const InputMeta& meta, std::uint32_t) 
 }
 
 bool ClientPlayer::can(ConnectionLost& in, const InputMeta& meta, std::uint32_t) {
-  // If the configuration now has fewer connections per path, the loss applies to the last one.
+  // If the new configuration has fewer connections per path, the last connection is lost instead.
   in.key.con = std::min<std::uint16_t>(in.key.con, machine_.config().con_num - 1);
   Connection* con = find(in.key, meta.age);
   if (con == nullptr || con->lost || con->failed) return false;
@@ -88,7 +88,7 @@ bool ClientPlayer::answer_for(ConKey& key, std::uint32_t age, std::uint32_t requ
   const std::uint32_t id =
       tagged ? wire::tagged_msg_id(depth_, posted.permit, posted.generation) : posted.permit;
   imm = wire::encode_io_rsp(wire::imm_type(imm), id, rsp.error);
-  // The server responds to each request once.
+  // The server responds to each request only once.
   found->second.posted.reset();
   return true;
 }

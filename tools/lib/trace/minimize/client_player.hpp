@@ -33,7 +33,7 @@ class ClientPlayer {
     unsigned unsignalled = 0;  // work requests posted after the last signalled one
     bool up = false, failed = false, lost = false, disconnected = false;
     bool info_asked = false, info_given = false;
-    unsigned heartbeats = 0;  // number of own HB_MSG without an answer
+    unsigned heartbeats = 0;  // number of HB_MSG of this client that the server has not acknowledged
     std::deque<std::uint64_t> cookies;
     std::optional<std::uint32_t> fence;  // serial of the unanswered FENCE_REQ
   };
@@ -68,7 +68,7 @@ class ClientPlayer {
   bool can(DeadlineReached&, const InputMeta&, std::uint32_t);
   bool can(Continued&, const InputMeta&, std::uint32_t);
   // Sets `key` and `imm` to the connection and the message id of the request in this run. Returns false if
-  // the request is not in flight there.
+  // the request is not in flight on that connection.
   bool answer_for(ConKey& key, std::uint32_t age, std::uint32_t request, std::uint32_t& imm);
   bool rename(ConKey&, const ClientPlayer& from) const;
   bool rename(std::uint16_t& permit, const ClientPlayer& from) const;
@@ -78,11 +78,11 @@ class ClientPlayer {
   void posted(ConKey key, std::uint64_t cookie);
 
   ClientSession machine_;
-  std::map<std::uint16_t, std::uint32_t> newest_;  // path -> newest epoch
+  std::map<std::uint16_t, std::uint32_t> newest_;  // newest epoch of each path
   std::map<std::uint16_t, bool> added_;
   std::map<ConKey, Connection> connections_;
-  std::map<std::uint32_t, Request> requests_;       // index of the Submitted input -> request
-  std::map<std::uint16_t, std::uint32_t> holders_;  // permit -> index of the Submitted input
+  std::map<std::uint32_t, Request> requests_;       // requests, by index of their Submitted input
+  std::map<std::uint16_t, std::uint32_t> holders_;  // index of the Submitted input, by permit
   std::uint32_t depth_ = 0;
   std::uint32_t fences_ = 0;  // serial of the last FENCE_REQ
 };

@@ -16,8 +16,8 @@ namespace {
 using Numbers = std::vector<std::uint32_t>;
 using Place = std::array<std::uint64_t, 4>;  // instance, path, connection, epoch
 
-// Sets `place` from the connection key among the fields. Returns false, with only the instance set, if there
-// is no key.
+// Sets `place` from the connection key in the fields of the record. If the record has no key, sets only the
+// instance and returns false.
 bool place_of(const trace::Record& record, Place& place) {
   place = {record.instance, 0, 0, 0};
   bool any = false;

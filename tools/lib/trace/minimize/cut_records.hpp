@@ -26,8 +26,8 @@ class RecordCut {
   std::size_t size() const { return removable_.size(); }
   // Returns the number of the record's connection; Thinning::kNoGroup if it has none.
   std::uint32_t connection(std::uint32_t index) const { return records_[removable_[index]].connection; }
-  // Returns how many removable records a file with only the records `kept` has up to and including record
-  // `seq`.
+  // Returns the number of removable records, up to and including record `seq`, in a file that contains only
+  // the records `kept`.
   std::size_t up_to(const std::vector<std::uint32_t>& kept, std::uint64_t seq) const;
 
   // Writes the records `kept` (ascending). Sets `records` to the number of written records. Returns 0 or a

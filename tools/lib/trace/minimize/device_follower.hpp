@@ -18,10 +18,11 @@ class ClientDevicesFollower {
   void on_action(const ClientDevicesAction&, std::size_t at, std::uint32_t index);
 
  private:
-  // begin_io() assigns these values to an IO, and its IoDone repeats them. IOs without IoDone are possible.
+  // The values that begin_io() assigns to an IO. The IoDone of the IO repeats them. An IO need not have an
+  // IoDone.
   using Ticket = std::pair<rnbd::DeviceHandle, rnbd::IoTicket>;
-  std::map<rnbd::DeviceHandle, std::uint32_t> maps_;   // device -> index of the input that mapped it
-  std::map<std::uint64_t, std::size_t> sent_;          // token -> number of the SendMessage action
+  std::map<rnbd::DeviceHandle, std::uint32_t> maps_;   // index of the input that mapped the device
+  std::map<std::uint64_t, std::size_t> sent_;          // number of the SendMessage action, by token
   std::map<Ticket, std::deque<std::uint32_t>> begun_;  // indexes of the inputs that began IOs, oldest first
   rnbd::DeviceHandle beginning_ = 0;                   // device of the last IoBegun
 };

@@ -1,5 +1,5 @@
 // Tests minimizing traces of block devices from simulated worlds. Below, "this core" is the protocol core of
-// this build, and "the other core" is one that made the recording and behaves differently.
+// this build, and "the other core" is the core that made the recording and behaves differently.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -70,7 +70,7 @@ class DevicesMinimizeTest : public ::testing::Test {
     ADD_FAILURE() << "no seed has such devices";
     return {};
   }
-  // Leaves out inputs in many ways. Each remaining run must replay identically on this core.
+  // Leaves out inputs in many ways. Each shortened run must replay without a difference.
   void thin_out(const MachineTrace& machine) {
     std::vector<std::uint32_t> all(machine.size());
     std::iota(all.begin(), all.end(), 0U);
@@ -152,8 +152,8 @@ TEST_F(DevicesMinimizeTest, DifferentIoResultIsMinimizedToOneDeviceAndOneIo) {
   FAIL() << "no IO of the trace ended well";
 }
 
-// The changed core, with which the trace is compared, does not answer a request whose storage operation is
-// done.
+// The other core, with which the trace is compared, does not answer a request whose storage operation has
+// completed.
 TEST_F(DevicesMinimizeTest, MissingResponseIsMinimizedToItsRequests) {
   const MachineTrace machine = recorded_without_faults<ServerDevicesInputs>(".server.rtrc");
   const auto& trace = std::get<ServerDevicesInputs>(machine.machine);

@@ -50,10 +50,11 @@ class ClientDevicesPlayer {
 
   const ClientDevicesInputs* trace_;
   rnbd::ClientDevices machine_;
-  std::uint32_t number_ = 0;                             // index of the current input
-  std::map<std::uint32_t, rnbd::DeviceHandle> handles_;  // input that mapped the device -> handle
-  std::map<std::uint64_t, trace::SendMessage> sent_;     // token -> unanswered message
-  std::map<std::uint32_t, StartedOperation> begun_;      // index of the IoBegun input -> IO
+  std::uint32_t number_ = 0;  // index of the current input
+  // Handle, by index of the input that mapped the device.
+  std::map<std::uint32_t, rnbd::DeviceHandle> handles_;
+  std::map<std::uint64_t, trace::SendMessage> sent_;  // unanswered messages, by token
+  std::map<std::uint32_t, StartedOperation> begun_;   // IOs, by index of their IoBegun input
   std::uint64_t last_token_ = 0;
 };
 
@@ -94,9 +95,9 @@ class ServerDevicesPlayer {
   std::uint32_t owner_ = 0;                            // index of the input of the current request
   bool closed_ = false;                                // the session is closed
   std::set<std::uint32_t> given_;                      // device ids that the recorded machine assigned
-  std::map<std::uint32_t, std::uint32_t> called_;      // recorded device id -> id in this run
-  std::map<std::uint64_t, std::uint32_t> requests_;    // request -> index of its input
-  std::map<std::uint32_t, std::uint16_t> operations_;  // index of the input of the request -> operation
+  std::map<std::uint32_t, std::uint32_t> called_;      // device id in this run, by recorded id
+  std::map<std::uint64_t, std::uint32_t> requests_;    // index of the input of each request
+  std::map<std::uint32_t, std::uint16_t> operations_;  // operation, by index of the request's input
 };
 
 }  // namespace rtrs::tools

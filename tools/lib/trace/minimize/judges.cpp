@@ -77,7 +77,8 @@ std::optional<int> status_of(const std::string& command, Clock::time_point end) 
   const pid_t pid = ::fork();
   if (pid == 0) become(command);
   if (pid < 0) return -1;
-  ::setpgid(pid, pid);  // Also done here, because kill() below may run before setpgid() in the child.
+  // The parent sets the group, too, because its kill() may run before setpgid() in the child.
+  ::setpgid(pid, pid);
   int status = 0;
   auto pause = std::chrono::microseconds(100);
   for (;;) {
@@ -94,7 +95,7 @@ std::optional<int> status_of(const std::string& command, Clock::time_point end) 
   return std::nullopt;
 }
 
-// Parsed mark: an event name and fields.
+// A parsed mark: the name of an event, and fields.
 struct Mark {
   std::string event;
   std::vector<std::string> fields;
@@ -135,8 +136,8 @@ Judge judge_by_reference(std::string command) {
     const auto text = output_of(command + " replay --json " + quoted(path) + " 2>/dev/null");
     if (!text) return tl::make_unexpected(text.error());
     const auto json = nlohmann::json::parse(*text, nullptr, false);
-    // Without a verdict the reference build has crashed. It should not, because only possible inputs are
-    // tried here.
+    // If the reference build gives no verdict, it has crashed. It should not crash, because only possible
+    // inputs are tried here.
     if (!json.is_object() || !json.contains("verdict"))
       return tl::make_unexpected(command + " does not replay");
     if (json["verdict"] != "diverged") return std::nullopt;

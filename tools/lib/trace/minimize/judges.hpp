@@ -26,9 +26,9 @@ Judge judge_by_check();
 // Finds the first difference between the trace and a replay of it by `command`, another build of
 // urtrs-replay.
 Judge judge_by_reference(std::string command);
-// A trace fails if the shell command `command` exits with 0. "{}" in it is replaced by the path of the trace;
-// without "{}", the path is appended. A command that is still running `seconds` after this call is killed
-// with its process group, and judging fails.
+// A trace fails if the shell command `command` exits with 0. The path of the trace replaces "{}" in the
+// command, or is appended if there is no "{}". A command that still runs after `seconds` is killed with its
+// process group, and judging fails.
 Judge judge_by_command(std::string command, double seconds);
 // A trace fails if it contains records that match the marks, in this order. A mark is EVENT or EVENT
 // FIELD=VALUE..., as printed by `urtrs-replay cat`.

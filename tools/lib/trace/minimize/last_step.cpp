@@ -103,7 +103,7 @@ std::optional<StepDifference> step_difference(const Actions& recorded, const Act
   return std::nullopt;
 }
 
-// Returns the n-th action of the kind (n counts from 0), or nullptr.
+// Returns the action number `n` of the kind, counted from 0; nullptr if there are fewer.
 template <class Actions>
 const auto* counterpart(const Actions& all, std::size_t kind, std::size_t n) {
   const typename Actions::value_type* none = nullptr;
@@ -168,7 +168,7 @@ struct LastStep::Search {
   bool out_of_time = false;
 };
 
-// The clock is read once per this many inputs.
+// Number of inputs between two reads of the clock.
 constexpr std::uint32_t kInputsPerTimeCheck = 256;
 
 namespace {
@@ -220,7 +220,7 @@ class SearchIn final : public Base {
       if (this->out_of_time) return;
       const InputMeta& meta = trace.metas[number];
       const auto fed = player.prepare(trace.inputs[number], number, meta);
-      if (!fed) return;  // the trace cannot be followed any further
+      if (!fed) return;  // the rest of the trace cannot be replayed
       list.clear();
       player.step(*fed, list);
       rerun_.assign(list.begin(), list.end());
@@ -287,7 +287,7 @@ class SearchIn final : public Base {
   using Actions = std::remove_cvref_t<decltype(std::declval<const Machine&>().actions)>;
 
   Player before_;             // player state before the different step
-  Actions recorded_, rerun_;  // actions of the different step, recorded and rerun
+  Actions recorded_, rerun_;  // actions of the different step: as recorded, and as rerun
 };
 
 }  // namespace

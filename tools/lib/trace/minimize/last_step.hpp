@@ -22,9 +22,10 @@ class LastStep {
   LastStep& operator=(const LastStep&) = delete;
 
   bool differs() const;
-  // True if time ran out before all inputs were compared and no difference was found.
+  // True if the time limit was reached before all inputs were compared and before a difference was found.
   bool out_of_time() const;
-  // First record whose state hash differs although all actions so far are equal; nullopt: none.
+  // Returns the first record whose state hash differs although all actions up to it are equal; nullopt if
+  // there is none.
   std::optional<std::uint64_t> hidden_since() const;
   // Returns the kinds of the recorded action and of this core's action, as text.
   std::string failure() const;

@@ -48,7 +48,7 @@ bool read_action(Variant& out, const Record& record, const trace::Compatibility&
   return (try_one(std::type_identity<Alternatives>{}) || ...);
 }
 
-// Follows a recorded session to find out to which request and attempt each input belongs.
+// Follows a recorded session to find the request and the connection attempt of each input.
 class SessionFollower {
  public:
   template <class Input>
@@ -99,12 +99,12 @@ class SessionFollower {
     return InputMeta::kNone;
   }
 
-  std::map<std::uint16_t, std::uint32_t> newest_;  // path -> newest epoch
-  std::map<std::uint32_t, std::uint32_t> owners_;  // permit or chunk -> index of the input of its request
+  std::map<std::uint16_t, std::uint32_t> newest_;  // newest epoch of each path
+  std::map<std::uint32_t, std::uint32_t> owners_;  // index of the request's input, by permit or chunk
   std::uint32_t depth_ = 0;
 };
 
-// One follower per kind of state machine; a machine uses only the follower of its kind.
+// Followers, one per kind of state machine. A machine uses only the follower of its kind.
 struct Follower {
   SessionFollower session;
   ClientDevicesFollower client_devices;
@@ -247,8 +247,8 @@ class Loader {
   trace::Reader reader_;
   std::unique_ptr<trace::Compatibility> compatibility_;
   LoadedTrace loaded_;
-  std::string refused_;              // why a machine cannot be created
-  std::vector<Follower> followers_;  // index: machine
+  std::string refused_;              // reason why a machine cannot be created
+  std::vector<Follower> followers_;  // followers, indexed by machine
   std::map<InstanceId, std::size_t> live_;
 };
 

@@ -17,19 +17,19 @@
 
 namespace rtrs::tools {
 
-// Describes an input: which request it belongs to, and how old the attempt in its key is. This stays valid
-// when other inputs are left out, whereas permits, epochs and serials change.
+// Describes the request to which an input belongs, and the age of the connection attempt in its key. These
+// facts stay valid if other inputs are left out, unlike permits, epochs and serials.
 struct InputMeta {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   std::uint32_t request = kNone;  // index of the input that began the request
-  std::uint32_t age = 0;          // how many attempts of the path are newer than the attempt in the key
+  std::uint32_t age = 0;          // number of attempts of the path that are newer than the attempt in the key
   std::uint64_t record = 0;       // number of the record in the file
   // Index in MachineInputs::actions of the first recorded action of this input. Its actions end before
   // first_action of the next input.
   std::size_t first_action = 0;
   std::optional<std::uint64_t> state;  // fingerprint of the machine after the input, if recorded
-  // Device state machines only. about: index of the action that the input answers. gives: device id in the
-  // response to the input; 0: none.
+  // Members for device state machines only. `about`: index of the action that the input answers. `gives`:
+  // device id in the response to the input; 0: none.
   static constexpr std::size_t kNothing = ~std::size_t{0};
   std::size_t about = kNothing;
   std::uint32_t gives = 0;

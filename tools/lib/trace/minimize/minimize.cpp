@@ -21,7 +21,8 @@ Inputs first_numbers(std::size_t count) {
   return all;
 }
 
-// Returns the group of an input for Thinning: its path or device, or with `attempts` its connection attempt.
+// Returns the group of an input for Thinning. The inputs of one path or device are a group; with `attempts`,
+// the inputs of one connection attempt or device.
 std::uint32_t group_of(const MachineTrace& machine, std::uint32_t input, bool attempts) {
   return std::visit(
       [&](const auto& trace) {
@@ -106,8 +107,8 @@ class Minimizer {
     return !options_.judge && (options_.looks == Looks::all || options_.looks == Looks::replay);
   }
 
-  // Returns true if the trace lacks its beginning or its actions. Then no core can replay it, but the trace
-  // itself can still violate the specification.
+  // Returns true if the trace lacks its beginning or its actions. No core can replay such a trace, but the
+  // trace can still violate the specification.
   bool lacks_beginning() const {
     trace::MemorySource source(bytes_);
     trace::Reader reader(source);
@@ -314,7 +315,7 @@ class Minimizer {
   const Clock::time_point began_ = Clock::now();
   Minimized result_;
   std::uint64_t runs_ = 0;
-  std::string hidden_;  // error text if the states differ, but no action does
+  std::string hidden_;  // error text if the states of both cores differ, but no action does
 };
 
 }  // namespace

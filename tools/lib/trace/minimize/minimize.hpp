@@ -1,6 +1,6 @@
 // Finds the shortest part of a recorded run that fails like the whole run.
 //
-// Unless the options say otherwise, three kinds of failures are searched for, in this order:
+// If the options do not select a kind of failure, three kinds are searched for, in this order:
 //  - Rerun: the protocol core of this program ("this core"), run again on the inputs of one machine, crashes,
 //    breaks an invariant, or violates the specification. Inputs are removed, together with inputs that become
 //    impossible.
@@ -42,12 +42,12 @@ struct Minimized {
   bool recorded = false;    // the last step (or every record) was copied from the recording, not rerun
   std::string file;         // the shortest trace, in MinimizeOptions::directory
   std::uint64_t records_before = 0, records = 0;
-  std::uint64_t inputs_before = 0, inputs = 0;  // inputs of that machine; 0 if records were removed
+  std::uint64_t inputs_before = 0, inputs = 0;  // number of inputs of that machine; 0 if records were removed
   std::string damage;  // position and reason at which reading stopped; empty: complete
   std::uint64_t runs = 0;
   double seconds = 0;
   bool complete = false;  // nothing more can be removed; false: time ran out
-  std::string error;      // if not empty: why there is no result
+  std::string error;      // reason why there is no result; empty if there is one
 };
 // `trace`: the bytes of a trace file.
 Minimized minimize(std::string_view trace, const MinimizeOptions&);

@@ -47,7 +47,7 @@ class Conversation {
     step(input);
     recorder_.actions(1, actions_);
   }
-  // Records the input as another core would: without Complete actions.
+  // Records the input as the other core would record it. The other core takes no Complete actions.
   template <class Input>
   void feed_without_completions(Input input) {
     step(input);
@@ -115,7 +115,7 @@ TEST_F(MinimizeTest, CompleteRunIsWrittenUnchanged) {
   EXPECT_EQ(second.actions, first.actions);
 }
 
-// If the first incarnation is left out, the second connection attempt becomes the first one. Its requests
+// If the first incarnation is left out, the second connection attempt becomes the first one, and its requests
 // must still be possible.
 TEST_F(MinimizeTest, IdentifiersAreAdaptedWhenInputsAreRemoved) {
   record(directory + "/a.rtrc");

@@ -18,7 +18,7 @@ struct Rerun::Shared {
 };
 
 namespace {
-// Returns the size of the shared memory. It holds Shared, then the indexes of inputs, then their record
+// Returns the size of the shared memory, which contains Shared, then the indexes of inputs, then their record
 // numbers.
 template <class Shared>
 constexpr std::size_t bytes() {

@@ -28,14 +28,14 @@ class Rerun {
   bool works() const noexcept { return shared_ != nullptr; }
 
   std::optional<Failing> run(const MachineTrace&, const Inputs& candidate, const RunOptions& = {});
-  // Why the last run could not be judged; empty if it was judged.
+  // Reason why the last run could not be judged; empty if it was judged.
   const std::string& error() const noexcept { return error_; }
   // Number of records of the last run.
   std::uint64_t records() const;
   bool stopped() const noexcept { return stopped_; }  // the core crashed in the last run
 
  private:
-  // Shared memory between the processes.
+  // Shared memory of the two processes.
   struct Shared;
   std::uint32_t* fed() const;
   std::uint32_t* record_of() const;

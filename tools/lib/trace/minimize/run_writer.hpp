@@ -28,8 +28,7 @@ struct RunOptions {
   std::function<void(std::uint32_t input, std::uint64_t record)> before;
   // Index of the last input, which is written but not executed, because it crashes the core.
   std::uint32_t stop_at = ~std::uint32_t{0};
-  // Actions to write for the last input instead of those of this core. Not owned; nullptr: those of this
-  // core.
+  // Actions to write for the last input, not owned. nullptr: writes the actions of this core.
   const RecordedActions* last_actions = nullptr;
   bool hashes = false;  // write a state hash after every input
 };

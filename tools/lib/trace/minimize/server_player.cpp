@@ -133,8 +133,8 @@ bool ServerPlayer::can(Continued&, const InputMeta&, std::uint32_t) {
   return machine_.wants_to_continue();
 }
 
-// Epochs and chunks come from inputs and stay unchanged. The path can differ from the recorded one. Serials
-// stay as recorded.
+// Translates an action. Epochs, chunks and serials keep their recorded values; the path can differ from the
+// recorded path.
 template <class A>
 bool ServerPlayer::rename_fields(A& action) const {
   if constexpr (requires { action.key; }) {

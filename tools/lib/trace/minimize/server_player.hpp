@@ -38,7 +38,7 @@ class ServerPlayer {
   struct Request {
     std::uint16_t chunk = 0;
     ConKey key;
-    std::optional<std::uint16_t> delivered;  // serial of the Deliver, until the response
+    std::optional<std::uint16_t> delivered;  // serial of the Deliver; unset after the response
     bool invalidating = false;
   };
 
@@ -66,8 +66,8 @@ class ServerPlayer {
 
   ServerSession machine_;
   std::map<std::uint32_t, Connection> connections_;  // key: epoch, which the driver never uses twice
-  std::map<std::uint32_t, Request> requests_;        // index of the RequestArrived input -> request
-  std::map<std::uint16_t, std::uint32_t> asked_;     // path -> number of connections that INFO_REQ needs
+  std::map<std::uint32_t, Request> requests_;        // requests, by index of their RequestArrived input
+  std::map<std::uint16_t, std::uint32_t> asked_;     // number of connections that INFO_REQ needs, by path
 };
 
 }  // namespace rtrs::tools

@@ -78,7 +78,8 @@ TEST(DeviceState, InvalidNameIsRefused) {
   EXPECT_TRUE(load({0}));
   EXPECT_FALSE(load({3, 'a', 'b'}));
   EXPECT_FALSE(load({2, 'a', 0}));
-  std::vector<std::uint8_t> long_name(2 + 255, 'x');  // one byte too long, after a length of two bytes
+  // Length (2 bytes), then a name that is one byte too long.
+  std::vector<std::uint8_t> long_name(2 + 255, 'x');
   long_name[0] = 0xff;
   long_name[1] = 0x01;
   EXPECT_FALSE(load(long_name));

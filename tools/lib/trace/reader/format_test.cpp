@@ -190,7 +190,7 @@ TEST(Format, BlocksAreFilledAndBounded) {
   EXPECT_LE(back.blocks, bytes.size() / (kMaxBlock - 64) + 1);
 }
 
-// Blocks are only framing: the same records in other blocks have the same chain hash.
+// Blocks only frame the records: if the same records are in other blocks, the chain hash is equal.
 TEST(Format, ChainHashIgnoresBlocks) {
   std::uint64_t hashes[2];
   for (const bool flush : {false, true}) {

@@ -128,8 +128,8 @@ bool get_value(const Json& json, const FieldInfo& field, const Schema& schema, V
   return false;
 }
 
-// Like get(), but throws if the value is not an integer or does not fit. get() would truncate it or have
-// undefined behaviour.
+// Like get(), but throws if the value is not an integer or does not fit into T. For such a value, get()
+// truncates or has undefined behaviour.
 template <class T>
 T get_unsigned(const Json& json) {
   if (!json.is_number_unsigned() || !std::in_range<T>(json.get<std::uint64_t>())) {
@@ -140,7 +140,7 @@ T get_unsigned(const Json& json) {
   return static_cast<T>(json.get<std::uint64_t>());
 }
 
-// Returns the word for an event class, or its number if only a later version has a word for it.
+// Returns the word for an event class. If only a later version has a word for the class, returns its number.
 Json class_json(EventClass category) {
   const auto number = static_cast<std::size_t>(category);
   return number < std::size(kClassWords) ? Json(kClassWords[number]) : Json(number);
@@ -262,7 +262,7 @@ std::string JsonImporter::line(std::string_view text) {
   } catch (const Json::parse_error&) {
     return "the line is not valid JSON";
   } catch (const Json::other_error& error) {
-    // The exception comes from this file. Removes the prefix that the library adds,
+    // This file threw the exception. Removes the prefix that the library adds,
     // "[json.exception.other_error.N] ".
     const std::string what = error.what();
     const std::size_t prefix = what.find("] ");
@@ -281,7 +281,7 @@ std::string JsonImporter::write_failure(int error) {
 std::string JsonImporter::header_line(const Line& line) {
   parse_header_json(line.json.at("trace"), header_);
   if (header_.major != kMajor) return "the format is of another major version";
-  // Refuses a header that a reader of the file would refuse.
+  // Refuses a header that the reader of trace files would also refuse.
   const std::string bytes = encode_header(header_);
   Header check;
   if (bytes.empty()) return "the header is too long";

@@ -63,8 +63,9 @@ class Reader {
   const Stop& stop() const noexcept { return stop_; }
   std::uint64_t records() const noexcept { return seq_; }  // number of records read so far
   std::uint64_t blocks() const noexcept { return index_.size(); }
-  std::uint64_t bytes() const noexcept { return offset_; }              // number of bytes read so far
-  std::uint64_t chain_hash() const noexcept { return chain_.value(); }  // of the blocks read so far
+  std::uint64_t bytes() const noexcept { return offset_; }  // number of bytes read so far
+  // Chain hash of the blocks read so far.
+  std::uint64_t chain_hash() const noexcept { return chain_.value(); }
 
  private:
   Status halt(Status status, std::uint64_t offset, std::string reason);
@@ -83,7 +84,7 @@ class Reader {
   Status status_ = Status::ok;
   int source_errno_ = 0;
   std::uint64_t offset_ = 0;
-  std::vector<const EventInfo*> events_;  // index: event id
+  std::vector<const EventInfo*> events_;  // indexed by event id
   std::vector<Value> values_;
   std::vector<std::uint8_t> block_;
   const std::uint8_t* at_ = nullptr;  // position in the block

@@ -202,7 +202,7 @@ TEST_F(RecorderTest, RecordsBeforeTheLastFlushAreReadable) {
 }
 
 TEST_F(RecorderTest, FullDiskStopsOnlyTheFile) {
-  // No byte can be written, as on a full disk.
+  // RLIMIT_FSIZE forbids every write, as a full disk would.
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   rlimit none = before;
@@ -221,7 +221,7 @@ TEST_F(RecorderTest, FullDiskStopsOnlyTheFile) {
 }
 
 TEST_F(RecorderTest, DiskFillsUpDuringRecording) {
-  // Writes beyond the limit fail with EFBIG, as with ENOSPC on a full disk.
+  // Writes beyond the limit fail with EFBIG; on a full disk they would fail with ENOSPC.
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);

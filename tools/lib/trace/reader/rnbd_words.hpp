@@ -1,4 +1,5 @@
-// Converts RNBD messages to text, for output and for comparisons. Other bytes are shown unchanged.
+// Converts RNBD messages to text, for output and for comparisons. Bytes that are no RNBD message are shown
+// unchanged.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -7,7 +7,7 @@
 
 namespace rtrs::trace {
 
-// Returns field=value for each field, separated by spaces. Enumerations are shown as words.
+// Returns the fields as "name=value", separated by spaces. Enumerations are shown as words.
 std::string fields_text(const EventInfo& event, std::span<const Value> values, const Schema& schema);
 // Returns the value as text: number, word, true/false, hexadecimal uuid or bytes, or quoted text.
 std::string value_text(const FieldInfo& field, const Value& value, const Schema& schema);

@@ -14,7 +14,7 @@ class WireNotes {
   // `schema`: from the header of the trace.
   explicit WireNotes(const Schema& schema) : compatibility_(schema) {}
 
-  // Returns the record as a note, whose bytes point into the record; monostate for other events.
+  // Returns the wire note in a record; its bytes point into the record. Returns monostate for other events.
   Note note(const Record& record) const noexcept {
     const KindId kind = record.event->id;
     if (record.event->category != EventClass::note || compatibility_.problem(kind) != nullptr) return {};

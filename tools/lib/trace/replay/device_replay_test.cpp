@@ -210,7 +210,7 @@ TEST_F(DeviceReplay, RecordsAsText) {
   last_with(trace, "< IoJudged               disposition=retry_after_remap");
 }
 
-// Dumps a ring that contains inputs of several slots, and the number of actions after each input.
+// Dumps a ring in which inputs take several slots and each input is followed by the number of its actions.
 TEST_F(DeviceReplay, RingDumpReplaysIdentically) {
   Recorder recorder;
   RecordedDevices devices(recorder);
@@ -286,8 +286,8 @@ TEST_F(DeviceReplay, ChangedFieldOfAnActionIsADivergence) {
   EXPECT_GT(changed, 100U);
 }
 
-// Changes an input: an id in an OPEN_RSP, a name, an errno. The replay must report it, because the state
-// machine reacts differently.
+// Changes an input: an id in an OPEN_RSP, a name, an errno. The replay must report the change, because the
+// state machine reacts differently.
 TEST_F(DeviceReplay, ChangedInputIsADivergence) {
   const std::string trace = story();
   const auto found = [&](const std::string& record, std::size_t field, std::function<void(Value&)> change) {

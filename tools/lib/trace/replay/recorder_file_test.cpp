@@ -43,7 +43,7 @@ class FileTest : public ::testing::Test {
   const tools::ScratchFolder folder_;
 };
 
-// A client that retries to connect, because its server never answers.
+// A client whose server never answers, so that the client retries to connect.
 class Client {
  public:
   explicit Client(Recorder& recorder) : recorder_(recorder), session_(config()) {
@@ -132,7 +132,7 @@ TEST_F(FileTest, ChangedSnapshotIsADivergence) {
   ASSERT_EQ(recorder.open_file(path("late").c_str(), {}), 0);
   client.attempts(1);
   ASSERT_EQ(recorder.close_file(), 0);
-  // Copies the first snapshot to a later place, where it no longer matches the state.
+  // Copies the first snapshot to a later position, where the snapshot no longer matches the state.
   const std::string bytes = bytes_of(path("late"));
   MemorySource source(bytes);
   Reader reader(source);

@@ -45,15 +45,15 @@ class Run {
     Effects actions;       // actions of the last input
     std::size_t next = 0;  // index of the first action that is not compared yet
     std::uint64_t input_seq = 0;
-    bool same_fields = true;  // the begin record of the machine has the same fields as in this version
+    bool same_fields = true;  // the begin record of the machine has the same fields as this build
   };
-  // The parts of a snapshot that have been read so far.
+  // Parts of a snapshot that were read so far.
   struct Assembly {
     std::string bytes;
     bool refused = false;
   };
 
-  // These functions return false when the replay must end.
+  // step() and the next functions return false if the replay must end.
   bool step(const Record& record);
   bool control(const Record& record);
   bool begin(const Record& record);
@@ -80,7 +80,7 @@ class Run {
   std::unique_ptr<Compatibility> compatibility_;
   std::map<InstanceId, std::unique_ptr<Live>> live_;
   std::unordered_map<InstanceId, Assembly> assembling_;
-  std::string no_snapshot_;  // why the first unusable snapshot could not be used
+  std::string no_snapshot_;  // reason why the first unusable snapshot could not be used
   std::size_t visited_ = 0;
   History history_;
   ReplayResult result_;
@@ -191,7 +191,8 @@ void Run::visit(std::uint64_t seq) {
 
 bool Run::control(const Record& record) {
   const KindId kind = record.event->id;
-  if (builtin_schema().find(kind) == nullptr) return true;  // an event of a later version, not about machines
+  // The event was added by a later version and does not belong to a machine.
+  if (builtin_schema().find(kind) == nullptr) return true;
   if (kind == kKindOf<BeginClient> || kind == kKindOf<BeginServerSession> ||
       kind == kKindOf<BeginServerRegistry> || kind == kKindOf<BeginClientDevices> ||
       kind == kKindOf<BeginServerDevices>) {
@@ -222,7 +223,8 @@ bool Run::action_count(const Record& record, Live& live) {
 }
 
 bool Run::state_hash(const Record& record, Live& live) {
-  if (!live.same_fields) {  // the hash covers the configuration, which has other fields in that version
+  if (!live.same_fields) {  // the hash covers the configuration, which has other fields in the recorded
+                            // version
     ++result_.other_hashes;
     return true;
   }

@@ -15,7 +15,8 @@
 
 namespace rtrs::trace {
 
-// Actions of a state machine in one step, in trace encoding, whatever list type the machine uses for them.
+// Actions of a state machine in one step, in trace encoding. Independent of the list type that the machine
+// uses for its actions.
 class Effects {
  public:
   void clear() noexcept {
@@ -79,14 +80,16 @@ using BlankFactory = std::function<std::unique_ptr<ReplayMachine>(MachineKind)>;
 
 enum class Verdict : std::uint8_t {
   identical,
-  diverged,        // see ReplayResult::divergence; also used for a broken invariant
+  diverged,        // the trace and this build differ, see ReplayResult::divergence; also used for a broken
+                   // invariant
   damaged,         // identical up to the damage; see ReplayResult::stop
   not_replayable,  // see ReplayResult::why
 };
 const char* to_string(Verdict) noexcept;
 
 struct Divergence {
-  std::uint64_t seq = 0;  // record that differs, or before which an action is missing
+  // Number of the record that differs, or of the record before which an action is missing.
+  std::uint64_t seq = 0;
   Nanos time = 0;
   InstanceId instance = 0;
   std::uint64_t input_seq = 0;      // number of the last input record of the machine

@@ -65,7 +65,7 @@ class ClientDevicesReplay final
   }
 
  private:
-  // Begin events and actions are not inputs.
+  // Ignores begin events and actions, which are not inputs.
   template <class Event>
   bool on(const Event& event, Effects& effects) {
     if constexpr (KindOf<Event>::category != EventClass::input)
@@ -78,14 +78,14 @@ class ClientDevicesReplay final
     return step(rnbd::MapRequested{name, event.mode}, effects);
   }
   bool on(const IoBegun& event, Effects& effects) {
-    // If the state machine would hold or refuse the IO, it takes no action. The recorded IoStarted is then
+    // If the state machine would hold or refuse the IO, it takes no action, so that the recorded IoStarted is
     // reported as a divergence.
     if (machine_.gate(event.device) != rnbd::Gate::go) return true;
     effects.add_event(machine_.begin_io(event));
     return true;
   }
   bool on(const IoDone& event, Effects& effects) {
-    if (machine_.io_in_flight(event.device) == 0) return true;  // held or refused at IoBegun
+    if (machine_.io_in_flight(event.device) == 0) return true;  // the IO was held or refused at IoBegun
     return step(event, effects);
   }
 };
@@ -106,8 +106,8 @@ class ServerDevicesReplay final
   template <class Event>
   bool on(const Event& event, Effects& effects) {
     if constexpr (KindOf<Event>::category != EventClass::input) return false;
-    // If the state machine awaits no result, it does nothing. The comparison with the recorded actions
-    // reports the difference.
+    // If the state machine awaits no result, it ignores the input, and the comparison with the recorded
+    // actions reports the divergence.
     else if constexpr (requires { machine_.awaits(event); })
       return !machine_.awaits(event) || step(event, effects);
     else

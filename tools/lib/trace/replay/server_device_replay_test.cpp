@@ -120,7 +120,7 @@ class ServerDeviceReplay : public ::testing::Test {
     EXPECT_EQ(recorder.close_file(), 0);
     return bytes_of("t");
   }
-  // Copies a trace. visit(record, values) can change the values of each record.
+  // Copies a trace; visit(record, values) can change the values of each record.
   template <class Visit>
   static std::string copied(const std::string& trace, Visit&& visit) {
     MemorySource source(trace);

@@ -54,8 +54,9 @@ void Analyzer::release(bool all) {
   }
 }
 
-// Handles a message in a capture without acknowledgements, which does not show what clients received. The
-// message is assumed to be received, and a gap event, once per connection, reports the uncertainty.
+// Handles a message in a capture without acknowledgements. Such a capture does not show what clients
+// received, so the message is assumed to have arrived, and one gap event per connection reports the
+// uncertainty.
 void Analyzer::doubt(const Pending& pending, Connection& connection) {
   ++counters_.unproven;
   if (std::exchange(connection.doubted, true)) return;
@@ -152,7 +153,7 @@ void Analyzer::cm_reply(const Packet& packet, CmMessage&& message) {
   connection.replied = true;
   connection.server_id = message.local_id;
   connection.info.server_qpn = message.qpn;
-  // In its CM message, each side tells the first sequence number that it expects from the other side.
+  // Each side sends, in its CM message, the first sequence number that it expects from the other side.
   connection.to_client = stream(number, false, connection.request_psn);
   connection.to_server = stream(number, true, message.psn);
   ends_[QueuePair{connection.info.server, message.qpn}] = End{number, true};

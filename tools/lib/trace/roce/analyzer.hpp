@@ -54,9 +54,10 @@ struct AnalyzerCounters {
   std::uint64_t gaps = 0;
   std::uint64_t lost_packets = 0;
   std::uint64_t unacknowledged =
-      0;  // dropped messages and CM replies to a client, whose acknowledgement is not in the capture
+      0;  // dropped messages and CM replies to a client whose acknowledgement is not in the capture
   std::uint64_t acknowledgements = 0;  // number of ACKs and NAKs
-  std::uint64_t unproven = 0;  // messages to a client in a capture without acknowledgements; assumed received
+  // Messages to a client that are assumed to be received, because the capture has no acknowledgements.
+  std::uint64_t unproven = 0;
   std::uint64_t strangers = 0;  // packets of queue pairs whose connection request is not in the capture
 };
 
@@ -65,8 +66,8 @@ class Analyzer {
   using Sink = std::function<void(const WireEvent&)>;
   explicit Analyzer(Sink sink) : sink_(std::move(sink)) {}
 
-  // Processes the next packet. `time`: in ns; a time before that of the previous packet is replaced by that
-  // time.
+  // Processes the next packet. `time` is in ns; if it is earlier than the previous packet's time, that time
+  // is used instead.
   void packet(std::uint64_t time, Packet&& packet);
   // Reports all pending events. Call once, after the last packet.
   void finish();
@@ -90,15 +91,15 @@ class Analyzer {
     bool replied = false;
     bool ready = false;  // the client has received the reply
     bool closed = false;
-    bool doubted = false;  // a gap event was reported because it is unknown what the client received
+    bool doubted = false;  // a gap event was reported, because it is unknown what the client received
     std::unique_ptr<Stream> to_server;
     std::unique_ptr<Stream> to_client;
   };
   struct Pending {
     WireEvent event;
     Stream::Psn last = 0;
-    bool waits = false;  // waits for the acknowledgement; a reply waits until the client is ready
-    bool late = false;   // sent after the end of the connection
+    bool waits = false;  // the message waits for its acknowledgement; a reply waits until the client is ready
+    bool late = false;   // the message was sent after the end of the connection
   };
   struct QueuePair {
     Address address;
@@ -107,7 +108,8 @@ class Analyzer {
   };
   struct End {
     ConnectionNumber connection = 0;
-    bool at_server = false;  // the queue pair is the server's
+    // True for the server's queue pair, false for the client's.
+    bool at_server = false;
   };
 
   void doubt(const Pending& pending, Connection& connection);
@@ -127,7 +129,7 @@ class Analyzer {
   AnalyzerCounters counters_;
   std::uint64_t now_ = 0;
   std::vector<std::unique_ptr<Connection>> connections_;
-  // CM id of the client (as QueuePair::qpn) -> connection.
+  // Connections by the CM id of the client (stored in QueuePair::qpn).
   std::map<QueuePair, ConnectionNumber> by_client_id_;
   std::map<QueuePair, End> ends_;
   std::deque<Pending> pending_;

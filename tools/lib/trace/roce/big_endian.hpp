@@ -9,7 +9,7 @@ namespace rtrs::roce {
 using Bytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
 
-// `width`: 1 to 8 bytes. Precondition: at + width <= size.
+// Returns the big-endian number of `width` bytes (1 to 8) at `at`. Precondition: at + width <= size.
 [[nodiscard]] constexpr std::uint64_t load_be(Bytes from, std::size_t at, std::size_t width) noexcept {
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < width; ++i) value = (value << 8) | std::to_integer<std::uint64_t>(from[at + i]);

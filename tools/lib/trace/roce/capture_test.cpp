@@ -226,7 +226,7 @@ TEST(Capture, TruncatedFileGivesTheFramesBeforeTheCut) {
   EXPECT_EQ(frames_of(std::as_bytes(std::span(text))).status, CaptureReader::Status::not_a_capture);
 }
 
-// Decoding must not read out of bounds, whatever the bytes are.
+// Decoding must not read out of bounds, even if the bytes are damaged.
 TEST(Capture, DamagedFramesAndFilesAreSafe) {
   std::vector<std::byte> file = load("rnr_nak");
   std::uint64_t state = 1;

@@ -9,22 +9,22 @@
 namespace rtrs::roce {
 namespace {
 
-// How many sequence numbers are kept per queue pair.
+// Number of sequence numbers that are kept per queue pair.
 constexpr std::size_t kKept = 4096;
-// In ns. If more time passes between a supposed cause and its effect, they belong to different uses of a
+// Time in ns. If more time passes between a supposed cause and its effect, they belong to different uses of a
 // sequence number or queue pair.
 constexpr std::int64_t kSameMoment = 1'000'000'000;
-// In ns. Offsets that differ by less than this belong to the same clocks, because an offset is known only to
-// half a round trip time.
+// Time in ns. Offsets that differ by less than this belong to the same two clocks, because an offset is known
+// only to half a round-trip time.
 constexpr std::int64_t kSameClock = 100'000;
-// Maximum number of different offsets. A capture is made with few clocks.
+// Maximum number of different offsets. Few hosts, and so few clocks, take part in a capture.
 constexpr std::size_t kCandidates = 16;
 
 }  // namespace
 
 std::int64_t ClockOffsets::Bounds::offset() const {
-  // Without reversed pairs there is nothing to correct. A pair also looks reversed if the capture missed a
-  // packet and has only its retransmission, but then no offset fits (least > most).
+  // If no pair is reversed, there is nothing to correct. A pair also looks reversed if the capture contains
+  // only the retransmission of a packet, but then no offset fits (least > most).
   if (reversed == 0 || least == INT64_MIN || most == INT64_MAX || least > most) return 0;
   const std::int64_t middle = least + (most - least) / 2;
   return std::abs(middle) <= kMost ? middle : 0;
@@ -73,8 +73,8 @@ void ClockOffsets::rejected(std::uint64_t time, const Packet& packet, std::uint3
   if (known.request) caused(rejects_, packet.destination, *known.request, packet.source, time);
 }
 
-// Request, reply and ready-to-use contain the client's CM id. If the clocks differ, any of the three can come
-// first in the capture.
+// Handles a CM message. Request, reply and ready-to-use contain the client's CM id. If the clocks differ, any
+// of the three can come first in the capture.
 void ClockOffsets::manage(std::uint64_t time, const Packet& packet) {
   const std::optional<CmMessage> message = decode_cm(packet);
   if (!message) return;

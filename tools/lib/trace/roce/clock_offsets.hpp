@@ -23,12 +23,12 @@ class ClockOffsets {
   // Maximum offset in ns. The clocks of hosts are assumed to differ by less.
   static constexpr std::int64_t kMost = 100'000'000;
 
-  // Processes a packet. Call for each packet, in capture order; `time` in ns.
+  // Processes a packet. Call it for each packet, in capture order. `time` is in ns.
   void look(std::uint64_t time, const Packet& packet);
   // Call after the last packet.
   void finish();
-  // Returns the ns to add to the time of this packet; call after finish(). 0 if no effect is before its
-  // cause, or if no single offset explains the order.
+  // Returns the number of ns to add to the time of this packet; call it after finish(). Returns 0 if no
+  // effect comes before its cause, or if no single offset explains the order.
   [[nodiscard]] std::int64_t correction(const Packet& packet) const;
   // Returns the largest offset, by absolute value, of all address pairs.
   [[nodiscard]] std::int64_t largest() const noexcept { return largest_; }
@@ -70,7 +70,7 @@ class ClockOffsets {
   // Bounds from connect requests and their rejects. Kept separately: a reject follows its request almost at
   // once, which would shift the middle of the other bounds.
   std::map<Ends, Bounds> rejects_;
-  std::map<Ends, std::int64_t> offsets_;  // address pair -> offset in ns, without pairs whose offset is 0
+  std::map<Ends, std::int64_t> offsets_;  // offset in ns by address pair; lacks pairs whose offset is 0
   std::int64_t largest_ = 0;
   std::map<QueuePair, Handshake> handshakes_;  // keyed by address and CM id of the client
   std::map<QueuePair, QueuePair> peers_;
@@ -80,7 +80,7 @@ class ClockOffsets {
 // Sorts frames by corrected time. Holds a frame as long as a later frame could still have an earlier time.
 class FrameOrder {
  public:
-  // `slack`: a frame's time is at most this many ns before the time of an earlier frame.
+  // `slack`: maximum number of ns by which the time of a frame may be before the time of an earlier frame.
   explicit FrameOrder(std::uint64_t slack) : slack_(slack) {}
 
   // Adds a frame. Calls take(time, packet) for each frame whose order is final.

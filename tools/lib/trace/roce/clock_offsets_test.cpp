@@ -23,7 +23,7 @@ Address address(std::uint8_t last) {
   return made;
 }
 
-// Times in the tests are true times. The time stamps of `server` are `ahead` later.
+// Times in the tests are true times; the clock of `server` is ahead by `ahead`.
 class ClockOffsetsTest : public testing::Test {
  protected:
   void frame(const Packet& packet, std::int64_t at) {
@@ -34,7 +34,7 @@ class ClockOffsetsTest : public testing::Test {
     const bool reply = attribute == CmAttribute::reply;
     CmMessage message;
     message.attribute = attribute;
-    // Each server uses other CM ids.
+    // Uses different CM ids for each server.
     const std::uint32_t own = 2U * server.bytes[15];
     message.local_id = reply ? own + 1 : own;
     message.remote_id = reply ? own : own + 1;
@@ -117,8 +117,8 @@ TEST_F(ClockOffsetsTest, OffsetAboveTheMaximumIsIgnored) {
   EXPECT_EQ(correction(), 0);
 }
 
-// The capture misses the first copy of a packet, so the acknowledgement is before the retransmission. There
-// is only one clock, so no offset must be found.
+// The capture lacks the first copy of a packet, so the acknowledgement is before the retransmission. There is
+// only one clock, so no offset must be found.
 TEST_F(ClockOffsetsTest, RetransmissionIsNoOffset) {
   connect(0);
   exchange(7, kMs);
@@ -184,7 +184,7 @@ TEST_F(ClockOffsetsTest, OneWayAddressPairUsesAFittingOffset) {
   const Address first = server;
   server = address(3);
   manage(CmAttribute::request, kMs);
-  manage(CmAttribute::reply, kMs + 20 * kUs);  // the time stamp of the reply is before that of the request
+  manage(CmAttribute::reply, kMs + 20 * kUs);  // the reply has an earlier time stamp than the request
   clocks.finish();
   EXPECT_EQ(correction(), 5 * kMs);
   server = first;

@@ -10,7 +10,7 @@ namespace rtrs::roce {
 
 enum class CmAttribute : std::uint16_t {
   request = 0x10,
-  receipt = 0x11,  // MRA: tells the peer that the response takes longer
+  receipt = 0x11,  // MRA: announces to the peer that the response takes longer
   reject = 0x12,
   reply = 0x13,
   ready = 0x14,
@@ -23,20 +23,20 @@ inline constexpr std::uint16_t kRejectTimeout = 4;
 inline constexpr std::uint16_t kRejectConsumer = 28;
 inline constexpr std::size_t kMadBytes = 256;
 
-// The comments name the CM messages in which a field is used.
+// A CM message. The comments name the messages that use a field.
 struct CmMessage {
   CmAttribute attribute = CmAttribute::request;
   std::uint64_t transaction = 0;
   std::uint32_t local_id = 0;     // CM id of the sender
   std::uint32_t remote_id = 0;    // CM id of the receiver; not in a request
-  std::uint64_t service = 0;      // request
+  std::uint64_t service = 0;      // requests only
   std::uint32_t qpn = 0;          // request, reply: QPN of the sender; disconnect request: of the receiver
   std::uint32_t psn = 0;          // request, reply: first PSN that the sender expects from its peer
   std::uint8_t path_mtu = 0;      // request: 1 = 256 bytes .. 5 = 4096
-  std::uint16_t reason = 0;       // reject
-  std::uint16_t source_port = 0;  // request
-  Address source;                 // request
-  Address destination;            // request
+  std::uint16_t reason = 0;       // rejects only
+  std::uint16_t source_port = 0;  // requests only
+  Address source;                 // requests only
+  Address destination;            // requests only
   // Private data of the consumer; in a received message padded to the size of the field. At most 56 bytes in
   // a request, 196 in a reply, 148 in a reject.
   std::vector<std::byte> private_data;

@@ -43,7 +43,7 @@ std::uint32_t icrc(Bytes ip, std::size_t ip_header) noexcept {
   for (int i = 0; i < 8; ++i) crc.add(0xff);  // stands for the local routing header of InfiniBand
   for (std::size_t at = 0; at < ip.size(); ++at) {
     if (!ipv4 && at == 0) {
-      crc.add(0x6f);  // first byte of the IPv6 header: the version, then ones for the masked field
+      crc.add(0x6f);  // first byte of the IPv6 header: version 6, and the masked bits as ones
       continue;
     }
     crc.add(may_change_in_transit(at, ip_header, ipv4) ? std::uint8_t{0xff} : load_be8(ip, at));

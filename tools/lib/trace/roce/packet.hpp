@@ -80,8 +80,8 @@ struct Packet {
   bool solicited = false;
   bool ack_request = false;
   std::uint16_t pkey = 0xffff;
-  std::uint32_t dest_qp = 0;       // 24 bits
-  std::uint32_t psn = 0;           // 24 bits
+  std::uint32_t dest_qp = 0;       // queue pair of the receiver, 24 bits
+  std::uint32_t psn = 0;           // packet sequence number, 24 bits
   std::uint32_t qkey = 0;          // from the DETH
   std::uint32_t source_qp = 0;     // from the DETH
   std::uint64_t remote_addr = 0;   // from the RETH
@@ -114,8 +114,8 @@ enum LinkType : std::uint16_t {
 
 enum class Decoded : std::uint8_t {
   packet,
-  other,      // not RoCEv2
-  malformed,  // RoCEv2 with truncated headers or an unknown opcode
+  other,      // the frame is not RoCEv2
+  malformed,  // RoCEv2, but a header is truncated or the opcode is unknown
 };
 // Decodes a frame. `original`: length on the wire, in bytes; `frame` may be shorter. Sets `packet` only if
 // the result is Decoded::packet.

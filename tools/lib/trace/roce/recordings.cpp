@@ -70,7 +70,7 @@ trace::Reader::Status Recordings::add(trace::Reader& reader) {
   const trace::WireNotes notes(reader.header().schema);
   trace::Record record;
   trace::Reader::Status status = trace::Reader::Status::ok;
-  std::size_t under_way = 0;  // index of the first note of the step in progress
+  std::size_t under_way = 0;  // index of the first note of the current step
   while ((status = reader.next(record)) == trace::Reader::Status::ok) {
     std::vector<StoredNote>& stored_notes = files_[file].notes;
     while (under_way < stored_notes.size() && stored_notes[under_way].time < record.time)
@@ -129,7 +129,7 @@ void Recordings::join() {
   align();
 }
 
-// Returns the number of messages that `to` received, or -1 if they are not the first messages that `from`
+// Returns the number of messages that `to` received; -1 if these messages are not the first ones that `from`
 // sent.
 std::int64_t Recordings::matching_messages(const Half& from, const Half& to) const {
   const auto& sent = files_[from.file].notes;
@@ -182,7 +182,7 @@ void Recordings::pair_halves() {
     std::uint32_t server = ConnectionEnds::kNone;
     const auto found = waiting.find(name(half));
     if (!halves_[half].request.empty() && found != waiting.end() && !found->second.empty()) {
-      // A network can duplicate a connect request, which creates several server halves. The right one sent
+      // A network can duplicate a connect request, which creates several server halves. The right half sent
       // the reply that the client received, and has the same messages. If several halves match equally well,
       // the first one is taken.
       const auto rank = [this, half, &answer_of](std::uint32_t one) {
@@ -274,7 +274,7 @@ void Recordings::align() {
         const std::uint32_t other = pair.first == known ? pair.second : pair.first;
         if ((pair.first != known && pair.second != known) || files_[other].placed) continue;
         if (!bounds.loose.hold()) ++drifting_;
-        // The offset of the pair's second file relative to the first.
+        // Offset of the pair's second file relative to the first file.
         const std::int64_t shift = (bounds.exact.hold() ? bounds.exact : bounds.loose).best();
         files_[other].offset = files_[known].offset + (pair.first == known ? shift : -shift);
         files_[other].placed = true;
@@ -294,8 +294,8 @@ std::vector<Recordings::Told> Recordings::story() const {
   std::vector<std::size_t> next(files_.size());
   for (;;) {
     std::size_t best = files_.size();
-    // File whose next note is the earliest. Taken if the next note of every file waits for its send in
-    // another file, which mismatched messages can cause, but drifting clocks cannot.
+    // File whose next note is the earliest. Used if every file waits: its next note is a receive whose send
+    // is still pending in another file. Mismatched messages can cause this, drifting clocks cannot.
     std::size_t first = files_.size();
     for (std::size_t file = 0; file < files_.size(); ++file) {
       if (next[file] == files_[file].notes.size()) continue;

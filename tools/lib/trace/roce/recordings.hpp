@@ -66,9 +66,9 @@ class Recordings {
   [[nodiscard]] const std::vector<Half>& halves() const noexcept { return halves_; }
   [[nodiscard]] const std::vector<ConnectionEnds>& connections() const noexcept { return connections_; }
   [[nodiscard]] std::uint64_t notes() const noexcept;
-  // Number of connections of which both ends were recorded.
+  // Number of connections for which both ends were recorded.
   [[nodiscard]] std::uint64_t paired() const noexcept;
-  // Number of pairs of traces whose clocks drift too much to be aligned: with every offset some message would
+  // Number of pairs of traces whose clocks drift too much to be aligned: with any offset, some message would
   // arrive before its send, even if it arrived at the end of its step.
   [[nodiscard]] std::uint64_t drifting() const noexcept { return drifting_; }
 
@@ -91,7 +91,8 @@ class Recordings {
     [[nodiscard]] std::int64_t best() const noexcept;
     static constexpr std::int64_t kNoBound = std::numeric_limits<std::int64_t>::min() / 4;
   };
-  // exact: from StoredNote::time. loose: from StoredNote::until of the received notes.
+  // Bounds for a pair of traces. `exact` is computed from StoredNote::time, `loose` from StoredNote::until of
+  // the received notes.
   struct PairBounds {
     Bounds exact;
     Bounds loose;
@@ -109,7 +110,7 @@ class Recordings {
   std::vector<Half> halves_;
   std::map<HalfKey, std::uint32_t> open_;
   std::vector<ConnectionEnds> connections_;
-  std::vector<std::vector<Origin>> origins_;  // index: file, note
+  std::vector<std::vector<Origin>> origins_;  // indexed by file and note
   std::map<std::pair<std::uint32_t, std::uint32_t>, PairBounds> bounds_;
   std::uint64_t drifting_ = 0;
 };

@@ -51,7 +51,7 @@ std::ostream& operator<<(std::ostream& out, const Line& line) {
              << line.remote_addr << " length " << line.length << " head " << line.bytes.size();
 }
 
-// Name: identifies a connection by its connect request and its number among equal requests. Story: the
+// Name identifies a connection: its connect request, and its number among equal requests. Story contains the
 // messages of each connection.
 using Name = std::pair<std::vector<std::byte>, unsigned>;
 using Story = std::map<Name, std::vector<Line>>;
@@ -125,8 +125,8 @@ unsigned number_of_half(const Recordings& recordings, const Half& half, unsigned
                     [&](const Half& one) { return one.client && one.request == half.request; }));
 }
 
-// Returns the messages in the halves of one side. The only CM messages are requests and replies, because the
-// two traces can differ in which side disconnects first.
+// Returns the messages in the halves of one side. Of the CM messages, only requests and replies are returned,
+// because the traces of the two sides can differ in which side disconnects first.
 Story told_by(const Recordings& recordings, bool client) {
   Story story;
   std::map<std::vector<std::byte>, unsigned> seen;
@@ -198,10 +198,10 @@ std::vector<Line> only(const std::vector<Line>& lines, bool to_server, bool writ
     if (line.to_server != to_server) continue;
     const bool write = !line.cm && line.op == WireOp::write;
     const bool answer = !line.cm && !to_server && line.op == WireOp::write_imm;
-    // The receiver does not notice an empty write, which is a probe.
+    // The receiver does not notice an empty write, which is a liveness probe.
     if (write && line.length == 0) continue;
     if (writes ? !write && !(answer && line.length != 0) : write) continue;
-    // The receiver of a response does not learn address, key and length.
+    // The receiver of a response does not know address, key and length.
     if (answer && !writes) {
       line.rkey = line.length = 0;
       line.remote_addr = 0;
@@ -271,7 +271,7 @@ std::vector<Line> without_preflush(std::vector<Line> lines) {
   return lines;
 }
 
-// A server does not learn addresses and keys of requests. The export must reconstruct those of the client.
+// The export must reconstruct the addresses and keys of requests, which a server does not know.
 void check_server(const Files& files, std::uint32_t mtu) {
   const Recordings recordings = load(files.servers);
   AnalyzerCounters counters;

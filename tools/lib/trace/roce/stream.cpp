@@ -5,7 +5,7 @@
 namespace rtrs::roce {
 namespace {
 
-// This is added to the first sequence number, so that a late packet's number cannot become negative.
+// Offset of the first sequence number, so that the number of a late packet cannot become negative.
 constexpr std::uint64_t kBase = std::uint64_t{1} << 32;
 
 }  // namespace
@@ -60,7 +60,7 @@ void Stream::drain(std::uint64_t time) {
 void Stream::take(std::uint64_t time, Psn psn, Packet&& packet) {
   next_ = psn + 1;
   const Place place = place_of(packet.opcode);
-  if (!place.carries) return;  // a packet of an RDMA READ, which RTRS does not use
+  if (!place.carries) return;  // the packet belongs to an RDMA READ, which RTRS does not use
   if (place.first) {
     open_ = true;
     whole_ = true;

@@ -64,7 +64,7 @@ void Synthesis::place(Link& link, const Half& half) {
   link.server_qpn = (2 * index + 1) & kPsnMask;
   link.transaction = (std::uint64_t{1} << 32) + index;
   link.port = static_cast<std::uint16_t>(0xc000U + index % 0x4000U);
-  // The first sequence numbers of the connections are far apart, and near the wrap of the 24 bits.
+  // The first sequence numbers of the connections are far apart. The first one soon wraps (24 bits).
   link.to_server.next_psn = (0xfffff0U + index * 0x10101U) & kPsnMask;
   link.to_client.next_psn = (0x7ffff0U + index * 0x20203U) & kPsnMask;
 }
@@ -82,7 +82,7 @@ void Synthesis::cm(Link& link, const Half& half, const StoredNote& note) {
   const bool alone = ends.client == ConnectionEnds::kNone || ends.server == ConnectionEnds::kNone;
   CmMessage message;
   message.private_data = note.bytes;
-  // If both ends recorded an event, only the note of the acting end is used.
+  // If both ends recorded an event, uses only the note of the end that caused the event.
   const bool first_hand = note.cm_sent || alone;
   switch (note.cm) {
     case WireCmKind::req:
@@ -140,12 +140,12 @@ void Synthesis::disconnect(Link& link, bool from_client) {
   if (link.closed || !link.replied) return;
   link.closed = true;
   CmMessage message;
-  if (from_client && !link.ready) {  // the client gave up before it received the reply
+  if (from_client && !link.ready) {  // the client ended the attempt before it received the reply
     message.attribute = CmAttribute::reject;
     message.reason = kRejectTimeout;
     return send_cm(link, true, std::move(message));
   }
-  if (!link.held.empty()) {  // the responses that these invalidations waited for never came
+  if (!link.held.empty()) {  // the responses for which these invalidations waited never came
     for (const Message& invalidation : link.held) post(link, false, invalidation, true);
     link.held.clear();
     acknowledge_all(link, false);

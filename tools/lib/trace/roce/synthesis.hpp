@@ -51,8 +51,9 @@ class Synthesis {
   struct Lane {
     struct End {
       std::uint64_t serial = 0;
-      std::uint32_t psn = 0;  // sequence number of the last packet of the message
-      bool noticed = false;   // the receiver notices the message and would record it; false for plain writes
+      std::uint32_t psn = 0;  // number of the last packet of the message
+      // The receiver notices the message and would record it; false for writes without immediate.
+      bool noticed = false;
     };
     std::uint32_t next_psn = 0;
     std::uint64_t posted = 0;        // number of messages, and serial of the last one
@@ -61,7 +62,7 @@ class Synthesis {
   };
   struct Link {
     bool known = false;
-    bool setup = false;  // the connect request was recorded
+    bool setup = false;  // the trace contains the connect request
     bool replied = false;
     bool ready = false;   // the client has received the reply
     bool closed = false;  // the connection was rejected or disconnected
@@ -72,9 +73,9 @@ class Synthesis {
     std::uint32_t server_qpn = 0;
     std::uint64_t transaction = 0;
     std::uint16_t port = 0;
-    std::string attempt;  // key into attempts_
-    // Used if only the client was recorded. Key: what a message to the server waits for. Value: serial of
-    // that message.
+    std::string attempt;  // key of the attempt in attempts_
+    // Used if only the client was recorded: for each awaited response, the serial of the message to the
+    // server that waits for it.
     std::map<std::uint32_t, std::uint64_t> awaiting;
     std::vector<Message> held;  // invalidations that wait for the response that follows them
     Lane to_server;
@@ -83,7 +84,7 @@ class Synthesis {
   // Common state of the connections of one attempt of a path.
   struct Attempt {
     ChunkTable chunks;
-    std::map<std::uint32_t, wire::Descriptor> reads;  // reads in flight: chunk -> destination
+    std::map<std::uint32_t, wire::Descriptor> reads;  // destinations of the reads in flight, by chunk
     std::vector<std::uint32_t> connections;
   };
 
@@ -121,7 +122,7 @@ class Synthesis {
   Nanos now_ = 0;
   Nanos last_frame_ = 0;
   std::uint32_t cm_psn_ = 0;
-  std::vector<Link> links_;  // index: connection
+  std::vector<Link> links_;  // indexed by connection number
   std::map<std::string, std::uint32_t> session_numbers_;
   std::map<std::string, std::uint32_t> path_numbers_;
   std::map<std::string, Attempt> attempts_;

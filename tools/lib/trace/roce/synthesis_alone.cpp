@@ -10,11 +10,11 @@ namespace {
 
 using trace::WireOp;
 
-// Keys of Link::awaiting, which say what a message to the server waits for: the response for a chunk (the
-// chunk number), or one of these constants.
+// Keys of Link::awaiting, which describe what a message to the server waits for: the response in a chunk (the
+// key is the chunk number), or one of these constants.
 constexpr std::uint32_t kAwaitsInfo = 0x10000000;
 constexpr std::uint32_t kAwaitsHeartbeat = 0x10000001;
-constexpr std::uint32_t kAwaitsFence = 0x20000000;  // plus the serial of the fence request
+constexpr std::uint32_t kAwaitsFence = 0x20000000;  // the serial of the fence request is added to this
 
 // Maximum length of a chunk in bytes.
 constexpr std::uint32_t kMaxRead = std::uint32_t{1} << 28;
@@ -24,8 +24,8 @@ bool is_response(std::uint32_t imm) noexcept {
   return type == wire::ImmType::io_rsp || type == wire::ImmType::io_rsp_w_inv;
 }
 
-// Returns the key of Link::awaiting for a SEND without immediate: what it waits for (to the server), or what
-// it answers (to the client).
+// Returns the key in Link::awaiting for a SEND without immediate. For a SEND to the server, the key describes
+// what the SEND waits for; for a SEND to the client, what it answers.
 std::uint32_t awaited_by_send(wire::Bytes bytes) noexcept {
   const auto type = wire::send_type(bytes);
   if (!type || bytes.size() < wire::kFenceBytes) return kAwaitsInfo;
@@ -82,8 +82,8 @@ void Synthesis::client_alone(Link& link, const StoredNote& note) {
     });
     return post(link, false, message_of(note), false);
   }
-  // Holds the invalidation until its response, because data is sent before the invalidation only if the
-  // response has no error.
+  // Holds the invalidation back until its response is known: data is sent before the invalidation, but only
+  // if the response has no error.
   if (note.op == WireOp::send_inv) {
     link.held.push_back(message_of(note));
     return;
@@ -126,8 +126,8 @@ void Synthesis::respond(Link& link, const StoredNote& note) {
   acknowledge_all(link, false);
 }
 
-// Called when the client has received everything. Acknowledges all messages to the client, on all connections
-// of the path whose client end was not recorded.
+// Acknowledges all messages to the client, on all connections of the path whose client end was not recorded.
+// Called when the client must have received everything.
 void Synthesis::acknowledge_all_to_client(const Link& link) {
   for (const std::uint32_t other : attempts_[link.attempt].connections)
     if (recordings_.connections()[other].client == ConnectionEnds::kNone)
@@ -143,7 +143,8 @@ void Synthesis::server_alone(Link& link, const StoredNote& note) {
     if (!link.ends) acknowledge_all(link, false);
     return;
   }
-  // A client that sends again has received all earlier messages: a lost message would have ended the path.
+  // A client that sends again has received all earlier messages, because a lost message would have ended the
+  // path.
   acknowledge_all_to_client(link);
   Message message = message_of(note);
   if (message.op == Message::Op::write_imm && !message.payload.empty())

@@ -152,7 +152,7 @@ std::pair<std::size_t, std::size_t> TraceImport::head_of(const WireEvent& event,
                                                          const Connection& connection) {
   const Message& message = event.message;
   const std::size_t size = message.payload.size();
-  // A write of a server is data, even if it has the immediate of a response.
+  // A server's write carries only data, even if it has the immediate of a response.
   const bool answer = message.op == Message::Op::write_imm && !event.to_server;
   if (message.op == Message::Op::write || answer) return {size, 0};
   if (message.op != Message::Op::write_imm || size == 0) return {0, std::min(size, trace::kMaxHead)};

@@ -49,7 +49,7 @@ class TraceImport {
   struct Attempt {
     std::uint32_t epoch = 0;
     std::uint16_t recon_cnt = 0;
-    std::vector<bool> cids;  // index: cid; true: the connection was requested
+    std::vector<bool> cids;  // indexed by cid: true if the connection was requested
     ChunkTable chunks;
   };
   struct Path {
@@ -85,9 +85,10 @@ class TraceImport {
   ImportOptions options_;
   ImportCounters counters_;
   int error_ = 0;
-  std::vector<Connection> connections_;  // index: ConnectionNumber
+  std::vector<Connection> connections_;  // indexed by ConnectionNumber
   std::map<wire::Uuid, Session> sessions_;
-  std::map<std::pair<wire::Uuid, wire::Uuid>, std::size_t> path_index_;  // key: session, path
+  // Keyed by the uuids of session and path.
+  std::map<std::pair<wire::Uuid, wire::Uuid>, std::size_t> path_index_;
   std::vector<Path> paths_;
   std::uint32_t unparsed_ = 0;
 };

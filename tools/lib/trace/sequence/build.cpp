@@ -18,7 +18,7 @@ int read_file(Story& story, const std::string& path) {
   trace::Reader reader(source);
   trace::Reader::Status status = reader.open();
   if (status != trace::Reader::Status::ok) {
-    // A file without a valid header is not added. The caller must stop then, because files are numbered by
+    // A file without a valid header is not added. The caller must then stop, because files are numbered by
     // their position on the command line.
     report_stop(path, status, reader);
     return exit_cannot_read;

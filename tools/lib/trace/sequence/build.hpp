@@ -20,11 +20,11 @@ struct WantedMark {
 // error.
 Story build_story(const std::vector<std::string>& files, const std::vector<WantedMark>& marks, int& code);
 
-// Returns how much earlier than its send a receive may appear, in ns. A driver stamps events with the time at
-// which it began to poll; simulated clocks are exact.
+// Returns the time in ns by which a receive may appear earlier than its send. A driver stamps events with the
+// time at which it began to poll; simulated clocks are exact.
 std::int64_t clock_slack(const TraceFile& file) noexcept;
 
-// Stages after reading, to be called in this order. Tests call build_story() instead.
+// The stages after reading, in the order of the calls. Tests that need all stages call build_story() instead.
 void pair_messages(Story& story);    // finds the two ends of each connection and of each message
 void order_steps(Story& story);      // estimates clock offsets, then sorts causes before effects
 void follow_requests(Story& story);  // finds requests and the time spans of storage

@@ -20,7 +20,7 @@ class Explainer {
   void add(const Fields& record);
 
  private:
-  // What is known about a state machine while its records are read.
+  // Facts that are known about a state machine while its records are read.
   struct Known {
     Index machine = kNone;
     std::map<ConKey, Index> connections;
@@ -28,8 +28,8 @@ class Explainer {
       bool write = false;
       std::uint32_t bytes = 0;
     };
-    std::map<std::uint16_t, Submitted> permits;  // client only: permit -> request
-    std::map<std::uint32_t, ConKey> requests;    // server only: handle of the connect request -> connection
+    std::map<std::uint16_t, Submitted> permits;  // client only: requests, by permit
+    std::map<std::uint32_t, ConKey> requests;    // server only: connections, by handle of the connect request
     // Steps whose message text is not known yet. posted: steps of a client, by permit. delivered: steps of a
     // server, by chunk and serial.
     std::map<std::uint32_t, Index> posted, delivered;
@@ -108,8 +108,8 @@ class Explainer {
 std::string errno_words(std::uint64_t number);
 // Returns, for example, "4096 B" or "128 KiB".
 std::string size_words(std::uint64_t bytes);
-// Returns a value that is equal at both ends of a message. `kind` is the kind of the message; `what`
-// distinguishes messages of that kind.
+// Returns a value that identifies a message and is equal at both of its ends. `kind` is the kind of the
+// message; `what` distinguishes messages of that kind.
 constexpr std::uint64_t signature(char kind, std::uint64_t what) {
   return static_cast<std::uint64_t>(static_cast<unsigned char>(kind)) << 56 | (what & ((1ULL << 56) - 1));
 }

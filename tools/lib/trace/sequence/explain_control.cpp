@@ -9,7 +9,7 @@ namespace {
 
 std::string reason_words(const Fields& record) {
   std::string words = record.word("reason");
-  // A reason that is unknown in this version is shown unchanged.
+  // A reason that this version does not know is shown unchanged.
   if (words == "none")
     words.clear();
   else if (const ReasonText* text = text_of(std::string_view(words)))
@@ -111,7 +111,8 @@ void Explainer::on_connect_failed(const Fields& record, Step& step) {
   step.group = Group::connect;
   step.tone = Tone::warning;
   step.title = with_reason("connecting failed", record);
-  // If the record has no errno from the peer, the attempt failed without a message from the peer.
+  // If the record has no errno from the peer, the attempt failed without a message from the peer, so the step
+  // has no receive.
   if (record.number("peer_errno") != 0) receive(step, signature('J', record.number("peer_errno")));
 }
 

@@ -28,7 +28,8 @@ std::string with_errno(std::string title, const Fields& record, const char* fiel
 using Title = std::string (*)(const Fields&);
 struct Row {
   Group group;
-  Title title;  // nullptr: no step, because the title of the session's request describes the IO
+  // If nullptr, the record adds no step, because the title of the session's request describes the IO.
+  Title title;
 };
 
 const std::map<std::string_view, Row>& client_rows() {

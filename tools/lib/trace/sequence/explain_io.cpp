@@ -72,7 +72,8 @@ void Explainer::on_post_imm(const Fields& record, Step& step) {
   send(step, signature('M', imm));
 }
 
-// An empty WRITE causes no event at the peer, so the step has no receive.
+// Describes the delivery of a probe, which is an empty WRITE. An empty WRITE causes no event at the peer, so
+// the step has no receive.
 void Explainer::on_probe_delivery(const Fields&, Step& step) {
   step.group = Group::heartbeat;
   step.title = "empty WRITE as a delivery probe";
@@ -132,8 +133,8 @@ void Explainer::on_wire(const Fields& record, Step& step) {
     }
     step.tone = scratch.tone;
   }
-  // The signature must equal that of the other side's note. A client does not know the data length of a
-  // response, so a response's signature does not contain the length.
+  // The signature must equal the signature of the other side's note. A client does not know the data length
+  // of a response, so a response's signature does not contain the length.
   const bool answer = record.flag("has_imm") && wire::imm_type(imm) != wire::ImmType::io_req;
   const std::uint64_t length = answer ? 0 : record.number("length") & 0xfffff;
   const std::uint64_t sign = signature('W', std::uint64_t{imm} << 20 | length);

@@ -45,7 +45,7 @@ std::string Fields::lines() const {
   const auto& fields = record_.event->fields;
   for (std::size_t i = 0; i < fields.size() && i < record_.values.size(); ++i) {
     std::string value = trace::value_text(fields[i], record_.values[i], schema_);
-    // Maximum length of a value. A tooltip cannot show a whole payload; `urtrs-replay cat` can.
+    // Maximum length of a value in bytes. A tooltip cannot show a whole payload; `urtrs-replay cat` can.
     constexpr std::size_t kLongest = 512;
     if (value.size() > kLongest) value = value.substr(0, kLongest) + "...";
     out += (out.empty() ? "" : "\n") + fields[i].name + '=' + value;

@@ -1,4 +1,4 @@
-// Finds the fields of a record by name, so that traces of other versions can be read as far as names match.
+// Finds the fields of a record by name, so that traces of other versions can be read if their names match.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace rtrs::tools::sequence {
 
-// Record and schema must outlive the object.
+// Reads fields by name. Record and schema must outlive the object.
 class Fields {
  public:
   Fields(const trace::Record& record, const trace::Schema& schema) : record_(record), schema_(schema) {}
@@ -36,8 +36,8 @@ class Fields {
   const trace::Schema& schema_;
 };
 
-// Both functions find a field in the result of Fields::lines(). value_of() returns its text (empty if
-// missing), number_of() its number (0 if missing or not a number).
+// value_of() and number_of() find a field in the result of Fields::lines(). value_of() returns its text
+// (empty if missing), number_of() its number (0 if missing or not a number).
 std::string_view value_of(std::string_view lines, std::string_view name) noexcept;
 std::uint64_t number_of(std::string_view lines, std::string_view name) noexcept;
 

@@ -58,7 +58,7 @@ class Layout {
   // Assigns each server path to the client that one of its connections was matched to, or else to a
   // placeholder for a client that was not recorded.
   void place_server_connections() {
-    std::map<std::pair<Index, std::string>, Index> known;  // (file, uuid of the path) -> path
+    std::map<std::pair<Index, std::string>, Index> known;  // paths, by (file, uuid of the path)
     const auto name = [this](const Connection& one) {
       return std::pair(machine(one.machine).file, one.path_uuid.empty() ? std::to_string(one.machine) + '/' +
                                                                               std::to_string(one.key.number())
@@ -95,7 +95,8 @@ class Layout {
       const auto owner = static_cast<Index>(client);
       story_.lanes.push_back({Lane::Kind::client, story_.clients[client].name, owner, kNone, 0,
                               story_.clients[client].file != kNone});
-      std::set<std::tuple<std::uint16_t, std::uint16_t, Index>> wanted;  // path number, con, path
+      // Each entry: path number, con, index of the path.
+      std::set<std::tuple<std::uint16_t, std::uint16_t, Index>> wanted;
       for (const Connection& one : story_.connections) {
         if (one.path == kNone) continue;
         const Path& path = story_.paths[static_cast<std::size_t>(one.path)];
@@ -121,7 +122,7 @@ class Layout {
     }
   }
 
-  using SpanKey = std::tuple<Index, std::uint16_t>;  // machine, path number
+  using SpanKey = std::tuple<Index, std::uint16_t>;  // index of the machine, path number
 
   void close_span(Index path, Side side, Index at) {
     const auto open = open_.find({path, side});
@@ -138,7 +139,7 @@ class Layout {
     story_.path_spans.push_back({path, side, state, std::string(value_of(step.fields, "reason")), at, kNone});
   }
 
-  // Ends the open spans of all paths of a state machine, when the machine ends or begins again.
+  // Ends the open spans of all paths of a state machine. Called when the machine ends or begins again.
   void forget(const Machine& owner, Index at) {
     for (auto it = numbers_.begin(); it != numbers_.end();) {
       const Machine& other = machine(std::get<0>(it->first));
@@ -181,12 +182,12 @@ class Layout {
   }
 
   Story& story_;
-  std::map<std::pair<Index, std::uint16_t>, Index> views_;   // (file, instance) -> client
-  std::map<std::pair<Index, std::uint16_t>, Index> ghosts_;  // (server file, session) -> client
-  std::map<std::pair<Index, std::uint16_t>, Index> paths_;   // (client, path number) -> path
-  std::map<std::pair<Index, std::uint16_t>, Index> lanes_;   // (path, connection number) -> lane
-  std::map<SpanKey, Index> numbers_;                         // (machine, path number) -> path
-  std::map<std::pair<Index, Side>, Index> open_;             // (path, side) -> open span
+  std::map<std::pair<Index, std::uint16_t>, Index> views_;   // clients by (file, instance)
+  std::map<std::pair<Index, std::uint16_t>, Index> ghosts_;  // placeholder clients by (server file, session)
+  std::map<std::pair<Index, std::uint16_t>, Index> paths_;   // paths by (client, path number)
+  std::map<std::pair<Index, std::uint16_t>, Index> lanes_;   // lanes by (path, connection number)
+  std::map<SpanKey, Index> numbers_;                         // paths by (machine, path number)
+  std::map<std::pair<Index, Side>, Index> open_;             // open spans by (path, side)
 };
 
 }  // namespace

@@ -91,8 +91,8 @@ class Merge {
       if (free == queues_.size() || time(head) < time(queues_[free][next_[free]])) free = file;
     }
     if (free == queues_.size()) {
-      // Every file waits for another one, so at least one pair of send and receive is wrong. Drops one pair
-      // to continue.
+      // Every file waits for another file, so at least one pair of send and receive is wrong. Drops one pair,
+      // so that the sort can continue.
       free = any;
       Step& step = story_.steps[static_cast<std::size_t>(queues_[any][next_[any]])];
       story_.steps[static_cast<std::size_t>(step.peer)].peer = kNone;
@@ -123,9 +123,9 @@ class Merge {
   }
 
   Story& story_;
-  std::vector<std::vector<Index>> queues_;  // index: file; values: step indexes in recorded order
+  std::vector<std::vector<Index>> queues_;  // step indexes of each file, in recorded order
   std::vector<std::size_t> next_;
-  std::vector<Index> place_;  // old index -> new index
+  std::vector<Index> place_;  // new index of each step, by old index
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ class PageData {
     data["files"] = files();
     data["lanes"] = lanes();
     data["paths"] = paths();
-    data["requests"] = requests();  // first, because the others use its request numbers
+    data["requests"] = requests();  // comes first, because the other parts use its request numbers
     data["steps"] = steps();
     data["pathSpans"] = path_spans();
     data["storageSpans"] = storage_spans();
@@ -143,7 +143,7 @@ class PageData {
     return out;
   }
 
-  // Writes the requests of which at least a part is inside the window.
+  // Writes the requests that are at least partly inside the window.
   Json requests() {
     Json out = Json::array();
     numbers_.assign(story_.requests.size(), kNone);
@@ -198,7 +198,7 @@ class PageData {
   const Window& window_;
   std::map<std::string, std::size_t> strings_;
   std::vector<std::string> table_;
-  std::vector<Index> numbers_;  // request -> number on the page; kNone: not on the page
+  std::vector<Index> numbers_;  // number of each request on the page; kNone: not on the page
 };
 
 void replace(std::string& text, std::string_view what, std::string_view with) {

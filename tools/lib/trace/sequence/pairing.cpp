@@ -49,8 +49,8 @@ class Pairing {
   void run() {
     place_clocks();
     collect();
-    // Assumes that all files have one clock, as traces of one host do, unless this assumption pairs over 10 %
-    // fewer messages.
+    // Files from one host have one clock. All files are therefore assumed to have one clock, unless this
+    // assumption pairs over 10 % fewer messages.
     const std::size_t anyhow = choose(false);
     if (choose(true) * 10 < anyhow * 9) choose(false);
     for (Connection& one : story_.connections) {
@@ -69,8 +69,8 @@ class Pairing {
     return {machine(one).file, machine(one).instance, one.key.path};
   }
   UuidName uuid_name(const Connection& one) const {
-    // A trace without its beginning has no connect request with a uuid. In this case the path number replaces
-    // the uuid.
+    // A trace that lacks its beginning has no connect request with a uuid. For such a trace, the path number
+    // replaces the uuid.
     return {machine(one).file, one.path_uuid.empty()
                                    ? std::to_string(one.machine) + '/' + std::to_string(one.key.path)
                                    : one.path_uuid};
@@ -80,7 +80,7 @@ class Pairing {
     return clock_slack(story_.files[static_cast<std::size_t>(machine(of).file)]);
   }
 
-  // Pairs the messages of one direction. `notes`: pairs the wire notes instead, which are a separate
+  // Pairs the messages of one direction. If `notes`, pairs the wire notes instead, which are a separate
   // sequence.
   void pair_direction(const std::vector<Index>& sent, const std::vector<Index>& received, bool notes,
                       Pairs& out) const {
@@ -151,7 +151,7 @@ class Pairing {
   }
 
   void collect() {
-    std::map<std::pair<std::uint16_t, std::uint16_t>, std::vector<Index>> clients;  // key: con, attempt
+    std::map<std::pair<std::uint16_t, std::uint16_t>, std::vector<Index>> clients;  // keyed by (con, attempt)
     const auto count = static_cast<Index>(story_.connections.size());
     for (Index at = 0; at < count; ++at) {
       const Connection& one = connection(at);
@@ -251,9 +251,10 @@ class Pairing {
   }
 
   Story& story_;
-  std::vector<Nanos> begin_;  // index: file; all 0 if the clocks are comparable
+  std::vector<Nanos> begin_;  // start of each file; all 0 if the clocks are comparable
   std::map<std::pair<PathName, UuidName>, std::vector<Candidate>> fits_;
-  std::map<std::pair<Index, Index>, ClockRange> clocks_;  // (file of the client, file of the server) -> range
+  // Clock ranges by (file of the client, file of the server).
+  std::map<std::pair<Index, Index>, ClockRange> clocks_;
   std::map<UuidName, PathName> owner_;
 };
 

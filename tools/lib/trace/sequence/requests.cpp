@@ -53,7 +53,7 @@ class Follower {
     closed_[static_cast<std::size_t>(io)] = true;
   }
 
-  // Ends all requests of a state machine, when the machine ends or begins again.
+  // Ends all requests of a state machine. Called when the machine ends or begins again.
   void forget(const Machine& owner) {
     const auto same = [&](Index machine) {
       const Machine& other = story_.machines[static_cast<std::size_t>(machine)];
@@ -157,10 +157,10 @@ class Follower {
   };
   Story& story_;
   Index at_ = kNone;
-  std::vector<bool> closed_;                                   // index: request
-  std::map<std::pair<Index, std::uint16_t>, Holder> permits_;  // (machine, permit) -> request
-  std::map<std::pair<Index, std::uint16_t>, Index> arrived_;   // (connection, chunk) -> request
-  // (machine, chunk, serial) -> (request, storage span)
+  std::vector<bool> closed_;                                   // indexed by request
+  std::map<std::pair<Index, std::uint16_t>, Holder> permits_;  // requests by (machine, permit)
+  std::map<std::pair<Index, std::uint16_t>, Index> arrived_;   // requests by (connection, chunk)
+  // Requests and their storage spans, by (machine, chunk, serial).
   std::map<std::tuple<Index, std::uint16_t, std::uint16_t>, std::pair<Index, Index>> delivered_;
   std::map<Index, bool> own_;  // requests that only the server recorded
 };

@@ -15,7 +15,7 @@ namespace rtrs::tools::sequence::sequence_test {
 namespace {
 
 constexpr std::uint32_t kDepth = 8;
-constexpr Nanos kServerClock = seconds(5000);  // server's clock minus client's clock
+constexpr Nanos kServerClock = seconds(5000);  // the server's clock minus the client's clock
 
 // Writes the traces of both sides of a short session: connect, INFO, a write with its response, and a
 // heartbeat that never arrives.

@@ -23,13 +23,13 @@ const char* to_string(Group) noexcept;
 
 // Where the line of a step starts and ends.
 enum class Shape : std::uint8_t {
-  point,     // on the machine's own lane
-  send,      // machine to connection
-  receive,   // connection to machine
-  submit,    // application to client
-  complete,  // client to application
-  deliver,   // server to storage
-  answer,    // storage to server
+  point,     // at the machine's own lane
+  send,      // from the machine to a connection
+  receive,   // from a connection to the machine
+  submit,    // from the application to the client
+  complete,  // from the client to the application
+  deliver,   // from the server to storage
+  answer,    // from storage to the server
 };
 const char* to_string(Shape) noexcept;
 
@@ -43,19 +43,19 @@ struct TraceFile {
   std::uint64_t seed = 0;
   std::uint64_t records = 0;
   bool beginning_missing = false;
-  std::string stopped;  // why reading stopped early; empty: read to the end
+  std::string stopped;  // reason why reading stopped early; empty: the file was read to its end
   bool has_client = false, has_server = false;
   std::int64_t clock = 0;  // ns to add to the times of this file to get common times
 };
 
-// A state machine in one file, from its begin record to its end record. If an instance begins again, this
-// makes another Machine.
+// A state machine in one file, from its begin record to its end record. An instance that begins again becomes
+// another Machine.
 struct Machine {
   Index file = kNone;
   std::uint16_t instance = 0;
   Side side = Side::client;
   bool registry = false;
-  std::uint16_t session = 0;  // server only: session index, a part of the path in its keys
+  std::uint16_t session = 0;  // server only: session index, which is a part of the path in the keys
   std::uint32_t depth = 0;    // number of chunks or permits; 0: not known yet
   bool generations = false;   // generations were negotiated
   std::uint16_t start = 0;    // counts the starts of this instance, from 0
@@ -70,7 +70,7 @@ struct Connection {
   Index peer = kNone;         // the Connection of the other side
   Index lane = kNone;
   Index path = kNone;                 // index in Story::paths
-  std::vector<Index> sent, received;  // steps in order
+  std::vector<Index> sent, received;  // steps of this connection, in recorded order
 };
 
 struct Step {
@@ -82,15 +82,15 @@ struct Step {
   Shape shape = Shape::point;
   Group group = Group::local;
   Tone tone = Tone::normal;
-  bool lost = false;        // a sent message that never arrived, according to the peer's trace
-  bool may_vanish = false;  // not marked as lost if its receive is missing
+  bool lost = false;        // the peer's trace shows that the sent message never arrived
+  bool may_vanish = false;  // the step is not marked as lost if its receive is missing
   Index connection = kNone;
   Index path = kNone;  // index in Story::paths
   Index io = kNone;
   Index peer = kNone;           // step at the other end of the message
   std::uint64_t signature = 0;  // equal at both ends of a message; 0: none
-  std::string event;            // name of the record
-  std::string title;            // short text
+  std::string event;            // name of the recorded event
+  std::string title;            // text of the step in the diagram
   std::string fields;           // lines of name=value
   std::string mark;             // violation at this step, reported by the caller
 };

@@ -18,7 +18,7 @@ struct Glyphs {
 };
 constexpr Glyphs kBoxes = {"│", "┊", "─", "┼", "▶", "◀", "├", "┤", "●", "◆", "✕", "⋮"};
 constexpr Glyphs kAscii = {"|", ":", "-", "+", ">", "<", "+", "+", "o", "#", "x", "..."};
-constexpr std::int64_t kQuiet = 1'000'000'000;  // ns without a step after which a line shows the gap
+constexpr std::int64_t kQuiet = 1'000'000'000;  // time in ns without a step after which a line shows the gap
 
 constexpr const char* kReset = "\x1b[0m";
 constexpr const char* kDim = "\x1b[2m";
@@ -131,7 +131,7 @@ class TextDiagram {
     const Index lane =
         step.connection == kNone ? kNone : story_.connections[static_cast<std::size_t>(step.connection)].lane;
     if (lane != kNone) {
-      // Each side of a connection opens and closes its own view of it, so both are counted.
+      // Counts both sides of a connection, because each side opens and closes its own view of the connection.
       const auto here = static_cast<std::size_t>(lane);
       const bool open = open_[step.connection];
       const bool closes = step.event == "ConnectionClosed";
@@ -240,9 +240,9 @@ class TextDiagram {
   const std::function<bool(std::string_view)>& line_;
   const Glyphs& glyphs_;
   std::vector<Column> columns_;
-  std::vector<std::size_t> column_of_;  // index: lane
-  std::map<Index, bool> open_;          // connection -> true: it is open
-  std::vector<int> change_;             // index: step; change of the number of requests in flight
+  std::vector<std::size_t> column_of_;  // indexed by lane
+  std::map<Index, bool> open_;          // indexed by connection: true if the connection is open
+  std::vector<int> change_;             // change of the number of requests in flight, by step
   std::size_t width_ = 0;
   int in_flight_ = 0;
 };

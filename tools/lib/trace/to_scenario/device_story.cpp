@@ -61,8 +61,8 @@ class Devices {
   std::size_t first_action(std::size_t input) const {
     return input < devices_.metas.size() ? devices_.metas[input].first_action : devices_.actions.size();
   }
-  // Returns the index of the last input that uses a device. Unmaps after it belong to the closing of the
-  // client.
+  // Returns the index of the last input that uses a device. An unmap after this input belongs to the shutdown
+  // of the client.
   std::size_t last_use() const {
     std::size_t last = 0;
     for (std::size_t at = 0; at < devices_.inputs.size(); ++at)
@@ -133,7 +133,7 @@ class Devices {
     done_->begun.pop_front();
     if (!input.delivered) return;
     story_.slowest = std::max(story_.slowest, input.now - since);
-    // The server is still the same and answers ENOTCONN, so the operator has removed the device.
+    // The server has not changed and answers ENOTCONN, so the operator has removed the device.
     if (input.peer_errno == ENOTCONN && done_->same_server) {
       done_->same_server = false;
       add(before(since), step(Verb::take_away, done_->disk));

@@ -20,7 +20,7 @@ namespace {
 
 using Verb = sim::Step::Verb;
 
-// What happened to the devices while they were used: their state changes, and the number of IOs by result.
+// History of the devices while they were used: their state changes, and the number of IOs by result.
 struct Ending {
   std::vector<std::string> changes;
   std::map<std::string, int> ios;
@@ -102,8 +102,8 @@ class DeviceStoryTest : public ::testing::Test {
     std::erase_if(changes, [device](const std::string& change) { return change.front() != device; });
     return changes;
   }
-  // Runs the most faithful guess. The state changes of each device must begin with those of the trace, and
-  // IOs must have the same results, `shown` among them.
+  // Runs the most faithful guess. The state changes of each device must begin with the state changes in the
+  // trace. IOs must have the same results, and `shown` must be one of them.
   void expect_same_endings(const std::string& steps, const std::string& shown) {
     const std::vector<Guess> guesses = told_by(steps);
     ASSERT_FALSE(guesses.empty());

@@ -148,7 +148,8 @@ class Story {
       if (up_[input.key.path] && !asked_[input.key.path]) cut(input.key.path, heard_[input.key.path]);
       asked_[input.key.path] = up_[input.key.path] = false;
     } else if constexpr (std::is_same_v<Input, ConnectFailed>) {
-      // Another path is up, but the server of this path does not know the session: it is another server.
+      // Another path is up, but the server of this path does not know the session, so this path leads to
+      // another server.
       if (input.peer_errno == ENXIO && another_is_up(input.key.path)) ++strange_[input.key.path];
       // The peer did not answer, so the link is still cut.
       if (input.peer_errno == 0 && first_info_ != 0) cut(input.key.path, heard_[input.key.path]);
@@ -204,13 +205,13 @@ class Story {
     Step request = step(input.direction == Direction::write ? Verb::write : Verb::read, 0);
     request.con = input.affinity;
     request.number = std::clamp<std::uint32_t>(input.data_len / kSectorBytes, 1, kMaxSectors);
-    // Consecutive requests overlap, and later requests reuse the same sectors.
+    // Consecutive requests overlap, and later requests use the same sectors again.
     request.time = count_++ % (kSectors - kMaxSectors);
     begun_[index] = {input.now, steps_.size()};
     add(input.now, request);
     most_ = std::max(most_, static_cast<std::uint32_t>(begun_.size()));
   }
-  // If a response was slow, assumes slow storage, unless the path was lost before the response.
+  // If a response was slow, the storage is assumed to be slow, unless the path was lost before the response.
   void answered(std::uint32_t request, Nanos now) {
     const auto found = begun_.find(request);
     if (found == begun_.end()) return;
@@ -230,19 +231,20 @@ class Story {
   Nanos first_info_ = 0;
   Nanos last_ = 0;
   std::vector<Timed> steps_;
-  std::map<std::size_t, Step> slow_;  // index of a step -> storage delay for its request
+  std::map<std::size_t, Step> slow_;  // storage delay of a request, by index of its step
   std::set<std::uint16_t> paths_, removed_;
   std::set<std::uint16_t> joined_;             // paths that connected while another path was already up
   std::map<std::uint16_t, unsigned> strange_;  // refusals because of an unknown session, by path
   std::map<std::uint16_t, bool> up_, asked_, cuts_;
   std::map<std::uint16_t, Nanos> heard_;
-  std::map<std::uint32_t, std::pair<Nanos, std::size_t>> begun_;  // request -> submit time, index of its step
+  // Submit time and index of the step, by request.
+  std::map<std::uint32_t, std::pair<Nanos, std::size_t>> begun_;
   std::uint32_t most_ = 0;
   std::uint32_t count_ = 0;
 };
 
-// Adds late messages, slow drains and slow storage to the world. They cause races, and a client's trace does
-// not show them.
+// Adds late messages, slow drains and slow storage to the world. A client's trace does not show these, but
+// they cause races.
 sim::Scenario rough(sim::Scenario s) {
   const auto chance = [&s](const char* name, Nanos per_million) {
     Step rate;

@@ -9,8 +9,9 @@
 namespace rtrs::tools {
 
 struct ScenarioSearch {
-  std::uint64_t seeds = 200;  // seeds per guess; a seed decides delays and orders that are not in the trace
-  double seconds = 120;       // time limit for everything; the search gets half of it
+  // Number of seeds per guess; a seed determines delays and orders that are not in the trace.
+  std::uint64_t seeds = 200;
+  double seconds = 120;  // time limit for everything; the search gets half of it
   std::function<void(const std::string& what)> progress;  // may be empty
 };
 struct FoundScenario {

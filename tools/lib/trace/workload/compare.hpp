@@ -30,7 +30,8 @@ struct Difference {
 // cache instances) are not compared. Returns no difference if the trace has no response.
 std::vector<Difference> compare(const Asked&, const Told&);
 
-// One-line description of a request: "READ 4096 B at sector 8 of \"disk\"", "OPEN \"disk\" rw".
+// Returns a one-line description of a request, such as "READ 4096 B at sector 8 of \"disk\"" or "OPEN
+// \"disk\" rw".
 std::string words_of(const Workload&, const Asked&);
 
 }  // namespace rtrs::workload

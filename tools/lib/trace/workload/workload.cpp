@@ -172,7 +172,8 @@ class Reading {
     const auto open = io_.find(post->second);
     posts_.erase(post);
     has_notes_ = true;
-    if (open == io_.end() || open->second.request) return {};  // the post carries no IO, or resends it
+    // The post carries no IO, or sends the IO again.
+    if (open == io_.end() || open->second.request) return {};
     const wire::Bytes head = bytes(record, "head");
     const wire::Bytes header = trace::user_header_of(head);
     const auto io = wire::rnbd::parse_io(header);
@@ -208,11 +209,11 @@ class Reading {
   std::optional<InstanceId> devices_;
   bool has_notes_ = false;
   Workload work_;
-  std::map<std::size_t, bool> is_open_;            // device -> true: it is open
-  std::map<std::uint32_t, std::size_t> ids_;       // device id of the server -> index of the device
-  std::map<std::uint64_t, std::size_t> messages_;  // pending messages: token -> index of the request
+  std::map<std::size_t, bool> is_open_;            // indexed by device: true if the device is open
+  std::map<std::uint32_t, std::size_t> ids_;       // index of the device, by the device id of the server
+  std::map<std::uint64_t, std::size_t> messages_;  // index of the request, by token of the pending message
   std::map<std::uint64_t, std::size_t>
-      again_;  // pending reopens after a reconnect: token -> index of the device
+      again_;  // index of the device, by the token of the pending reopen after a reconnect
   std::map<std::uint64_t, Open> io_;
   std::map<Post, std::uint64_t> posts_;  // permits whose wire record has not been read yet
 };

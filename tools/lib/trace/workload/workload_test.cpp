@@ -85,7 +85,7 @@ class Story {
     submitted.affinity = affinity;
     return put(kClient, submitted);
   }
-  // Records a post together with its wire record.
+  // Records a post and its wire record.
   Story& posts(std::uint16_t permit, std::uint32_t id, Opcode opcode, std::uint64_t sector,
                std::uint32_t size, const std::string& data = "", std::uint16_t path = 0) {
     wire::rnbd::Io io;
