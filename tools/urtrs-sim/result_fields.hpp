@@ -12,6 +12,10 @@
 
 namespace rtrs::sim_tool {
 
+// Characters of Fields::words().
+inline constexpr const char* kWordsOfCommands =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-+.,()~";
+
 // Fields of an object of JSON. After the first error, `good` is false and later calls return empty values.
 class Fields {
  public:
@@ -26,9 +30,7 @@ class Fields {
   // Text that the commands which this program prints may contain.
   std::string words(const char* key) {
     const std::string all = text(key);
-    constexpr const char* kAllowed =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-+.,()~";
-    good = good && all.size() <= 1000 && all.find_first_not_of(kAllowed) == std::string::npos;
+    good = good && all.size() <= 1000 && all.find_first_not_of(kWordsOfCommands) == std::string::npos;
     return all;
   }
   // One such word that is no option, or nothing.
