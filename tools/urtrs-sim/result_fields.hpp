@@ -12,10 +12,6 @@
 
 namespace rtrs::sim_tool {
 
-// Characters of Fields::words().
-inline constexpr const char* kWordsOfCommands =
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-+.,()~";
-
 // Fields of an object of JSON. After the first error, `good` is false and later calls return empty values.
 class Fields {
  public:
@@ -30,7 +26,9 @@ class Fields {
   // Text that the commands which this program prints may contain.
   std::string words(const char* key) {
     const std::string all = text(key);
-    good = good && all.size() <= 1000 && all.find_first_not_of(kWordsOfCommands) == std::string::npos;
+    constexpr const char* kAllowed =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-+.,()~";
+    good = good && all.size() <= 1000 && all.find_first_not_of(kAllowed) == std::string::npos;
     return all;
   }
   // One such word that is no option, or nothing.

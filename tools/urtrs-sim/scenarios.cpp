@@ -1,5 +1,6 @@
 #include "tools/urtrs-sim/scenarios.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 
@@ -11,7 +12,6 @@
 #include "tools/lib/trace/choice_log/isolated_run.hpp"
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/report.hpp"
-#include "tools/urtrs-sim/result_fields.hpp"
 #include "tools/urtrs-sim/stop_signals.hpp"
 #include "tools/urtrs-sim/version_comment.hpp"
 
@@ -39,12 +39,11 @@ void count_run(SweepResult& sum, std::uint64_t seed, const tools::IsolatedResult
   }
 }
 
-// The rule of a result has no characters that a command of a shell treats specially.
+// The signature of a crash contains the last words of the process, which `seen` has, too.
 FoundFailure found_failure(std::string_view id, std::uint64_t seed, const tools::IsolatedResult& run) {
-  const std::string rule = run.failed ? run.signature : "no failure";
-  const std::string plain = rule.substr(0, rule.find_first_not_of(kWordsOfCommands));
-  return {seed, std::string(id), plain.substr(0, plain.find_last_not_of(' ') + 1),
-          (plain == rule ? "" : rule + ": ") + run.seen};
+  std::string rule = run.failed ? run.signature : "no failure";
+  if (rule.starts_with("signal ")) rule.resize(std::min(rule.find(' ', 7), rule.size()));
+  return {seed, std::string(id), rule, run.seen};
 }
 
 // Returns nothing with ScenarioOptions::result, which takes all failures.
