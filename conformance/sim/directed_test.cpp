@@ -34,6 +34,12 @@ TEST(Directed, NoScenarioViolatesARule) {
   }
 }
 
+// In these seeds, the load ends before the last path connects, and a path drains for more than three seconds.
+TEST(Directed, ScriptsFitSlowSeeds) {
+  plays(*find_directed("TD07"), 15);
+  plays(*find_directed("TD16"), 17);
+}
+
 // In these seeds a waiting client gets no reply, or only a part of it.
 TEST(Directed, RareSeedsOfStreamsPass) {
   for (const std::uint64_t seed : {1278, 1502, 2374}) plays(*find_directed("TS01"), seed);

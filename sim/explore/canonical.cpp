@@ -9,7 +9,9 @@
 #include "core/base/assert.hpp"
 #include "core/base/fingerprint.hpp"
 #include "core/wire/imm.hpp"
+#include "sim/explore/field_name.hpp"
 #include "sim/explore/renaming.hpp"
+#include "sim/explore/word_hash.hpp"
 
 namespace rtrs::explore {
 
@@ -35,21 +37,22 @@ constexpr std::size_t kMaxBlocks = 8;
 // until it is shown to be irrelevant.
 class View {
  public:
-  explicit View(const MachineWorld& world) : world_(world), config_(world.config()), names_(world) {
+  View(const MachineWorld& world, ClientMemo* memo)
+      : world_(world), config_(world.config()), memo_(memo), names_(world) {
     for (std::size_t block = 0; config_.ios % config_.blocks != 0 && block < config_.blocks; ++block)
       blocks_[block].add(block);
   }
 
   std::uint64_t value() {
     MachineWorld::visit_fields(world_,
-                               [this](std::string_view name, const auto& field) { top(name, field); });
+                               [this](FieldName name, const auto& field) RTRS_INLINED { top(name, field); });
     std::array<std::uint64_t, kMaxBlocks> sums{};
     for (std::size_t block = 0; block < config_.blocks; ++block) sums[block] = blocks_[block].value();
     std::sort(sums.begin(), sums.begin() + config_.blocks);
     for (std::size_t block = 0; block < config_.blocks; ++block) hash_.add(sums[block]);
     for (const char letter : std::string_view(world_.violation() == nullptr ? "" : world_.violation()))
       hash_.add(letter);
-    return hash_.value() == 0 ? 1 : hash_.value();
+    return std::max<std::uint64_t>(1, hash_.take());
   }
 
  private:
@@ -77,19 +80,19 @@ class View {
   void io(std::uint16_t io) {
     ++places_;
     if (io == MachineWorld::kNoIo) return hash_.add(io);
-    hash_.add(io / config_.blocks);
+    hash_.add(static_cast<std::uint16_t>(io / config_.blocks));
     blocks_[io % config_.blocks].add(places_);
   }
   void heartbeat(const Heartbeat& heartbeat) {
     time(heartbeat.deadline());
-    Heartbeat::visit_fields(heartbeat, [this](std::string_view name, const auto& field) {
+    Heartbeat::visit_fields(heartbeat, [this](FieldName name, const auto& field) RTRS_INLINED {
       if (name != "deadline_" && name != "last_sent_") hash_.add(field);
     });
   }
 
   // --- the client ---
 
-  void client_field(std::string_view name, const auto& field) {
+  RTRS_INLINED void client_field(FieldName name, const auto& field) {
     using Field = std::remove_cvref_t<decltype(field)>;
     if (name == "config_" || name == "jitter_" || name == "next_fence_serial_") return;
     // The state machine reads these fields only if there is a lead_head_start.
@@ -113,7 +116,7 @@ class View {
     if (state == PathState::absent && path.epoch() == 0) return hash_.add(state);
     const bool ending = state == PathState::draining || state == PathState::closing;
     const bool has_cons = ending || state == PathState::connecting || state == PathState::connected;
-    ClientPath::visit_fields(path, [&](std::string_view name, const auto& field) {
+    ClientPath::visit_fields(path, [&](FieldName name, const auto& field) RTRS_INLINED {
       using Field = std::remove_cvref_t<decltype(field)>;
       if (name == "epoch_" || name == "peer_errno_" || name == "latency_") return;
       if (name == "unknown_since_" || name == "unknown_again_" || name == "foreign_") return;
@@ -144,7 +147,7 @@ class View {
     if (!queued) hash_.add(permit.path);
     if (sent) hash_.add(names_.age(permit.path, permit.epoch));
     if (!sent) since(permit.since);
-    Permit::visit_fields(permit, [&](std::string_view name, const auto& field) {
+    Permit::visit_fields(permit, [&](FieldName name, const auto& field) RTRS_INLINED {
       if (name == "path" || name == "epoch" || name == "since" || name == "generation") return;
       if (name == "next" && !queued) return;
       if ((name == "con" || name == "invalidated") && !sent) return;
@@ -196,16 +199,16 @@ class View {
     });
   }
   void server_paths(const ServerPaths& paths) {
-    std::array<const ServerPath*, kMaxPaths> present{};
-    std::size_t count = 0;
+    FixedVector<const ServerPath*, kMaxPaths> present;
     for (const ServerPath& path : paths) {
       if (path.state == PathState::absent) continue;
-      std::size_t at = count++;
+      std::size_t at = present.size();
+      present.push_back(&path);
       for (; at > 0 && path.uuid < present[at - 1]->uuid; --at) present[at] = present[at - 1];
       present[at] = &path;
     }
-    hash_.add(count);
-    for (std::size_t i = 0; i < count; ++i) server_path(*present[i]);
+    hash_.add(present.size());
+    for (const ServerPath* path : present) server_path(*path);
   }
   void server_path(const ServerPath& path) {
     hash_.add(path_of(path));
@@ -218,7 +221,7 @@ class View {
       hash_.add(con.first_waiting);
       hash_.add(con.last_waiting);
     }
-    ServerPath::visit_fields(path, [this](std::string_view name, const auto& field) {
+    ServerPath::visit_fields(path, [this](FieldName name, const auto& field) RTRS_INLINED {
       if (name == "recon_cnt" || name == "incarnation" || name == "handshake_deadline" ||
           name == "heartbeat" || name == "cons" || name == "reason" || name == "uuid")
         return;
@@ -230,7 +233,7 @@ class View {
     if (chunk.state == ServerChunk::State::idle) return;
     chunk_user(index, chunk.user);
     if (chunk.has_parked) chunk_user(index, chunk.parked);
-    ServerChunk::visit_fields(chunk, [this](std::string_view name, const auto& field) {
+    ServerChunk::visit_fields(chunk, [this](FieldName name, const auto& field) RTRS_INLINED {
       if (name != "state" && name != "serial" && name != "user" && name != "parked") hash_.add(field);
     });
   }
@@ -238,7 +241,7 @@ class View {
     server_key(user.key);
     hash_.add(names_.name_of(user.incarnation));
     hash_.add(names_.generation(chunk, user.generation));
-    ChunkUser::visit_fields(user, [this](std::string_view name, const auto& field) {
+    ChunkUser::visit_fields(user, [this](FieldName name, const auto& field) RTRS_INLINED {
       if (name != "key" && name != "incarnation" && name != "generation") hash_.add(field);
     });
   }
@@ -276,7 +279,7 @@ class View {
     } else {
       hash_.add(message.number);
     }
-    Message::visit_fields(message, [this](std::string_view name, const auto& field) {
+    Message::visit_fields(message, [this](FieldName name, const auto& field) RTRS_INLINED {
       if (name != "recon" && name != "extensions" && name != "io" && name != "content" && name != "number")
         hash_.add(field);
     });
@@ -293,12 +296,20 @@ class View {
     }
   }
 
+  // The hash of the client depends on the client, on the ages of attempts and on the time.
   void client(const ClientSession& session) {
+    const bool may_keep = memo_ != nullptr && !world_.client_changed();
+    if (may_keep && memo_->known && memo_->now == world_.now() && memo_->epochs == names_.epochs())
+      return hash_.add(memo_->hash);
+    RTRS_ASSERT(hash_.is_empty());  // the client is the first field of a world
     ClientSession::visit_fields(
-        session, [this](std::string_view name, const auto& field) { client_field(name, field); });
+        session, [this](FieldName name, const auto& field) RTRS_INLINED { client_field(name, field); });
+    const std::uint64_t hash = hash_.take();
+    hash_.add(hash);
+    if (may_keep) *memo_ = {true, names_.epochs(), world_.now(), hash};
   }
 
-  void top(std::string_view name, const auto& field) {
+  RTRS_INLINED void top(FieldName name, const auto& field) {
     using Field = std::remove_cvref_t<decltype(field)>;
     if constexpr (std::is_same_v<Field, ClientSession>) {
       client(field);
@@ -333,8 +344,9 @@ class View {
 
   const MachineWorld& world_;
   const sim::MachineConfig& config_;
+  ClientMemo* memo_;
   Renaming names_;
-  Fingerprint hash_;
+  WordHash hash_;
   std::array<Fingerprint, kMaxBlocks> blocks_;
   std::uint32_t places_ = 0;                     // number of places that contained a request so far
   std::array<const ServerChunks*, 4> chunks_{};  // indexed by session
@@ -344,6 +356,7 @@ class View {
 
 const char* why_not_canonical(const sim::MachineConfig& config) noexcept {
   const ClientConfig& client = config.client;
+  if (config.paths > kMostPaths) return "too many paths";
   if (config.blocks > kMaxBlocks) return "too many blocks";
   if (client.reconnect_jitter != 0 || client.busy_retry != 0) return "delays are drawn";
   if (client.lead_head_start != kNever) return "turns to lead depend on the clock";
@@ -357,8 +370,8 @@ const char* why_not_canonical(const sim::MachineConfig& config) noexcept {
   return nullptr;
 }
 
-std::uint64_t canonical(const MachineWorld& world) {
-  return View(world).value();
+std::uint64_t canonical(const MachineWorld& world, ClientMemo* memo) {
+  return View(world, memo).value();
 }
 
 }  // namespace rtrs::explore

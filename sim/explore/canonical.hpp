@@ -13,6 +13,7 @@
 #pragma once
 #include <cstdint>
 
+#include "sim/explore/renaming.hpp"
 #include "sim/model/machine_world.hpp"
 
 namespace rtrs::explore {
@@ -22,7 +23,15 @@ namespace rtrs::explore {
 // any run.
 const char* why_not_canonical(const sim::MachineConfig&) noexcept;
 
-// Returns the identity, never 0. Worlds with equal fingerprint() have equal identities.
-std::uint64_t canonical(const sim::MachineWorld&);
+// What canonical() computed for the client of one world.
+struct ClientMemo {
+  bool known = false;
+  Epochs epochs;
+  Nanos now = 0;
+  std::uint64_t hash = 0;
+};
+// Returns the identity, never 0. Worlds with equal fingerprint() have equal identities. `memo`: one for all
+// worlds that were made from one world by undo() and a step; may be null.
+std::uint64_t canonical(const sim::MachineWorld&, ClientMemo* memo = nullptr);
 
 }  // namespace rtrs::explore

@@ -1,34 +1,79 @@
 #include "sim/explore/endings.hpp"
 
-#include <utility>
+#include <algorithm>
 
 namespace rtrs::explore {
 
-std::vector<StateId> find_dead_ends(std::vector<std::vector<Edge>> edges, const std::vector<StateId>& goals,
-                                    std::size_t states) {
-  // Source states of all edges, grouped by target state in ascending order.
-  std::vector<std::size_t> end(states + 1);
-  for (const auto& part : edges)
-    for (const Edge& edge : part) ++end[edge.to + 1];
-  for (std::size_t i = 0; i < states; ++i) end[i + 1] += end[i];
-  std::vector<StateId> origins(end[states]);
-  std::vector<std::size_t> at(end.begin(), end.end() - 1);
-  for (auto& part : edges) {
-    for (const Edge& edge : part) origins[at[edge.to]++] = edge.from;
-    part = {};
+namespace {
+
+void put(std::vector<std::uint8_t>& bytes, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) bytes.push_back(static_cast<std::uint8_t>(value | 0x80));
+  bytes.push_back(static_cast<std::uint8_t>(value));
+}
+std::uint64_t get(const std::uint8_t*& at) {
+  std::uint64_t value = 0;
+  for (unsigned shift = 0;; shift += 7) {
+    const std::uint8_t byte = *at++;
+    value |= std::uint64_t{byte & 0x7fU} << shift;
+    if (byte < 0x80) return value;
   }
+}
+// Differences of ids as numbers that are small if the ids are close.
+std::uint64_t folded(StateId to, StateId from) {
+  const std::int64_t by = static_cast<std::int64_t>(to) - from;
+  return by < 0 ? static_cast<std::uint64_t>(-by) * 2 - 1 : static_cast<std::uint64_t>(by) * 2;
+}
+StateId unfolded(std::uint64_t value, StateId from) {
+  const auto by = static_cast<StateId>((value + 1) / 2);
+  return value % 2 != 0 ? from - by : from + by;
+}
+
+}  // namespace
+
+void EdgeLog::add(StateId from, std::span<const StateId> to) {
+  constexpr std::size_t kLongest = 5;  // bytes of a number
+  if (to.empty()) return;
+  const std::size_t most = (2 + to.size()) * kLongest;
+  if (parts_.empty() || parts_.back().bytes.size() + most > kPart) {
+    parts_.emplace_back();
+    parts_.back().bytes.reserve(std::max(kPart, most));
+  }
+  Part& part = parts_.back();
+  put(part.bytes, folded(from, part.last));
+  put(part.bytes, to.size());
+  for (const StateId one : to) put(part.bytes, folded(one, from));
+  part.last = from;
+}
+
+// Most edges lead to states that were found later, so the last part is the first to be complete.
+bool EdgeLog::spread(std::vector<bool>& marked) {
+  bool any = false;
+  for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
+    if (part->marked) continue;
+    part->marked = true;
+    StateId from = 0;
+    const std::uint8_t* at = part->bytes.data();
+    const std::uint8_t* const end = at + part->bytes.size();
+    while (at != end) {
+      from = unfolded(get(at), from);
+      bool reaches = false;
+      for (std::uint64_t edges = get(at); edges > 0; --edges)
+        reaches = marked[unfolded(get(at), from)] || reaches;
+      any = any || (reaches && !marked[from]);
+      marked[from] = marked[from] || reaches;
+      part->marked = part->marked && marked[from];
+    }
+  }
+  return any;
+}
+
+std::vector<StateId> find_dead_ends(std::vector<EdgeLog> edges, const std::vector<StateId>& goals,
+                                    std::size_t states) {
   std::vector<bool> ends(states);
-  std::vector<StateId> open;
-  const auto reach = [&](StateId id) {
-    if (ends[id]) return;
-    ends[id] = true;
-    open.push_back(id);
-  };
-  for (const StateId goal : goals) reach(goal);
-  while (!open.empty()) {
-    const StateId to = open.back();
-    open.pop_back();
-    for (std::size_t i = end[to]; i < end[to + 1]; ++i) reach(origins[i]);
+  for (const StateId goal : goals) ends[goal] = true;
+  for (bool more = true; more;) {
+    more = false;
+    for (EdgeLog& log : edges) more = log.spread(ends) || more;
   }
   std::vector<StateId> never;
   for (std::size_t id = 0; id < states; ++id)

@@ -1,19 +1,36 @@
-// Finds the states from which no goal state is reachable, by a backward search from the goals.
+// Finds the states from which no goal state is reachable.
 #pragma once
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sim/explore/state_table.hpp"
 
 namespace rtrs::explore {
 
-struct Edge {
-  StateId from = 0;
-  StateId to = 0;
+// The edges of a graph of states, in compact form: numbers as differences of ids, a byte for a small one.
+class EdgeLog {
+ public:
+  // Adds the edges from one state.
+  void add(StateId from, std::span<const StateId> to);
+  std::size_t bytes() const noexcept { return parts_.size() * kPart; }
+  // Marks the states from which edges lead to a marked state, one or more edges away. Returns false if it
+  // marked none.
+  bool spread(std::vector<bool>& marked);
+
+ private:
+  static constexpr std::size_t kPart = 1U << 14;
+  struct Part {
+    std::vector<std::uint8_t> bytes;
+    StateId last = 0;     // `from` of the last entry
+    bool marked = false;  // all states with edges in this part are marked
+  };
+  std::vector<Part> parts_;
 };
 
 // Returns the states with ids below `states` from which no path of edges leads to one of `goals`.
-std::vector<StateId> find_dead_ends(std::vector<std::vector<Edge>> edges, const std::vector<StateId>& goals,
+std::vector<StateId> find_dead_ends(std::vector<EdgeLog> edges, const std::vector<StateId>& goals,
                                     std::size_t states);
 
 }  // namespace rtrs::explore

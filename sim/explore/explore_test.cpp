@@ -10,6 +10,7 @@
 #include "sim/explore/canonical.hpp"
 #include "sim/explore/configurations.hpp"
 #include "sim/explore/counter_example.hpp"
+#include "sim/explore/endings.hpp"
 #include "sim/explore/packed_world.hpp"
 #include "sim/explore/search.hpp"
 
@@ -36,15 +37,71 @@ TEST(PackedWorld, RoundTripKeepsTheWorld) {
         world.apply(steps[random.up_to(steps.size() - 1)]);
         ASSERT_EQ(world.violation(), nullptr);
         std::vector<std::uint8_t> bytes;
-        pack(world, bytes);
+        pack(world, {}, bytes);
         EXPECT_LT(bytes.size(), 1000U);
-        unpack(bytes, unpacked);
+        unpack(bytes, {}, unpacked);
         ASSERT_EQ(unpacked.fingerprint(), world.fingerprint());
         ASSERT_EQ(canonical(unpacked), canonical(world));
         ASSERT_EQ(unpacked.enabled(), steps = world.enabled());
       }
     }
   }
+}
+
+// A search keeps what one step does not change: undo(), the memo of canonical() and the sections of pack()
+// must give the same as a copy.
+TEST(PackedWorld, WorldAfterUndoAndAStepEqualsACopyAfterTheStep) {
+  Jitter random(8);
+  for (const char* name : {"cold", "operator", "closing", "reads", "crash"}) {
+    MachineWorld world = root_of(*configuration(name), true);
+    MachineWorld next = world;
+    for (auto steps = world.enabled(); !steps.empty(); steps = world.enabled()) {
+      std::vector<std::uint8_t> before;
+      pack(world, {}, before);
+      ClientMemo memo;
+      for (const MachineStep& step : steps) {
+        MachineWorld copy = world;
+        copy.apply(step);
+        ASSERT_EQ(copy.violation(), nullptr);
+        next.undo(world);
+        ASSERT_EQ(next.fingerprint(), world.fingerprint());
+        next.apply(step);
+        ASSERT_EQ(next.fingerprint(), copy.fingerprint());
+        ASSERT_EQ(canonical(next, &memo), canonical(copy));
+        std::vector<std::uint8_t> packed;
+        std::vector<std::uint8_t> whole;
+        pack(next, before, packed);
+        pack(copy, {}, whole);
+        ASSERT_EQ(packed, whole);
+        MachineWorld unpacked = world;
+        const Unpacked changed = unpack(packed, before, unpacked);
+        ASSERT_EQ(unpacked.fingerprint(), copy.fingerprint());
+        next.undo(world);
+        next.undo(unpacked, changed.client, changed.server);
+        ASSERT_EQ(next.fingerprint(), copy.fingerprint());
+        next = world;
+      }
+      world.apply(steps[random.up_to(steps.size() - 1)]);
+      next = world;
+    }
+  }
+}
+
+TEST(Endings, OnlyStatesWithoutAWayToAGoalAreDeadEnds) {
+  constexpr StateId kStates = 5000;
+  std::vector<EdgeLog> edges(2);
+  // Two chains, of even and of odd numbers, one of them against the order of the numbers; state 7 leaves its
+  // chain.
+  for (StateId id = 0; id + 2 < kStates; ++id) {
+    const std::vector<StateId> to = id % 2 == 0 ? std::vector<StateId>{id + 2, id} : std::vector<StateId>{id};
+    edges[0].add(id, to);
+    if (id % 2 == 1) edges[1].add(id + 2, std::vector<StateId>{id});
+  }
+  EXPECT_EQ(find_dead_ends(edges, {kStates - 2, 1}, kStates), std::vector<StateId>());
+  const auto dead = find_dead_ends(edges, {4000, 4001}, kStates);
+  ASSERT_EQ(dead.size(), (kStates - 2 - 4000) / 2U + 4001 / 2U);
+  EXPECT_EQ(dead.front(), 1U);
+  EXPECT_EQ(dead.back(), kStates - 2);
 }
 
 // The observable future of a state: its verdict, and the identities of its successors.
@@ -71,11 +128,11 @@ void expect_same_futures(const Configuration& configuration, bool fence) {
   std::set<std::uint64_t> seen;
   std::vector<std::vector<std::uint8_t>> open(1);
   MachineWorld world = root_of(configuration, fence);
-  pack(world, open[0]);
+  pack(world, {}, open[0]);
   seen.insert(world.fingerprint());
   std::size_t merged = 0;
   for (std::size_t at = 0; at < open.size(); ++at) {
-    unpack(open[at], world);
+    unpack(open[at], {}, world);
     open[at] = {};
     const Future future = future_of(world);
     const auto [known, fresh] = futures.emplace(canonical(world), future);
@@ -86,7 +143,7 @@ void expect_same_futures(const Configuration& configuration, bool fence) {
       next.apply(step);
       if (next.violation() != nullptr || !seen.insert(next.fingerprint()).second) continue;
       open.emplace_back();
-      pack(next, open.back());
+      pack(next, {}, open.back());
     }
   }
   EXPECT_GT(merged, open.size() / 8) << "the reduction merges states";

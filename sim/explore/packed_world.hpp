@@ -9,9 +9,17 @@
 
 namespace rtrs::explore {
 
-// Appends the world, which must not have violated a rule.
-void pack(const sim::MachineWorld&, std::vector<std::uint8_t>& bytes);
-// Restores the world that was packed into `bytes`. `world` must have the same configuration.
-void unpack(std::span<const std::uint8_t> bytes, sim::MachineWorld& world);
+// Appends the world, which must not have violated a rule. `before`: a packed world of which this one is a
+// copy that one step has changed since MachineWorld::undo(), so that an unchanged end has the same bytes.
+void pack(const sim::MachineWorld&, std::span<const std::uint8_t> before, std::vector<std::uint8_t>& bytes);
+// The ends that unpack() has changed.
+struct Unpacked {
+  bool client = false;
+  bool server = false;
+};
+// Restores the world that was packed into `bytes`. `world` must have the same configuration. `before`: the
+// bytes that `world` was unpacked from, or nothing if it has another state.
+Unpacked unpack(std::span<const std::uint8_t> bytes, std::span<const std::uint8_t> before,
+                sim::MachineWorld& world);
 
 }  // namespace rtrs::explore

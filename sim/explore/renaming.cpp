@@ -1,11 +1,11 @@
 #include "sim/explore/renaming.hpp"
 
 #include <algorithm>
-#include <string_view>
 #include <type_traits>
 
 #include "core/base/assert.hpp"
 #include "core/wire/messages.hpp"
+#include "sim/explore/field_name.hpp"
 
 namespace rtrs::explore {
 
@@ -50,7 +50,7 @@ std::uint32_t Renaming::name_of(std::uint32_t id) {
 }
 
 void Renaming::remember(unsigned path, std::uint32_t epoch) {
-  if (path >= kMaxPaths) return;
+  if (path >= kMostPaths) return;
   auto& known = epochs_[path];
   const auto number = static_cast<std::uint16_t>(epoch);
   if (std::find(known.begin(), known.end(), number) == known.end()) known.push_back(number);
@@ -59,7 +59,7 @@ void Renaming::remember(unsigned path, std::uint32_t epoch) {
 void Renaming::remember_client() {
   const unsigned paths = world_.config().paths;
   for (unsigned path = 0; path < paths; ++path) remember(path, client_.path(path).epoch());
-  ClientSession::visit_fields(client_, [this, paths](std::string_view name, const auto& field) {
+  ClientSession::visit_fields(client_, [this, paths](FieldName name, const auto& field) RTRS_INLINED {
     using Field = std::remove_cvref_t<decltype(field)>;
     if constexpr (requires { field[0].asked_over; }) {
       for (unsigned path = 0; path < paths; ++path) {
@@ -89,7 +89,7 @@ void Renaming::remember(const ServerSession& session) {
 }
 
 std::size_t Renaming::age(unsigned path, std::uint32_t epoch) const {
-  if (path >= kMaxPaths) return epoch;
+  if (path >= kMostPaths) return epoch;
   const auto& known = epochs_[path];
   const auto number = static_cast<std::uint16_t>(epoch);
   RTRS_ASSERT(std::find(known.begin(), known.end(), number) != known.end());

@@ -21,6 +21,10 @@ inline bool is_attempt(const sim::MachineWorld::Message& message) {
   return message.kind == Kind::connect || message.kind == Kind::fence_req;
 }
 
+inline constexpr unsigned kMostPaths = 4;
+// For each path, the attempts that some state machine still remembers.
+using Epochs = std::array<FixedVector<std::uint16_t, 32>, kMostPaths>;
+
 // New numbers for one world, which must outlive this object and not change.
 class Renaming {
  public:
@@ -42,6 +46,7 @@ class Renaming {
   // Age of a generation: the number of later uses of the permit. Only if the peers agreed on generations.
   std::uint8_t generation(std::uint16_t permit, std::uint8_t value) const noexcept;
   bool tagged() const noexcept { return tagged_; }
+  const Epochs& epochs() const noexcept { return epochs_; }
 
  private:
   void name_connections(const std::vector<Connection>&);
@@ -56,7 +61,7 @@ class Renaming {
   const ClientSession& client_;
   const bool tagged_;
   std::uint32_t next_serial_ = 0;
-  std::array<FixedVector<std::uint16_t, 32>, kMaxPaths> epochs_;
+  Epochs epochs_;
   std::array<const Connection*, kMostNames> order_;
   std::array<std::uint32_t, kMostNames> names_;
   std::size_t named_ = 0;

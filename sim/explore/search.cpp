@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <thread>
@@ -21,22 +22,18 @@ namespace {
 using sim::MachineStep;
 using sim::MachineWorld;
 
-// kRound: the memory use is checked once per this many expanded states. kMostSteps: maximum number of enabled
-// steps of a state.
-constexpr std::size_t kRound = 16'384;
+// kBlock: states of a block, the unit of work of a thread. kRound: the memory use is checked once per this
+// many expanded blocks. kMostSteps: maximum number of enabled steps of a state.
+constexpr std::size_t kBlock = 64;
+constexpr std::size_t kRound = 64;
 constexpr std::size_t kMostSteps = 48;
 
-// States of one level in packed form.
-struct Waiting {
+// States of one level in packed form. A block is freed as soon as its states are expanded.
+struct Block {
   std::vector<std::uint8_t> bytes;
-  std::vector<std::pair<StateId, std::size_t>> items;  // id of the state, and end of its bytes
+  std::vector<std::pair<StateId, std::uint32_t>> items;  // id of the state, and end of its bytes
 
-  std::size_t size() const noexcept { return items.size(); }
   std::size_t memory() const noexcept { return bytes.capacity() + items.capacity() * sizeof(items[0]); }
-  void push(StateId id, const MachineWorld& world) {
-    pack(world, bytes);
-    items.emplace_back(id, bytes.size());
-  }
   std::span<const std::uint8_t> at(std::size_t i) const noexcept {
     const std::size_t begin = i == 0 ? 0 : items[i - 1].second;
     return {bytes.data() + begin, items[i].second - begin};
@@ -51,10 +48,29 @@ struct Broken {
 // State of one thread, which no other thread accesses during a round.
 struct Worker {
   explicit Worker(const MachineWorld& root) : world(root), next(root) {}
+
+  // `before`: as for pack().
+  void push(StateId id, std::span<const std::uint8_t> before) {
+    pack(next, before, filling.bytes);
+    filling.items.emplace_back(id, static_cast<std::uint32_t>(filling.bytes.size()));
+    if (filling.items.size() == kBlock) end_block();
+  }
+  void end_block() {
+    if (filling.items.empty()) return;
+    found.push_back(filling);  // a copy has no more memory than it needs
+    found_bytes += found.back().memory();
+    filling.bytes.clear();
+    filling.items.clear();
+  }
+
   MachineWorld world;
   MachineWorld next;
-  Waiting found;
-  std::vector<Edge> edges;
+  Unpacked differs;  // ends that `next` does not have from `world`
+  Block filling;
+  std::vector<Block> found;
+  std::size_t found_bytes = 0;
+  std::vector<StateId> targets;  // of the edges of the state that is expanded
+  EdgeLog edges;
   std::vector<StateId> finished;
   std::vector<Broken> broken;
   std::uint64_t transitions = 0;
@@ -74,7 +90,7 @@ class Search {
     }
     if (!table_.reserve(1, options_.most_bytes)) return stop_out_of_memory();
     begin();
-    while (level_size() > 0 && result_.stopped_by.empty()) {
+    while (!level_.empty() && result_.stopped_by.empty()) {
       ++depth_;
       if (step_level()) result_.depth = depth_;
     }
@@ -82,43 +98,43 @@ class Search {
   }
 
  private:
-  std::uint64_t identity(const MachineWorld& world) const {
-    return options_.reduced ? canonical(world) : std::max<std::uint64_t>(1, world.fingerprint());
+  std::uint64_t identity(const MachineWorld& world, ClientMemo* memo = nullptr) const {
+    return options_.reduced ? canonical(world, memo) : std::max<std::uint64_t>(1, world.fingerprint());
   }
-  std::size_t level_size() const {
-    std::size_t all = 0;
-    for (const Waiting& part : level_) all += part.size();
-    return all;
-  }
-
   void begin() {
     started_ = std::chrono::steady_clock::now();
     const auto root = table_.insert(identity(root_), StateTable::kNone, 1);
-    level_.resize(1);
-    level_[0].push(root.id, root_);
+    workers_[0]->push(root.id, {});
     if (root_.finished()) workers_[0]->finished.push_back(root.id);
+    next_level();
   }
 
   // Expands every state of the level. Returns true if a new state was found.
   bool step_level() {
     first_of_level_ = static_cast<StateId>(table_.size());
-    for (const Waiting& part : level_) {
-      for (std::size_t at = 0; at < part.size() && result_.stopped_by.empty(); at += kRound) {
-        step_round(part, at, std::min(part.size(), at + kRound));
-        left_ -= std::min(left_, kRound);
-        report();
-      }
+    for (std::size_t at = 0; at < level_.size() && result_.stopped_by.empty(); at += kRound) {
+      step_round(at, std::min(level_.size(), at + kRound));
+      report();
     }
-    level_.clear();
-    for (const auto& worker : workers_) {
-      if (worker->found.size() > 0) level_.push_back(std::move(worker->found));
-      worker->found = Waiting{};
-    }
-    left_ = level_size();
+    next_level();
     return table_.size() > first_of_level_;
   }
+  void next_level() {
+    level_.clear();
+    for (const auto& worker : workers_) {
+      worker->end_block();
+      std::move(worker->found.begin(), worker->found.end(), std::back_inserter(level_));
+      worker->found.clear();
+      worker->found_bytes = 0;
+    }
+    level_bytes_ = waiting_ = 0;
+    for (const Block& block : level_) {
+      level_bytes_ += block.memory();
+      waiting_ += block.items.size();
+    }
+  }
 
-  void step_round(const Waiting& part, std::size_t begin, std::size_t end) {
+  void step_round(std::size_t begin, std::size_t end) {
     if (table_.size() >= options_.most_states) {
       result_.stopped_by = "the limit of states was reached";
       return;
@@ -130,15 +146,19 @@ class Search {
     const std::size_t bytes = memory();
     result_.bytes = std::max(result_.bytes, bytes);
     const std::size_t left = options_.most_bytes > bytes ? options_.most_bytes - bytes : 0;
-    if (!table_.reserve((end - begin) * kMostSteps, left + table_.bytes())) {
+    if (!table_.reserve((end - begin) * kBlock * kMostSteps, left + table_.bytes())) {
       stop_out_of_memory();
       return;
     }
+    for (std::size_t at = begin; at < end; ++at) {
+      level_bytes_ -= level_[at].memory();
+      waiting_ -= level_[at].items.size();
+    }
     std::atomic<std::size_t> next{begin};
     const auto work = [&](Worker& worker) {
-      constexpr std::size_t kShare = 32;
-      for (std::size_t at = next.fetch_add(kShare); at < end; at = next.fetch_add(kShare)) {
-        for (std::size_t i = at; i < std::min(end, at + kShare); ++i) step_state(worker, part, i);
+      for (std::size_t at = next.fetch_add(1); at < end; at = next.fetch_add(1)) {
+        for (std::size_t i = 0; i < level_[at].items.size(); ++i) step_state(worker, level_[at], i);
+        level_[at] = Block{};
       }
     };
     std::vector<std::thread> threads;
@@ -147,34 +167,41 @@ class Search {
     for (std::thread& thread : threads) thread.join();
   }
 
-  void step_state(Worker& worker, const Waiting& part, std::size_t i) {
-    const StateId from = part.items[i].first;
-    unpack(part.at(i), worker.world);
+  void step_state(Worker& worker, const Block& block, std::size_t i) {
+    const StateId from = block.items[i].first;
+    const auto before = i == 0 ? std::span<const std::uint8_t>() : block.at(i - 1);
+    const Unpacked changed = unpack(block.at(i), before, worker.world);
+    // Both remain true while states without steps follow each other.
+    worker.differs.client |= changed.client;
+    worker.differs.server |= changed.server;
     const auto steps = worker.world.enabled();
     RTRS_ASSERT(steps.size() <= kMostSteps);
+    worker.targets.clear();
+    ClientMemo memo;
     for (const MachineStep& step : steps) {
-      worker.next = worker.world;
+      worker.next.undo(worker.world, worker.differs.client, worker.differs.server);
+      worker.differs = {};
       worker.next.apply(step);
       ++worker.transitions;
-      const auto [id, fresh] = table_.insert(identity(worker.next), from, first_of_level_);
-      if (options_.judge_endings && !step.is_fault()) worker.edges.push_back({from, id});
+      const auto [id, fresh] = table_.insert(identity(worker.next, &memo), from, first_of_level_);
+      if (options_.judge_endings && !step.is_fault()) worker.targets.push_back(id);
       if (!fresh) continue;
       if (worker.next.violation() != nullptr) {
         worker.broken.push_back({worker.next.violation(), id});
         continue;
       }
       if (worker.next.finished()) worker.finished.push_back(id);
-      worker.found.push(id, worker.next);
+      worker.push(id, block.at(i));
     }
+    worker.edges.add(from, worker.targets);
   }
 
   // --- the end ---
 
   std::size_t memory() const {
-    std::size_t bytes = table_.bytes();
-    for (const Waiting& part : level_) bytes += part.memory();
+    std::size_t bytes = table_.bytes() + level_bytes_ + level_.capacity() * sizeof(Block);
     for (const auto& worker : workers_) {
-      bytes += worker->found.memory() + worker->edges.capacity() * sizeof(Edge);
+      bytes += worker->found_bytes + worker->found.capacity() * sizeof(Block) + worker->edges.bytes();
       bytes += worker->finished.capacity() * sizeof(StateId);
     }
     return bytes;
@@ -194,8 +221,9 @@ class Search {
   void report() {
     if (!options_.progress || seconds() < reported_ + 1) return;
     reported_ = seconds();
-    std::size_t waiting = left_;
-    for (const auto& worker : workers_) waiting += worker->found.size();
+    std::size_t waiting = waiting_;
+    for (const auto& worker : workers_)
+      waiting += worker->found.size() * kBlock + worker->filling.items.size();
     options_.progress({table_.size(), transitions(), waiting, depth_, reported_, memory()});
   }
 
@@ -206,7 +234,7 @@ class Search {
     std::map<std::string, std::vector<StateId>> broken;
     std::vector<StateId> done;
     std::vector<StateId> excused;
-    std::vector<std::vector<Edge>> edges;
+    std::vector<EdgeLog> edges;
     for (const auto& worker : workers_) {
       for (const Broken& one : worker->broken) broken[one.rule].push_back(one.id);
       for (const Broken& one : worker->broken) excused.push_back(one.id);
@@ -266,9 +294,10 @@ class Search {
   const SearchOptions& options_;
   StateTable table_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<Waiting> level_;
+  std::vector<Block> level_;
+  std::size_t level_bytes_ = 0;  // memory of the blocks that are not expanded yet
+  std::size_t waiting_ = 0;      // their states
   StateId first_of_level_ = 0;
-  std::size_t left_ = 0;
   unsigned depth_ = 0;
   std::chrono::steady_clock::time_point started_{};
   double reported_ = 0;

@@ -1,7 +1,8 @@
-// The states that a search has visited: a flat table of 64-bit identities with the origin of each state.
+// The states that a search has visited: 64-bit identities with the origin of each state.
 // Several threads may call insert() at the same time; all other functions, reserve() included, need exclusive
 // access.
 #pragma once
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -29,23 +30,31 @@ class StateTable {
   Inserted insert(std::uint64_t key, StateId from, StateId first_of_level) noexcept;
 
   std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
-  std::uint64_t key(StateId id) const noexcept { return keys_[id]; }
-  StateId origin(StateId id) const noexcept { return origins_[id].load(std::memory_order_relaxed); }
+  std::uint64_t key(StateId id) const noexcept { return parts_[id / kPart]->keys[id % kPart]; }
+  StateId origin(StateId id) const noexcept { return origin_of(id).load(std::memory_order_relaxed); }
   std::size_t bytes() const noexcept;
 
  private:
-  struct Slot {
-    std::atomic<std::uint64_t> key{0};
-    std::atomic<std::uint32_t> id{0};  // id plus 1; 0: not set yet by the inserting thread
+  static constexpr std::size_t kPart = 1U << 14;
+  // States do not move when the table grows.
+  struct Part {
+    std::array<std::uint64_t, kPart> keys;
+    std::array<std::atomic<StateId>, kPart> origins;
   };
-  std::size_t place(std::uint64_t key) const noexcept { return (key ^ (key >> 32)) & (slot_count_ - 1); }
+  // Upper half of the key, and id plus 1. Lower half 0: the inserting thread has not set the id yet. All 0:
+  // unused.
+  using Slot = std::atomic<std::uint64_t>;
+
+  static std::uint64_t tag(std::uint64_t key) noexcept { return (key | std::uint64_t{1} << 63) >> 32 << 32; }
+  std::size_t place(std::uint64_t key) const noexcept { return key & (slot_count_ - 1); }
+  std::atomic<StateId>& origin_of(StateId id) const noexcept {
+    return parts_[id / kPart]->origins[id % kPart];
+  }
   void grow(std::size_t slots);
 
   std::unique_ptr<Slot[]> slots_;
   std::size_t slot_count_ = 0;  // power of two
-  std::unique_ptr<std::uint64_t[]> keys_;
-  std::unique_ptr<std::atomic<StateId>[]> origins_;
-  std::size_t room_ = 0;  // capacity of keys_ and origins_
+  std::vector<std::unique_ptr<Part>> parts_;
   std::atomic<std::uint32_t> size_{0};
 };
 

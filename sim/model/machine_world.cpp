@@ -144,6 +144,31 @@ std::uint64_t MachineWorld::fingerprint() const {
   return hash.value();
 }
 
+void MachineWorld::undo(const MachineWorld& before, bool client_differs, bool server_differs) {
+  if (client_changed_ || client_differs) client_ = before.client_;
+  if (server_changed_ || server_differs) {
+    registry_ = before.registry_;
+    sessions_ = before.sessions_;
+  }
+  client_changed_ = server_changed_ = false;
+  connections_ = before.connections_;
+  storage_ = before.storage_;
+  memory_ = before.memory_;
+  permit_io_ = before.permit_io_;
+  buffers_ = before.buffers_;
+  ios_ = before.ios_;
+  disk_ = before.disk_;
+  cuts_ = before.cuts_;
+  early_deadlines_ = before.early_deadlines_;
+  losses_ = before.losses_;
+  operators_ = before.operators_;
+  crashes_ = before.crashes_;
+  closing_ = before.closing_;
+  next_connection_ = before.next_connection_;
+  now_ = before.now_;
+  violation_ = before.violation_;
+}
+
 // --- actions of the machines ---
 
 void MachineWorld::run_client_action(const ClientAction& action) {

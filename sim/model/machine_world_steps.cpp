@@ -31,6 +31,7 @@ wire::Uuid path_uuid(std::uint16_t path) {
 template <class Input>
 void MachineWorld::feed_client(const Input& input) {
   ClientActions out;
+  client_changed_ = true;
   client_.on(input, out);
   for (const ClientAction& action : out) run_client_action(action);
   while (client_.wants_to_continue()) {
@@ -45,6 +46,7 @@ template <class Input>
 void MachineWorld::feed_server(ConKey key, const Input& input) {
   const std::uint16_t session = key.session;
   ServerActions out;
+  server_changed_ = true;
   sessions_[session].on(input, out);
   for (const ServerAction& action : out) run_server_action(session, action);
   while (!sessions_[session].ended() && sessions_[session].wants_to_continue()) {
@@ -161,6 +163,7 @@ void MachineWorld::arrive_at_server(std::uint32_t id) {
       break;
     case Message::Kind::info_req: {
       RegistryActions out;
+      server_changed_ = true;
       registry_.on(NameClaimed{now_, key.session, 1, 1}, out);
       const auto* answer = std::get_if<AnswerName>(out.begin());
       RTRS_ASSERT(answer != nullptr);
@@ -189,6 +192,7 @@ void MachineWorld::arrive_at_server(std::uint32_t id) {
 
 void MachineWorld::connect_arrives(std::uint32_t id, const Message& message) {
   RegistryActions out;
+  server_changed_ = true;
   registry_.on(SessionSought{now_, id, uuid_of(0), message.first_conn}, out);
   const auto* admit = std::get_if<AdmitSession>(out.begin());
   if (admit == nullptr) return run_server_action(0, ServerControlAction(std::get<Reject>(out[0])));
@@ -342,6 +346,7 @@ void MachineWorld::crash() {
     c.server = End::closed;
     c.to_server.clear();
   }
+  server_changed_ = true;
   sessions_.clear();
   memory_.clear();
   storage_.clear();

@@ -160,6 +160,8 @@ CLI::App* scenarios_options(CLI::App& app, Arguments& given) {
           ""));
   file_option(*directed, given);
   directed->add_flag("--no-fence", given.no_fence, "run without the fence, judged as if with it");
+  directed->add_option("--result", given.result, "go on after failures; write them to this file, for merge")
+      ->type_name("FILE");
   json_option(*directed);
   return directed;
 }

@@ -84,11 +84,12 @@ std::uint64_t reached_of(const std::vector<Reached>& all) {
 
 }  // namespace
 
-std::size_t Ledger::add(const SweepResult& result, const SweepTimes& times) {
+std::size_t Ledger::add(const SweepResult& result, const SweepTimes& times,
+                        const std::function<bool(const LedgerCase&)>& is_later_fixed) {
   LedgerSweep now{result.version,
                   text_of(result.seeds),
                   result.worlds,
-                  result.checks,
+                  (result.command == "sweep" ? "" : " " + result.command) + result.checks,
                   std::min(times.rate(), kMostRate),
                   reached_of(result.marks),
                   result.marks.size(),
@@ -107,8 +108,9 @@ std::size_t Ledger::add(const SweepResult& result, const SweepTimes& times) {
   std::size_t added = 0;
   for (const auto& [key, group] : result.failures.groups()) {
     const bool known = std::any_of(cases.begin(), cases.end(), [&, &key = key](const LedgerCase& one) {
-      return one.fixed.empty() && one.worlds == result.worlds &&
-             std::tie(one.rule, one.place, one.world) == std::tie(key.rule, key.place, key.world);
+      return one.worlds == result.worlds &&
+             std::tie(one.rule, one.place, one.world) == std::tie(key.rule, key.place, key.world) &&
+             (one.fixed.empty() || is_later_fixed(one));
     });
     if (known) continue;
     cases.push_back(

@@ -5,6 +5,7 @@
 // "choices" in place of "seed" names a choice log, relative to the folder of the ledger.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <tl/expected.hpp>
 #include <vector>
@@ -34,8 +35,10 @@ struct Ledger {
   std::vector<LedgerSweep> sweeps;  // in the order in which they were added
 
   // Adds the result of a sweep, which replaces one of the same version, range and options, and a case for
-  // each group of failures that no open case has. Returns the number of new cases.
-  std::size_t add(const SweepResult& result, const SweepTimes& times);
+  // each group of failures that no case has which is open or was fixed after the version of the result
+  // (`is_later_fixed`). Returns the number of new cases.
+  std::size_t add(const SweepResult& result, const SweepTimes& times,
+                  const std::function<bool(const LedgerCase&)>& is_later_fixed);
 };
 
 inline constexpr std::size_t kMostLedgerMiB = 16;

@@ -46,30 +46,33 @@ std::string number_of(double value) {
 
 using Value = std::function<double(const LedgerSweep&)>;
 
-// Returns a line chart with one point per sweep; the tooltip of a point has its version and value.
+// Returns a chart with one point per sweep; the tooltip of a point has its version and value. A line joins
+// the sweeps with the same options and number of seeds; others cannot be compared.
 std::string chart(const std::string& title, const std::vector<const LedgerSweep*>& sweeps,
                   const Value& value) {
   constexpr double kWidth = 320;
   constexpr double kHeight = 120;
   double most = 1;
   for (const LedgerSweep* one : sweeps) most = std::max(most, value(*one));
-  std::string points;
+  std::map<std::pair<std::string, std::uint64_t>, std::string> lines;
   std::string dots;
   for (std::size_t at = 0; at < sweeps.size(); ++at) {
     const double share =
         sweeps.size() == 1 ? 0.5 : static_cast<double>(at) / static_cast<double>(sweeps.size() - 1);
     const std::string x = std::to_string(10 + share * (kWidth - 20));
     const std::string y = std::to_string(kHeight - 5 - value(*sweeps[at]) / most * (kHeight - 25));
-    points += x + "," + y + " ";
+    lines[{sweeps[at]->checks, parse_seed_range(sweeps[at]->seeds)->size()}] += x + "," + y + " ";
     dots += "<circle cx=\"" + x + "\" cy=\"" + y + "\" r=\"3\"><title>" + escaped(sweeps[at]->version) +
             ", seeds " + escaped(sweeps[at]->seeds) + ": " + number_of(value(*sweeps[at])) +
             "</title></circle>\n";
   }
+  std::string joined;
+  for (const auto& [what, points] : lines) joined += "<polyline points=\"" + points + "\"/>\n";
   const std::string base = std::to_string(kHeight - 5);
   return "<figure><figcaption>" + title +
          "</figcaption><svg width=\"320\" height=\"120\"><line x1=\"0\" x2=\"320\" y1=\"" + base +
-         "\" y2=\"" + base + "\"/><text x=\"0\" y=\"11\">" + number_of(most) + "</text><polyline points=\"" +
-         points + "\"/>\n" + dots + "</svg></figure>\n";
+         "\" y2=\"" + base + "\"/><text x=\"0\" y=\"11\">" + number_of(most) + "</text>\n" + joined + dots +
+         "</svg></figure>\n";
 }
 
 std::string row(const std::vector<std::string>& texts, const std::vector<std::string>& numbers,

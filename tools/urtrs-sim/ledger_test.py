@@ -70,6 +70,27 @@ def test_failing_seeds_are_kept_run_first_and_fixed(sim, tmp_path):
     assert "1 new case " in sim("ledger", "add", "bad.json")
 
 
+def test_result_older_than_the_fix_makes_no_case(sim, tmp_path):
+    def git(*words):
+        return subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@x", *words], cwd=tmp_path, check=True, timeout=BOUND,
+                              capture_output=True, text=True).stdout.strip()
+    git("init", "-q", "-b", "main")
+    commits = []
+    for number in range(3):
+        git("commit", "-q", "--allow-empty", "-m", str(number))
+        commits.append(git("rev-parse", "--short=10", "HEAD"))
+    sim("sweep", "--seeds", "0..2", "--result", "r")
+    result = json.loads((tmp_path / "r").read_text())
+    result["failures"] = {"total": 1, "groups": [{"rule": "O4", "place": "p", "world": "", "failures": 1, "seeds": [1], "seen": "p"}]}
+    fixed = {**LINE, "place": "p", "fixed": f"urtrs-sim 0.1.0 ({commits[1]})"}
+    for commit, said, cases in ((commits[0], "which is newer: no new case", 1), (commits[1], "is not newer: a new case", 2),
+                                (commits[2] + "-dirty", "is not newer: a new case", 2), ("0123456789", "git does not know", 2)):
+        write(tmp_path / "l", fixed)
+        (tmp_path / "r").write_text(json.dumps({**result, "version": f"urtrs-sim 0.1.0 ({commit})"}))
+        assert said in sim("ledger", "add", "r", "--ledger", "l"), commit
+        assert len([line for line in lines_of(tmp_path / "l") if "rule" in line]) == cases
+
+
 @needs_bugs
 def test_result_does_not_depend_on_the_ledger(sim, tmp_path):
     sim("sweep", "--seeds", "0..60", "--result", "bad.json", code=1, bug=BUG)
@@ -87,8 +108,13 @@ def test_choice_log_beside_the_ledger_is_run(sim, tmp_path):
     assert "FAIL case 1, still open: FAIL seed=3 oracle=O4" in sim("sweep", "--seeds", "0..3", "--ledger", "kept/l", code=1)
     write(folder / "odd", {"choices": "it's; reboot", **case})
     assert r"urtrs-sim run --choices 'it'\''s; reboot'" in sim("ledger", "--ledger", "kept/odd")
-    (folder / "lost.choices").unlink()
-    assert "case 1 cannot be run: urtrs-sim: " in sim("sweep", "--seeds", "0..3", "--ledger", "kept/l", code=2)
+    # A case that cannot be run does not hide the others.
+    write(folder / "l", {"choices": "missing", **case}, {"choices": "lost.choices", **case})
+    said = sim("sweep", "--seeds", "0..3", "--ledger", "kept/l", code=1)
+    assert "FAIL case 2, still open" in said and "0 of 2 cases of kept/l pass; case 1 cannot be run: urtrs-sim: " in said
+    write(folder / "l", {"choices": "missing", **case}, LINE)
+    said = sim("sweep", "--seeds", "0..3", "--ledger", "kept/l", code=2)
+    assert "case 2 passes" in said and "1 of 2 cases of kept/l pass; case 1 cannot be run" in said and "seeds/s" not in said
 
 
 def test_sweep_is_replaced_by_one_of_the_same_version(sim, tmp_path):
@@ -138,6 +164,11 @@ def test_page(sim, tmp_path):
     assert "http" not in text  # the page needs no server
     assert page.tags.count("tr") == 2 + 3 + 1 + 2 and text.count('class="open"') == 1
     assert "cannot write" in sim("ledger", "--html", "missing/p", code=2)
+    # Only sweeps of the same size and options are joined by a line.
+    write(tmp_path / "ledger.jsonl", SWEEP, {**SWEEP, "seeds": "0..90"}, {**SWEEP, "seeds": "10..19"}, {**SWEEP, "checks": " --excuse O3"})
+    sim("ledger", "--html", "p.html")
+    lines = [len(points.split()) for points in re.findall(r'<polyline points="([^"]*)"', (tmp_path / "p.html").read_text())]
+    assert sorted(lines) == 4 * [1] + 4 * [1] + 4 * [2]
 
 
 def test_damaged_ledger_is_refused_unchanged(sim, tmp_path):

@@ -169,7 +169,8 @@ int blame(const Arguments& given) {
 int scenarios(const Arguments& given) {
   const auto range = parse_seed_range(given.scenario_seeds);
   if (!range) return wrong_seeds(given.scenario_seeds);
-  return play_scenarios({*range, given.only, given.no_fence, given.file});
+  const ScenarioOptions options{*range, given.only, given.no_fence, given.file};
+  return given.result.empty() ? play_scenarios(options) : scenarios_to_result(given, options);
 }
 
 // Runs the sweep from the position in the state file, and prints the command that continues it later.

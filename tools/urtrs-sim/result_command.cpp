@@ -32,6 +32,11 @@ int write_result(const std::string& file, const SweepResult& result, const Sweep
   return failed == 0 ? kOk : kViolated;
 }
 
+// Command and options, without the range of seeds.
+std::string options_of(const SweepResult& result) {
+  return result.command + result.worlds + result.checks;
+}
+
 struct Part {
   std::string file;
   SweepResult result;
@@ -69,6 +74,34 @@ bool read_parts(const std::vector<std::string>& files, std::vector<Part>& parts)
   return true;
 }
 
+// Leaves out the parts that are the file `out`, if other parts have its seeds: an earlier merge has written
+// it. Returns why this is impossible; empty: it is possible.
+std::string leave_out_output(std::vector<Part>& parts, const std::string& out) {
+  const auto is_output = [&out](const Part& part) {
+    std::error_code error;
+    return part.file == out || std::filesystem::equivalent(part.file, out, error);
+  };
+  const auto old = std::find_if(parts.begin(), parts.end(), is_output);
+  if (old == parts.end()) return "";
+  const SeedRange range = old->result.seeds;
+  SeedRange others{~std::uint64_t{0}, 0};
+  bool overlap = false;
+  for (const Part& part : parts) {
+    if (is_output(part)) continue;
+    const SeedRange& seeds = part.result.seeds;
+    others = {std::min(others.first, seeds.first), std::max(others.end, seeds.end)};
+    overlap = overlap || (seeds.first < range.end && range.first < seeds.end);
+  }
+  if (!overlap) return "";
+  const std::string name = tools::printable(out);
+  if (range.first < others.first || range.end > others.end)
+    return name + " has the seeds " + text_of(range) + ", and the other results only " + text_of(others) +
+           "; write to another file";
+  std::printf("%s is the output of an earlier merge, and is written again\n", name.c_str());
+  parts.erase(std::remove_if(parts.begin(), parts.end(), is_output), parts.end());
+  return "";
+}
+
 // Returns what prevents adding two parts; empty: nothing.
 std::string difference(const Part& one, const Part& other) {
   const auto differ = [&](const char* what, const std::string& first, const std::string& second) {
@@ -78,9 +111,8 @@ std::string difference(const Part& one, const Part& other) {
   };
   if (one.result.version != other.result.version)
     return differ("version", one.result.version, other.result.version);
-  const std::string options = one.result.worlds + one.result.checks;
-  if (options != other.result.worlds + other.result.checks)
-    return differ("options", options, other.result.worlds + other.result.checks);
+  const std::string options = options_of(one.result);
+  if (options != options_of(other.result)) return differ("options", options, options_of(other.result));
   return "";
 }
 
@@ -123,8 +155,8 @@ bool check_gaps(const std::vector<Part>& parts, const SeedRange& whole) {
                      " of seeds missing; make " + (gaps.size() == 1 ? "it" : "them") + " with";
   const SweepResult& like = parts.front().result;
   for (std::size_t at = 0; at < std::min(gaps.size(), kMostPrinted); ++at)
-    text += "\n  urtrs-sim sweep" + like.worlds + like.checks + " --seeds " + text_of(gaps[at]) +
-            " --result " + text_of(gaps[at]) + ".json";
+    text += "\n  urtrs-sim " + options_of(like) + " --seeds " + text_of(gaps[at]) + " --result " +
+            text_of(gaps[at]) + ".json";
   if (gaps.size() > kMostPrinted) text += "\n  ...";
   complain(text);
   return false;
@@ -148,6 +180,14 @@ void print_reached(const char* what, const std::vector<Reached>& all) {
   std::printf("%td of %zu %s reached\n", reached, all.size(), what);
 }
 
+// An unwritable file should not be reported only after hours of work.
+int check_file(const std::string& result) {
+  for (const std::string& file : {result, result + kTimesEnding})
+    if (const int error = can_replace(file))
+      return usage(cannot_write(file, error) + "; name a file in a folder that exists and can be written");
+  return kOk;
+}
+
 }  // namespace
 
 int sweep_to_result(const Arguments& given, SweepOptions options) {
@@ -157,10 +197,7 @@ int sweep_to_result(const Arguments& given, SweepOptions options) {
     if (used)
       return usage(std::string("--result excludes ") + option +
                    "; a result has all seeds of its range, and only their numbers");
-  // An unwritable file should not be reported only after hours of work.
-  for (const std::string& file : {given.result, given.result + kTimesEnding})
-    if (const int error = can_replace(file))
-      return usage(cannot_write(file, error) + "; name a file in a folder that exists and can be written");
+  if (const int code = check_file(given.result)) return code;
   SweepResult result;
   result.version = this_version();
   result.worlds = filter_text(given);
@@ -178,10 +215,32 @@ int sweep_to_result(const Arguments& given, SweepOptions options) {
   return write_result(given.result, result, {result.count("seeds"), elapsed.count() * options.jobs});
 }
 
+int scenarios_to_result(const Arguments& given, ScenarioOptions options) {
+  for (const auto& [option, used] :
+       {std::pair{"--file", !given.file.empty()}, std::pair{"--no-fence", given.no_fence}})
+    if (used)
+      return usage(std::string("--result excludes ") + option +
+                   "; a result has scenarios that every machine has, as they are meant");
+  if (const int code = check_file(given.result)) return code;
+  SweepResult result;
+  result.version = this_version();
+  result.command = "scenarios";
+  result.checks = given.only.empty() ? "" : " --only " + given.only;
+  result.seeds = options.seeds;
+  result.counts = {{"seeds", options.seeds.size()}, {"runs", 0}, {"events", 0}};
+  options.result = &result;
+  const auto began = std::chrono::steady_clock::now();
+  if (const int code = play_scenarios(options)) return code;
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - began;
+  result.failures.print("", version_comment());
+  return write_result(given.result, result, {result.count("seeds"), elapsed.count()});
+}
+
 int merge_results(const MergeCommand& command) {
   std::vector<std::string> files;
   std::vector<Part> parts;
   if (!list_files(command.files, files) || !read_parts(files, parts)) return kUsage;
+  if (const std::string why = leave_out_output(parts, command.out); !why.empty()) return usage(why);
   if (const std::string why = check_ranges(parts); !why.empty()) return usage(why);
   SeedRange whole{parts.front().result.seeds.first, parts.back().result.seeds.end};
   if (!command.seeds.empty()) {
@@ -207,8 +266,8 @@ int merge_results(const MergeCommand& command) {
     std::printf("%llu seeds in %.1f s of processes, %.0f seeds/s each\n",
                 static_cast<unsigned long long>(times->seeds), times->process_s, times->rate());
   }
-  print_reached("marks", sum.marks);
-  print_reached("pairs of states", sum.pairs);
+  if (!sum.marks.empty()) print_reached("marks", sum.marks);
+  if (!sum.pairs.empty()) print_reached("pairs of states", sum.pairs);
   sum.failures.print(sum.worlds, "# " + sum.version);
   return write_result(command.out, sum, *times);
 }
@@ -216,8 +275,9 @@ int merge_results(const MergeCommand& command) {
 CLI::App* merge_options(CLI::App& app, MergeCommand& command) {
   CLI::App* merge = app.add_subcommand("merge", "add the results of ranges of seeds");
   merge
-      ->add_option("results", command.files,
-                   "files that sweep --result wrote, and folders with such files *.json")
+      ->add_option(
+          "results", command.files,
+          "files that sweep --result or scenarios --result wrote, and folders with such files *.json")
       ->required()
       ->type_name("FILE");
   merge->add_option("--out", command.out, "the result to write")->required()->type_name("FILE");

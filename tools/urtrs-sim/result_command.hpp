@@ -1,9 +1,10 @@
-// `sweep --result` and `merge`: results of ranges of seeds as files (sweep_result.hpp).
+// `sweep --result`, `scenarios --result` and `merge`: results of ranges of seeds as files (sweep_result.hpp).
 #pragma once
 #include <string>
 #include <vector>
 
 #include "tools/urtrs-sim/arguments.hpp"
+#include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/sweep.hpp"
 
 namespace rtrs::sim_tool {
@@ -11,6 +12,9 @@ namespace rtrs::sim_tool {
 // Runs all seeds, failing or not, and writes the result to the file that --result names. Returns the exit
 // code: kViolated if a seed failed.
 int sweep_to_result(const Arguments& given, SweepOptions options);
+
+// As sweep_to_result(), for each directed scenario with each seed.
+int scenarios_to_result(const Arguments& given, ScenarioOptions options);
 
 struct MergeCommand {
   std::vector<std::string> files;  // result files, and folders with files *.json

@@ -87,6 +87,62 @@ def test_failures_are_grouped_and_do_not_end_the_sweep(bug, options, rule, world
     assert repeated.returncode not in (0, 2), repeated
 
 
+@needs_bugs
+def test_parts_of_scenarios_add_up_to_the_whole(tmp_path):
+    # A failing oracle, and a process that ends with a signal.
+    for bug, only in (("M13", "R45,F12b"), ("M40", "L28i,TD08")):
+        folder = tmp_path / bug
+        folder.mkdir()
+
+        def play(seeds, only=only, bug=bug, folder=folder):
+            file = folder / seeds
+            done = subprocess.run([PLANTED, "scenarios", "--only", only, "--seeds", seeds, "--result", file], capture_output=True, text=True,
+                                  check=False, timeout=2 * BOUND, env={**os.environ, "URTRS_MUTANT": bug})
+            assert done.returncode in (0, 1), done
+            return file
+        whole, parts = play("0..9"), [play("0..4"), play("4..9")]
+        out = folder / "out"
+        code = 1 if json.loads(whole.read_text())["failures"]["total"] else 0
+        said = sim("merge", *parts, "--out", out, code=code)
+        assert out.read_bytes() == whole.read_bytes()
+        read = json.loads(whole.read_text())
+        assert read["counts"]["seeds"] == 9 and read["counts"]["runs"] % 9 == 0 and read["counts"]["events"] > 0
+        if code:
+            again = re.search(r"reproduce: urtrs-sim (run --scenario .*?)  #", said)[1].split()
+            assert subprocess.run([PLANTED, *again], capture_output=True, timeout=BOUND, check=False,
+                                  env={**os.environ, "URTRS_MUTANT": bug}).returncode not in (0, 2)
+    failing = [json.loads((tmp_path / bug / "0..9").read_text())["failures"]["total"] for bug in ("M13", "M40")]
+    assert min(failing) > 2, "a scenario goes on after its first failure"
+    said = sim("merge", tmp_path / "M40/0..4", "--seeds", "0..5", "--out", tmp_path / "gap", code=2)
+    assert "urtrs-sim scenarios --only L28i,TD08 --seeds 4..5 --result 4..5.json" in said
+    part(tmp_path, "4..6")
+    assert "only results of one version and of the same options" in sim(
+        "merge", tmp_path / "M40/0..4", tmp_path / "4..6.json", "--out", tmp_path / "gap", code=2)
+    assert "--result excludes --no-fence" in sim("scenarios", "--only", "L01", "--no-fence", "--result", tmp_path / "r", code=2)
+
+
+def test_output_of_an_earlier_merge_is_no_part(tmp_path):
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for seeds in ("0..2", "2..4"):
+        part(parts, seeds)
+    out = parts / "all.json"
+    sim("merge", parts / "0..2.json", parts / "2..4.json", "--out", out)
+    before = out.read_bytes()
+    part(parts, "4..5")
+    for again in (sorted(parts.glob("*.json")), [parts]):
+        assert f"{out} is the output of an earlier merge" in sim("merge", *again, "--out", out)
+        assert json.loads(out.read_text())["seeds"] == "0..5" and out.read_bytes() != before
+    # A file that is a part and the output: the sum replaces it.
+    sim("merge", parts / "0..2.json", parts / "2..4.json", "--out", parts / "2..4.json")
+    assert (parts / "2..4.json").read_bytes() == before
+    # Nothing is lost if a part is missing.
+    (parts / "0..2.json").unlink()
+    (parts / "2..4.json").unlink()
+    said = sim("merge", out, parts / "4..5.json", "--out", out, code=2)
+    assert "has the seeds 0..5, and the other results only 4..5" in said and json.loads(out.read_text())["seeds"] == "0..5"
+
+
 def test_missing_ranges_are_named_with_the_command_that_makes_them(tmp_path):
     parts = [part(tmp_path, seeds, "--without", "crash") for seeds in ("0..2", "3..4", "6..7")]
     out = tmp_path / "out"
@@ -166,7 +222,7 @@ def test_result_is_the_same_with_histories(tmp_path):
     assert (tmp_path / "out").read_bytes() == before
 
 
-@pytest.mark.parametrize("number, code, said", [(signal.SIGTERM, 143, "stopped by a signal"),
+@pytest.mark.parametrize("number, code, said", [(signal.SIGTERM, 143, "no result was written, run the same command again"),
                                                 (signal.SIGKILL, 5, "not when the seed was run again; there is no result")])
 def test_no_result_of_an_incomplete_sweep(number, code, said, tmp_path):
     """The sweep is stopped, or something that is not the seed kills a worker."""

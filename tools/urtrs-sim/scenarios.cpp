@@ -1,8 +1,10 @@
 #include "tools/urtrs-sim/scenarios.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 
+#include "sim/oracles/digest.hpp"
 #include "tools/lib/files/read_bounded.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/printable.hpp"
@@ -29,6 +31,22 @@ bool as_expected(const sim::Directed& one, const tools::IsolatedResult& result) 
   return result.failed && result.signature.substr(0, result.signature.find(' ')) == expect;
 }
 
+void count_run(SweepResult& sum, std::uint64_t seed, const tools::IsolatedResult& run) {
+  sum.hash += sim::mix(seed ^ run.hash);
+  for (auto& [name, count] : sum.counts) {
+    if (name == "runs") ++count;
+    if (name == "events") count += run.events;
+  }
+}
+
+// The signature of a crash contains the last words of the process, which `seen` has, too.
+FoundFailure found_failure(std::string_view id, std::uint64_t seed, const tools::IsolatedResult& run) {
+  std::string rule = run.failed ? run.signature : "no failure";
+  if (rule.starts_with("signal ")) rule.resize(std::min(rule.find(' ', 7), rule.size()));
+  return {seed, std::string(id), rule, run.seen};
+}
+
+// Returns nothing with ScenarioOptions::result, which takes all failures.
 std::optional<Failed> first_failure(tools::IsolatedRunner& runner, const sim::Directed& one,
                                     const ScenarioOptions& given) {
   for (std::uint64_t seed = given.seeds.first; seed < given.seeds.end && stopped_by == 0; ++seed) {
@@ -40,8 +58,13 @@ std::optional<Failed> first_failure(tools::IsolatedRunner& runner, const sim::Di
     options.scenario = &scenario;
     tools::IsolatedResult result =
         runner.run(options, [seed] { return std::make_unique<sim::SeededChoice>(seed); });
+    if (given.result != nullptr) count_run(*given.result, seed, result);
     if (as_expected(one, result)) continue;
     if (!result.failed) result.seen = "every rule holds, and " + one.text->expect + " should fail";
+    if (given.result != nullptr) {
+      given.result->failures.add(found_failure(one.id, seed, result));
+      continue;
+    }
     return Failed{seed, std::move(result)};
   }
   return std::nullopt;
@@ -158,11 +181,12 @@ int play_scenarios(const ScenarioOptions& given) {
   line.clear();
   const std::uint64_t seeds = given.seeds.size();
   if (stopped_by != 0) {
-    const int code =
-        report_stopped("in number " + std::to_string(done) + " of " + std::to_string(all.size()) +
-                       " scenarios, " + std::to_string(failures) + " failed");
+    const int code = report_stopped("in number " + std::to_string(done) + " of " +
+                                    std::to_string(all.size()) + " scenarios, " + std::to_string(failures) +
+                                    " failed" + (given.result == nullptr ? "" : kNoResult));
     return failures == 0 ? code : kViolated;
   }
+  if (given.result != nullptr) return kOk;
   std::printf("%zu scenario%s with %llu seed%s%s, %llu failed\n", all.size(), all.size() == 1 ? "" : "s",
               static_cast<unsigned long long>(seeds), seeds == 1 ? "" : "s", all.size() == 1 ? "" : " each",
               static_cast<unsigned long long>(failures));

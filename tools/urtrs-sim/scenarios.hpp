@@ -7,6 +7,7 @@
 
 #include "sim/scenarios/directed.hpp"
 #include "tools/urtrs-sim/seed_range.hpp"
+#include "tools/urtrs-sim/sweep_result.hpp"
 
 namespace rtrs::sim_tool {
 
@@ -26,9 +27,12 @@ struct ScenarioOptions {
   bool no_fence = false;  // see sim::disable_fence
   // File that load_scenarios() has read, named in the command line that repeats a failure; may be empty.
   std::string file;
+  // Receives all failures and the sums of its counts "runs" and "events". Not owned; null: a scenario ends at
+  // its first failure.
+  SweepResult* result = nullptr;
 };
 // Runs each scenario with each seed, each run in a separate process, until the first failure. Returns the
-// exit code.
+// exit code. With a `result`, kOk means that it is complete.
 int play_scenarios(const ScenarioOptions&);
 
 }  // namespace rtrs::sim_tool

@@ -84,6 +84,7 @@ def test_output_of_an_interrupted_sweep(tmp_path, number, code, verdict):
 
 def test_output_of_other_commands(tmp_path):
     assert sim("scenarios", "scenarios", "--only", "L01", "--seeds", "0..2")["failed"] == []
+    assert sim("scenarios", "scenarios", "--only", "L01", "--seeds", "0..2", "--result", tmp_path / "r")["failures"]["total"] == 0
     failed = sim("scenarios", "scenarios", "--only", "L01e", "--seeds", "0..30", "--no-fence", code=1)["failed"]
     assert failed[0]["id"] == "L01e" and "--no-fence" in failed[0]["reproduce"]
     listed = sim("list", "list")

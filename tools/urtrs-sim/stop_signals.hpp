@@ -24,6 +24,8 @@ inline bool was_stopped(int status) {
   return stopped_by != 0 && (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGKILL);
 }
 
+// Continues the text of report_stopped() if a result was asked for.
+inline constexpr const char* kNoResult = "; no result was written, run the same command again";
 // Prints on stderr that the program was stopped. `done`: the progress, for example "after 3 of 7 seeds".
 // Returns the exit code.
 inline int report_stopped(const std::string& done) {

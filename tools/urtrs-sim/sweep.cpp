@@ -83,7 +83,8 @@ class Sweep {
     if (code == kOk && !state_error_.empty()) return kUsage;
     if (code != kOk || stopped_by == 0) return code;
     return report_stopped("after " + std::to_string(total(&Worker::seeds)) + " of " +
-                          std::to_string(options_.seeds.size()) + " seeds");
+                          std::to_string(options_.seeds.size()) + " seeds" +
+                          (options_.result == nullptr ? "" : kNoResult));
   }
   void sum(SweepTotals& totals) const {
     totals.seeds = total(&Worker::seeds);

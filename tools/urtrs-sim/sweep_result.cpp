@@ -79,6 +79,7 @@ std::string to_text(const SweepResult& result) {
   const ordered_json all{{"schema_version", 1},
                          {"kind", kResultKind},
                          {"version", result.version},
+                         {"command", result.command},
                          {"worlds", result.worlds},
                          {"checks", result.checks},
                          {"seeds", text_of(result.seeds)},
@@ -103,6 +104,8 @@ tl::expected<SweepResult, std::string> parse_result(const std::string& text) {
     return tl::make_unexpected("it has another format than this version of urtrs-sim; write it again");
   SweepResult read;
   read.version = fields.words("version");
+  if (found.contains("command")) read.command = fields.word("command");
+  if (read.command != "sweep" && read.command != "scenarios") return wrong;
   read.worlds = fields.worlds("worlds");
   read.checks = fields.words("checks");
   const auto seeds = parse_seed_range(fields.text("seeds"));

@@ -27,9 +27,10 @@ struct Reached {
 struct SweepResult {
   using Counts = std::vector<std::pair<std::string, std::uint64_t>>;
 
-  std::string version;  // of urtrs-sim, with the commit
-  std::string worlds;   // fabric and faults: " --fabric tcp --without crash"
-  std::string checks;   // other options: " --check-determinism 5"
+  std::string version;            // of urtrs-sim, with the commit
+  std::string command = "sweep";  // of urtrs-sim that made it: sweep or scenarios
+  std::string worlds;             // fabric and faults: " --fabric tcp --without crash"
+  std::string checks;             // other options: " --check-determinism 5"
   SeedRange seeds;
   std::uint64_t hash = 0;  // the number that `urtrs-sim hash` prints
   Counts counts, faults;   // totals by name

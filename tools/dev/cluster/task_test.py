@@ -29,11 +29,13 @@ def task(tmp_path):
 
 def test_part_of_a_range(task, tmp_path):
     said = task("--task", 7, tmp_path, 1000, 50, "sweep", "--fabric", "tcp")
-    assert f"sweep --fabric tcp --seeds 1350..1400 --jobs 1 --result {tmp_path}/1350..1400.json\n" in said
+    assert f"sweep --fabric tcp --jobs 1 --seeds 1350..1400 --result {tmp_path}/1350..1400.json\n" in said
     said = task(tmp_path, 0, 50, "sweep", SLURM_ARRAY_TASK_ID="0", SLURM_CPUS_PER_TASK="4", SLURM_RESTART_COUNT="2",
                 SLURMD_NODENAME="n3")
-    assert f"sweep --seeds 0..50 --jobs 4 --result {tmp_path}/0..50.json\n" in said
+    assert f"sweep --jobs 4 --seeds 0..50 --result {tmp_path}/0..50.json\n" in said
     assert "task 0: seeds 0..50 on n3, restart 2" in said
+    said = task("--task", 1, tmp_path, 0, 5, "scenarios", "--only", "L01")
+    assert f"scenarios --only L01 --seeds 5..10 --result {tmp_path}/5..10.json\n" in said
     assert "--task 3" not in task("--task", "3", tmp_path, 0, 50, "sweep", SLURM_ARRAY_TASK_ID="9")
 
 

@@ -185,7 +185,8 @@ std::string IsolatedRunner::last_words() const {
 IsolatedResult IsolatedRunner::run(const sim::WorldOptions& options, const MakeChoice& make) {
   shared_->done = shared_->failed = shared_->stalled = shared_->exhausted = shared_->script_stuck =
       shared_->too_long = false;
-  shared_->entry_count = 0;
+  shared_->entry_count = shared_->events = shared_->hash = 0;
+  shared_->time = 0;
   shared_->seen[0] = shared_->rule[0] = shared_->scenario[0] = 0;
   if (stderr_ >= 0 && ftruncate(stderr_, 0) == 0) lseek(stderr_, 0, SEEK_SET);
   std::fflush(stdout);
