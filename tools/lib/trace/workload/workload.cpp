@@ -1,12 +1,16 @@
 #include "tools/lib/trace/workload/workload.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <map>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "core/proto/errc.hpp"
+#include "core/rnbd/client_events.hpp"
+#include "core/wire/linux_errno.hpp"
 #include "tools/lib/trace/reader/rnbd_words.hpp"
 
 namespace rtrs::workload {
@@ -42,6 +46,8 @@ class Reading {
     if (devices_ && record.instance == *devices_) {
       if (event == "SendMessage") return sent_message(record), std::string();
       if (event == "MessageDone") return message_done(record);
+      if (event == "IoDone") io_done(record);
+      if (event == "IoJudged") io_judged(record);
     }
     if (!client_ || record.instance != *client_) return {};
     if (event == "Connected") return connected(record), std::string();
@@ -60,6 +66,7 @@ class Reading {
     if (work_.requests.empty() && has_notes_) return refuse("it has no IO of block devices");
     if (!has_notes_)
       return refuse("it has no messages of the wire; record it with trace_detail=wire or payload");
+    drop_tries();
     return std::move(work_);
   }
 
@@ -202,7 +209,38 @@ class Reading {
       ++work_.unsent;
     else if (result == Errc::ok || result == Errc::peer_error)
       answer(*open->second.request, record.time, number(record, "peer_errno"));
+    if (open->second.request && number(record, "peer_errno") == wire::linux_errno::kEnotconn)
+      not_open_.push_back(*open->second.request);
     io_.erase(open);
+  }
+
+  // A server that was restarted answers ENOTCONN. If the client opens the device again and repeats the IO,
+  // the answer belongs to the restart, and only the repeated IO to the workload. The device machine is given
+  // the answers in the order of the completions.
+  void io_done(const trace::Record& record) {
+    judged_.reset();
+    if (number(record, "peer_errno") != wire::linux_errno::kEnotconn || not_open_.empty()) return;
+    judged_ = not_open_.front();
+    not_open_.pop_front();
+  }
+  void io_judged(const trace::Record& record) {
+    const auto disposition = static_cast<rnbd::Disposition>(number(record, "disposition"));
+    if (judged_ && disposition == rnbd::Disposition::retry_after_remap) tries_.insert(*judged_);
+    judged_.reset();
+  }
+  void drop_tries() {
+    if (tries_.empty()) return;
+    std::vector<std::size_t> place(work_.requests.size());
+    std::size_t kept = 0;
+    for (std::size_t at = 0; at < work_.requests.size(); ++at) {
+      place[at] = kept;
+      if (tries_.contains(at)) continue;
+      if (kept != at) work_.requests[kept] = std::move(work_.requests[at]);
+      ++kept;
+    }
+    work_.requests.resize(kept);
+    std::erase_if(work_.moments, [this](const Moment& one) { return tries_.contains(one.request); });
+    for (Moment& moment : work_.moments) moment.request = place[moment.request];
   }
 
   std::optional<InstanceId> client_;
@@ -215,6 +253,9 @@ class Reading {
   std::map<std::uint64_t, std::size_t>
       again_;  // index of the device, by the token of the pending reopen after a reconnect
   std::map<std::uint64_t, Open> io_;
+  std::deque<std::size_t> not_open_;  // requests that a server answered with ENOTCONN, not judged yet
+  std::optional<std::size_t> judged_;
+  std::set<std::size_t> tries_;          // requests that the client repeated
   std::map<Post, std::uint64_t> posts_;  // permits whose wire record has not been read yet
 };
 

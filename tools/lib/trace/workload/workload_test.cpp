@@ -10,6 +10,7 @@
 
 #include "core/proto/errc.hpp"
 #include "core/proto/inputs.hpp"
+#include "core/rnbd/client_events.hpp"
 #include "core/wire/messages.hpp"
 #include "tools/lib/trace/reader/test_traces.hpp"
 
@@ -187,6 +188,29 @@ TEST(Workload, ResentRequestCountsOnce) {
   const auto work = story.read();
   ASSERT_TRUE(work) << work.error();
   EXPECT_EQ(moments_of(*work), "ask 0 answer 0 ask 1 answer 1");
+}
+
+TEST(Workload, TryThatARestartedServerRefusedIsNoPartOfIt) {
+  Story story;
+  const auto judge = [&story](rnbd::Disposition disposition, std::uint16_t peer_errno) {
+    trace::IoDone done{};
+    done.peer_errno = peer_errno;
+    story.put(kDevices, done).put(kDevices, trace::IoJudged{disposition});
+  };
+  story.begin().sends_open(1, "d").is_answered(1, 0, 9);
+  story.submits(0).posts(0, 9, Opcode::read, 8, 512).completes(0, Errc::peer_error, ENOTCONN);
+  judge(rnbd::Disposition::retry_after_remap, ENOTCONN);
+  story.sends_open(2, "d").is_answered(2, 0, 12);
+  story.submits(0).posts(0, 12, Opcode::read, 8, 512).completes(0);
+  judge(rnbd::Disposition::ok, 0);
+  story.submits(1).posts(1, 12, Opcode::read, 16, 512).completes(1, Errc::peer_error, ENOTCONN);
+  judge(rnbd::Disposition::fail, ENOTCONN);
+  const auto work = story.read();
+  ASSERT_TRUE(work) << work.error();
+  EXPECT_EQ(moments_of(*work), "ask 0 answer 0 ask 1 answer 1 ask 2 answer 2");
+  ASSERT_EQ(work->requests.size(), 3U);
+  EXPECT_EQ(work->requests[1].peer_errno, 0);
+  EXPECT_EQ(work->requests[2].peer_errno, ENOTCONN) << "the application saw it";
 }
 
 TEST(Workload, RequestWithoutResponseIsUnanswered) {
