@@ -10,6 +10,7 @@
 #include "conformance/spec/findings.hpp"
 #include "conformance/spec/server.hpp"
 #include "conformance/spec/server_devices.hpp"
+#include "conformance/spec/told.hpp"
 #include "conformance/spec/wire.hpp"
 
 namespace rtrs::spec {
@@ -26,7 +27,7 @@ class Checker {
   // `actions`: the trace contains the state machines' actions; without them only wire notes can be judged.
   // `capture_heartbeat`: see WireSpec.
   explicit Checker(bool actions, Time capture_heartbeat = 0)
-      : actions_(actions), wire_(findings_, capture_heartbeat) {}
+      : actions_(actions), wire_(findings_, capture_heartbeat), told_(findings_) {}
   void on(unsigned machine, const Event&);
   void on(unsigned machine, const DeviceEvent&);
   // Call once, after the last record. `whole` false: the trace was cut, possibly within a step, so missing
@@ -49,6 +50,7 @@ class Checker {
   std::map<unsigned, std::unique_ptr<Machine>> machines_;
   std::map<unsigned, Devices> devices_;
   WireSpec wire_;
+  ToldSpec told_;
 };
 
 }  // namespace rtrs::spec

@@ -227,6 +227,8 @@ namespace rtrs::spec {
     "a side sends no more HB_MSG than intervals have passed")                                                \
   X(fence_wire, "fence-wire", "O13", "docs/architecture.md",                                                 \
     "fences are asked and answered only where both sides agreed on them, each answer to a question")         \
+  X(told_as_received, "told-as-received", "O13", "core/record/wire_notes.hpp",                               \
+    "a machine is told of a message what the message says: sizes, immediates, keys, flags and uuids")        \
   X(rnbd_form, "rnbd-form", "O13", "protocol sections 2.9 and 9.1",                                          \
     "an RNBD message has the type, length, direction, connection and ranges of its kind")                    \
   X(rnbd_order, "rnbd-order", "O13", "protocol section 9.1",                                                 \

@@ -33,6 +33,8 @@ const Suite kSuites[] = {
     {"wire with data in answers", joined_wire_story, joined_wire_cases},
     {"client with many connections", wide_client_story, wide_client_cases},
     {"server with many connections", wide_server_story, wide_server_cases},
+    {"inputs of a server", told_story, told_cases},
+    {"inputs of a client", told_client_story, told_client_cases},
 };
 
 std::string text_of(const Findings& findings) {

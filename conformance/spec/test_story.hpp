@@ -123,6 +123,10 @@ Story joined_wire_story();
 Story wide_client_story();
 Story wide_server_story();
 
+// test_told_story.cpp: notes, each followed by what the machine is told of the message.
+Story told_story();
+Story told_client_story();
+
 // Cases of each side; together they break every rule.
 const std::vector<Spoiled>& client_cases();
 const std::vector<Spoiled>& keyed_client_cases();
@@ -139,5 +143,7 @@ const std::vector<Spoiled>& joined_server_cases();
 const std::vector<Spoiled>& joined_wire_cases();
 const std::vector<Spoiled>& wide_client_cases();
 const std::vector<Spoiled>& wide_server_cases();
+const std::vector<Spoiled>& told_cases();
+const std::vector<Spoiled>& told_client_cases();
 
 }  // namespace rtrs::spec

@@ -1,4 +1,4 @@
-"""`check` finds every single edit of the block device records of a trace."""
+"""`check` finds single edits of a trace: of what block devices do, and of what machines are told."""
 
 import json
 import subprocess
@@ -125,6 +125,11 @@ EDITS = [
     ("a device opens without an OPEN", "BD03", "client1", "MessageDone", lambda one: one["fields"]["response"].startswith("0300"), drop),
     ("a lost cache is not told", "BD03", "client1", "CacheReplaced", ANY, drop),
     ("a lost cache had fewer changes", "BD03", "client1", "CacheReplaced", ANY, more("unflushed", 1)),
+    ("a request arrives with another length", "BD03", "server", "RequestArrived", ANY, more("data_len", 512)),
+    ("a request arrives for another direction", "BD03", "server", "RequestArrived", fields(direction="write"), put(direction="read")),
+    ("a connection has other flags", "BD03", "client1", "Connected", ANY, more("flags", 1)),
+    ("a connect request names another session", "BD03", "server", "ConnectRequested", ANY, put(sess_uuid="00" * 16)),
+    ("an immediate changes on its way to the machine", "BD03", "client1", "ImmReceived", ANY, more("imm", 1)),
     ("a name is mapped twice", "BD03", "client1", "MapAnswered", fields(error=0), put(error=17)),
 ]
 

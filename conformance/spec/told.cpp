@@ -1,0 +1,69 @@
+#include "conformance/spec/told.hpp"
+
+#include "conformance/spec/bytes.hpp"
+
+namespace rtrs::spec {
+
+// The RTRS header is at the end of the recorded bytes; the user data of a WRITE precedes it.
+bool ToldSpec::request_agrees(const Event& told, const Event& note) {
+  const std::string_view head = note.bytes;
+  const std::size_t size = !told.reads           ? kWriteHeader
+                           : told.has_descriptor ? kReadHeader + kDescriptorBytes
+                                                 : kReadHeader;
+  if (head.empty()) return true;  // the driver refused the request without reading it
+  if (head.size() < size || note.length < size) return false;
+  const std::string_view header = head.substr(head.size() - size);
+  const std::uint32_t usr_len = u16_at(header, 2);
+  if ((u16_at(header, 0) & 0xff) != (told.reads ? kRead : kWrite) || told.usr_len != usr_len) return false;
+  if (!told.reads) return told.data_len + usr_len + size == note.length;
+  const bool asks = told.has_descriptor && (u16_at(header, 4) & 1) != 0;
+  const std::uint32_t room = told.has_descriptor ? u32_at(header, kReadHeader + 12) : 0;
+  return note.length == usr_len + size && told.need_invalidate == asks && told.data_len == room;
+}
+
+bool ToldSpec::agrees(const Event& told, const Event& note) {
+  const std::string_view bytes = note.bytes;
+  switch (told.kind) {
+    case Kind::RequestArrived:
+      return note.kind != Kind::WireReceived || request_agrees(told, note);
+    case Kind::ImmReceived:
+      return note.kind != Kind::WireReceived || !note.has_imm || told.imm == note.imm;
+    case Kind::KeyedResponseReceived:
+      return note.kind != Kind::WireReceived || bytes.size() < kRkeyRspBytes ||
+             (told.imm == note.imm && told.chunk == u16_at(bytes, 2) && told.rkey == u32_at(bytes, 4));
+    case Kind::Connected:
+      return note.kind != Kind::WireCm || bytes.size() < kConRspBytes ||
+             (told.queue_depth == u16_at(bytes, 6) && told.max_io_size == u32_at(bytes, 8) &&
+              told.max_hdr_size == u32_at(bytes, 12) && told.flags == u32_at(bytes, 16));
+    case Kind::ConnectRequested:
+      return note.kind != Kind::WireCm || bytes.size() < kConReqBytes ||
+             (told.key.con == u16_at(bytes, 6) && told.cid_num == u16_at(bytes, 8) &&
+              told.recon_cnt == u16_at(bytes, 10) && told.uuid == uuid_at(bytes, 12) &&
+              told.first_conn == ((bytes[44] & 1) != 0));
+    default:
+      return true;
+  }
+}
+
+void ToldSpec::on(unsigned machine, const Event& event) {
+  if (event.kind == Kind::WireReceived || (event.kind == Kind::WireCm && !event.sent)) {
+    just_received_ = true;
+    machine_ = machine;
+    note_ = event;
+    bytes_ = event.bytes;
+    return;
+  }
+  if (!just_received_) return;
+  just_received_ = false;
+  if (class_of(event.kind) != EventClass::input || machine != machine_ || event.key != note_.key) return;
+  note_.bytes = bytes_;
+  RuleContext{findings_, event, machine}.check(
+      agrees(event, note_), Rule::told_as_received,
+      [&] {
+        return std::string(name_of(event.kind)) + " has other values than the message of record " +
+               std::to_string(note_.seq);
+      },
+      [] { return std::string("what the message says"); });
+}
+
+}  // namespace rtrs::spec

@@ -1,0 +1,28 @@
+// Checks that a machine is told what the message on the wire says: a driver that decodes a message wrongly
+// would otherwise give both sides a consistent but wrong history.
+#pragma once
+#include <string>
+
+#include "conformance/spec/findings.hpp"
+
+namespace rtrs::spec {
+
+class ToldSpec {
+ public:
+  explicit ToldSpec(Findings& findings) : findings_(findings) {}
+  // Takes every event of the trace, in order. Compares an input with the note that the driver recorded
+  // directly before it for the same machine and connection.
+  void on(unsigned machine, const Event&);
+
+ private:
+  static bool agrees(const Event& told, const Event& note);
+  static bool request_agrees(const Event& told, const Event& note);
+
+  Findings& findings_;
+  bool just_received_ = false;  // the last event was a note of a received message
+  unsigned machine_ = 0;
+  Event note_;
+  std::string bytes_;  // of the note
+};
+
+}  // namespace rtrs::spec
