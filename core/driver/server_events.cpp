@@ -55,6 +55,11 @@ void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::
 }
 
 void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::ConnectionClosed& event) {
+  // Nothing of a connection may reach the session after its end, not even a delayed message.
+  counted.stale_events += std::erase_if(set_ups, [&event](const SetUp& one) {
+    const auto* message = std::get_if<event::MessageReceived>(&one.event);
+    return message != nullptr && message->key == event.key;
+  });
   feed(fabric, session, ConnectionClosed{now, event.key});
 }
 

@@ -62,6 +62,10 @@ class BlockWorld {
   void crash_server(Death = Death::host);
   // A flush by another server session fails, and all data that is not durable is lost.
   void fail_sync(const std::string& name);
+  // The next read or change of the disk fails; with `falls_silent`, storage then answers nothing for a while.
+  void fail_next_io(const std::string& name, bool falls_silent) {
+    w_.cluster().disks->fail_next_io(disk(name), falls_silent);
+  }
   void close_session();
   // Pauses the server process for this time.
   void pause_server(Nanos time);

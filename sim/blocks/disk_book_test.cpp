@@ -109,6 +109,26 @@ TEST_F(DiskBookTest, CacheReplacedBeforeTheRequestDoesNotCount) {
   EXPECT_FALSE(accepts(part));
 }
 
+TEST_F(DiskBookTest, RequestReportsTheErrnoOfItsStorage) {
+  BlockClient client(BlockClientOptions{}, nullptr);
+  book.begins(client);
+  const auto ends = [&](std::initializer_list<int> failures, std::uint16_t error) {
+    const auto action = begin(Opcode::read, false);
+    for (const int one : failures) book.storage_failed(action, one);
+    failure.clear();
+    book.over({action.prio, error == 0 ? Errc::ok : Errc::peer_error, error}, 0);
+    return failure;
+  };
+  EXPECT_EQ(ends({ENOSPC}, ENOSPC), "");
+  EXPECT_EQ(ends({ENOSPC, EIO}, EIO), "") << "either message may be answered first";
+  EXPECT_EQ(ends({ENOTCONN}, EIO), "");
+  EXPECT_EQ(ends({524}, EIO), "");
+  EXPECT_NE(ends({ENOSPC}, EIO), "");
+  EXPECT_NE(ends({EIO}, ENOSPC), "");
+  EXPECT_NE(ends({ENOSPC}, 0), "");
+  EXPECT_NE(ends({}, ENOSPC), "");
+}
+
 TEST_F(DiskBookTest, LossIsReportedOnlyIfChangesAreNotFlushed) {
   BlockClient client(BlockClientOptions{}, nullptr);
   book.begins(client);

@@ -62,7 +62,7 @@ class RandomPlay {
         operate();
       }
     }
-    if (w.draw(5) == 0) return leave();
+    if (w.draw(4) == 0) return leave();
     heal();
     reopen();
     const bool deep = w.server_config().queue_depth >= 64;
@@ -100,7 +100,13 @@ class RandomPlay {
   void trouble() {
     const std::uint32_t path = w.draw(BlockWorld::kPaths);
     if (operator_only_removes_ && server_up_) return w.take_away(draw_name());
-    switch (w.draw(8)) {
+    switch (w.draw(10)) {
+      case 8:
+        w.fail_next_io(draw_name(), false);
+        break;
+      case 9:
+        w.fail_next_io(draw_name(), true);
+        break;
       case 6:
         if (server_up_) w.replace_server();
         break;
@@ -200,6 +206,7 @@ class RandomPlay {
   void heal() {
     for (const char* name : kNames) {
       w.disk(name).writable = true;
+      w.disk(name).next_error = 0;
       w.refuse_opens(name, 0);
     }
     for (std::uint32_t path = 0; path < BlockWorld::kPaths; ++path)
@@ -324,7 +331,13 @@ class RandomPlay {
 
   // Closes the session under load.
   void leave() {
-    if (!devices_.empty() && w.draw(3) == 0) gather(devices_.begin()->second, 0);
+    const auto device = std::find_if(devices_.begin(), devices_.end(), [this](const auto& one) {
+      return w.state(one.second) == DeviceState::open;
+    });
+    const bool deep = w.server_config().queue_depth >= 64;
+    // The server answers nothing until the close ends, so that all permits are in use then.
+    if (deep && server_up_) w.pause_server(seconds(60));
+    if (device != devices_.end() && (deep || w.draw(2) == 0)) gather(device->second, 0);
     if (w.draw(2) == 0) w.pass(microseconds(w.draw(1000)));
     if (!devices_.empty() && w.draw(2) == 0 && server_up_) w.take_away(devices_.begin()->first);
     if (w.draw(2) == 0 && server_up_) w.pause_server(seconds(8));

@@ -12,12 +12,10 @@
 
 namespace rtrs::sim {
 
-// Append only: stored choice logs contain the numbers of the labels, also of those that are not used any
-// more.
+// The order decides to which stream of SeededChoice a label belongs. Choice logs name their labels.
 #define RTRS_SIM_LABELS(X)                                                                      \
   X(none)                                                                                       \
   X(swarm)       /* options of a run */                                                         \
-  X(step)        /* not used any more, nor cm_request to cm_disconnect and clock */             \
   X(latency)     /* latency of a message */                                                     \
   X(ack_latency) /* latency of an acknowledgement */                                            \
   X(source_read) /* 0: as late as possible, 1: when posted */                                   \
@@ -37,10 +35,6 @@ namespace rtrs::sim {
   X(cm_lost)                                                                                    \
   X(cm_late)                                                                                    \
   X(cm_latency)                                                                                 \
-  X(cm_request)                                                                                 \
-  X(cm_reply)                                                                                   \
-  X(cm_reject)                                                                                  \
-  X(cm_disconnect)                                                                              \
   X(info_cut)    /* the link is cut while a message (not an immediate) is in flight */          \
   X(fault_class) /* enables a class of faults in a run */                                       \
   X(fault_weight)                                                                               \
@@ -62,7 +56,6 @@ namespace rtrs::sim {
   X(workload_gap)                                                                               \
   X(admin)      /* operations on paths and sessions */                                          \
   X(poll_order) /* order in which nodes run */                                                  \
-  X(clock)                                                                                      \
   X(test)                                                                                       \
   X(option)  /* group: one option of a run */                                                   \
   X(request) /* group: one request of an application */                                         \

@@ -35,7 +35,7 @@ TEST(Choice, LogDetectsARunThatDiverges) {
   const std::vector<Draw> draws{{Label::latency, 10, 9}, {Label::latency, 10, 9}, {Label::latency, 10, 9}};
   LoggedChoice choice_log(draws);
   EXPECT_EQ(choice_log.draw(10, Label::latency), 9u);
-  EXPECT_EQ(choice_log.draw(10, Label::step), 9u);
+  EXPECT_EQ(choice_log.draw(10, Label::test), 9u);
   EXPECT_EQ(choice_log.draw(4, Label::latency), 3u) << "a value out of range is reduced to n - 1";
   EXPECT_EQ(choice_log.mismatches(), 2u);
 }
@@ -58,11 +58,11 @@ TEST(Choice, SpansNestAndCoverTheirDraws) {
     const ScopedGroup outer(source, Label::fault_span);
     source.draw(5, Label::test);
     {
-      const ScopedGroup inner(source, Label::step);
+      const ScopedGroup inner(source, Label::test);
       source.draw(5, Label::test);
     }
   }
-  const std::vector<ChoiceGroup> expected{{Label::fault_span, 0, 0, 2}, {Label::step, 1, 1, 2}};
+  const std::vector<ChoiceGroup> expected{{Label::fault_span, 0, 0, 2}, {Label::test, 1, 1, 2}};
   EXPECT_EQ(source.choice_log().groups, expected);
 }
 

@@ -23,6 +23,9 @@
 //   - a request fits the blocks and limits that its device had when it was last opened; no message of the
 //     request exceeds them
 //   - while the link is up and the server has no request, a device that is not open is retried after 250 ms
+//   - a request reports the errno with which storage failed one of its messages, and no errno that only
+//   storage
+//     has if storage did not
 //   - changes are reported as lost only if there were changes that no flush covered
 #pragma once
 #include <cstdint>
@@ -126,6 +129,9 @@ class DiskBook {
       ios_[what.prio].synced = disks_.moment();
   }
 
+  // Storage failed a message of a request with this errno.
+  void storage_failed(const block::StartStorage&, int error);
+
   // True if the operation is one part of a change that needs several messages.
   bool is_part(const block::StartStorage&) const;
 
@@ -163,6 +169,7 @@ class DiskBook {
     unsigned openings = 0;     // number of times the disk was opened before submission
     unsigned caches = 0;       // number of times the disk's cache was replaced before submission
     std::uint64_t losses = 0;  // value of losses() at submission
+    std::vector<std::uint16_t> failures;  // errnos with which storage failed messages of this IO
     Nanos submitted = 0;
     Nanos submitted_clock = 0;  // on the client node's clock
     std::uint16_t error = 0;
@@ -190,6 +197,7 @@ class DiskBook {
   }
   static void disrupt(Mapped&, Nanos now);
   void judge_result(const Io&, const BlockCompletion&, Nanos clock);
+  void judge_errno(const Io&, const BlockCompletion&) const;
   bool waited_for_refused_device(const Io&, const Mapped&, Nanos clock) const;
   void judge_geometry(const rnbd::DeviceChanged&, const std::string& disk);
   void note_refusal(const rnbd::DeviceChanged&);

@@ -23,6 +23,7 @@ void Disks::crash(Death death, Nanos now) {
                 [](auto&, BlockDisk& part) { ++part.sync_failures; });
   exports_.clear();
   storage_.clear();
+  settling_.clear();
   reported_.clear();
   for (auto& [name, disk] : disks_) {
     disk.holders = 0;

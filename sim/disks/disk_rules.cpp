@@ -141,6 +141,7 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
   if (done.result == Errc::not_open)
     expect(mapped.unmapped || mapped.opened == 0,
            "a request for a device that its user did not unmap reaches the device or fails with a reason");
+  judge_errno(io, done);
   const BlockDisk& disk = disks_.at(io.disk);
   if (done.result == Errc::peer_error && io.piece.opcode == Opcode::flush && done.error == EIO)
     expect(io.submitted <= disk.opened_at ||
@@ -164,6 +165,33 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
   if (done.error != 0) return;
   if (io.submitted > mapped.disrupted) mapped.disruptions = 0;
   if (mapped.unknown != kNever && io.submitted > mapped.unknown) mapped.unknown = kNever;
+}
+
+void DiskBook::storage_failed(const block::StartStorage& what, int error) {
+  // ENOTCONN means to a client that its device is not open, and a response has room for 9 bits.
+  const bool passes = error != ENOTCONN && error <= 511;
+  // Number 0 stands for all requests without a number; see judge_request().
+  if (what.prio < ios_.size())
+    ios_[what.prio].failures.push_back(passes ? static_cast<std::uint16_t>(error) : EIO);
+}
+
+// A request of several messages may fail for several reasons. Without a loss, each of its messages is
+// executed once, so that a failed one decides the result.
+void DiskBook::judge_errno(const Io& io, const BlockCompletion& done) const {
+  const auto failed = [this, &io](std::uint16_t error) {
+    const auto& nameless = ios_.front().failures;
+    return std::find(io.failures.begin(), io.failures.end(), error) != io.failures.end() ||
+           std::find(nameless.begin(), nameless.end(), error) != nameless.end();
+  };
+  const bool of_storage = done.error == ENOSPC || done.error == ETIMEDOUT || done.error == EILSEQ;
+  expect(done.result != Errc::peer_error || !of_storage || failed(done.error),
+         "a request fails with " + errno_text(done.error) + " only if storage failed it so");
+  // The server itself refuses syncs of a damaged cache, and IO beyond the end of a shortened disk.
+  const BlockDisk& disk = disks_.at(io.disk);
+  const bool refused = done.error == EIO && (disk.damaged_at != kNever || disks_.cuts() != 0);
+  const bool judged = done.result == Errc::ok || done.result == Errc::peer_error;
+  if (judged && !refused && !io.failures.empty() && losses_noted_ == io.losses)
+    expect(failed(done.error), "a request that storage failed reports how, not " + errno_text(done.error));
 }
 
 // True if the server has refused the device with EIO for as long as a request waits.

@@ -73,6 +73,7 @@ void Disks::calm() {
   for (auto& [name, disk] : disks_) {
     disk.writable = true;
     disk.absent = 0;
+    disk.next_error = 0;
     disk.next_sync_fails = disk.fails_during_open = disk.replaced_during_write = disk.foreign_sync_fails =
         disk.removal_planned = false;
   }
@@ -95,11 +96,6 @@ void Disks::operator_due(const Host& host) {
     if (std::exchange(disk.foreign_sync_fails, false)) fail_sync(name, &host.server, host.now);
     if (std::exchange(disk.removal_planned, false)) take_away(host, name);
   }
-}
-
-void Disks::check_measured() {
-  for (const auto& [handle, one] : exports_)
-    expect(!one.shrunk, "a server asks how large " + one.disk + " is when storage failed");
 }
 
 void Disks::resize(const std::string& name, std::uint64_t sectors) {
@@ -157,6 +153,8 @@ void Disks::perform(const Host& host, const block::StartStorage& action) {
   StorageOp op;
   op.due = host.now + draw_time(choice_, storage_time_, Label::storage_delay);
   op.what = action;
+  op.serial = ++serial_;
+  op.due = std::max(op.due, at(name).silent_until);
   if (action.opcode == Opcode::flush && at(name).fails_during_open) {
     op.due = host.now + 3 * opening_time_;
     for (const Opening& opening : openings_)
@@ -191,6 +189,7 @@ void Disks::openings_due(const Host& host) {
 
 void Disks::finish_opening(const Host& host, const Opening& opening) {
   block::ExportOpened answer;
+  answers_due_ = true;
   const auto found = disks_.find(opening.disk);
   if (found == disks_.end()) {
     answer.error = ENOENT;
@@ -304,6 +303,8 @@ void Disks::storage_due(const Host& host) {
       disk.foreign_sync_fails = disk.removal_planned = true;
     }
     if (op.error == EIO && !op.sync_failed) exports_.at(op.what.handle).shrunk = true;
+    if (op.error != 0) disk.book->storage_failed(op.what, op.error);
+    note_end(op, host.server.next_deadline() != 0);
     expect(host.server.storage_done(host.fabric, host.clock, op.what.id, op.error, op.sync_failed),
            "an operation waits for its result");
     reported_.push_back(op.what.id);
@@ -331,6 +332,7 @@ int Disks::act(StorageOp& op, Nanos now) {
     if (op.sync_failed || op.what.opcode == Opcode::flush) return error;
   }
   expect(op.what.opcode == Opcode::read || device.writable, "a device that is read-only does not change");
+  if (const std::uint16_t error = planned_error(op, disk, now)) return error;
   if (op.what.sector + op.what.bytes / kDiskSector > disk.now.size())
     return EIO;  // the disk was shortened in the meantime
   for (std::size_t at = 0; at < op.what.bytes / kDiskSector; ++at) {

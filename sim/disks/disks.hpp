@@ -58,6 +58,11 @@ struct BlockDisk {
   // change.
   bool replaceable = false;
   bool replaced_during_write = false;
+  // Errno with which the next read or change fails; 0: none. With `falls_silent`, storage then answers
+  // nothing until `silent_until`.
+  std::uint16_t next_error = 0;
+  bool falls_silent = false;
+  Nanos silent_until = 0;
   // Events planned for the next time that a server runs: a flush by another session fails; an operator takes
   // the disk away.
   bool foreign_sync_fails = false, removal_planned = false;
@@ -110,8 +115,8 @@ class Disks {
   void due(const Host&);
   Nanos next_time() const noexcept;
   // Called when the server has handed out all its actions. Checks that it has measured every export that
-  // became too short for an IO.
-  void check_measured();
+  // became too short for an IO, and that it has answered each request that waits for nothing.
+  void check_answers(const BlockServer&);
   // The server process has died.
   void crash(Death, Nanos now);
 
@@ -120,6 +125,8 @@ class Disks {
   void fail_sync(const std::string& name, BlockServer* server, Nanos now);
   // The server operator takes the disk away from its session.
   void take_away(const Host&, const std::string& name);
+  // The next read or change fails, with an errno that is drawn.
+  void fail_next_io(BlockDisk&, bool falls_silent);
   // Makes the next sync of the disk slow and takes the other disks of its export away. The sync fails when
   // one of those disks is open again.
   void fail_sync_during_open(BlockDisk&);
@@ -174,9 +181,18 @@ class Disks {
   struct StorageOp {
     Nanos due = 0;
     block::StartStorage what;
+    std::uint64_t serial = 0;
     int error = 0;
     bool sync_failed = false;  // the error is a failed sync
     bool acted = false;        // executed; the answer is in flight
+  };
+
+  // A successful sync, which the server answers when all syncs have ended that it had started before.
+  struct SettlingSync {
+    std::uint64_t handle = 0;
+    std::vector<std::uint64_t> others;  // serials of these syncs
+    // False: the server had not handed out all its actions, so that it may wait for others, too.
+    bool known = true;
   };
 
   void expect(bool holds, const std::string& what) const {
@@ -209,6 +225,11 @@ class Disks {
   }
   void revert(const std::string& name, BlockDisk&);
   int act(StorageOp&, Nanos now);
+  // Returns the errno of a planned failure; 0: none.
+  std::uint16_t planned_error(const StorageOp&, BlockDisk&, Nanos now);
+  static bool is_sync(const block::StartStorage&);
+  void note_end(const StorageOp&, bool all_handed_out);
+  void check_settling(const rnbd::ServerDevices&);
   int sync(const std::string& name, Nanos now);
 
   ChoiceSource& choice_;
@@ -219,6 +240,9 @@ class Disks {
   std::map<std::uint64_t, Export> exports_;  // keyed by handle
   std::vector<StorageOp> storage_;
   std::vector<Opening> openings_;
+  std::vector<SettlingSync> settling_;
+  std::uint64_t serial_ = 0;           // number of storage operations so far
+  bool answers_due_ = false;           // an operation has ended since the last check_answers()
   std::vector<block::OpId> reported_;  // completed; their results are reported a second time
   unsigned sessions_ = 0;              // number of open server sessions
   std::uint64_t next_handle_ = 1;

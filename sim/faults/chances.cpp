@@ -18,6 +18,7 @@ const FaultKind info_cut_fault{nullptr, [](Rates& r, std::uint32_t weight) { r.i
 const FaultKind torn_writes_fault{nullptr, [](Rates& r, std::uint32_t weight) {
                                     r.torn_write = r.rnr_placement = r.source_read_early = weight * 2000;
                                     r.late_placement = weight * 5000;
+                                    r.receive_late = weight * 600;
                                   }};
 const FaultKind ghosts_fault{nullptr, [](Rates& r, std::uint32_t weight) { r.ghost_delay = weight * 7000; }};
 const FaultKind slow_drain_fault{nullptr,

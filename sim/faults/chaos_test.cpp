@@ -139,6 +139,34 @@ TEST(Chaos, CutPortCutsEveryLinkOfOnePort) {
   EXPECT_GT(runs[2], 0u) << "ports of the server";
 }
 
+// Strikes `which` once on two connected nodes. Returns what the world has to do.
+std::vector<WorldFault> strike_once(FaultClass which) {
+  SeededChoice choice(1);
+  FaultOptions options;
+  options.weight[static_cast<unsigned>(which)] = 1;
+  options.budget = 1;
+  Network network(quick(false));
+  for (unsigned node = 0; node < 2; ++node) network.add_node();
+  network.link(1, 0, 0, 0);
+  FaultDriver faults(options, {1}, {0});
+  faults.arm(network, choice);
+  std::vector<WorldFault> world;
+  network.run_until(faults.next_time(), choice);
+  faults.advance(network, choice, world);
+  EXPECT_EQ(faults.next_time(), kNever);
+  return world;
+}
+
+TEST(Chaos, WorldLiesAndOversleeps) {
+  const auto lie = strike_once(FaultClass::lie);
+  ASSERT_EQ(lie.size(), 1U);
+  EXPECT_EQ(lie[0].kind, WorldFault::Kind::lie);
+  const auto oversleep = strike_once(FaultClass::oversleep);
+  ASSERT_EQ(oversleep.size(), 1U);
+  EXPECT_EQ(oversleep[0].kind, WorldFault::Kind::oversleep);
+  EXPECT_LE(oversleep[0].node, 1U);
+}
+
 TEST(Chaos, SameSeedGivesSameRun) {
   for (const std::uint64_t seed : {1u, 2u, 3u}) EXPECT_EQ(run_seed(seed), run_seed(seed));
   EXPECT_NE(run_seed(1), run_seed(2));

@@ -33,4 +33,7 @@
   X(crowd, "unknown clients send connect requests and complete none, for a while")                   \
   X(hang, "one queue pair delivers nothing any more, and only a probe finds it")                     \
   X(blackout, "a client loses all its connections at once, and each of its links is restored later") \
-  X(cut_all, "all links are cut at one moment and restored at one moment")
+  X(cut_all, "all links are cut at one moment and restored at one moment")                           \
+  X(lie, "one process violates the protocol for a message or a few")                                 \
+  X(oversleep, "a process does not run until one of its time limits has passed")                     \
+  X(trickle, "one end of a stream transfers one byte at a time, for a while")

@@ -59,10 +59,12 @@ void draw_late_faults(ChoiceSource&, FaultOptions&);
 // A fault that the owner of the world carries out.
 struct WorldFault {
   enum class Kind : std::uint8_t {
-    crash,    // destroy the node's driver; the network has crashed the node already
-    restart,  // create a new driver; the network has restarted the node already
-    pause,    // do not poll the node before `until`
-    crowd,    // send connect requests but complete no path until `until`; has no node
+    crash,      // destroy the node's driver; the network has crashed the node already
+    restart,    // create a new driver; the network has restarted the node already
+    pause,      // do not poll the node before `until`
+    crowd,      // send connect requests but complete no path until `until`; has no node
+    lie,        // violate the protocol; has no node
+    oversleep,  // do not poll the node until one of its time limits has passed
   };
   Kind kind = Kind::crash;
   NodeId node = kNone;

@@ -45,6 +45,14 @@ bool pause(FaultContext& s) {
   return true;
 }
 
+bool oversleep(FaultContext& s) {
+  const NodeId node = pick_node(s, true, true);
+  if (node == kNone) return false;
+  s.note(FaultRecord::Target::node, node, 0);
+  s.world({WorldFault::Kind::oversleep, node, 0});
+  return true;
+}
+
 bool crowd(FaultContext& s) {
   s.note(FaultRecord::Target::everything, kNone, s.until());
   s.world({WorldFault::Kind::crowd, kNone, s.until()});
@@ -57,6 +65,7 @@ bool crowd(FaultContext& s) {
 const FaultKind crash_fault{crash};
 const FaultKind crash_orderly_fault{crash_orderly};
 const FaultKind pause_fault{pause};
+const FaultKind oversleep_fault{oversleep};
 const FaultKind crowd_fault{crowd};
 
 }  // namespace rtrs::sim

@@ -1,4 +1,6 @@
 // Queue pairs that fail, or deliver nothing.
+#include <algorithm>
+
 #include "sim/faults/faults.hpp"
 
 namespace rtrs::sim {
@@ -52,11 +54,23 @@ bool hang(FaultContext& s) {
   return s.network.hang(chosen, s.choice);
 }
 
+// Few bytes, because each of them is an event.
+bool trickle(FaultContext& s) {
+  const std::vector<QpId> all = established(s.network);
+  if (all.empty()) return false;
+  const QpId chosen = all[s.pick(all.size())];
+  if (!s.network.trickle(chosen, std::max<Nanos>(s.hold / (8U << 2 * s.pick(3)), 1))) return false;
+  s.note_one_way(FaultRecord::Target::connection, chosen, s.network.qp_info(chosen).way, s.until());
+  s.undo_at(s.until(), [chosen](FaultContext& end) { end.network.trickle(chosen, 0); });
+  return true;
+}
+
 }  // namespace
 
 const FaultKind break_qp_fault{break_qp};
 const FaultKind break_path_fault{break_path};
 const FaultKind black_hole_fault{black_hole};
 const FaultKind hang_fault{hang};
+const FaultKind trickle_fault{trickle};
 
 }  // namespace rtrs::sim

@@ -49,8 +49,9 @@ bool ClientHost::poll(std::uint32_t index) {
   client.promises->check_attempts(client.driver->session().paths(), now(client));
   if (OldestRequest oldest; client.driver->session().oldest_in_flight(oldest))
     client.promises->check_oldest(oldest.since, now(client));
-  // If the batch is full, more results may be pending.
-  if (count < done_.size()) watch_.check_waits(client, index, 0);
+  // If the batch is full or the client asks to be polled at once, more results may be pending.
+  if (count < done_.size() && client.driver->next_deadline() > now(client))
+    watch_.check_waits(client, index, 0);
   watch_.failover_marks(client);
   watch_.keys().offered(client.id, client.fabric->offers(), client.driver->most_reads(client.reads_in_flight),
                         now());

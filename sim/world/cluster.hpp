@@ -45,6 +45,7 @@ class Cluster {
   void check_laws();
 
   // --- nodes ---
+  Node& node(NodeId id) { return id == 0 ? static_cast<Node&>(server) : *clients[id - 1]; }
   std::unique_ptr<Fabric> open_fabric(NodeId);
   bool has_events(const Node&) const noexcept;
   // True if the node has to be polled at this deadline, given on the node's clock.

@@ -80,7 +80,7 @@ class DisksServer final : public ServerEnd {
         user.session_closed(closed->session);
     }
     // Deadline 0: the block server still has actions to hand out.
-    if (server_.next_deadline() != 0) disks_.check_measured();
+    if (server_.next_deadline() != 0) disks_.check_answers(server_);
   }
   Nanos next_deadline() const noexcept override { return server_.next_deadline(); }
   bool take_news(PathEvent& news) override { return server_.take_news(news); }

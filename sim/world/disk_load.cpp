@@ -7,6 +7,13 @@
 
 namespace rtrs::sim {
 
+namespace {
+
+// Disturbances by the server operator, with those of disturb().
+constexpr std::uint32_t kFailingIo = 10, kSilence = 11;
+
+}  // namespace
+
 std::vector<std::string> disk_names(std::uint32_t client, std::uint32_t disks) {
   std::vector<std::string> names;
   for (std::uint32_t disk = 0; disk < disks; ++disk)
@@ -74,6 +81,9 @@ void DiskLoad::disturb(const std::string& name, std::uint32_t how) {
     case 3:
       disk.foreign_sync_fails = true;
       return;
+    case kFailingIo:
+    case kSilence:
+      return disks_.fail_next_io(disk, how == kSilence);
     default:
       disk.removal_planned = true;
   }
@@ -82,8 +92,8 @@ void DiskLoad::disturb(const std::string& name, std::uint32_t how) {
 bool DiskLoad::operate(const Call& call, bool may_disturb) {
   const std::string& name = names_[draw(static_cast<std::uint32_t>(names_.size()))];
   const auto mapped = devices_.find(name);
-  const std::uint32_t what = draw(10);
-  if (what < 5) {
+  const std::uint32_t what = draw(12);
+  if (what < 5 || what == kFailingIo || what == kSilence) {
     if (may_disturb) disturb(name, what);
     return may_disturb;
   }

@@ -88,6 +88,32 @@ void Phases::heal() {
   for (const auto& client : clients_) client->left = std::min(client->left, scenario_.workload.window);
 }
 
+bool Phases::outlast_lies() {
+  if (scenario_.liar == kNone || scenario_.directed) return true;
+  Node& liar = cluster_.node(scenario_.liar);
+  liar.lies->forget_plans();
+  if (liar.lies->told() != 0) judge_.mark(Mark::tampered);
+  const auto lives = [&liar](const CorruptingFabric::Doomed& one) {
+    const std::vector<ConKey>& live = liar.fabric->live();
+    return std::find(live.begin(), live.end(), one.key) != live.end();
+  };
+  const auto& doomed = liar.lies->doomed();
+  Nanos from = std::max(now(), cluster_.faults.quiet_since());
+  for (NodeId node = 0; node <= clients_.size(); ++node)
+    from = std::max(from, cluster_.node(node).paused_until);
+  const Nanos until = from + liveness_bound(scenario_).paths();
+  const auto none_lives = [&] { return std::none_of(doomed.begin(), doomed.end(), lives); };
+  if (!timeline_.run_while(until, none_lives) && !judge_.failed()) {
+    const auto one = std::find_if(doomed.begin(), doomed.end(), lives);
+    judge_.fail(Oracle::hostile, now(),
+                liar.name() + " violated the protocol (" + name_of(one->what) + "), and connection " +
+                    std::to_string(one->key.con) + " of its path " + std::to_string(one->key.path) +
+                    " is still up");
+  }
+  if (!judge_.failed()) processes_.replace_liar();
+  return !judge_.failed();
+}
+
 // Waits until every scripted request has a buffer. A script may have more requests than buffers, so that
 // no time limit for all of them is known. Instead, at least one waiting request must start within the time
 // limit of one request.
@@ -270,6 +296,10 @@ bool Phases::follow_script() {
 }
 
 void Phases::play() {
+  // A server that lies may confirm what it has not done.
+  if (scenario_.liar == server_.id && !scenario_.directed)
+    for (const Oracle one : {Oracle::data_integrity, Oracle::history, Oracle::slot_exclusivity})
+      judge_.excuse(one);
   processes_.start_server();
   for (std::uint32_t index = 0; index < clients_.size(); ++index) processes_.start_client(index);
   if (scenario_.dead_links.from_start) cluster_.kill_links();
@@ -288,6 +318,7 @@ void Phases::play() {
   if (!finish_closings()) return;
   note(Journal::Kind::phase, 0, 2);
   heal();
+  if (!outlast_lies()) return;
   liveness();
   if (judge_.failed()) return;
   probe();

@@ -35,6 +35,9 @@ class Phases : private Part {
   // their end cannot delay a close.
   bool finish_closings();
   void heal();
+  // Waits until each connection has ended on which a process violated the protocol, and replaces that
+  // process.
+  bool outlast_lies();
   void liveness();
   void probe();
   void check_books();

@@ -1,12 +1,17 @@
 #include "sim/world/processes.hpp"
 
 #include <algorithm>
+#include <array>
+
+#include "sim/world/lies.hpp"
 
 namespace rtrs::sim {
 
 void Processes::carry_out(const WorldFault& fault) {
   if (fault.kind == WorldFault::Kind::crowd) return crowd_.begin(fault.until);
-  Node& node = fault.node == 0 ? static_cast<Node&>(server_) : *clients_[fault.node - 1];
+  if (fault.kind == WorldFault::Kind::lie) return lie();
+  Node& node = cluster_.node(fault.node);
+  if (fault.kind == WorldFault::Kind::oversleep) return oversleep(node);
   if (fault.kind == WorldFault::Kind::pause) return pause(node, fault.until);
   if (fault.kind == WorldFault::Kind::restart) return restart(fault.node);
   crash(node);
@@ -20,6 +25,40 @@ void Processes::pause(Node& node, Nanos until) {
   const bool dead = until - now() > (heart.missed_max + 2) * heart.interval;
   judge_.mark(dead ? Mark::paused_dead_time : Mark::short_pause);
   note(Journal::Kind::paused, node.id, until);
+}
+
+// Pauses the node until just after its next timer, or for one of its time limits. Messages that arrive in
+// time are then due together with the limit.
+void Processes::oversleep(Node& node) {
+  const bool is_server = node.id == server_.id;
+  const ClientConfig& client = scenario_.client;
+  const std::array<Nanos, 6> of_server{dead_peer_time(scenario_.server.heartbeat),
+                                       scenario_.server.handshake_timeout,
+                                       scenario_.server.heartbeat.interval};
+  const std::array<Nanos, 6> of_client{
+      dead_peer_time(client.heartbeat), client.connect_timeout, client.info_timeout, client.reconnect_max,
+      client.request_timeout,           client.queue_timeout};
+  const Nanos timer =
+      is_server ? server_.driver->transport().next_timer() : clients_[node.id - 1]->driver->next_timer();
+  Nanos limit = timer == kNever ? scenario_.interval : std::max<Nanos>(timer - now(node), 0);
+  const std::uint32_t which = choice_.draw(2 * (is_server ? 3 : 6), Label::late_fault);
+  const std::array<Nanos, 6>& limits = is_server ? of_server : of_client;
+  if (which < limits.size() && limits[which] != kNever && limits[which] != 0) limit = limits[which];
+  const Nanos late = choice_.draw(2, Label::late_fault) * scenario_.interval / 50;
+  pause(node, now() + std::min(node.clock.true_time(limit), 20 * scenario_.interval) + late);
+}
+
+void Processes::lie() {
+  if (scenario_.liar == kNone) return;
+  const Node& liar = cluster_.node(scenario_.liar);
+  for (unsigned count = 0; liar.lies && count < 2; ++count)
+    liar.lies->plan(draw_lie(choice_, liar.id == server_.id, scenario_.paths, scenario_.client.con_num));
+}
+
+void Processes::replace_liar() {
+  restart_now(scenario_.liar);
+  for (const auto& client : clients_)
+    if (scenario_.liar == server_.id) restart_now(client->id);
 }
 
 void Processes::restart(NodeId node) {
@@ -179,7 +218,7 @@ void Processes::begin_close(ClientNode& client) {
 // open, which takes up to two more times `opening`.
 void Processes::begin_shutdown() {
   const WorkloadOptions& load = scenario_.workload;
-  const Nanos storage = scenario_.storage.longest() + 12 * load.disk_time + 4 * load.opening;
+  const Nanos storage = scenario_.storage.longest() + 16 * load.disk_time + 4 * load.opening;
   server_.retired = true;
   server_.closing.emplace(judge_, "the server", now(server_), 0,
                           server_.clock.local_time(storage + drain_bound(scenario_)));

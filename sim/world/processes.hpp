@@ -18,6 +18,9 @@ class Processes : private Part {
   void restart_now(NodeId);
   // Starts the nodes that the script left down, and plugs all ports in.
   void restart_all();
+  // Ends the violations of the protocol: replaces the process that lied, and all processes that a lying
+  // server has told about its limits.
+  void replace_liar();
   // Restores the server's default limits, and restarts the nodes that use other limits.
   void settle_limits();
   void begin_close(ClientNode&), begin_shutdown();
@@ -34,7 +37,7 @@ class Processes : private Part {
  private:
   std::unique_ptr<HeartbeatWatch> watch_of(const Node&, HeartbeatConfig);
   ClientOptions client_options(ClientNode&, std::uint32_t index);
-  void pause(Node&, Nanos until), restart(NodeId), crash(Node&);
+  void pause(Node&, Nanos until), restart(NodeId), crash(Node&), lie(), oversleep(Node&);
   void ask_for_keys(Fabric& outermost_fabric);
   void prove_key(ClientNode&, Fabric&), resolve_names(ClientNode&);
   void draw_limits();

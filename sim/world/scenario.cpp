@@ -7,6 +7,7 @@
 #include "core/tcp/tcp_fabric.hpp"
 #include "core/wire/messages.hpp"
 #include "sim/world/endpoints.hpp"
+#include "sim/world/lies.hpp"
 #include "sim/world/wide.hpp"
 
 namespace rtrs::sim {
@@ -228,8 +229,7 @@ void draw_session_limits(Scenario& s) {
 }
 
 // Draws more than two clients, an operator who also removes a session's last path, and paths that wait
-// without limit while another path tries to create the session. Derived from the client seed instead of a
-// draw.
+// without limit while another path tries to create the session.
 void draw_extra_clients(Scenario& s) {
   const std::uint64_t number = s.client.seed / 1536;
   if (s.clients == 2 && number % 3 == 1) s.clients = 3 + number / 3 % 2;
@@ -263,8 +263,7 @@ void draw_rare_options(ChoiceSource& choice, Scenario& s) {
   if (leaves) s.server.extensions |= wire::Extensions::keys_stay;
   if (!leaves || !agrees) s.client.extensions &= ~wire::Extensions::keys_stay;
   if (leaves && agrees) s.client.extensions |= wire::Extensions::keys_stay;
-  // Each end toggles the extension for data in responses in a quarter of the seeds. Derived from the client
-  // seed instead of a draw.
+  // Each end toggles the extension for data in responses in a quarter of the seeds.
   if (s.client.seed / 64 % 4 == 1) s.client.extensions ^= wire::Extensions::data_with_answer;
   if (s.client.seed / 256 % 4 == 1) s.server.extensions ^= wire::Extensions::data_with_answer;
   if (s.client.seed % 16 == 7) s.client.request_timeout = i * (2 + s.client.seed / 16 % 38);
@@ -379,6 +378,7 @@ Scenario draw_scenario(ChoiceSource& choice, bool over_tcp, bool over_adapters) 
   draw_late_disks(choice, s);
   draw_names(choice, s);
   draw_late_faults(choice, s.faults);
+  draw_liar(choice, s);
   widen(s, wide);
   return s;
 }

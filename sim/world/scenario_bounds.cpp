@@ -47,8 +47,10 @@ LivenessBound liveness_bound(const Scenario& s) {
   bound.lead *= stretch;
   bound.attempt *= stretch;
   // A refused device is retried within 15 s. Closing it takes up to 5 s.
-  const Nanos devices =
-      s.workload.disks == 0 ? 0 : seconds(30) * stretch + 4 * (s.workload.opening + s.workload.disk_time);
+  const Nanos devices = s.workload.disks == 0
+                            ? 0
+                            : seconds(30) * stretch + 4 * (s.workload.opening + s.workload.disk_time) +
+                                  4 * s.workload.disk_time;
   // A fence without a timeout ends when its path reconnects. The term for fences is therefore capped at one
   // hour.
   bound.request = devices + 2 * stretch * std::min(s.client.fence_timeout, seconds(3600)) +

@@ -52,6 +52,7 @@ constexpr auto kRates = std::to_array<RateInfo>({
     {"resolve_failed", &Rates::resolve_failed},
     {"accept_failed", &Rates::accept_failed},
     {"post_short", &Rates::post_short},
+    {"receive_late", &Rates::receive_late},
 });
 
 std::string_view next_word(std::string_view& rest) {

@@ -103,9 +103,10 @@ void ServerHost::raw_request(const ServerEvent& event) {
   op.io = static_cast<std::uint32_t>(numbers[1]);
   op.lba = numbers[0];
   // Data of a write that does not match its header was changed by a lying peer or fabric. The server rejects
-  // such a write, so that no client reads that data.
+  // such a write, so that no client reads that data. A random liar may repeat a write at any time, so that
+  // the server rejects all its writes.
   if (lies && scenario_.liar != 0 && event.direction == Direction::write &&
-      !is_written_by(event.data, op.lba, op.io))
+      (!scenario_.directed || !is_written_by(event.data, op.lba, op.io)))
     return refuse(op, 5);
   note(Journal::Kind::delivered, 0, op.io, event.id.chunk, event.session);
   begin_storage(op);

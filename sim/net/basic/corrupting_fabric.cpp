@@ -39,6 +39,7 @@ const CorruptingFabric::Plan* CorruptingFabric::take(Lie what, const ConKey& key
   });
   if (found == plans_.end()) return nullptr;
   taken_ = *found;
+  fatal_ = fatal_ || taken_.fatal;
   if (--found->count == 0) plans_.erase(found);
   ++told_;
   return &taken_;
@@ -60,7 +61,9 @@ void CorruptingFabric::corrupt_header(const WorkRequest& work) {
   if (plan == nullptr || work.part_count == 0) return;
   const LocalPart& part = work.parts[work.part_count - 1U];
   const auto memory = static_cast<Fabric&>(inner_).bytes(part.region);
-  put(memory.subspan(part.offset + user_header_, part.length - user_header_), *plan);
+  const auto header = memory.subspan(part.offset + user_header_, part.length - user_header_);
+  if (plan->at + plan->size > header.size()) fatal_ = false;  // a request without this field
+  put(header, *plan);
 }
 
 unsigned CorruptingFabric::corrupt_response(WorkRequest& work) {
@@ -69,6 +72,7 @@ unsigned CorruptingFabric::corrupt_response(WorkRequest& work) {
   if (work.op == WorkRequest::Op::send_imm) work.inline_bytes = changed(Lie::key, key, work.inline_bytes);
   if (const Plan* plan = take(Lie::response, key)) work.imm ^= static_cast<std::uint32_t>(plan->value);
   if (take(Lie::unanswered, key) != nullptr) {
+    fatal_ = false;
     work.op = WorkRequest::Op::write_imm;
     work.inline_bytes = {};
     work.part_count = 0;
@@ -105,9 +109,14 @@ std::size_t CorruptingFabric::post(std::span<const WorkRequest> requests) noexce
   if (plans_.empty()) return inner_.post(requests);
   std::size_t taken = 0;
   for (WorkRequest work : requests) {
+    fatal_ = false;
     const unsigned times = apply_plans(work);
+    if (fatal_) doomed_.push_back({work.key, taken_.what});
     for (unsigned time = 0; time < times; ++time) {
-      if (inner_.post(std::span(&work, 1)) == 0 && time == 0) return taken;
+      if (inner_.post(std::span(&work, 1)) == 0 && time == 0) {
+        if (fatal_) doomed_.pop_back();
+        return taken;
+      }
       work.signalled = false;  // the user gets no completion of the second copy
       if (work.op == WorkRequest::Op::write_imm && wire::imm_type(work.imm) != wire::ImmType::io_req)
         work.part_count = 0;  // without data, because the copy could overwrite data of another request

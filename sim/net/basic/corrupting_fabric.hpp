@@ -45,6 +45,7 @@ class CorruptingFabric final : public ForwardingFabric {
     std::uint32_t size = 0;  // number of bytes, 0 to 8; `value` is little-endian
     std::uint64_t value = 0;
     std::uint32_t count = 1;  // number of messages to change
+    bool fatal = false;       // the peer must end the connection of each changed message
   };
   // `user_header`: length of the user header of each request, in bytes.
   CorruptingFabric(Fabric& inner, std::uint32_t user_header)
@@ -52,6 +53,13 @@ class CorruptingFabric final : public ForwardingFabric {
   void plan(const Plan& plan) { plans_.push_back(plan); }
   // Number of messages changed so far.
   std::uint64_t told() const noexcept { return told_; }
+  // A connection on which a message of a fatal plan was posted.
+  struct Doomed {
+    ConKey key;
+    Lie what = Lie::connect;
+  };
+  const std::vector<Doomed>& doomed() const noexcept { return doomed_; }
+  void forget_plans() noexcept { plans_.clear(); }
 
   void connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
                std::span<const std::byte> data) override {
@@ -84,6 +92,8 @@ class CorruptingFabric final : public ForwardingFabric {
   std::vector<Plan> plans_;
   Plan taken_;
   std::vector<std::byte> bytes_;
+  std::vector<Doomed> doomed_;
+  bool fatal_ = false;  // the current work request was changed by a fatal plan
   std::uint64_t told_ = 0;
 };
 

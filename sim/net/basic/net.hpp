@@ -66,6 +66,9 @@ class Net {
   // Drops all traffic of one connection in both directions, whatever the state of its link. No effect on a
   // dead connection.
   virtual void swallow(QpId, bool on, ChoiceSource&) = 0;
+  // Delivers only one byte per interval `apart` from this end; 0: no limit. Returns false if the network
+  // carries no bytes but messages.
+  virtual bool trickle(QpId, Nanos /*apart*/) { return false; }
   // Drops all traffic of one connection permanently and without a retry budget: neither end breaks, and no
   // disconnect arrives. Returns false for a dead connection.
   virtual bool hang(QpId, ChoiceSource&) = 0;

@@ -12,6 +12,7 @@ struct Rates {
   std::uint32_t source_read_early = 0;  // payload is read when posted instead of as late as possible
   std::uint32_t torn_write = 0;         // part of a write is visible for a while before the rest
   std::uint32_t rnr_placement = 0;      // payload lands although its immediate finds no receive
+  std::uint32_t receive_late = 0;       // a write finds no receive although one was posted
   std::uint32_t ghost_delay = 0;        // a message of a broken queue pair arrives much later
   std::uint32_t slow_drain = 0;         // ConnectionClosed is reported seconds after disconnect
   std::uint32_t late_placement = 0;     // a write lands between disconnect and ConnectionClosed
@@ -36,7 +37,8 @@ void for_each_rate(R& rates, Visit&& visit) {
         &rates.slow_drain,        &rates.late_placement,  &rates.qp_error,        &rates.request_lost,
         &rates.request_late,      &rates.reply_lost,      &rates.reply_late,      &rates.reject_lost,
         &rates.reject_late,       &rates.disconnect_lost, &rates.disconnect_late, &rates.info_cut,
-        &rates.resource_short,    &rates.resolve_failed,  &rates.accept_failed,   &rates.post_short})
+        &rates.resource_short,    &rates.resolve_failed,  &rates.accept_failed,   &rates.post_short,
+        &rates.receive_late})
     visit(*rate);
 }
 

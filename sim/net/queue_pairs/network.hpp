@@ -281,7 +281,7 @@ class Network final : private NetworkParts,
   void unstick(QpId, ChoiceSource&);
   void poke_rnr(QpId);
   void on_refusal(QpId, ChoiceSource&);
-  enum class Outcome : std::uint8_t { done, wait_receive, refused, torn };
+  enum class Outcome : std::uint8_t { done, wait_receive, refused, torn, receive_late };
   Outcome execute(QpId responder, QpId requester, std::uint64_t serial, Wr&, ChoiceSource&);
   Outcome place_payload(QpId responder, QpId requester, std::uint64_t serial, Wr&, ChoiceSource&);
   bool take_receive(Qp&, std::uint32_t& bytes);

@@ -271,6 +271,16 @@ TEST_F(NetworkTest, PayloadMayLandWithoutAReceive) {
   EXPECT_EQ(target.bytes[0], std::byte{'x'});
 }
 
+TEST_F(NetworkTest, PostedReceiveMayBeFoundLate) {
+  connect();
+  make_key(8);
+  network.rates().receive_late = ChoiceSource::kMillion;
+  post(*client, write(8, 1));
+  EXPECT_TRUE(run_and_poll(*server, microseconds(10)).empty());
+  network.rates().receive_late = 0;
+  EXPECT_EQ(kinds(run_and_poll(*server)), Kinds{Kind::imm_received});
+}
+
 TEST_F(NetworkTest, WriteMayLandWhileTheConnectionCloses) {
   OneChoice late(Label::late_placement, 999'999);
   start(NetworkConfig{default_capabilities()}, late);

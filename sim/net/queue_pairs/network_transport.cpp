@@ -218,6 +218,10 @@ void Network::deliver(QpId id, ChoiceSource& choice) {
       qp.deliver_scheduled = true;
       schedule(now_ + 1 + draw_time(choice, config_.torn_hold, Label::torn_delay), Event::Kind::deliver, id);
       return;
+    case Outcome::receive_late:
+      qp.deliver_scheduled = true;
+      schedule(now_ + 1 + draw_time(choice, config_.jitter, Label::rnr_delay), Event::Kind::deliver, id);
+      return;
     case Outcome::refused:
       ++stats_.refused;
       qp.blocked = true;
@@ -255,15 +259,20 @@ Network::Outcome Network::execute(QpId responder_id, QpId requester, std::uint64
                                   ChoiceSource& choice) {
   Qp& responder = qps_[responder_id];
   const bool needs_receive = takes_receive(wr.op, config_.capabilities);
-  const bool has_receive = responder.first_receives != responder.receives.size();
-  if (is_write(wr.op) && wr.length != 0) {
+  const bool posted = responder.first_receives != responder.receives.size();
+  const bool writes = is_write(wr.op) && wr.length != 0;
+  // The responder's adapter has not read the posted receive yet.
+  const bool late = needs_receive && writes && posted && choice.fires(rates_.receive_late, Label::rnr_delay);
+  const bool has_receive = posted && !late;
+  const Outcome no_receive = late ? Outcome::receive_late : Outcome::wait_receive;
+  if (writes) {
     if (needs_receive && !has_receive && !choice.fires(rates_.rnr_placement, Label::rnr_placement)) {
-      return Outcome::wait_receive;
+      return no_receive;
     }
     const Outcome outcome = place_payload(responder_id, requester, serial, wr, choice);
     if (outcome != Outcome::done) return outcome;
   }
-  if (needs_receive && !has_receive) return Outcome::wait_receive;
+  if (needs_receive && !has_receive) return no_receive;
   RemoteKeyId dead = kNoRemoteKey;
   if (wr.op == WorkRequest::Op::send_inv) {
     const Node& node = nodes_[responder.node];

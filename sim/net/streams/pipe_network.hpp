@@ -98,8 +98,10 @@ class PipeNetwork final : public EngineNet<PipeNode, PipeEnd, PipeEvents> {
   // From now on, peers may write under revoked keys and send without a posted receive; both end the
   // connection.
   void allow_violations() noexcept { allows_violations_ = true; }
-  // Limits the delivery from this end to one byte per interval `apart`; 0: no limit.
-  void trickle(QpId id, Nanos apart) noexcept { ends_[id].trickle = apart; }
+  bool trickle(QpId id, Nanos apart) noexcept override {
+    ends_[id].trickle = apart;
+    return true;
+  }
   std::size_t open_sockets() const noexcept;
   // True if bytes to or from this end were changed in transit.
   bool was_changed(QpId id) const noexcept {

@@ -73,6 +73,19 @@ class StreamsTest : public ::testing::Test {
   tcp::SocketId listener_ = tcp::kNoSocket, near_ = tcp::kNoSocket, far_ = tcp::kNoSocket;
 };
 
+TEST_F(StreamsTest, a_trickling_end_transfers_one_byte_per_interval) {
+  SeededChoice choice(1);
+  open(choice);
+  ASSERT_TRUE(network_->trickle(near_, milliseconds(1)));
+  EXPECT_EQ(send("slow peer"), 9U);
+  pass(milliseconds(5));
+  const std::size_t first = receive().size();
+  EXPECT_TRUE(first >= 4 && first <= 6) << first;
+  EXPECT_TRUE(network_->trickle(near_, 0));
+  pass(milliseconds(5));
+  EXPECT_EQ(receive().size(), 9 - first);
+}
+
 // If accept() fails for lack of a descriptor, the client stays in the listener's queue, as with accept4().
 TEST_F(StreamsTest, a_client_waits_while_there_is_no_free_descriptor) {
   SeededChoice choice(1);
