@@ -114,7 +114,7 @@ void Daemon::log_refused_open(std::uint16_t session, const std::string& name, co
   }
   log_.write(LogKind::refused_open, spdlog::level::warn, fields, "{} open {} refused{}: {}", who(session),
              in_quotes(name), rule, error.sentence);
-  if (control_ != nullptr) control_->tell_refused_open(sessions_[session]->name, name, error);
+  if (control_ != nullptr) control_->tell("open_refused", to_json(error, sessions_[session]->name, name));
 }
 
 block::ExportOpened Daemon::keep(const block::OpenExport& asked, AccessMode mode, OpenedDevice opened) {

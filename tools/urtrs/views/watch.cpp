@@ -54,22 +54,23 @@ int top(rpc::Client& client, const Options& given) {
 }
 
 std::vector<Field> event_fields() {
-  return {{"serial", "Serial", "number of the event; a gap means missed events", Field::Kind::number},
-          {"unix_ms", "Time", "milliseconds since 1970", Field::Kind::number},
-          {"what", "Event", "path, link_up, link_down, session_ended, connect_refused, open_refused or device"},
-          {"session", "Session", "name of the session"},
-          {"path", "Path", "index of the path", Field::Kind::number},
-          {"peer", "Peer", "both ends, the client first"},
-          {"pathname", "Path", "SRC@DST", Field::Kind::text, false},
-          {"device", "Device", "that was opened, resized or lost", Field::Kind::text, false},
-          {"size_bytes", "Size", "of the device", Field::Kind::bytes, false},
-          {"size_before", "Before", "its size before, where that changed", Field::Kind::bytes, false},
-          {"attempt", "Attempt", "of a client, since the path was connected", Field::Kind::number, false},
-          {"next_s", "Next", "seconds until the next attempt", Field::Kind::number, false},
-          {"requests", "Requests", "requests taken over from other paths", Field::Kind::number, false},
-          {"state", "State", "of the path"},
-          {"reason", "Reason", "why"},
-          {"errno", "Errno", "of Linux", Field::Kind::number}};
+  return {
+      {"serial", "Serial", "number of the event; a gap means missed events", Field::Kind::number},
+      {"unix_ms", "Time", "milliseconds since 1970", Field::Kind::number},
+      {"what", "Event", "path, link_up, link_down, session_ended, connect_refused, open_refused or device"},
+      {"session", "Session", "name of the session"},
+      {"path", "Path", "index of the path", Field::Kind::number},
+      {"peer", "Peer", "both ends, the client first"},
+      {"pathname", "Path", "SRC@DST", Field::Kind::text, false},
+      {"device", "Device", "that was opened, resized or lost", Field::Kind::text, false},
+      {"size_bytes", "Size", "of the device", Field::Kind::bytes, false},
+      {"size_before", "Before", "its size before, where that changed", Field::Kind::bytes, false},
+      {"attempt", "Attempt", "of a client, since the path was connected", Field::Kind::number, false},
+      {"next_s", "Next", "seconds until the next attempt", Field::Kind::number, false},
+      {"requests", "Requests", "requests taken over from other paths", Field::Kind::number, false},
+      {"state", "State", "of the path"},
+      {"reason", "Reason", "why"},
+      {"errno", "Errno", "of Linux", Field::Kind::number}};
 }
 
 namespace {

@@ -385,17 +385,6 @@ void Control::tell(const PathEvent& news) {
   if (server_->has_subscribers()) tell("path", to_json(news));
 }
 
-void Control::tell_refused_open(const std::string& session, const std::string& device,
-                                const OpenError& error) {
-  if (!server_->has_subscribers()) return;
-  json event{{"session", tools::printable(session)},
-             {"device", tools::printable(device)},
-             {"errno", error.error},
-             {"sentence", error.sentence}};
-  if (error.by_rule) event["reason"] = to_string(Reason::not_allowed);
-  tell("open_refused", event);
-}
-
 void Control::tell(const std::string& what, const json& fields) {
   if (!server_->has_subscribers()) return;
   json event = fields;

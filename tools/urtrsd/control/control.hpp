@@ -88,8 +88,6 @@ class Control {
   const std::string& path() const noexcept { return path_; }
   // Sends the event to the clients that watch events.
   void tell(const PathEvent&);
-  // The server refused to open `device` for a client; both names come from the client.
-  void tell_refused_open(const std::string& session, const std::string& device, const OpenError&);
   void tell(const std::string& what, const nlohmann::json& fields);
 
  private:
@@ -111,5 +109,7 @@ nlohmann::json to_json(const std::vector<ExportSpec>&, const std::vector<std::st
 nlohmann::json to_json(const MissingList&, Nanos now);
 nlohmann::json to_json(const std::vector<LimitInUse>&);
 nlohmann::json to_json(const PathEvent&);
+// A client was refused a device; both names come from the client.
+nlohmann::json to_json(const OpenError&, const std::string& session, const std::string& device);
 
 }  // namespace rtrs::daemon

@@ -135,4 +135,13 @@ json to_json(const PathEvent& news) {
   return event;
 }
 
+json to_json(const OpenError& error, const std::string& session, const std::string& device) {
+  json event{{"session", tools::printable(session)},
+             {"device", tools::printable(device)},
+             {"errno", error.error},
+             {"sentence", error.sentence}};
+  if (error.by_rule) event["reason"] = to_string(Reason::not_allowed);
+  return event;
+}
+
 }  // namespace rtrs::daemon
