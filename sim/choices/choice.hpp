@@ -94,7 +94,7 @@ namespace rtrs::sim {
   /* Twelfth stream. */                                                                         \
   X(wide) /* many paths, or many connections of a path */                                       \
   /* Thirteenth stream. */                                                                      \
-  X(late_fault) /* classes of faults after blackout in sim/faults/fault_list.hpp */
+  X(late_fault) /* classes of faults after blackout in fault_list.hpp, and what they do */
 
 enum class Label : std::uint16_t {
 #define RTRS_SIM_LABEL(name) name,
