@@ -12,7 +12,7 @@ ServerSpec::ServerSpec(Findings& findings, unsigned machine, const Settings* set
   if (settings == nullptr) return;
   settings_ = *settings;
   link_ = false;
-  for (Path& path : paths_) path.state = PathState::absent;
+  unused_.state = PathState::absent;
 }
 
 Connection* ServerSpec::find(const Key& key) {
@@ -34,7 +34,7 @@ void ServerSpec::on(const Event& event) {
   const bool later = event.now > event_.now;
   event_ = event;
   began_ = true;
-  for (Path& path : used_paths()) {
+  for (Path& path : paths_) {
     path.heartbeat.time_passed(context(), event.now);
     if (!later || !path.overdue) continue;
     context().check(path.state != PathState::connecting, Rule::half_open,
@@ -63,7 +63,7 @@ void ServerSpec::input() {
     case Kind::Responded:
       return responded();
     case Kind::DeadlineReached:
-      for (Path& path : used_paths()) {
+      for (Path& path : paths_) {
         path.touched = true;
         path.heartbeat.deadline(event_.now);
         path.overdue = path.state == PathState::connecting && event_.now >= path.deadline;
@@ -129,7 +129,7 @@ void ServerSpec::end_step(bool continued) {
   context().check(!connect_.has_value(), Rule::connect_answered, "a connect request was not answered",
                   "Accept or Reject");
   connect_.reset();
-  for (unsigned index = 0; index < used_; ++index)
+  for (unsigned index = 0; index < paths_.size(); ++index)
     if (paths_[index].touched) end_path_step(paths_[index], index, continued);
   chunks_end_step();
   if (!counts_known_ || !link_) return;

@@ -1,10 +1,9 @@
 // Server side of a session: which actions the state machine may take, given its inputs. Also the registry,
 // which maps sessions and session names to their clients.
 #pragma once
-#include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "conformance/spec/connection.hpp"
@@ -78,15 +77,16 @@ class ServerSpec {
   };
 
   RuleContext context() const { return RuleContext{findings_, event_, machine_}; }
+  // References stay valid when another path is added.
   Path& path_at(unsigned index) {
     index %= kPaths;
-    used_ = std::max(used_, index + 1);
+    while (paths_.size() <= index) paths_.push_back(unused_);
     paths_[index].touched = true;
     return paths_[index];
   }
-  // The paths up to the highest one of which there was an event.
-  std::span<Path> used_paths() { return {paths_, used_}; }
-  const Path& path_at(unsigned index) const { return paths_[index % kPaths]; }
+  const Path& path_at(unsigned index) const {
+    return index % kPaths < paths_.size() ? paths_[index % kPaths] : unused_;
+  }
   Connection* find(const Key& key);
   void input();
   void action();
@@ -140,8 +140,8 @@ class ServerSpec {
   Event event_;
   bool began_ = false;
   bool continued_ = false;  // the last input was Continued
-  Path paths_[kPaths];
-  unsigned used_ = 0;
+  std::deque<Path> paths_;  // up to the highest one of which there was an event
+  Path unused_;
   std::vector<PossibleStates<Chunk>> chunks_;
   std::vector<std::uint16_t> touched_;  // chunks changed in the current step
   std::vector<Question> questions_;

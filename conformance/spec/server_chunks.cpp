@@ -48,7 +48,7 @@ PossibleStates<ServerSpec::Chunk>& ServerSpec::chunk_at(std::uint16_t index) {
 }
 
 bool ServerSpec::live(const Use& use) const noexcept {
-  const Path& path = paths_[use.key.path % kPaths];
+  const Path& path = path_at(use.key.path);
   return path.state == PathState::connected && path.incarnation == use.incarnation;
 }
 

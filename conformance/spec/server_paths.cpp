@@ -84,7 +84,7 @@ void ServerSpec::accept() {
       [] {
         return std::string("Reject: busy while an older incarnation lives, stale for an older attempt");
       });
-  for (const Path& other : used_paths()) {
+  for (const Path& other : paths_) {
     if (&other == &path || other.state == S::absent || other.state == S::unknown) continue;
     at.check(other.uuid != in.uuid, Rule::accept_attempt,
              "a path is accepted a second time under another number", "Reject");
@@ -186,7 +186,7 @@ void ServerSpec::release_path() {
 }
 
 void ServerSpec::end_session() {
-  for (unsigned index = 0; index < kPaths; ++index)
+  for (unsigned index = 0; index < paths_.size(); ++index)
     context().check(
         paths_[index].state == S::absent || paths_[index].state == S::unknown, Rule::end_clean,
         [&] { return "path " + std::to_string(index) + " is " + std::string(name_of(paths_[index].state)); },
@@ -214,8 +214,8 @@ void ServerSpec::fence_requested(Path& path) {
     return must_end(path, Rule::peer_violation);
   path.heartbeat.received(false);
   Question question{event_.key, event_.serial, event_.uuid, kPaths, 0};
-  for (unsigned index = 0; index < kPaths; ++index) {
-    Path& target = paths_[index];
+  for (unsigned index = 0; index < paths_.size(); ++index) {
+    const Path& target = paths_[index];
     if (target.state == S::absent || target.state == S::unknown || target.uuid != event_.uuid) continue;
     if (newer(target.recon_cnt, event_.recon_cnt)) continue;
     question.target = index;

@@ -266,8 +266,9 @@ const char* ClientSession::broken_invariant() const noexcept {
   unsigned given_up = 0;
   for (const Permit& permit : permits_) {
     if (permit.overdue) ++overdue;
+    if (permit.state == Permit::State::free) continue;
+    ++used;
     if (permit.state == Permit::State::abandoned) ++given_up;
-    if (permit.state != Permit::State::free) ++used;
     if (permit.state == Permit::State::queued) ++queued;
     const bool held = permit.state == Permit::State::fenced || permit.state == Permit::State::abandoned;
     const bool placed = held || permit.state == Permit::State::in_flight;

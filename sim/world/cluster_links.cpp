@@ -36,14 +36,14 @@ PathAddress Cluster::address(std::uint32_t client, std::uint32_t path) const {
 bool Cluster::is_dead(const ClientNode& client, unsigned path) const {
   if (!links_killed) return false;
   for (std::uint32_t port = 0; port < scenario.paths; ++port)
-    if (client.address_of[path].source == address(client.id - 1, port).source)
+    if (client.address_of[path].source == to_text(PortAddress{client.id, port}))
       return scenario.dead_links.holds(client.id - 1, port);
   return false;
 }
 
 bool Cluster::lives(const ClientNode& client, std::uint32_t port) const {
   if (links_killed && scenario.dead_links.holds(client.id - 1, port)) return false;
-  return !client.is_missing(address(client.id - 1, port));
+  return client.missing.empty() || !client.is_missing(address(client.id - 1, port));
 }
 
 std::uint32_t Cluster::live_paths(const ClientNode& client) const {

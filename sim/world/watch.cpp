@@ -102,9 +102,10 @@ bool Watch::any_path_changing() const {
   return false;
 }
 
+// A node with events is due at once, so that Timeline::next_time() lets no time pass before its poll.
 bool Watch::has_nothing_to_do(const Node& node) const {
-  return node.up && node.paused_until <= now() && !cluster_.due(node, node.deadline) &&
-         node.deadline > now(node);
+  return node.up && node.paused_until <= now() && node.deadline > now(node) &&
+         node.clock.true_time(node.deadline) > now();
 }
 
 void Watch::watch_timer(Node& node, Nanos timer) {

@@ -266,6 +266,7 @@ std::size_t add_adapter(const Profile& profile, unsigned host) {
 
 std::vector<std::string> problems() {
   const std::scoped_lock lock(world().lock);
+  world().has_problems = false;
   return std::exchange(world().problems, {});
 }
 

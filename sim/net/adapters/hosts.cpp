@@ -81,8 +81,7 @@ void join_again(unsigned host) {
 }
 
 bool has_problems() {
-  const std::scoped_lock lock(world().lock);
-  return !world().problems.empty();
+  return world().has_problems.load(std::memory_order_acquire);
 }
 
 bool is_open(std::size_t number, std::uint32_t key) {

@@ -242,6 +242,7 @@ struct World {
   std::map<unsigned, std::atomic<unsigned>> waiting;
   std::vector<std::unique_ptr<Adapter>> adapters, former;
   std::vector<std::string> problems;
+  std::atomic<bool> has_problems{false};  // read without the lock, after each call of a fabric
   std::set<Context*> contexts;
   std::set<Domain*> domains;
   std::set<ThreadDomain*> thread_domains;
@@ -278,7 +279,10 @@ struct World {
 
   // Returns nullptr if there is no region with this key.
   MemoryRegion* region(const ibv_pd*, std::uint32_t key) const;
-  void problem(std::string text) { problems.push_back(std::move(text)); }
+  void problem(std::string text) {
+    problems.push_back(std::move(text));
+    has_problems = true;
+  }
   // Called before an object is created: true if the creation must fail; sets errno.
   bool allocation_fails();
   // Random number from 0 to count - 1.

@@ -1,7 +1,6 @@
 // Checks that run after each fabric poll.
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "sim/net/streams/pipe_fabric.hpp"
@@ -111,21 +110,27 @@ void PipeFabric::check_books() {
   if (books.half_open_by_host != books.half_open) fail("a client counts for its address that is not there");
   if (books.accepted_by_host != books.accepted || books.memory_by_host != books.memory)
     fail("the counts of all addresses are not what there is");
-  const auto& ends = network_.nodes_[node_].ends;
-  const auto held = std::count_if(ends.begin(), ends.end(), [this](QpId id) {
-    const PipeNetwork::End& end = network_.ends_[id];
-    return end.accepted && !end.keyed && !end.closed;
-  });
-  if (static_cast<std::size_t>(held) > books.half_open + books.last_words)
-    fail("a socket is open that nothing is waited for on");
+  if (std::exchange(half_open_at_, network_.changes_) != network_.changes_) {
+    const auto& ends = network_.nodes_[node_].ends;
+    const auto held = std::count_if(ends.begin(), ends.end(), [this](QpId id) {
+      const PipeNetwork::End& end = network_.ends_[id];
+      return end.accepted && !end.keyed && !end.closed;
+    });
+    half_open_ = static_cast<std::size_t>(held);
+  }
+  if (half_open_ > books.half_open + books.last_words) fail("a socket is open that nothing is waited for on");
 }
 
 // Returns a description of what this end still waits for after its time limit; nullptr if there is nothing.
-const char* PipeFabric::overdue(PipeNetwork::End& end) noexcept {
+// Then nothing is overdue before `next` either, which may be reduced, unless the ends change.
+const char* PipeFabric::overdue(PipeNetwork::End& end, Nanos& next) noexcept {
   const Nanos now = network_.now();
   const tcp::TcpOptions& may = network_.tcp_;
-  const auto late = [now](Nanos since, unsigned limit_ms) {
-    return since != kNever && now - since > milliseconds(limit_ms) + kSlack;
+  const auto late = [now, &next](Nanos since, unsigned limit_ms) {
+    if (since == kNever) return false;
+    const Nanos limit = since + milliseconds(limit_ms) + kSlack;
+    next = std::min(next, limit);
+    return now > limit;
   };
   if (!end.keyed) {
     const bool half = end.accepted && late(end.since, may.handshake_timeout_ms + may.drain_timeout_ms);
@@ -150,11 +155,14 @@ const char* PipeFabric::overdue(PipeNetwork::End& end) noexcept {
 }
 
 void PipeFabric::check_waits() {
+  const bool changed = std::exchange(waits_at_, network_.changes_) != network_.changes_;
+  if (!changed && network_.now() <= waits_until_) return;
+  waits_until_ = kNever;
   auto& ends = network_.nodes_[node_].ends;
   std::erase_if(ends, [this](QpId id) { return network_.ends_[id].closed; });
   for (const QpId id : ends) {
     PipeNetwork::End& end = network_.ends_[id];
-    const char* const waits = overdue(end);
+    const char* const waits = overdue(end, waits_until_);
     end.late_polls = waits != nullptr ? end.late_polls + 1 : 0;
     if (end.late_polls >= kLatePolls) network_.laws_.violated(19, network_.now(), waits);
   }
@@ -164,8 +172,8 @@ void PipeFabric::check_faults() {
   const tcp::TcpStats stats = engine.stats();
   if (stats.large_packets_lost != 0 && network_.stats_.swallowed == 0)
     network_.laws_.violated(21, network_.now(), "an honest network is said to drop large packets");
-  const std::uint64_t faults = std::accumulate(stats.faults.begin(), stats.faults.end(), std::uint64_t{0});
-  if (faults == std::exchange(faults_, faults)) return;
+  if (stats.faults == faults_) return;
+  faults_ = stats.faults;
   for (const iwarp::Fault fault :
        {iwarp::Fault::unknown_key, iwarp::Fault::foreign_key, iwarp::Fault::bad_invalidation})
     network_.stats_.refused += stats.faults[static_cast<std::size_t>(fault)];

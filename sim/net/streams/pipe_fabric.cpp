@@ -188,6 +188,7 @@ std::string PipeFabric::describe(ConKey key) const {
 void PipeFabric::post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {
   if (!live()) return;
   const QpId id = network_.find_qp(node_, key);
+  network_.changes();
   if (id != kNone) network_.laws_.receives_posted(id, count);
   engine.post_receive(key, count, bytes_each);
 }
@@ -223,6 +224,7 @@ std::size_t PipeFabric::poll(Nanos now, std::span<FabricEvent> out) noexcept {
   asleep_ = false;
   if (!idle) before_poll();
   const std::size_t count = engine.poll(now, out.first(std::min(out.size(), batch_)));
+  if (count != 0) network_.changes();
   std::vector<PipeLaws::Posted> written;
   for (const FabricEvent& event : out.first(count)) check_arrival(event, written);
   check_writes(written);

@@ -78,7 +78,7 @@ class PipeFabric final : private PipeEngine, public ForwardingFabric {
   void check_writes(const std::vector<PipeLaws::Posted>& written);
   void check_arrival(const FabricEvent&, std::vector<PipeLaws::Posted>& written);
   void check_books();
-  const char* overdue(PipeNetwork::End&) noexcept;
+  const char* overdue(PipeNetwork::End&, Nanos& next) noexcept;
   void check_waits();
   void check_faults();
 
@@ -92,7 +92,13 @@ class PipeFabric final : private PipeEngine, public ForwardingFabric {
   std::vector<Dead> dead_;
   bool keys_changed_ = true;  // since Dead::watched was set
   std::size_t accepted_ = 0;
-  std::uint64_t faults_ = 0;
+  decltype(tcp::TcpStats::faults) faults_{};
+  // Results of check_books() and check_waits(), with the number of changes of the network when they were
+  // found.
+  std::size_t half_open_ = 0;  // sockets that are open and belong to no connection of the process
+  std::uint64_t half_open_at_ = 0;
+  Nanos waits_until_ = 0;  // until this time no end is overdue
+  std::uint64_t waits_at_ = 0;
 };
 
 }  // namespace rtrs::sim

@@ -30,6 +30,7 @@ std::unique_ptr<Fabric> PipeNetwork::open(NodeId node, ChoiceSource& choice, std
 }
 
 void PipeNetwork::act(const Event& event, ChoiceSource& choice) {
+  changes();
   switch (event.kind) {
     case Event::Kind::wake:
       break;
@@ -77,7 +78,7 @@ std::size_t PipeNetwork::open_sockets() const noexcept {
 void PipeNetwork::check_sleepers() {
   for (QpId id = 0; id < ends_.size(); ++id) {
     const End& end = ends_[id];
-    if (!laws_.is_awaited(id) || end.closed || end.state != End::State::open || end.corrupted) continue;
+    if (end.closed || end.state != End::State::open || end.corrupted || !laws_.is_awaited(id)) continue;
     const End& peer = ends_[end.peer];
     const bool both =
         !laws_.is_over(end.peer) && peer.keyed && !peer.closed && peer.state == End::State::open;
@@ -104,6 +105,7 @@ QpInfo PipeNetwork::qp_info(QpId id) const noexcept {
 }
 
 void PipeNetwork::bind(NodeId node, QpId id, ConKey key) {
+  changes();
   ends_[id].key = key;
   ends_[id].keyed = true;
   nodes_[node].by_key[packed(key)] = id;
@@ -138,6 +140,7 @@ void PipeNetwork::break_qp(QpId id, ChoiceSource& choice) {
 
 void PipeNetwork::crash(NodeId id, bool orderly, ChoiceSource& choice) {
   if (!mark_down(id, orderly)) return;
+  changes();
   for (QpId one = 0; one < ends_.size(); ++one) {
     End& end = ends_[one];
     if (end.node != id) continue;

@@ -74,6 +74,9 @@ struct PipeNode : NetNode {
   std::vector<QpId> watched;
   Nanos timer = kNever;
   bool signalled = false;
+  // Result of PipeNetwork::has_ready_socket(), and the number of changes when it was found.
+  mutable bool ready_socket = false;
+  mutable std::uint64_t ready_socket_at = 0;
 };
 
 class PipeNetwork final : public EngineNet<PipeNode, PipeEnd, PipeEvents> {
@@ -147,10 +150,15 @@ class PipeNetwork final : public EngineNet<PipeNode, PipeEnd, PipeEvents> {
   void fail(QpId, int error);
   void close_end(QpId, ChoiceSource&);
   std::uint32_t readiness(const End&) const noexcept;
+  bool has_ready_socket(const Node&) const noexcept;
   bool is_readable(const Node&) const noexcept;
+  // Call before an end or its posted receives change: what was found about the ends is kept until then,
+  // because most polls change nothing.
+  void changes() noexcept { ++changes_; }
 
   tcp::TcpOptions tcp_;
   std::uint64_t seed_;
+  std::uint64_t changes_ = 1;
   bool allows_violations_ = false;
 };
 

@@ -21,6 +21,7 @@ std::uint64_t digest_of(std::span<const std::byte> bytes) noexcept {
 }  // namespace
 
 QpId PipeNetwork::make_end(NodeId node, LinkId link, Way way, ChoiceSource& choice) {
+  changes();
   const auto id = static_cast<QpId>(ends_.size());
   End& end = ends_.emplace_back();
   nodes_[node].ends.push_back(id);
@@ -118,6 +119,7 @@ void PipeNetwork::on_budget(QpId id, ChoiceSource& choice) {
 }
 
 void PipeNetwork::go_on(QpId id, ChoiceSource& choice) {
+  changes();
   End& end = ends_[id];
   if (end.state != End::State::open) return;
   if (!receives_nothing(end)) end.unacknowledged = 0;
@@ -214,6 +216,7 @@ void PipeNetwork::on_reset(QpId id) {
 }
 
 void PipeNetwork::fail(QpId id, int error) {
+  changes();
   End& end = ends_[id];
   if (end.state == End::State::dead) return;
   happened(20, id, static_cast<std::uint64_t>(error));
@@ -226,6 +229,7 @@ void PipeNetwork::fail(QpId id, int error) {
 }
 
 void PipeNetwork::close_end(QpId id, ChoiceSource& choice) {
+  changes();
   End& end = ends_[id];
   if (std::exchange(end.closed, true)) return;
   happened(21, id, end.in.size());
@@ -259,14 +263,20 @@ std::uint32_t PipeNetwork::readiness(const End& end) const noexcept {
   return events;
 }
 
+bool PipeNetwork::has_ready_socket(const Node& node) const noexcept {
+  if (std::exchange(node.ready_socket_at, changes_) == changes_) return node.ready_socket;
+  node.ready_socket = std::any_of(node.watched.begin(), node.watched.end(), [this](QpId id) {
+    return (readiness(ends_[id]) & (ends_[id].interest | tcp::kBroken)) != 0;
+  });
+  return node.ready_socket;
+}
+
 bool PipeNetwork::is_readable(const Node& node) const noexcept {
   if (node.signalled || node.timer <= now_) return true;
   for (const Listener& one : node.listeners) {
     if (one.watched != nullptr && !one.waiting.empty() && (one.interest & tcp::kReadable) != 0) return true;
   }
-  return std::any_of(node.watched.begin(), node.watched.end(), [this](QpId id) {
-    return (readiness(ends_[id]) & (ends_[id].interest | tcp::kBroken)) != 0;
-  });
+  return has_ready_socket(node);
 }
 
 }  // namespace rtrs::sim

@@ -69,7 +69,7 @@ tcp::Transport::Opened PipeTransport::connect(ConKey, const PathAddress& path, u
   }
   const LinkId link = network_.link(node_, source.port, destination.node, destination.port);
   const QpId id = network_.make_end(node_, link, Way::to_server, choice_);
-  end(static_cast<tcp::SocketId>(id)).service = path.port;
+  changed_end(static_cast<tcp::SocketId>(id)).service = path.port;
   network_.bind(node_, id, key_);
   network_.begin(id, choice_);
   result.error = 0;
@@ -78,7 +78,7 @@ tcp::Transport::Opened PipeTransport::connect(ConKey, const PathAddress& path, u
 }
 
 int PipeTransport::outcome(tcp::SocketId socket) noexcept {
-  End& one = end(socket);
+  End& one = changed_end(socket);
   if (one.error == 0) one.since = network_.now();
   return one.error;
 }
@@ -121,7 +121,7 @@ tcp::Transport::Client PipeTransport::take_waiting(tcp::SocketId socket) {
   if (from == nullptr || from->waiting.empty()) return client;
   const QpId id = from->waiting.front();
   from->waiting.erase(from->waiting.begin());
-  End& one = network_.ends_[id];
+  End& one = changed_end(static_cast<tcp::SocketId>(id));
   one.accepted = true;
   one.since = network_.now();
   const LinkInfo& link = network_.links_[one.link].info;
@@ -156,7 +156,7 @@ tcp::Transport::Ends PipeTransport::ends(tcp::SocketId socket) const {
 
 tcp::Transport::Moved PipeTransport::receive(tcp::SocketId socket, iwarp::MutableBytes place,
                                              iwarp::MutableBytes behind) noexcept {
-  End& one = end(socket);
+  End& one = changed_end(socket);
   if (one.in.empty()) {
     if (one.state == End::State::dead) return {0, one.error};
     return {0, one.finished ? 0 : EAGAIN};
@@ -184,7 +184,7 @@ void PipeTransport::update_send_deadline(End& one, std::size_t count, std::size_
 
 tcp::Transport::Moved PipeTransport::send(tcp::SocketId socket, std::span<const iwarp::Bytes> pieces,
                                           std::size_t skip) noexcept {
-  End& one = end(socket);
+  End& one = changed_end(socket);
   if (one.state == End::State::dead) return {0, one.error == ECONNABORTED ? ECONNABORTED : EPIPE};
   if (one.shut) return {0, EPIPE};
   std::size_t offered = 0;
@@ -213,7 +213,7 @@ tcp::Transport::Moved PipeTransport::send(tcp::SocketId socket, std::span<const 
 }
 
 bool PipeTransport::shut_down(tcp::SocketId socket) noexcept {
-  End& one = end(socket);
+  End& one = changed_end(socket);
   if (one.state != End::State::open) return false;
   one.shut = true;
   network_.schedule_delivery(static_cast<QpId>(socket), network_.now(), choice_);
@@ -256,7 +256,7 @@ bool PipeTransport::watch(tcp::SocketId socket, std::uint32_t interest, tcp::Wat
     one->interest = interest;
     return true;
   }
-  End& one = end(socket);
+  End& one = changed_end(socket);
   if (refuses_watch_ && watched.kind == tcp::Watched::Kind::connection) return false;
   if (one.watched == nullptr) network_.nodes_[node_].watched.push_back(static_cast<QpId>(socket));
   one.watched = &watched;
@@ -270,7 +270,7 @@ void PipeTransport::forget(tcp::SocketId socket) noexcept {
     one->watched = nullptr;
     return;
   }
-  end(socket).watched = nullptr;
+  changed_end(socket).watched = nullptr;
   std::erase(network_.nodes_[node_].watched, static_cast<QpId>(socket));
 }
 
@@ -290,6 +290,7 @@ std::span<const tcp::Transport::Ready> PipeTransport::look() noexcept {
   const std::size_t sockets = node.watched.size();
   const std::size_t first =
       sockets < 2 ? 0 : choice_.draw(static_cast<std::uint32_t>(sockets), Label::pipe_order);
+  if (!network_.has_ready_socket(node)) return std::span(ready_).first(count);
   for (std::size_t i = 0; i < sockets && count < ready_.size(); ++i) {
     const End& one = network_.ends_[node.watched[(first + i) % sockets]];
     const std::uint32_t events = network_.readiness(one) & (one.interest | tcp::kBroken);

@@ -52,7 +52,11 @@ class PipeTransport final : public tcp::Transport {
   bool lacks_descriptor();
   Client take_waiting(tcp::SocketId listener);
   void update_send_deadline(End&, std::size_t count, std::size_t offered) const noexcept;
-  End& end(tcp::SocketId socket) const noexcept { return network_.ends_[static_cast<QpId>(socket)]; }
+  const End& end(tcp::SocketId socket) const noexcept { return network_.ends_[static_cast<QpId>(socket)]; }
+  End& changed_end(tcp::SocketId socket) noexcept {
+    network_.changes();
+    return network_.ends_[static_cast<QpId>(socket)];
+  }
   PipeNetwork::Listener* listener(tcp::SocketId) const noexcept;
   std::string name(NodeId node, std::uint32_t port) const;
 
