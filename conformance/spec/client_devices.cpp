@@ -115,7 +115,11 @@ void ClientDevicesSpec::map_requested() {
   asked_->mode = event_.mode;
   asked_->reopen = true;
   // The OPEN may be sent in this step, before MapAnswered.
-  if (find_mapped(event_.name) == nullptr) devices_.push_back(*asked_);
+  if (find_mapped(event_.name) != nullptr) return;
+  if (devices_.size() > kMostClientDevices)
+    asked_.reset();  // no client has as many: the records are wrong
+  else
+    devices_.push_back(*asked_);
 }
 
 void ClientDevicesSpec::map_answered() {

@@ -42,13 +42,19 @@ void ServerDevicesSpec::storage() {
       wanted, Rule::device_storage, [&] { return "storage is asked for a request " + due_text(request); },
       "once, for an IO that its device allows");
   if (known && wanted) same_storage(request);
-  operations_[event_.operation] = event_.request;
+  take_operation(event_.request, request);
   request.due = Due::storage_done;
   if (const auto device = exports_.find(request.handle);
       known && device != exports_.end() && request.io.syncs()) {
     request.sync = ++device->second.syncs;
     request.failures = device->second.failures;
   }
+}
+
+// Results of storage name the request by the number of its operation.
+void ServerDevicesSpec::take_operation(std::uint64_t id, Request& request) {
+  operations_[event_.operation] = id;
+  request.operation = event_.operation;
 }
 
 void ServerDevicesSpec::same_storage(const Request& request) {
@@ -202,6 +208,7 @@ void ServerDevicesSpec::open_export() {
     check(!whole_ && unknown, Rule::device_open, "an export is opened for a request that waits for none",
           "for an OPEN of a device that is not open");
     if (whole_ || found == requests_.end() || found->second.message != Message::open) return;
+    if (exports_.size() + openings_.size() >= kMostDevices) return;
     openings_.push_back({found->second.name, event_.mode, {event_.request}, event_.operation, false});
     hold(found->second, Due::opened);
     return;
@@ -266,14 +273,14 @@ void ServerDevicesSpec::measure_export() {
   if (found == requests_.end() || found->second.due == Due::unknown) {
     if (check(!whole_, Rule::device_measure, "an export is measured that no request asks for", "none") &&
         found != requests_.end())
-      operations_[event_.operation] = id;
+      take_operation(id, found->second);
     return;
   }
   Request& request = found->second;
   check(request.due == Due::measure && request.handle == event_.handle, Rule::device_measure,
         "an export is measured that needs no measuring",
         "for an IO beyond its end, an EIO of storage, and an OPEN of an open device");
-  operations_[event_.operation] = id;
+  take_operation(id, request);
   request.due = Due::measured;
 }
 
@@ -288,7 +295,10 @@ void ServerDevicesSpec::session_drained() {
 void ServerDevicesSpec::forget(std::uint64_t id) {
   const auto found = requests_.find(id);
   const Request& request = found->second;
-  std::erase_if(operations_, [id](const auto& one) { return one.second == id; });
+  if (request.operation) {
+    const auto operation = operations_.find(*request.operation);
+    if (operation != operations_.end() && operation->second == id) operations_.erase(operation);
+  }
   if (request.held) --operations_in_use_;
   if (const auto device = exports_.find(request.handle); request.held && device != exports_.end()) {
     if (request.message == Message::close)

@@ -65,7 +65,8 @@ class ServerDevicesSpec {
     std::uint64_t handle = 0;
     Io io;
     std::string name;
-    std::optional<std::string> written;  // response of WriteBack
+    std::optional<std::uint16_t> operation;  // number of the operation that was handed out last
+    std::optional<std::string> written;      // response of WriteBack
   };
   struct Export {
     std::string name;
@@ -111,6 +112,7 @@ class ServerDevicesSpec {
   void session_closed();
 
   void storage();
+  void take_operation(std::uint64_t id, Request&);
   void same_storage(const Request&);
   void respond();
   void responded_with(const Request&, std::uint16_t result);
