@@ -24,9 +24,9 @@ SHORT = 50
 # The planted bug, the seed of a run with a long client trace, the first difference (the recorded action and
 # the action of the correct core), and the broken rule.
 BUGS = [
-    ("M29", 862, "FailedOver", "SendFenceReq", "replay-proof"),
-    ("M20", 862, "FailedOver", "no further action", "replay-drained"),
-    ("M41", 162, "Disconnect", "Disconnect", "path-teardown"),
+    ("M29", 95, "FailedOver", "SendFenceReq", "replay-proof"),
+    ("M20", 241, "FailedOver", "no further action", "replay-drained"),
+    ("M41", 84, "Disconnect", "Disconnect", "path-teardown"),
 ]
 
 

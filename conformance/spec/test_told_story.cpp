@@ -64,10 +64,6 @@ Story told_story() {
 
 const std::vector<Spoiled>& told_cases() {
   static const std::vector<Spoiled> cases = {
-      {Rule::told_as_received, "another length of a WRITE",
-       [](Story& s) { s.at(Kind::RequestArrived, 1).data_len = 1024; }},
-      {Rule::told_as_received, "another room of a READ",
-       [](Story& s) { s.at(Kind::RequestArrived).data_len = 512; }},
       {Rule::told_as_received, "another user header",
        [](Story& s) { s.at(Kind::RequestArrived, 1).usr_len = 28; }},
       {Rule::told_as_received, "a READ for a WRITE",

@@ -1,11 +1,13 @@
 #include "conformance/spec/told.hpp"
 
 #include "conformance/spec/bytes.hpp"
+#include "conformance/spec/immediate.hpp"
 
 namespace rtrs::spec {
 
-// The RTRS header is at the end of the recorded bytes; the user data of a WRITE precedes it.
-bool ToldSpec::request_agrees(const Event& told, const Event& note) {
+// The RTRS header is at the end of the recorded bytes; the user data of a WRITE precedes it. A peer that
+// breaks the protocol may offer a buffer of another length than its immediate says: the immediate counts.
+bool ToldSpec::request_agrees(const Event& told, const Event& note) const {
   const std::string_view head = note.bytes;
   const std::size_t size = !told.reads           ? kWriteHeader
                            : told.has_descriptor ? kReadHeader + kDescriptorBytes
@@ -13,15 +15,16 @@ bool ToldSpec::request_agrees(const Event& told, const Event& note) {
   if (head.empty()) return true;  // the driver refused the request without reading it
   if (head.size() < size || note.length < size) return false;
   const std::string_view header = head.substr(head.size() - size);
-  const std::uint32_t usr_len = u16_at(header, 2);
-  if ((u16_at(header, 0) & 0xff) != (told.reads ? kRead : kWrite) || told.usr_len != usr_len) return false;
-  if (!told.reads) return told.data_len + usr_len + size == note.length;
   const bool asks = told.has_descriptor && (u16_at(header, 4) & 1) != 0;
-  const std::uint32_t room = told.has_descriptor ? u32_at(header, kReadHeader + 12) : 0;
-  return note.length == usr_len + size && told.need_invalidate == asks && told.data_len == room;
+  if ((u16_at(header, 0) & 0xff) != (told.reads ? kRead : kWrite) || told.usr_len != u16_at(header, 2) ||
+      told.need_invalidate != asks)
+    return false;
+  const auto depth = depths_.find(machine_);
+  return depth == depths_.end() || (told.chunk == request_buf_id(depth->second, note.imm) &&
+                                    told.data_len + told.usr_len == request_off(depth->second, note.imm));
 }
 
-bool ToldSpec::agrees(const Event& told, const Event& note) {
+bool ToldSpec::agrees(const Event& told, const Event& note) const {
   const std::string_view bytes = note.bytes;
   switch (told.kind) {
     case Kind::RequestArrived:
@@ -46,6 +49,8 @@ bool ToldSpec::agrees(const Event& told, const Event& note) {
 }
 
 void ToldSpec::on(unsigned machine, const Event& event) {
+  if (event.kind == Kind::BeginServerSession && event.settings.depth != 0)
+    depths_[machine] = event.settings.depth;
   if (event.kind == Kind::WireReceived || (event.kind == Kind::WireCm && !event.sent)) {
     just_received_ = true;
     machine_ = machine;
@@ -59,10 +64,7 @@ void ToldSpec::on(unsigned machine, const Event& event) {
   note_.bytes = bytes_;
   RuleContext{findings_, event, machine}.check(
       agrees(event, note_), Rule::told_as_received,
-      [&] {
-        return std::string(name_of(event.kind)) + " has other values than the message of record " +
-               std::to_string(note_.seq);
-      },
+      [&] { return std::string(name_of(event.kind)) + " has other values than the message before it"; },
       [] { return std::string("what the message says"); });
 }
 

@@ -1,6 +1,8 @@
 // Checks that a machine is told what the message on the wire says: a driver that decodes a message wrongly
 // would otherwise give both sides a consistent but wrong history.
 #pragma once
+#include <cstdint>
+#include <map>
 #include <string>
 
 #include "conformance/spec/findings.hpp"
@@ -15,11 +17,12 @@ class ToldSpec {
   void on(unsigned machine, const Event&);
 
  private:
-  static bool agrees(const Event& told, const Event& note);
-  static bool request_agrees(const Event& told, const Event& note);
+  bool agrees(const Event& told, const Event& note) const;
+  bool request_agrees(const Event& told, const Event& note) const;
 
   Findings& findings_;
-  bool just_received_ = false;  // the last event was a note of a received message
+  std::map<unsigned, std::uint16_t> depths_;  // of server sessions, by machine
+  bool just_received_ = false;                // the last event was a note of a received message
   unsigned machine_ = 0;
   Event note_;
   std::string bytes_;  // of the note

@@ -132,6 +132,8 @@ struct FaultKind {
   bool (*strike)(FaultContext&) = nullptr;
   // Fault at each opportunity: sets its probabilities for a weight of 1..100.
   void (*set_rates)(Rates&, std::uint32_t weight) = nullptr;
+  // Strikes only where connections are byte streams: over tcp.
+  bool streams_only = false;
 };
 const FaultKind& kind_of(FaultClass) noexcept;
 #define RTRS_SIM_FAULT(name, text) extern const FaultKind name##_fault;

@@ -71,6 +71,6 @@ const FaultKind break_qp_fault{break_qp};
 const FaultKind break_path_fault{break_path};
 const FaultKind black_hole_fault{black_hole};
 const FaultKind hang_fault{hang};
-const FaultKind trickle_fault{trickle};
+const FaultKind trickle_fault{trickle, nullptr, true};
 
 }  // namespace rtrs::sim
