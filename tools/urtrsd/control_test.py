@@ -132,7 +132,7 @@ def test_a_refused_open_is_an_event(line, session):
     line.ask("events.watch")
     assert client.open('no "such"\n')[0] == errno.ENOENT
     event = line.next()["params"]
-    assert (event["what"], event["session"], event["device"], event["errno"]) == ("open_refused", "one", 'no "such"\\n', errno.ENOENT)
+    assert (event["what"], event["session"], event["device"], event["errno"]) == ("open_refused", "one", 'no "such"\\x0a', errno.ENOENT)
     assert event["sentence"]
 
 

@@ -62,8 +62,7 @@ struct Files {
 };
 
 Files play(const tools::ScratchFolder& folder, std::uint64_t seed) {
-  // Excludes faults that the conversion cannot handle: clocks with different rates, restarted clients that
-  // repeat an equal connect request, and messages that violate the protocol.
+  // The conversion handles neither clocks of different rates, nor equal connect requests, nor violations.
   sim::FaultFilter filter;
   filter.calm = {sim::Label::clock_rate, sim::Label::rare_swarm};
   filter.off[static_cast<std::size_t>(sim::FaultClass::lie)] = true;
