@@ -208,8 +208,10 @@ void ClientSession::answers_are_due(Nanos now, ClientActions& out) noexcept {
   const auto overdue = std::find_if(permits_.begin(), permits_.end(), [&](const Permit& permit) {
     return permit.state == Permit::State::in_flight && answer_deadline(permit) <= now;
   });
-  const bool fits = overdue != permits_.end() &&
-                    out.size() + paths_[overdue->path].con_count() + 3 * kBatch <= kMaxActionsPerStep;
+  const bool fits =
+      overdue != permits_.end() &&
+      out.size() + std::min<std::size_t>(paths_[overdue->path].con_count(), kConsPerStep) + 3 * kBatch <=
+          kMaxActionsPerStep;
   if (fits) lose_path(overdue->path, now, Reason::request_timeout, 0, out);
   answers_due_.at = first_answer_deadline();
 }
