@@ -150,7 +150,7 @@ void ClientDevicesSpec::io_judged() {
     const bool hopeless = device->refused || ++device->not_open_in_a_row > kMostFutileReopens;
     fine = told == Disposition::retry_after_remap || (told == Disposition::fail && hopeless);
     if (told == Disposition::retry_after_remap && !device->refused && link_ != false) require_reopen();
-    if (told == Disposition::fail && !device->refused) refused(*device, kNotConnected);
+    if (told == Disposition::fail && !device->refused) refused(*device);
   } else if (done->delivered && !not_open) {
     device->not_open_in_a_row = 0;
   }
@@ -194,10 +194,11 @@ void ClientDevicesSpec::device_changed() {
     case DeviceState::closed:
       check(device->state != DeviceState::init && (device->may_close || device->reopen || device->refused),
             Rule::device_state, text, "when the link changes, or the server refuses the device or its IO");
+      if (device->given_up && event_.peer_errno == kIoError) device->refused = true, device->reopen = false;
       break;
     case DeviceState::unmapped:
-      check(device->unmapping && device->in_flight == 0 && device->close_token == 0, Rule::device_state, text,
-            "when it is to be unmapped, and neither IO nor CLOSE is in flight");
+      check((device->unmapping || device->given_up) && device->in_flight == 0 && device->close_token == 0,
+            Rule::device_state, text, "when it is to be unmapped, and neither IO nor CLOSE is in flight");
       break;
     case DeviceState::init:
     case DeviceState::unmapping:

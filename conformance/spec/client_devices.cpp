@@ -99,14 +99,13 @@ void ClientDevicesSpec::link_up() {
     device.refused = false;
     device.not_open_in_a_row = 0;
     device.may_close = true;
-    device.close_errno = 0;
   }
   require_reopen();
 }
 
 void ClientDevicesSpec::link_down() {
   link_ = false;
-  for (Device& device : devices_) device.may_close = true, device.close_errno = 0;
+  for (Device& device : devices_) device.may_close = true;
 }
 
 void ClientDevicesSpec::map_requested() {
@@ -153,7 +152,6 @@ void ClientDevicesSpec::unmap_requested() {
   device->close_allowed = device->close_allowed || device->id.has_value();
   device->unmapping = true;
   device->reopen = device->refused = false;
-  device->close_errno = 0;
 }
 
 void ClientDevicesSpec::resize_requested() {
@@ -175,7 +173,7 @@ void ClientDevicesSpec::message_done() {
     informed_ = fine;
     if (event_.delivered && !fine)
       for (Device& device : devices_)
-        if (device.reopen) refused(device, event_.peer_errno != 0 ? event_.peer_errno : kInvalid);
+        if (device.reopen) refused(device);
     return;
   }
   for (Device& device : devices_) {
@@ -190,16 +188,15 @@ void ClientDevicesSpec::open_answered(Device& device) {
   if (!event_.delivered) return forget_ids();
   if (event_.peer_errno != 0) {
     // With `reopen`, the answer is from before the link was lost.
-    if (!device.reopen) refused(device, event_.peer_errno);
+    if (!device.reopen) refused(device);
     return;
   }
   opened(device, event_.response);
 }
 
-void ClientDevicesSpec::refused(Device& device, std::uint16_t error) {
+void ClientDevicesSpec::refused(Device& device) {
   device.id.reset();
   device.reopen = false;
-  device.close_errno = error;
   if (device.state == DeviceState::init) {
     device.unmapping = true;
     return;
@@ -228,7 +225,7 @@ Geometry ClientDevicesSpec::geometry_of(std::string_view response) {
 
 void ClientDevicesSpec::opened(Device& device, std::string_view response) {
   if (response.size() < kOpenRspBytes || u16_at(response, 0) != kOpenRsp) {
-    if (!device.reopen) refused(device, kInvalid);
+    if (!device.reopen) refused(device);
     return;
   }
   const std::uint32_t id = u32_at(response, 4);
@@ -238,15 +235,14 @@ void ClientDevicesSpec::opened(Device& device, std::string_view response) {
   const bool usable = block >= kSectorBytes && (block & (block - 1)) == 0 && geometry.nsectors < kMostSectors;
   if (!usable) {
     if (twice) forget_ids();
-    if (!device.reopen || twice) refused(device, kInvalid);
+    if (!device.reopen || twice) refused(device);
     if (!twice) device.id = id, device.close_allowed = true;
     return;
   }
   if (twice) {
     forget_ids();
-    // A server that goes on to give one id to two devices is given up.
-    device.may_close = true;
-    device.close_errno = kIoError;
+    // The client refuses the device if its server repeats this; device_changed() shows whether it does.
+    device.may_close = device.given_up = true;
     return;
   }
   device.id = id;
@@ -279,7 +275,7 @@ void ClientDevicesSpec::end_step() {
           "a server with another cache opened a device, unreported", "CacheReplaced");
     device.cache_report.reset();
     device.may_open.reset();
-    device.may_close = false;
+    device.may_close = device.given_up = false;
   }
   devices_.remove_if([](const Device& one) { return one.state == DeviceState::unmapped; });
 }

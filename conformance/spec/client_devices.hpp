@@ -42,12 +42,12 @@ class ClientDevicesSpec {
     unsigned not_open_in_a_row = 0;  // IO that a server answered with ENOTCONN
     bool refused = false;
     bool unmapping = false;
-    bool close_allowed = false;                 // its export is open at the server, and not wanted
-    bool reopen = false;                        // no IO before it is opened again
-    bool may_close = false;                     // this step may close it
+    bool close_allowed = false;  // its export is open at the server, and not wanted
+    bool reopen = false;         // no IO before it is opened again
+    bool may_close = false;      // this step may close it
+    bool given_up = false;       // this step may refuse it, because its server gave its id to another device
     std::optional<Geometry> may_open;           // this step may open it, with this geometry
     std::optional<std::uint64_t> cache_report;  // CacheReplaced is due in this step, with this number
-    std::uint16_t close_errno = 0;
     bool is_mapped() const noexcept { return !unmapping && state != DeviceState::unmapped; }
   };
   using Devices = std::list<Device>;
@@ -61,7 +61,7 @@ class ClientDevicesSpec {
   void message_done();
   void open_answered(Device&);
   void opened(Device&, std::string_view response);
-  void refused(Device&, std::uint16_t error);
+  void refused(Device&);
   void forget_ids();
   void send_message();
   void send_open();

@@ -24,7 +24,7 @@ class ServerDevicesSpec {
 
  private:
   enum class Message : std::uint8_t { malformed, sess_info, open, close, io };
-  // What the machine has to do next with a request.
+  // The next step of a request.
   enum class Due : std::uint8_t {
     answer,        // Respond in this step, with `result`
     storage,       // Storage in this step

@@ -74,7 +74,7 @@ const std::vector<Spoiled>& told_cases() {
   return cases;
 }
 
-// What a client is told of its connection and of responses.
+// Inputs of a client from CON_RSP and from responses.
 Story told_client_story() {
   Story story;
   const std::string_view response = keep(con_rsp());

@@ -1,5 +1,5 @@
-// Checks that a machine is told what the message on the wire says: a driver that decodes a message wrongly
-// would otherwise give both sides a consistent but wrong history.
+// Compares the inputs of a machine with the recorded messages. A driver that decodes a message wrongly would
+// otherwise give its machine a consistent but wrong history.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -55,7 +55,7 @@ void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::
 }
 
 void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::ConnectionClosed& event) {
-  // Nothing of a connection may reach the session after its end, not even a delayed message.
+  // Delayed messages of the connection are dropped, because the session knows the connection no longer.
   counted.stale_events += std::erase_if(set_ups, [&event](const SetUp& one) {
     const auto* message = std::get_if<event::MessageReceived>(&one.event);
     return message != nullptr && message->key == event.key;

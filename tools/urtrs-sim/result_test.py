@@ -133,7 +133,7 @@ def test_output_of_an_earlier_merge_is_no_part(tmp_path):
     for again in (sorted(parts.glob("*.json")), [parts]):
         assert f"{out} is the output of an earlier merge" in sim("merge", *again, "--out", out)
         assert json.loads(out.read_text())["seeds"] == "0..5" and out.read_bytes() != before
-    # A file that is a part and the output: the sum replaces it.
+    # The output may be one of the parts, which the merged result then replaces.
     sim("merge", parts / "0..2.json", parts / "2..4.json", "--out", parts / "2..4.json")
     assert (parts / "2..4.json").read_bytes() == before
     # Nothing is lost if a part is missing.

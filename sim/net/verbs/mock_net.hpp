@@ -78,7 +78,7 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
   using End = MockEnd;
 
   static constexpr std::uint32_t kPorts = 4;  // ports that a node has initially
-  // An identifier that repeats its message until it is answered.
+  // Connection identifier whose message is sent again until the peer answers.
   struct Asking {
     std::uint32_t identifier = 0;
     Message::Kind kind{};
