@@ -93,6 +93,7 @@ nlohmann::ordered_json as_json(const roce::Recordings& recordings, const roce::S
           {"without_setup", made.without_setup},
           {"reads_without_data", made.generated_reads},
           {"writes_without_address", made.unplaced_writes},
+          {"requests_without_content", made.unread_requests},
           {"drifting_clocks", recordings.drifting()}};
 }
 

@@ -25,14 +25,20 @@ Synthesis::Synthesis(const Recordings& recordings, const SynthesisOptions& optio
 void Synthesis::run() {
   for (const Recordings::Told& told : recordings_.story()) {
     const StoredNote& note = *told.note;
-    const bool ends =
-        note.kind == StoredNote::Kind::cm && (note.cm == WireCmKind::dreq || note.cm == WireCmKind::rej);
-    if (ends) links_[recordings_.halves()[note.half].connection].ends = true;
+    const Half& half = recordings_.halves()[note.half];
+    Link& link = links_[half.connection];
+    if (note.kind == StoredNote::Kind::cm) {
+      if (note.cm == WireCmKind::dreq || note.cm == WireCmKind::rej) link.ends = true;
+    } else if (note.kind == StoredNote::Kind::received) {
+      ++(half.client ? link.to_client : link.to_server).arrivals;
+    }
   }
   for (const Recordings::Told& told : recordings_.story()) {
     now_ = told.time;
     tell(*told.note);
   }
+  for (Link& link : links_)
+    if (!link.closed) post_held(link);
 }
 
 // Assigns addresses and queue pairs. Each path has two addresses, 10.SESSION.PATH.1 and 10.SESSION.PATH.2;
@@ -134,6 +140,14 @@ void Synthesis::connected(Link& link, const Half& half, const StoredNote& note, 
   }
 }
 
+// Posts the invalidations whose responses never came.
+void Synthesis::post_held(Link& link) {
+  if (link.held.empty()) return;
+  for (const Message& invalidation : link.held) post(link, false, invalidation, true);
+  link.held.clear();
+  acknowledge_all(link, false);
+}
+
 // Sends the first disconnect of a connection, and the reply of the other side.
 void Synthesis::disconnect(Link& link, bool from_client) {
   // A connection attempt that got no reply ends without a disconnect message.
@@ -145,11 +159,8 @@ void Synthesis::disconnect(Link& link, bool from_client) {
     message.reason = kRejectTimeout;
     return send_cm(link, true, std::move(message));
   }
-  if (!link.held.empty()) {  // the responses for which these invalidations waited never came
-    for (const Message& invalidation : link.held) post(link, false, invalidation, true);
-    link.held.clear();
-    acknowledge_all(link, false);
-  }
+  post_held(link);
+  acknowledge_arrivals(link);
   message.attribute = CmAttribute::disconnect_request;
   message.qpn = from_client ? link.server_qpn : link.client_qpn;
   send_cm(link, from_client, std::move(message));
@@ -168,7 +179,19 @@ void Synthesis::said(Link& link, const Half& half, const StoredNote& note) {
   if (sent) {
     post(link, to_server, message_of(note), note.op != WireOp::write);
   } else {
+    Lane& lane = to_server ? link.to_server : link.to_client;
+    if (lane.arrivals == 0) return;
+    --lane.arrivals;
     acknowledge_next(link, to_server);
+  }
+}
+
+// Acknowledges the messages whose receiver records them only after the disconnect. The adapter has received
+// them before, while the process did not run.
+void Synthesis::acknowledge_arrivals(Link& link) {
+  for (const bool to_server : {true, false}) {
+    Lane& lane = to_server ? link.to_server : link.to_client;
+    for (; lane.arrivals > 0; --lane.arrivals) acknowledge_next(link, to_server);
   }
 }
 

@@ -36,6 +36,7 @@ struct SynthesisCounters {
   std::uint64_t without_setup = 0;    // connections whose setup is not in the trace
   std::uint64_t generated_reads = 0;  // reads whose data was generated, because no trace has it
   std::uint64_t unplaced_writes = 0;  // requests in a server's trace whose chunk address is unknown
+  std::uint64_t unread_requests = 0;  // left out: the server did not read them, so it recorded no content
 };
 
 class Synthesis {
@@ -59,6 +60,7 @@ class Synthesis {
     std::uint64_t posted = 0;        // number of messages, and serial of the last one
     std::uint64_t acknowledged = 0;  // number of acknowledged messages
     std::deque<End> ends;            // unacknowledged messages
+    std::uint64_t arrivals = 0;      // later notes of the receiver about messages of this direction
   };
   struct Link {
     bool known = false;
@@ -94,6 +96,8 @@ class Synthesis {
   void cm(Link& link, const Half& half, const StoredNote& note);
   void connected(Link& link, const Half& half, const StoredNote& note, bool alone);
   void disconnect(Link& link, bool from_client);
+  void post_held(Link& link);
+  void acknowledge_arrivals(Link& link);
   void said(Link& link, const Half& half, const StoredNote& note);
 
   // Inferred behaviour of the end that was not recorded (synthesis_alone.cpp).

@@ -143,6 +143,11 @@ void Synthesis::server_alone(Link& link, const StoredNote& note) {
     if (!link.ends) acknowledge_all(link, false);
     return;
   }
+  // A server reads no content of a request that arrives after its connection has ended.
+  if (note.op == WireOp::write_imm && note.length == 0 && wire::imm_type(note.imm) == wire::ImmType::io_req) {
+    ++counters_.unread_requests;
+    return;
+  }
   // A client that sends again has received all earlier messages, because a lost message would have ended the
   // path.
   acknowledge_all_to_client(link);
