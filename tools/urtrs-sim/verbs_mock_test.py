@@ -33,6 +33,16 @@ def test_sweep_runs_each_seed_twice_identically():
     assert " 68 run twice" in ran.stdout, ran.stdout
 
 
+def test_traces_of_one_seed_are_equal(tmp_path):
+    for folder in ("one", "other"):
+        (tmp_path / folder).mkdir()
+        assert run("run", *OVER, "--seed", "102", "--trace", "run", cwd=tmp_path / folder).returncode == 0
+    names = sorted(os.listdir(tmp_path / "one"))
+    assert len(names) >= 2
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes(), name
+
+
 def test_verbose_names_the_network_and_adapters():
     told = run("run", *OVER, "--seed", "3", "--verbose").stdout
     assert "network verbs-mock," in told

@@ -45,6 +45,7 @@ MockFabric::MockFabric(MockNet& network, NodeId node, ChoiceSource& choice, std:
 
 MockFabric::~MockFabric() {
   end_engine();
+  for (const std::uint64_t name : named_) network_.named_memory_.erase(name);
   if (network_.nodes_[node_].fabric == this) network_.nodes_[node_].fabric = nullptr;
 }
 
@@ -88,8 +89,12 @@ Result<Region> MockFabric::register_memory(std::span<std::byte> memory) {
   if (network_.allocation_fails(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   const Result<Region> region = engine_->register_memory(memory);
   if (!region) return region;
-  if (regions_.size() <= region->id) regions_.resize(region->id + 1);
+  if (regions_.size() <= region->id) {
+    regions_.resize(region->id + 1);
+    named_.resize(region->id + 1);
+  }
   regions_[region->id] = region->bytes;
+  named_[region->id] = network_.name_memory(region->bytes);
   return region;
 }
 
@@ -98,7 +103,10 @@ void MockFabric::release(RegionId id) {
     const Inside inside(*this);
     engine_->release(id);
   }
-  if (id < regions_.size()) regions_[id] = {};
+  if (id < regions_.size()) {
+    regions_[id] = {};
+    network_.named_memory_.erase(named_[id]);
+  }
   memory_.erase(id);
 }
 
@@ -106,21 +114,26 @@ Result<RemoteKey> MockFabric::make_key(RegionId id, std::size_t offset, std::siz
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
   const Inside inside(*this);
   if (network_.allocation_fails(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
-  return engine_->make_key(id, offset, length);
+  return with_name(engine_->make_key(id, offset, length), id, offset);
+}
+
+Result<RemoteKey> MockFabric::with_name(Result<RemoteKey> key, RegionId id, std::size_t offset) const {
+  if (key) key->remote_addr = named_[id] + offset;
+  return key;
 }
 
 Result<RemoteKey> MockFabric::make_revocable_key(ConKey key, RegionId id, std::size_t offset,
                                                  std::size_t length) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
   const Inside inside(*this);
-  return engine_->make_revocable_key(key, id, offset, length);
+  return with_name(engine_->make_revocable_key(key, id, offset, length), id, offset);
 }
 
 Result<RemoteKey> MockFabric::make_request_key(ConKey key, RegionId id, std::size_t offset,
                                                std::size_t length) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
   const Inside inside(*this);
-  const Result<RemoteKey> made = engine_->make_request_key(key, id, offset, length);
+  const Result<RemoteKey> made = with_name(engine_->make_request_key(key, id, offset, length), id, offset);
   if (made) offers_[made->id] = {network_.find_qp(node_, key), made->rkey};
   return made;
 }
@@ -258,7 +271,10 @@ void MockFabric::post_receive(ConKey key, unsigned count, std::uint32_t bytes_ea
 std::size_t MockFabric::post(std::span<const WorkRequest> work) noexcept {
   if (!live()) return work.size();
   const Inside inside(*this);
-  const std::size_t taken = engine_->post(work.first(network_.takes(node_, work.size(), choice_)));
+  const auto offered = work.first(network_.takes(node_, work.size(), choice_));
+  posted_.assign(offered.begin(), offered.end());
+  for (WorkRequest& one : posted_) one.remote_addr = network_.address_of_name(one.remote_addr);
+  const std::size_t taken = engine_->post(posted_);
   for (const WorkRequest& one : work.first(taken)) {
     const QpId id = network_.find_qp(node_, one.key);
     if (id == kNone || !network_.is_open(network_.ends_[id])) continue;

@@ -62,6 +62,7 @@ class MockFabric final : public PlainFabric {
   NodeId client_of(std::uint32_t request) const;
   // True if a peer can still write with this rkey to the connection's adapter.
   bool is_open(QpId, std::uint32_t key) const;
+  Result<RemoteKey> with_name(Result<RemoteKey>, RegionId, std::size_t offset) const;
 
   MockNet& network_;
   NodeId node_;
@@ -71,6 +72,8 @@ class MockFabric final : public PlainFabric {
   verbs::FabricImpl* engine_ = nullptr;  // the opened fabric; nullptr: the process is dead
   Capabilities capabilities_;
   std::map<RegionId, std::unique_ptr<std::byte[]>> memory_;
+  std::vector<std::uint64_t> named_;  // indexed by region: its address as peers know it
+  std::vector<WorkRequest> posted_;
   std::map<RemoteKeyId, std::pair<QpId, std::uint32_t>> offers_;  // keys made for single requests
   // Rkeys that are being invalidated, by connection and cookie.
   std::map<std::pair<QpId, std::uint64_t>, std::uint32_t> invalidating_keys_;

@@ -78,6 +78,21 @@ verbs::VerbsOptions MockNet::options_of_start(NodeId id, std::uint32_t start) co
   return options_of(mixed(seed_ ^ start, id) >> 8, kMakes[nodes_[id].make]().windows_type_1);
 }
 
+std::uint64_t MockNet::name_memory(std::span<std::byte> memory) {
+  const std::uint64_t name = next_name_;
+  next_name_ += (memory.size() / kNameStep + 2) * kNameStep;
+  named_memory_.emplace(name, memory);
+  return name;
+}
+
+std::uint64_t MockNet::address_of_name(std::uint64_t name) const noexcept {
+  auto after = named_memory_.upper_bound(name);
+  if (after == named_memory_.begin()) return name;
+  const auto& [start, memory] = *--after;
+  return name - start > memory.size() ? name
+                                      : reinterpret_cast<std::uintptr_t>(memory.data()) + (name - start);
+}
+
 std::string MockNet::describe() const {
   std::string text;
   for (NodeId id = 0; id < nodes_.size(); ++id) {

@@ -16,6 +16,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -77,7 +78,8 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
   using Node = MockNode;
   using End = MockEnd;
 
-  static constexpr std::uint32_t kPorts = 4;  // ports that a node has initially
+  static constexpr std::uint64_t kNameStep = 4096;  // names are multiples, as addresses of pages are
+  static constexpr std::uint32_t kPorts = 4;        // ports that a node has initially
   // Connection identifier whose message is sent again until the peer answers.
   struct Asking {
     std::uint32_t identifier = 0;
@@ -107,6 +109,11 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
   std::size_t adapter_of(NodeId, std::uint32_t port);
   // `start` counts the processes on the node from 1.
   verbs::VerbsOptions options_of_start(NodeId, std::uint32_t start) const;
+  // Peers know memory by addresses that the network assigns, because heap addresses would make the messages
+  // of one seed differ from run to run.
+  std::uint64_t name_memory(std::span<std::byte> memory);
+  // Returns an unknown address unchanged.
+  std::uint64_t address_of_name(std::uint64_t name) const noexcept;
   void enter(NodeId node) { mock_hca::on_host(node); }
 
   // Defined in mock_work.cpp.
@@ -130,6 +137,8 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
   std::vector<std::pair<NodeId, std::uint32_t>> adapters_;  // node and port of each adapter
   std::map<std::uint32_t, QpId> by_identifier_, by_queue_pair_;
   std::map<std::uint32_t, Message> messages_;
+  std::map<std::uint64_t, std::span<std::byte>> named_memory_;
+  std::uint64_t next_name_ = std::uint64_t{1} << 52;
   std::map<std::uint32_t, Asking> asking_;
   std::uint32_t next_message_ = 0, next_asking_ = 0;
   QpId connecting_ = kNone;  // end whose connect() is in progress
