@@ -38,6 +38,7 @@ struct LargestPathTest : ClientWideTest {
   static ClientConfig largest() {
     ClientConfig config = small_config();
     config.con_num = kMaxCons;
+    config.request_timeout = seconds(2);  // less than the time after which a silent path is lost
     return config;
   }
   LargestPathTest() : ClientWideTest(largest()) {}
@@ -59,6 +60,19 @@ TEST_F(LargestPathTest, ComesUpAndEndsInBatches) {
   }
   EXPECT_EQ(session.path(0).state(), PathState::waiting);
   ASSERT_EQ(session.broken_invariant(), nullptr);
+}
+
+// The loss is one step's work although the path has more connections than one step ends.
+TEST_F(LargestPathTest, OverdueRequestEndsItInBatches) {
+  connect();
+  feed(InfoAccepted{now, key(0, 0)});
+  submit();
+  now += seconds(2);
+  step(DeadlineReached{now});
+  EXPECT_EQ(session.path(0).reason(), Reason::request_timeout);
+  EXPECT_EQ(asked<Disconnect>().size(), kConsPerStep);
+  while (session.wants_to_continue()) step(Continued{now});
+  expect_all_ended();
 }
 
 TEST_F(ClientWideTest, NothingIsSentBeforeEveryConnectionHasReceives) {
