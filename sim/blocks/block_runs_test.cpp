@@ -23,7 +23,8 @@ class BlockRuns : public testing::Test {
     made.scenario = &scenario;
     return made;
   }
-  // Submits `requests` requests at once. Returns the connections on which the oldest request was seen.
+  // Submits `requests` requests at once and waits until all complete. Returns each connection that carried
+  // the oldest request in flight at some time.
   std::set<unsigned> used(DeviceHandle device, unsigned requests, std::size_t length) {
     std::set<unsigned> connections;
     for (unsigned one = 0; one < requests; ++one) {

@@ -28,8 +28,8 @@ class LateWriteTest : public BlockClientTest {
   }
 };
 
-// The requests of a device wait as long as any other request, whatever the device itself waits for, and then
-// fail with no_path.
+// A request to a device waits no longer than queue_timeout, whatever its device waits for. It then fails with
+// no_path.
 TEST_F(PatientTest, R78RequestWaitingForItsDeviceFailsAfterQueueTimeout) {
   const auto device = static_cast<DeviceHandle>(w.map("a"));
   w.until("the device is open", [&] { return w.state(device) == rnbd::DeviceState::open; });
@@ -126,7 +126,7 @@ TEST_F(NoPermitTest, RequestWithoutPermitFailsWithNoPermitWhileThePathIsUp) {
   EXPECT_TRUE(w.link_up());
 }
 
-// With queue_timeout 0, a request that would have to wait fails at once, as it does in the session below.
+// With queue_timeout 0, a request that cannot be sent at once fails at once.
 class ImpatientTest : public BlockClientTest {
  protected:
   ImpatientTest() : BlockClientTest(options()) {}

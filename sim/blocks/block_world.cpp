@@ -194,7 +194,8 @@ void BlockWorld::unmap_all() {
   for (const std::string& name : open) until_closed(name, losses_before);
 }
 
-// A CLOSE that was lost with its path is not repeated; the device is then closed when its session ends.
+// The client does not repeat a CLOSE that was lost with its path. The server then closes the device when its
+// session ends.
 void BlockWorld::until_closed(const std::string& name, std::uint64_t losses_before) {
   until(name + " is closed", [&, this] { return disk(name).holders == 0 || losses() != losses_before; });
 }

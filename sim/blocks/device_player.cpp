@@ -30,7 +30,7 @@ class DevicePlayer {
  private:
   struct Io {
     std::uint32_t number = 0;
-    DeviceLine line;  // the line with drawn values
+    DeviceLine line;  // script line with a drawn value in place of each range
   };
 
   std::uint64_t draw(DeviceLine::Range range) {

@@ -10,8 +10,8 @@
 //   repeat number=4 ... end                 repeat the lines four times; stop when a rule is broken
 //   either ... or ... end                   play one of the alternatives, chosen at random
 //
-// A value is drawn from a range LOW..HIGH, where HIGH is exclusive; a time is drawn in its unit. A line waits
-// for at most ten minutes of virtual time; then its rule counts as broken.
+// Each range LOW..HIGH stands for a random value; HIGH is exclusive. A time is drawn in its unit. If a line
+// waits for more than ten minutes of virtual time, its rule counts as broken.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -1,4 +1,5 @@
-// Rules of DiskBook about waiting: for a device to be open, and for the retry of a refused device.
+// Tests the rules of DiskBook that bound waiting: for a device to be open, and for the retry of a refused
+// device.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -35,7 +36,7 @@ class BookBesideWorldTest : public testing::Test {
     config.queue_timeout = seconds(3);
     return config;
   }
-  // Returns the violation that the book reports after this time.
+  // Returns the violation that the book reports when `time` has passed; empty if there is none.
   std::string waits(Nanos time) {
     failure.clear();
     book.check_waits(w.now() + time);
@@ -60,7 +61,7 @@ class OpenDeviceTest : public BookBesideWorldTest {
     w.until("nothing is under way", [&] { return w.client().session().inflight() == 0; });
     look();
   }
-  // Returns the violation that the book reports if a request fails because its device was taken away.
+  // Returns the violation that the book reports when a request fails with ENOTCONN; empty if there is none.
   std::string gone() {
     const Nanos later = w.now() + milliseconds(1);
     const BlockRequest request = book.open(device, Opcode::read, 0, 8, false, false, later, later);
