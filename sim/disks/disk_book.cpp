@@ -255,8 +255,8 @@ void DiskBook::judge_flush(const Io& io, std::uint16_t error) {
   }
 }
 
-// The client follows some FUA changes with a flush. This flush made all changes durable that completed before
-// it, so that no later flush has to report their loss.
+// A client may follow a FUA change with a flush of its own. That flush made all earlier completed changes
+// durable, so that no later flush has to report their loss.
 void DiskBook::cover(const Io& io) {
   for (Expected& known : expected_[io.disk])
     if (known.by == io.device && known.acked < io.synced) known.acked = 0;
@@ -264,7 +264,7 @@ void DiskBook::cover(const Io& io) {
     if (loss.device == io.device && loss.acked < io.synced) loss.told = 0;
 }
 
-// A loss may be reported until a flush has reported it, and by every IO that was submitted before that
+// A loss may be reported until a flush has reported it, and later by any IO that was submitted before that
 // report.
 void DiskBook::judge_alarm(const Io& io) {
   BlockDisk& disk = disks_.at(io.disk);

@@ -1,7 +1,8 @@
-// Records the IO of one application on block devices, and what the disks that only it uses may contain.
+// Records the IO of one application on block devices, and the possible contents of its disks, which no other
+// application uses.
 //
-// Only one IO at a time uses a sector, so that its content is known: each written sector contains the disk,
-// the sector and the IO number. Rules that are always checked:
+// Only one IO at a time uses a sector, so that its content is known: each written sector contains the numbers
+// of the disk, the sector and the IO. Rules that are always checked:
 //   - a read returns the data of the last successful write; zeroes if nothing was written, or after a
 //     discard or write-zeroes
 //   - no IO reaches a disk other than its own, or a disk that no session has open
@@ -23,9 +24,8 @@
 //   - a request fits the blocks and limits that its device had when it was last opened; no message of the
 //     request exceeds them
 //   - while the link is up and the server has no request, a device that is not open is retried after 250 ms
-//   - a request reports the errno with which storage failed one of its messages, and no errno that only
-//   storage
-//     has if storage did not
+//   - a request reports the errno with which storage failed one of its messages. An errno that only storage
+//     uses is reported only if storage returned it
 //   - changes are reported as lost only if there were changes that no flush covered
 #pragma once
 #include <cstdint>
@@ -73,9 +73,9 @@ class DiskBook {
   };
 
   // --- application actions ---
-  // Sets the client, which was just created. Borrowed.
+  // Sets the client after it was created. Borrowed.
   void begins(BlockClient& client) { client_ = &client; }
-  // Writes each IO to the log, as IO of this client. Borrowed; nullptr: writes none.
+  // Records each IO in the log, under this client number. Borrowed; nullptr: records nothing.
   void keep_history(HistoryLog* log, std::uint32_t client) noexcept {
     history_ = log;
     history_client_ = client;
@@ -160,8 +160,8 @@ class DiskBook {
     std::string disk;
     wire::rnbd::Io piece;
     std::vector<std::byte> data;
-    std::vector<std::uint64_t>
-        seen;                  // for a flush: `changes` of sectors that no IO was changing when submitted
+    // For a flush: Expected::changes of each sector at submission; kChanging: content unknown.
+    std::vector<std::uint64_t> seen;
     std::uint64_t moment = 0;  // moment of submission
     std::uint64_t synced = 0;  // moment when storage executed this flush, or the flush after a FUA change
     unsigned deaths = 0;       // number of server deaths before submission
@@ -233,7 +233,7 @@ class DiskBook {
   unsigned under_way_ = 0;
   unsigned reads_ = 0;
   PathlessWait without_path_;
-  Nanos holds_since_ = kNever;  // client time since which the client has sent no request
+  Nanos holds_since_ = kNever;  // client time since which the client holds back all IO
   // Client time since which the session has had no request in flight although a device is not open.
   Nanos asks_since_ = kNever;
   Nanos clock_ = 0;  // client node's clock at its last poll
