@@ -54,7 +54,8 @@ bool hang(FaultContext& s) {
   return s.network.hang(chosen, s.choice);
 }
 
-// Few bytes, because each of them is an event.
+// Slows one connection down to a few bytes per fault, because each delivered byte is an event of the
+// simulation.
 bool trickle(FaultContext& s) {
   const std::vector<QpId> all = established(s.network);
   if (all.empty()) return false;
