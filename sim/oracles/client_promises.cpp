@@ -114,8 +114,8 @@ void ClientPromises::check_oldest(Nanos since, Nanos now) {
                     " ns, has no answer within request_timeout, and its path is not lost");
 }
 
-// True if `since` is kNever, or less than queue_timeout has passed since the later of `submitted` and
-// `since`.
+// True if the request has waited less than queue_timeout, or not at all. `since`: start of the time without a
+// path or a permit; kNever: there is none.
 bool ClientPromises::early(Nanos submitted, Nanos since, Nanos now) const noexcept {
   return since == kNever || now < std::max(submitted, since) + config_.queue_timeout;
 }

@@ -26,11 +26,11 @@ class ClientPromises {
   // State of a client just before a poll.
   struct Before {
     std::size_t held_events = 0;           // events pending in the fabric
-    Nanos without_permits_since = kNever;  // start of the time without usable permits; kNever: some are
+    Nanos without_permits_since = kNever;  // start of the time without usable permits; kNever: there are some
     std::bitset<kMaxPaths> delivered;      // paths whose posted work was all delivered
   };
 
-  // `whole_requests`: each request is one message, so that its failure is visible to the user.
+  // `whole_requests`: each request is one message, so that each failed message is a failed request.
   ClientPromises(Judge&, const ClientConfig&, bool whole_requests);
 
   // An operator ends this path. The path may stay closed until its next attempt.
@@ -69,7 +69,7 @@ class ClientPromises {
   bool leaving_ = false;
   Before before_;
   std::array<bool, kMaxPaths> must_reconnect_at_once_{};  // path must reconnect at once after draining
-  std::array<Nanos, kMaxPaths> asked_;  // time when an operator ended the path; kNever: no, or retried since
+  std::array<Nanos, kMaxPaths> asked_;  // when an operator ended the path; kNever: not since its last attempt
   // Start of the time without a path, now and at the start of the poll. Initially the client's start.
   Nanos down_since_ = 0;
   // The last period without a path that was as long as queue_timeout. A message that failed then may belong

@@ -65,7 +65,7 @@ class ConnectionWatch {
     bool attempting = false;
     bool leaves = false;  // the next attempt must use another address
     bool was_up = false;  // the path was up, according to path events
-    bool used = false;    // in this poll
+    bool used = false;    // the path is in used_
   };
   void attempt_ended(Path&);
   void check_round(Path&, std::size_t number, PathState, Reason, Nanos delay, Nanos at);
