@@ -26,9 +26,8 @@ bool ClientHost::poll(std::uint32_t index) {
   ClientNode& client = *clients_[index];
   const bool had_events = cluster_.has_events(client);
   const Nanos deadline = client.driver->next_deadline();
-  // Checks for overdue requests before the poll: the poll itself fails them, even if the client never set a
-  // timer for them. Skipped if a node pause ends at this instant, because requests may be overdue
-  // then.
+  // Checks for overdue requests before the poll, because the poll itself fails them, even if the client never
+  // set a timer for them. Skipped if a node pause ends at this instant, because requests may be overdue then.
   constexpr Nanos kRounding = milliseconds(1);  // allowance for the rounding of node time
   if (client.paused_until != now()) {
     watch_.check_waits(client, index, kRounding);

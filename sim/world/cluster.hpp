@@ -112,7 +112,7 @@ class Cluster {
   std::uint64_t hash = 0;
 
  private:
-  std::vector<PathState> server_states_;  // memory of server_states()
+  std::vector<PathState> server_states_;  // result of the last server_states()
 
  private:
   void make_disks();

@@ -9,7 +9,8 @@ namespace rtrs::sim {
 
 namespace {
 
-// Disturbances by the server operator, with those of disturb().
+// Further cases of disturb(): the next IO fails; the next IO fails, and then storage answers nothing for a
+// while.
 constexpr std::uint32_t kFailingIo = 10, kSilence = 11;
 
 }  // namespace

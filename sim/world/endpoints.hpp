@@ -51,11 +51,11 @@ class ClientEnd {
   virtual bool closed() const noexcept = 0;
   // Maximum number of READs of the session in flight while the user has `reads` reads in flight.
   virtual std::uint64_t most_reads(std::uint32_t reads) const noexcept = 0;
-  // Rule of this end that was violated, as text; nullptr if there is none. The recorder checks the invariants
-  // of the state machines.
+  // Text of the violated rule of this end; nullptr if none is violated. The recorder checks the invariants of
+  // the state machines.
   virtual const char* broken() const noexcept { return nullptr; }
-  // Application that submits its own requests to block devices; nullptr if there is none. With such an
-  // application, poll() records the completions in the application's book and returns their number.
+  // Application that submits its own requests to block devices; nullptr if there is none. If there is one,
+  // poll() records the completions in the application's DiskBook and returns their number.
   virtual DiskLoad* disks() noexcept { return nullptr; }
 };
 std::unique_ptr<ClientEnd> make_raw_client(const ClientOptions&, Recorder*);

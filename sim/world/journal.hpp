@@ -51,7 +51,7 @@ class Journal {
   bool print_ = false;
 };
 std::string to_text(const Journal::Entry&);
-// "12.345678901 s"
+// Formats a time as "12.345678901 s".
 std::string to_seconds(Nanos);
 
 }  // namespace rtrs::sim

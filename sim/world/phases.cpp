@@ -25,7 +25,8 @@ bool Phases::connects_in_time() {
   return false;
 }
 
-// An operator disconnects a path over a dead link; otherwise it would try to connect forever.
+// Acts as an operator who disconnects each path over a dead link, because the path would otherwise try to
+// connect forever.
 void Phases::disconnect_dead() {
   for (const auto& client : clients_)
     for (unsigned path = 0; path < client->driver->session().paths().size(); ++path)
@@ -296,7 +297,7 @@ bool Phases::follow_script() {
 }
 
 void Phases::play() {
-  // A server that lies may confirm what it has not done.
+  // A server that violates the protocol may report success for a request that it did not execute.
   if (scenario_.liar == server_.id && !scenario_.directed)
     for (const Oracle one : {Oracle::data_integrity, Oracle::history, Oracle::slot_exclusivity})
       judge_.excuse(one);

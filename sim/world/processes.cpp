@@ -27,8 +27,8 @@ void Processes::pause(Node& node, Nanos until) {
   note(Journal::Kind::paused, node.id, until);
 }
 
-// Pauses the node until just after its next timer, or for one of its time limits. Messages that arrive in
-// time are then due together with the limit.
+// Pauses the node until just after its next timer, or for one of its time limits. The node then handles the
+// messages that arrived in time in the same poll as the expired limit.
 void Processes::oversleep(Node& node) {
   const bool is_server = node.id == server_.id;
   const ClientConfig& client = scenario_.client;

@@ -71,8 +71,8 @@ void Watch::check_waits(ClientNode& client, std::uint32_t index, Nanos slack) {
   }
 }
 
-// What was delivered is checked only without the probe extension. With it, the server itself responds to
-// probes, and the server may be paused.
+// Judges deliveries only without the probe extension. With the extension, the server process itself responds
+// to probes, and it may be paused.
 ClientPromises::Before Watch::before_poll(const ClientNode& client) const {
   ClientPromises::Before before{network_.event_count(client.id), client.without_permits_since, {}};
   if (scenario_.can_probe() || !scenario_.client.probe_deliveries) return before;

@@ -1,4 +1,4 @@
-// Feeds the oracles that observe nodes, and marks the rare situations of a run.
+// Passes the state of the nodes to the oracles, and marks the rare situations of a run.
 #pragma once
 #include <array>
 #include <vector>
@@ -21,7 +21,7 @@ class Watch : private Part {
 
   // --- around a poll ---
   // Called just before an event at `until`. Polls the nodes that have nothing to do, and fails the run if
-  // such a poll acts.
+  // such a poll does something.
   void check_idle(Nanos until);
   ClientPromises::Before before_poll(const ClientNode&) const;
   // By path: time at which the wait for its next attempt began; kNever: the path does not wait.
@@ -49,8 +49,8 @@ class Watch : private Part {
   void moved_marks(const BookedIo&);
 
  private:
-  // A hung connection with undelivered messages. Each time is the start of the period in which such messages
-  // are undelivered; kNever: there are none.
+  // A hung connection with undelivered messages. `by_client`, `by_server`, `of_fence`: time since which such
+  // messages are undelivered; kNever: there are none.
   struct Undelivered {
     QpId qp = kNone;                               // the client's queue pair
     Nanos by_client = kNever, by_server = kNever;  // messages whose loss this side must detect

@@ -10,7 +10,6 @@ Watch::Watch(Cluster& cluster, Books& books) : Part(cluster), books_(books), key
   mark_options();
 }
 
-// Marks that depend on the options of a run.
 void Watch::mark_options() {
   const Scenario& s = scenario_;
   const auto mark = [this](bool holds, Mark which) {
@@ -45,7 +44,7 @@ void Watch::mark_options() {
   mark(s.storage.slow_latency > (s.server.heartbeat.missed_max + 2) * s.interval, Mark::slow_storage);
 }
 
-// Marks that depend on the counters of the network and of the fabric that falsifies messages.
+// Records the marks that depend on counters of the network and of the fabric that falsifies messages.
 void Watch::counted_marks() {
   const NetworkStats& stats = network_.stats();
   const auto mark = [this](std::uint64_t count, Mark which) {
