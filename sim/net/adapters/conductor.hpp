@@ -60,9 +60,9 @@ std::uint32_t identifier_of_request(unsigned host, std::uint32_t request);
 enum class Carried : std::uint8_t {
   nothing,
   done,
-  nobody_there,  // the other end does not exist, or not yet
+  nobody_there,  // the other end does not exist, or does not exist yet
   no_receive,
-  refused,  // the other end rejected it; later work waits until this end is notified
+  refused,  // the other end rejected the work; later work waits until this end is notified
 };
 Carried carry_out(std::uint32_t queue_pair);
 // Delivers the acknowledgement of a completed work request.

@@ -116,7 +116,7 @@ void Network::wait_for_receive(QpId id) {
   schedule(qp.rnr_since + config_.rnr_budget, Event::Kind::rnr, id);
 }
 
-// The peer reports "receiver not ready", and the RNR retries are exhausted.
+// Called when the peer may have reported "receiver not ready" for the whole RNR budget.
 void Network::on_rnr(QpId id, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   qp.rnr_scheduled = false;

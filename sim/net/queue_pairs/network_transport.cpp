@@ -187,7 +187,7 @@ void Network::on_deliver(QpId id, ChoiceSource& choice) {
     const QpId broken = own_side ? id : qp.peer;
     qp.blocked = false;
     break_qp(broken, choice);
-    // If the other end is broken, this sender keeps retrying in vain.
+    // A sender whose peer is broken retries until its budget is exhausted.
     schedule_delivery(id, now_);
     return;
   }

@@ -1,4 +1,4 @@
-// Checks that run after each fabric poll.
+// Checks of a PipeFabric that run after each poll.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -121,8 +121,8 @@ void PipeFabric::check_books() {
   if (half_open_ > books.half_open + books.last_words) fail("a socket is open that nothing is waited for on");
 }
 
-// Returns a description of what this end still waits for after its time limit; nullptr if there is nothing.
-// Then nothing is overdue before `next` either, which may be reduced, unless the ends change.
+// Returns a description of what this end has waited for longer than its time limit; nullptr if nothing is
+// overdue. In that case, lowers `next` to the first time at which this end can be overdue, unless it changes.
 const char* PipeFabric::overdue(PipeNetwork::End& end, Nanos& next) noexcept {
   const Nanos now = network_.now();
   const tcp::TcpOptions& may = network_.tcp_;

@@ -81,7 +81,7 @@ void PipeNetwork::on_established(QpId id, ChoiceSource& choice) {
   happened(17, id, end.peer);
 }
 
-// --- carrying ---
+// --- delivery ---
 
 std::size_t PipeNetwork::some_of(std::size_t count, ChoiceSource& choice) {
   switch (choice.draw(8, Label::pipe_cut)) {
@@ -111,7 +111,7 @@ void PipeNetwork::on_budget(QpId id, ChoiceSource& choice) {
     end.budget_scheduled = true;
     return schedule(end.stuck_since + end.budget, Event::Kind::budget, id);
   }
-  // Retransmits one last time, and fails the stream if nothing gets through.
+  // Retransmits one last time, and fails the stream if nothing arrives.
   go_on(id, choice);
   if (ends_[id].stuck_since == kNever) return;
   ++stats_.retry_exceeded;

@@ -1,4 +1,4 @@
-// Nodes, links, time and faults.
+// Nodes, links, time and faults of a MockNet.
 #include "sim/net/verbs/mock_net.hpp"
 
 #include <algorithm>

@@ -114,7 +114,7 @@ void MockNet::on_budget(QpId id, ChoiceSource& choice) {
     ends_[id].budget_scheduled = true;
     return schedule(over, Event::Kind::budget, id);
   }
-  // Retransmits one last time, and gives up if nothing gets through.
+  // Retransmits one last time, and gives up if nothing arrives.
   on_peer_status(id, choice);
   const std::uint64_t before = stats_.messages;
   if (ends_[id].stuck_since == kNever) return;
