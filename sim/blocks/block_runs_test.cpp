@@ -1,4 +1,4 @@
-// Checks which connections a BlockClient uses for the requests of a device.
+// Tests on which connections a BlockClient sends the requests of a device.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -31,7 +31,7 @@ class BlockRuns : public testing::Test {
       BlockRequest request;
       request.length = length;
       request.data = data.data();
-      request.prio = 0xffff;  // marks a request that DiskBook does not know
+      request.prio = 0xffff;  // DiskBook does not judge requests with this priority
       EXPECT_EQ(w.client().submit(w.client_fabric(), w.now(), device, request), Errc::ok);
     }
     w.until("all are over", [&] {

@@ -1,4 +1,4 @@
-// How long a BlockClient holds requests that it cannot send, and how they then complete.
+// Tests how long a BlockClient holds requests that it cannot send, and with which result they then complete.
 #include "sim/blocks/test_block_client.hpp"
 
 namespace rtrs::sim::block_waits_test {
@@ -69,7 +69,8 @@ TEST_F(SlowOpenTest, RequestThatCanBeSentNowIsNotOverdue) {
   expect(next(), Errc::ok, 0);
 }
 
-// A write of several messages: one fails with an error, the others are at the server when the path is lost.
+// A write consists of several messages. One fails with an error; the others are at the server when the path
+// is lost.
 TEST_F(LateWriteTest, ResultIsNoPathIfAMessageMayStillExecute) {
   const DeviceHandle device = open(w, "a");
   ASSERT_LT(2 * w.client().session().max_io_size(), kSectors * 512);

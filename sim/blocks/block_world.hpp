@@ -46,7 +46,7 @@ class BlockWorld {
   std::int64_t map(const std::string& name, AccessMode mode = AccessMode::read_write);
   void unmap(DeviceHandle);
   void remap(DeviceHandle);
-  // Returns the IO number. Waits first until no other IO uses its sectors.
+  // Waits until no other IO uses these sectors, then submits the IO. Returns the IO's number.
   std::uint32_t submit(DeviceHandle, Opcode, std::uint64_t sector, std::uint32_t sectors, bool fua = false,
                        bool nounmap = false);
   // True if an IO in flight uses one of the sectors.
@@ -70,7 +70,7 @@ class BlockWorld {
   void close_session();
   void pause_server(Nanos time);
   void pause_client(Nanos time);
-  // Closes the server process in an orderly way, as for an update, and starts a new process.
+  // Ends the server process in an orderly way, as for an update, and starts a new one.
   void replace_server();
   // Acts as an operator of the server that closes the disk while a session has it open.
   void take_away(const std::string& name);
@@ -114,13 +114,13 @@ class BlockWorld {
   // Waits until no session has the disk open. `losses`: value of losses() before the disk was unmapped; a
   // later loss also ends the wait.
   void until_closed(const std::string& name, std::uint64_t losses);
-  // Number of losses of paths, servers and caches.
+  // Number of lost paths, servers and caches.
   std::uint64_t losses() const noexcept { return book().losses(); }
   // Closes everything and checks that nothing is left.
   void finish();
 
   void expect(bool holds, const std::string& what);
-  // Fails the run.
+  // Fails the run with this message.
   void wrong(const std::string& seen);
   // Sets the script line for failure messages, for example "line 12 'over'"; empty: none.
   void set_place(std::string place) { place_ = std::move(place); }

@@ -126,7 +126,7 @@ class DevicePlayer {
         rule_of_device(line, device);
     }
   }
-  // Fails the run with the actual value if the rule is broken.
+  // Fails the run, with the actual value, if the rule that the line states is broken.
   void rule_of_device(const DeviceLine& line, DeviceHandle device) {
     const auto compare = [this](std::uint64_t is, std::uint64_t asked, const char* before,
                                 const char* after) {

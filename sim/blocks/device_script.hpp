@@ -96,7 +96,7 @@ struct DeviceLine {
   };
   // Expected result of an IO.
   enum class Outcome : std::uint8_t {
-    unasked,  // the line does not wait
+    unasked,  // the line does not wait for the result
     ok,
     failed,     // fails with any errno
     error,      // fails with the errno `error`
@@ -142,7 +142,7 @@ class DeviceScriptReader {
   std::string existence_error(const DeviceLine&) const;
   std::string take_word(DeviceLine&, std::uint32_t words, std::string_view word);
 
-  std::vector<std::size_t> open_;    // open blocks: index of each in the enclosing block
+  std::vector<std::size_t> open_;    // open blocks, outermost first: index of each in the block around it
   std::vector<std::string> added_;   // disks from add_disk
   std::vector<std::string> mapped_;  // devices mapped so far, in any block
   std::vector<std::string> named_;   // names of IOs from as=

@@ -179,7 +179,7 @@ void DiskBook::resized(const std::string& disk, std::uint64_t sectors) {
   for (std::size_t gone = sectors; gone < expected.size(); ++gone) {
     expected[gone].any_of.push_back(0);
     expected[gone].durable = false;
-    expected[gone].acked = 0;  // a flush does not report data that an operator cut off
+    expected[gone].acked = 0;  // no flush has to report data that a resize removed
     ++expected[gone].changes;
   }
   if (sectors > expected.size()) expected.resize(sectors, Expected{{0}, true, 0});

@@ -80,8 +80,8 @@ class DiskBook {
     history_ = log;
     history_client_ = client;
   }
-  // The client process dies. IO in flight may still take effect until the server closes the session or dies
-  // too; no process receives the reports of losses.
+  // Called when the client process dies. IO in flight may still take effect until the server closes the
+  // session or dies too; no process receives the reports of losses.
   void dies();
   void session_closed(Nanos now);
   void map_began(const rnbd::MapOutcome&, const std::string& disk, AccessMode);
@@ -89,10 +89,10 @@ class DiskBook {
   void unmapped(DeviceHandle device) { mapped_[device].unmapped = true; }
   // True if an IO in flight uses one of the sectors.
   bool overlaps(const std::string& disk, std::uint64_t sector, std::uint32_t sectors) const;
-  // Creates the next IO, for sectors that no IO in flight uses. `clock`: the client node's clock.
+  // Creates the next IO. No other IO in flight may use its sectors. `clock`: the client node's clock.
   BlockRequest open(DeviceHandle, Opcode, std::uint64_t sector, std::uint32_t sectors, bool fua, bool nounmap,
                     Nanos now, Nanos clock);
-  // Checks the result of submitting the IO.
+  // Checks the result of submit(): the client must accept every IO.
   void taken(Errc result) const {
     expect(result == Errc::ok, std::string("the client takes an IO, and says ") + to_string(result));
   }
@@ -112,14 +112,14 @@ class DiskBook {
   void added(const std::string& disk, std::uint64_t sectors);
   void resized(const std::string& disk, std::uint64_t sectors);
   void reverted(const std::string& disk, std::size_t sector, std::uint64_t content);
-  // The sector lost a change that no flush had made durable.
+  // Called when the sector loses a change that no flush had made durable.
   void lost(const std::string& disk, std::size_t sector);
-  // The only process that knew of the disk's lost changes has died.
+  // Called when the only process has died that knew of the disk's lost changes.
   void forget_loss_reports(const std::string& disk);
   void taken_away(const std::string& disk, Nanos now);
   void server_died(Nanos now);
-  // A path, a server or a cache was lost. The client may send requests again, and the old messages may still
-  // be in flight for some time.
+  // Called when a path, a server or a cache was lost. The client may send requests again, and the old
+  // messages may still be in flight for some time.
   void note_loss(Nanos now);
   void judge_request(const block::StartStorage&, const std::string& disk, Nanos now);
   void served(const block::StartStorage& what) {
@@ -129,7 +129,7 @@ class DiskBook {
       ios_[what.prio].synced = disks_.moment();
   }
 
-  // Storage failed a message of a request with this errno.
+  // Called when storage fails a message of a request with this errno.
   void storage_failed(const block::StartStorage&, int error);
 
   // True if the operation is one part of a change that needs several messages.
@@ -239,7 +239,7 @@ class DiskBook {
   Nanos clock_ = 0;  // client node's clock at its last poll
   // Client time of the next retry of refused devices. kNever: no retry pause is running.
   Nanos reopen_at_ = kNever;
-  unsigned reopens_ = 0;        // retry pauses that ended with a refused device, since one was opened
+  unsigned reopens_ = 0;        // retry pauses since a device was opened that ended with a refused device
   bool refused_ = false;        // a device was refused at the start of the last poll or during it
   bool was_connected_ = false;  // a path was connected at the end of the last poll
   Nanos reconnected_at_ = 0;    // client time at which a path last reconnected

@@ -169,16 +169,16 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
 }
 
 void DiskBook::storage_failed(const block::StartStorage& what, int error) {
-  // A client would take ENOTCONN for "device not open", and the errno in a response has 9 bits. The server
-  // sends EIO in place of other errnos.
+  // The server sends EIO for an errno that it cannot send: ENOTCONN tells a client that its device is not
+  // open, and a response has 9 bits for the errno.
   const bool passes = error != ENOTCONN && error <= 511;
   // Number 0 stands for all requests without a number; see judge_request().
   if (what.prio < ios_.size())
     ios_[what.prio].failures.push_back(passes ? static_cast<std::uint16_t>(error) : EIO);
 }
 
-// A request of several messages may fail for several reasons. Without a loss, each of its messages is
-// executed once, so that a failed one decides the result.
+// A request of several messages may fail for several reasons. Without a loss, each message is executed once,
+// so that a failed message determines the result.
 void DiskBook::judge_errno(const Io& io, const BlockCompletion& done) const {
   const auto failed = [this, &io](std::uint16_t error) {
     const auto& nameless = ios_.front().failures;

@@ -285,9 +285,9 @@ void Disks::storage_due(const Host& host) {
     if (!op.acted) {
       op.error = act(op, host.now);
       op.acted = true;
-      // Delays the result of a sync: a failure is reported to one sync only, and the success of another sync
-      // may overtake it. If several disks share the export, a failure is reported at once: until then the
-      // server cannot know of it.
+      // Delays the result of a sync, because a failure is reported to one sync only, and the success of
+      // another sync may overtake it. If several disks share the export, a failure is reported at once: until
+      // then the server does not know that a sync failed.
       const bool at_once = op.sync_failed && is_shared(at(exports_.at(op.what.handle).disk));
       if (syncs && !at_once) op.due = host.now + draw_time(choice_, storage_time_, Label::storage_delay);
       // A failing medium retries for a long time.

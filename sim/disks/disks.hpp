@@ -49,8 +49,7 @@ struct BlockDisk {
   std::vector<bool> forgotten;            // indexed by sector: the host marked it clean when a sync failed
   std::uint64_t sync_failures = 0;        // number of sync failures that the server process knows of
   bool failure_unreported = false;        // a sync failed, and the server has not reported this failure
-  // Indexed by sector. Moment of death of the only process that knew of the failed sync by which the sector
-  // was lost.
+  // Indexed by sector: moment when the only process died that knew that a failed sync had lost the sector.
   std::vector<std::uint64_t> lost_unknown_at;
   bool next_sync_fails = false;
   bool fails_during_open = false;  // the next sync fails as soon as another disk of the export is open
@@ -118,7 +117,7 @@ class Disks {
   // Called when the server has handed out all its actions. Checks that it has measured every export that
   // became too short for an IO, and that it has answered each request that waits for nothing.
   void check_answers(const BlockServer&);
-  // The server process has died.
+  // Called when the server process has died.
   void crash(Death, Nanos now);
 
   // Makes a flush by another server session fail. All data of the disk that is not durable is lost. `server`:
@@ -185,7 +184,7 @@ class Disks {
     block::StartStorage what;
     std::uint64_t serial = 0;
     int error = 0;
-    bool sync_failed = false;  // the error is a failed sync
+    bool sync_failed = false;  // `error` is that of a failed sync
     bool acted = false;        // executed; the answer is in flight
   };
 
@@ -246,7 +245,7 @@ class Disks {
   std::vector<SettlingSync> settling_;
   std::uint64_t serial_ = 0;           // number of storage operations so far
   bool answers_due_ = false;           // an operation has ended since the last check_answers()
-  std::vector<block::OpId> reported_;  // completed; their results are reported a second time
+  std::vector<block::OpId> reported_;  // completed operations, whose results are reported a second time
   unsigned sessions_ = 0;              // number of open server sessions
   std::uint64_t next_handle_ = 1;
   std::uint64_t moment_ = 0;

@@ -54,8 +54,8 @@ bool hang(FaultContext& s) {
   return s.network.hang(chosen, s.choice);
 }
 
-// Slows one connection down to a few bytes per fault, because each delivered byte is an event of the
-// simulation.
+// Delivers what one end sends byte by byte. At most 8, 32 or 128 bytes arrive while the fault lasts, because
+// each byte is an event of the simulation.
 bool trickle(FaultContext& s) {
   const std::vector<QpId> all = established(s.network);
   if (all.empty()) return false;

@@ -198,7 +198,7 @@ class MachineWorld {
   template <class Input>
   void feed_server(ConKey key, const Input& input);
 
-  // Executes actions of the state machines. `session`: server session.
+  // Executes actions of the state machines. `session`: index of the server session.
   void run_client_action(const ClientAction&);
   void run_client_action(const ClientControlAction&);
   void run_server_action(std::uint16_t session, const ServerAction&);

@@ -33,13 +33,13 @@ class ClientPromises {
   // `whole_requests`: each request is one message, so that each failed message is a failed request.
   ClientPromises(Judge&, const ClientConfig&, bool whole_requests);
 
-  // An operator ends this path. The path may stay closed until its next attempt.
+  // Called when an operator ends this path. The path may stay closed until its next attempt.
   void asked_to_end(unsigned path, Nanos now) {
     asked_[path] = now;
     must_reconnect_at_once_[path] = false;
   }
-  // An operator recovered the session. `tried`: number of paths to reconnect, as Client::recover() returned
-  // it.
+  // Called when an operator has recovered the session. `tried`: result of Client::recover(), the number of
+  // paths to reconnect.
   void recovered(std::span<const PathStatus> before, std::span<const PathStatus> after, unsigned tried,
                  Nanos now);
   // Called after a poll.
@@ -48,7 +48,7 @@ class ClientPromises {
   // Called after a poll. `since`: time at which the oldest unanswered request was first sent.
   void check_oldest(Nanos since, Nanos now);
 
-  // The client closes its session.
+  // Called when the client closes its session.
   void leaves() { leaving_ = true; }
 
   void poll_begins(const Before& before);
@@ -83,7 +83,7 @@ class ClientPromises {
   std::uint64_t timeouts_ = 0;    // number of requests that failed with request_timeout
   static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
   std::array<std::uint64_t, kMaxPaths>
-      timeouts_before_;  // `timeouts_` at the loss of this path; kNothing: no failure is expected
+      timeouts_before_;  // `timeouts_` when this path was lost; kNothing: no failure is expected
   bool owed_ = false;    // a request must fail with request_timeout in this poll
 };
 

@@ -94,7 +94,7 @@ void ConnectionWatch::found(ConKey key, std::uint16_t count, Nanos now) {
 }
 
 // Requires another address in the next attempt only if this attempt failed because of its address before all
-// connections existed. Afterwards, only the path events show whether the path was up.
+// connections existed. After that point, only the path events show whether the path was up.
 void ConnectionWatch::attempt_ended(Path& path) {
   if (!std::exchange(path.attempting, false)) return;
   path.leaves = path.addresses > 1 && path.waits == Waits::for_answer && is_of_address(path.why);

@@ -30,11 +30,11 @@ class ConnectionWatch {
   ConnectionWatch(Judge& judge, std::string who, const Limits& limits)
       : judge_(judge), who_(std::move(who)), limits_(limits) {}
 
-  // The node's actions.
+  // Actions of the node.
   void asked(ConKey, std::uint16_t address = 0);
   void accepted(ConKey key) { open_.push_back(key); }
   void ended(ConKey);
-  // Fabric events.
+  // Events of the node's fabric.
   void found(ConKey, std::uint16_t count, Nanos now);
   void up(ConKey, Nanos now);
   void lost(ConKey, Reason);

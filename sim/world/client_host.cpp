@@ -10,7 +10,7 @@ namespace {
 bool indicates_bad_bytes(Reason reason) {
   return reason == Reason::protocol_violation || reason == Reason::bad_conn_rsp;
 }
-// Reasons that never occur between two peers that follow the protocol.
+// True for reasons that never occur between two peers that follow the protocol.
 bool indicates_protocol_error(Reason reason) {
   constexpr std::array kAccusations{
       Reason::protocol_violation, Reason::bad_conn_rsp,        Reason::bad_info_rsp,

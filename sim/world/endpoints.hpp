@@ -75,15 +75,15 @@ struct DiskHost {
 };
 std::unique_ptr<ClientEnd> make_disks_client(const ClientOptions&, Recorder*, const DiskUser&);
 
-// Executes a server's requests.
+// Receives the requests of a server and executes them.
 class ServerUser {
  public:
   virtual ~ServerUser() = default;
   virtual void session_opened(std::uint16_t session, std::string_view name) = 0;
   virtual void session_closed(std::uint16_t session) = 0;
-  // A server without block layer received a request.
+  // Called when a server without block layer receives a request.
   virtual void raw_request(const ServerEvent&) = 0;
-  // A block server received a request.
+  // Called when a block server receives a request.
   virtual void block_request(const block::StartStorage&) = 0;
 };
 

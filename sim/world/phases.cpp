@@ -12,8 +12,8 @@ bool Phases::connects_in_time() {
   const LivenessBound bound = liveness_bound(scenario_);
   if (scenario_.directed || scenario_.client.lead_head_start == kNever) return true;
   const Nanos until = now() + bound.lead + 2 * scenario_.interval + 4 * scenario_.network.channel_spread;
-  // It is enough that a path was connected once: slow storage may exceed the time limit of a request, so that
-  // the path is down again.
+  // Each path only has to be connected once: slow storage may exceed the time limit of a request, so that the
+  // path is down again.
   const auto came_up = [this] {
     return std::all_of(clients_.begin(), clients_.end(),
                        [](const auto& client) { return client->last_connected != 0; });
@@ -115,9 +115,8 @@ bool Phases::outlast_lies() {
   return !judge_.failed();
 }
 
-// Waits until every scripted request has a buffer. A script may have more requests than buffers, so that
-// no time limit for all of them is known. Instead, at least one waiting request must start within the time
-// limit of one request.
+// Waits until every scripted request has a buffer. A script may have more requests than buffers, so the total
+// time is not limited. Instead, at least one waiting request must start within the time limit of one request.
 bool Phases::drain_backlog(Nanos each) {
   for (std::size_t left = load_.backlog(); left != 0; left = load_.backlog()) {
     const Nanos since = now();

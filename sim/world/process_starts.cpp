@@ -32,7 +32,7 @@ ConnectionWatch::Limits limits_of(const ClientConfig& config) {
 
 }  // namespace
 
-// HeartbeatWatch uses true time, so the heartbeat interval is converted from the node's time.
+// Converts the heartbeat interval from node time, because HeartbeatWatch uses true time.
 std::unique_ptr<HeartbeatWatch> Processes::watch_of(const Node& node, HeartbeatConfig heartbeat) {
   heartbeat.interval = node.clock.true_time(heartbeat.interval);
   return std::make_unique<HeartbeatWatch>(judge_, heartbeat, node.clock.rounding());

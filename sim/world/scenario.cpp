@@ -333,7 +333,7 @@ void draw_names(ChoiceSource& choice, Scenario& s) {
   s.names.dies = choice.draw(2, Label::host_name) == 1;
 }
 
-// Draws shared keys. They need a single server, and new uuids for each client process. Derived from the
+// Draws shared keys, which need a single server, and new uuids for each client process. Derived from the
 // client seed instead of a draw.
 void draw_keys(Scenario& s) {
   s.keys = !s.over_tcp && !s.other_server && !s.same_identity && s.client.seed / 1'299'709 % 4 == 1;

@@ -139,7 +139,7 @@ struct Scenario {
   std::string describe() const;
 };
 Scenario draw_scenario(ChoiceSource&, bool over_tcp = false, bool over_adapters = false);
-// TCP fabric options for this world: CRC and timeouts.
+// Returns the options of the TCP fabric in this world: CRC and timeouts.
 tcp::TcpOptions tcp_options(const Scenario&);
 // Changes the scenario so that requests go directly to the session.
 void remove_block_device(Scenario&);

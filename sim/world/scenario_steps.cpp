@@ -9,7 +9,7 @@ namespace rtrs::sim {
 
 namespace {
 
-// Valid range of `number` for a verb.
+// Valid range of a step's `number`.
 struct Numbers {
   std::uint64_t low = 0, high = ~std::uint32_t{0};
 };

@@ -15,7 +15,7 @@ std::string name_of(const Node& node) {
 }  // namespace
 
 void Watch::check_attempt(const Node& node, std::size_t path, bool same_attempt) {
-  // The numbers in a connect request of a liar are not those of its connection.
+  // A liar's connect request may contain numbers other than those of its connection.
   if (scenario_.liar != kNone && !scenario_.directed) return;
   std::vector<PeerEnd> ends;
   for (const ConKey& key : node.fabric->live()) {
@@ -116,8 +116,8 @@ void Watch::watch_timer(Node& node, Nanos timer) {
                      " times");
 }
 
-// Polls nodes that have nothing to do, as of Timeline::next_time(). If such a poll acts, next_deadline() has
-// left out a timer, which would otherwise run only when another event causes a poll.
+// Polls nodes that have nothing to do, as of Timeline::next_time(). If such a poll does something,
+// next_deadline() has left out a timer, which would otherwise run only when another event causes a poll.
 void Watch::check_idle(Nanos until) {
   if (until <= now() + 1) return;
   network_.run_until(until - 1, choice_);

@@ -24,7 +24,8 @@ class Watch : private Part {
   // such a poll does something.
   void check_idle(Nanos until);
   ClientPromises::Before before_poll(const ClientNode&) const;
-  // By path: time at which the wait for its next attempt began; kNever: the path does not wait.
+  // Returns, for each path, the time at which the wait for its next attempt began; kNever: the path does not
+  // wait.
   std::array<Nanos, kMaxPaths> waiting_since(const ClientNode&) const;
   void check_waits(ClientNode&, std::uint32_t index, Nanos slack);
   // Called after a poll. `timer`: time of the next timer, on the node's clock.

@@ -16,7 +16,7 @@ namespace rtrs::sim {
 
 inline constexpr unsigned kPathStates = static_cast<unsigned>(PathState::closed) + 1;
 
-// Receives the records of the nodes of a world while it runs.
+// Provides a receiver for the trace records of each node while the world runs.
 class NodeListeners {
  public:
   virtual ~NodeListeners() = default;
