@@ -299,7 +299,7 @@ class PartlyZeroChoice final : public ChoiceSource {
   std::vector<bool> calm_;  // indexed by label
 };
 
-// Always calm.
+// A source whose choices are all calm.
 class ZeroChoice final : public ChoiceSource {
  protected:
   std::uint32_t choose(std::uint32_t, Label) override { return 0; }

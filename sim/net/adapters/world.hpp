@@ -286,10 +286,10 @@ struct World {
   }
   // Called before an object is created: true if the creation must fail; sets errno.
   bool allocation_fails();
-  // Random number from 0 to count - 1.
+  // Returns a random number from 0 to count - 1.
   std::size_t pick(std::size_t count) { return static_cast<std::size_t>(chance() % count); }
   bool allocation_fails(const ibv_context*);
-  // Result of a destroy call: EIO if the adapter was removed and the object is therefore leaked.
+  // Returns the result of a destroy call: EIO if the adapter was removed and the object is therefore leaked.
   int given_back(const ibv_context*);
 };
 bool is_over(const ibv_context*);
@@ -313,11 +313,11 @@ enum class Step { done, waits, no_receive, failed };
 // Executes the first send but does not complete it.
 Step carry_out(QueuePair&, ibv_wc_status&);
 void finish(QueuePair&, const Work&, ibv_wc_status);
-// True if the other end rejected a work request and this end has not learned of it yet.
+// True if the other end rejected a work request and this end has not been notified yet.
 bool awaits_rejection(const QueuePair&);
 void complete(Queue&, const Entry&);
 void raise(Adapter&, const ibv_async_event&);
-// Counter of unacknowledged events of the object that the event names; nullptr if it names none.
+// Returns the counter of unacknowledged events of the object that the event names; nullptr if it names none.
 unsigned* unacknowledged_of(const ibv_async_event&);
 // Drops unread events of an object that is destroyed.
 void forget_events(Adapter&, const void* object);
@@ -334,7 +334,7 @@ int req_notify_cq(ibv_cq*, int);
 void offer_thread_domains(Context&);
 // Detaches a domain that is destroyed from its parent domains.
 void leave_parents(Domain&);
-// Protection domain that keys are checked against.
+// Returns the protection domain against which keys are checked.
 const ibv_pd* protection_of(const ibv_pd*);
 // --- defined in calls.cpp ---
 void offer_calls(Context&);

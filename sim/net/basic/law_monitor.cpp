@@ -144,8 +144,8 @@ void LawMonitor::on_posted(const NetworkEvent& h) {
   posted.time = h.time;
 }
 
-// Returns the work request that has this effect. It must be the next unexecuted one of the peer. Returns
-// nullptr if the effect is illegal.
+// Returns the peer's work request that has this effect, which must be the next unexecuted one; nullptr if the
+// effect is illegal.
 LawMonitor::Posted* LawMonitor::source(const NetworkEvent& h, const char* what) {
   if (!check(h.qp != kNone && h.peer != kNone, 17, h, "an effect without a sender")) return nullptr;
   qp_at(std::max(h.qp, h.peer));

@@ -1,4 +1,4 @@
-// Memory of nodes and the keys with which peers write to it.
+// Memory of nodes, and the keys for remote writes to that memory.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
