@@ -121,7 +121,7 @@ class BlockWorld {
 
   void expect(bool holds, const std::string& what);
   // Fails the run with this message.
-  void wrong(const std::string& seen);
+  void fail(const std::string& seen);
   // Sets the script line for failure messages, for example "line 12 'over'"; empty: none.
   void set_place(std::string place) { place_ = std::move(place); }
   bool failed() const noexcept { return w_.cluster().judge.failed(); }

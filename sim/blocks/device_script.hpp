@@ -103,7 +103,7 @@ struct DeviceLine {
     ok_at_last  // a first try may report a loss (EIO); a second try must succeed
   };
   Verb verb = Verb::pass;
-  std::string text;      // text of the line
+  std::string text;
   std::size_t line = 0;  // line number in the file, from 1
   std::string disk;      // disk name, or name of an IO
   std::string as;

@@ -93,7 +93,7 @@ class DiskBook {
   BlockRequest open(DeviceHandle, Opcode, std::uint64_t sector, std::uint32_t sectors, bool fua, bool nounmap,
                     Nanos now, Nanos clock);
   // Checks the result of submit(): the client must accept every IO.
-  void taken(Errc result) const {
+  void check_submit(Errc result) const {
     expect(result == Errc::ok, std::string("the client takes an IO, and says ") + to_string(result));
   }
 
@@ -184,12 +184,13 @@ class DiskBook {
     std::uint64_t acked = 0;    // moment when the last change succeeded; 0: durable or unknown
     DeviceHandle by = 0;        // device that made the last successful change
   };
-  // A change that was acknowledged at moment `acked`, lost, and reported by a failed flush at moment `told`.
+  // A change that was acknowledged at moment `acked`, lost, and reported by a failed flush at moment
+  // `reported`.
   struct Loss {
     DeviceHandle device = 0;  // device that made the change
     std::uint64_t acked = 0;
     unsigned deaths = 0;  // number of server deaths, including that which lost the change
-    std::uint64_t told = ~std::uint64_t{0};
+    std::uint64_t reported = ~std::uint64_t{0};
   };
 
   void expect(bool holds, const std::string& what) const {
@@ -212,7 +213,7 @@ class DiskBook {
   void expect_change(const Io&, std::uint32_t number, bool good);
   void judge_flush(const Io&, std::uint16_t error);
   void cover(const Io&);
-  unsigned times_again(const Io&, const BlockDisk&, std::uint32_t bytes) const;
+  unsigned max_reexecutions(const Io&, const BlockDisk&, std::uint32_t bytes) const;
   void judge_alarm(const Io&);
 
   HistoryIo history_io(const Io& io, std::uint32_t number) const {

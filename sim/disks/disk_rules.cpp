@@ -30,9 +30,9 @@ void DiskBook::note_refused(Mapped& mapped, DeviceHandle device, Nanos clock) co
 
 // The size may differ from the size at the last opening, because opening an open export measures it again.
 void DiskBook::judge_geometry(const rnbd::DeviceChanged& change, const std::string& disk) {
-  rnbd::Geometry told = disks_.at(disk).geometry;
-  told.nsectors = change.geometry.nsectors;
-  expect(change.geometry == told && rnbd::valid(change.geometry),
+  rnbd::Geometry expected = disks_.at(disk).geometry;
+  expected.nsectors = change.geometry.nsectors;
+  expect(change.geometry == expected && rnbd::valid(change.geometry),
          "the client knows " + disk + " as the server opened it");
 }
 
@@ -280,15 +280,15 @@ void DiskBook::judge_request(const block::StartStorage& action, const std::strin
   if (flush || done == done_.end() || now - last_loss_ <= seconds(10)) return;
   // Each loss allows one more execution: messages that were in flight may arrive before the resent ones,
   // however late the next path connects.
-  const std::uint64_t besides = losses_noted_ - io.losses;
-  expect(done->second <= times_again(io, disks_.at(disk), action.bytes) + besides,
+  const std::uint64_t losses_since = losses_noted_ - io.losses;
+  expect(done->second <= max_reexecutions(io, disks_.at(disk), action.bytes) + losses_since,
          "storage sees request " + std::to_string(action.prio) + " once");
 }
 
 // Maximum number of times that storage may execute a request again without a loss. A change that a flush
 // makes durable restarts each time that its device is opened. A change of several messages restarts each time
 // that its cache is replaced.
-unsigned DiskBook::times_again(const Io& io, const BlockDisk& disk, std::uint32_t bytes) const {
+unsigned DiskBook::max_reexecutions(const Io& io, const BlockDisk& disk, std::uint32_t bytes) const {
   const bool by_itself =
       disk.memory || !disk.volatile_cache || (io.piece.opcode == Opcode::write && disk.fua);
   if (io.piece.fua && !by_itself) return disk.openings - io.openings;

@@ -115,9 +115,9 @@ void Disks::take_away(const Host& host, const std::string& name) {
     if (device.disk != name) continue;
     // The server may still pass requests to storage that it created before the removal. If none is pending
     // now, every later request is a violation.
-    const bool nothing_waits = host.server.next_deadline() != 0;
+    const bool none_pending = host.server.next_deadline() != 0;
     host.server.force_close(host.fabric, host.clock, handle);
-    if (nothing_waits) exports_.at(handle).taken_away = true;
+    if (none_pending) exports_.at(handle).taken_away = true;
     at(name).book->taken_away(name, host.now);
     return;
   }

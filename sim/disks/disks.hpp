@@ -70,7 +70,7 @@ struct BlockDisk {
   std::uint64_t alarm_from = 0;  // moment of the possible loss
   std::uint64_t alarm_at = 0;    // moment when the last flush reported a loss
   // True if flushed data may be lost too.
-  bool forgets() const noexcept { return memory || exchanged != 0; }
+  bool may_lose_flushed() const noexcept { return memory || exchanged != 0; }
   unsigned holders = 0;          // number of open exports
   std::uint64_t operations = 0;  // number of operations executed on the disk
   Nanos opened_at = 0;           // time of the last opening
@@ -154,7 +154,7 @@ class Disks {
     return sessions_ == 0 && exports_.empty() && storage_.empty() && openings_.empty();
   }
   // Sets the function that receives descriptions of disk events; empty: none.
-  void tell(Fail note) { note_ = std::move(note); }
+  void set_note(Fail note) { note_ = std::move(note); }
   template <class Text>
   void note(Text&& text) const {
     if (note_) note_(text());

@@ -13,7 +13,6 @@ namespace rtrs::explore {
 // byte.
 class EdgeLog {
  public:
-  // Adds the edges from one state.
   void add(StateId from, std::span<const StateId> to);
   std::size_t bytes() const noexcept { return parts_.size() * kPart; }
   // Marks states from which one or more edges lead to a marked state. Returns false if it marked none. Call

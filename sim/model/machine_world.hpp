@@ -45,7 +45,7 @@ struct MachineConfig {
   std::uint16_t losses = 0;
   // Number of times that an operator reconnects a client path or disconnects a server path.
   std::uint16_t operators = 0;
-  std::uint16_t crashes = 0;  // number of server crashes
+  std::uint16_t crashes = 0;  // number of times that the server may crash
   bool close = false;         // the application may close the session at any time
   // When a connection is closed at the client, drops all messages that the client has sent on it. No real
   // network guarantees this.

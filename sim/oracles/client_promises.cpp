@@ -52,7 +52,7 @@ void ClientPromises::note_path(const PathChanged& path, Nanos at) {
   if (ends && path.reason == Reason::request_timeout) {
     timeouts_before_[path.path] = timeouts_;
   } else if (!ends && timeouts_before_[path.path] != kNothing) {
-    owed_ = owed_ || timeouts_ == timeouts_before_[path.path];
+    timeout_expected_ = timeout_expected_ || timeouts_ == timeouts_before_[path.path];
     timeouts_before_[path.path] = kNothing;
   }
   if (path.state == PathState::waiting && path.delay > longest_delay(config_))
@@ -123,7 +123,7 @@ bool ClientPromises::early(Nanos submitted, Nanos since, Nanos now) const noexce
 void ClientPromises::completed(std::uint32_t io, Errc result, Nanos submitted, Nanos now) {
   if (result == Errc::request_timeout) {
     ++timeouts_;
-    owed_ = false;
+    timeout_expected_ = false;
   }
   if (result != Errc::no_path || config_.queue_timeout == kNever) return;
   if (early(submitted, down_since_, now) && early(submitted, down_before_, now) &&
@@ -142,11 +142,11 @@ void ClientPromises::poll_ends(std::size_t taken, bool all_results, Nanos now) {
                 std::string("a deadline ended a path (") + to_string(missed_) + ") while the fabric held " +
                     std::to_string(before_.held_events - taken) + " events that came before it");
   if (!all_results) return;
-  if (owed_ && whole_requests_)
+  if (timeout_expected_ && whole_requests_)
     judge_.fail(
         Oracle::promises, now,
         "a path ended because a request was not answered within request_timeout, and none failed with it");
-  owed_ = false;
+  timeout_expected_ = false;
 }
 
 }  // namespace rtrs::sim

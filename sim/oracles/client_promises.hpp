@@ -83,8 +83,8 @@ class ClientPromises {
   std::uint64_t timeouts_ = 0;    // number of requests that failed with request_timeout
   static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
   std::array<std::uint64_t, kMaxPaths>
-      timeouts_before_;  // `timeouts_` when this path was lost; kNothing: no failure is expected
-  bool owed_ = false;    // a request must fail with request_timeout in this poll
+      timeouts_before_;            // `timeouts_` when this path was lost; kNothing: no failure is expected
+  bool timeout_expected_ = false;  // a request must fail with request_timeout in this poll
 };
 
 }  // namespace rtrs::sim

@@ -153,12 +153,13 @@ void ConnectionWatch::news(std::size_t number, PathState state, Reason reason, N
   const bool is_client = limits_.connections != 0;
   // At certain moments the client driver reports a disconnect as name_refused; the fabric reported it as
   // peer_closed.
-  const Reason told = is_client && reason == Reason::rejected_busy  ? Reason::rejected
-                      : is_client && reason == Reason::name_refused ? Reason::peer_closed
-                                                                    : reason;
+  const Reason reported_reason = is_client && reason == Reason::rejected_busy  ? Reason::rejected
+                                 : is_client && reason == Reason::name_refused ? Reason::peer_closed
+                                                                               : reason;
   // The second consecutive challenge means that the key was refused.
-  const std::uint64_t bits = bit_of(told) | (told == Reason::key_refused ? bit_of(Reason::challenged) : 0);
-  if (!is_of_fabric(told) || (path.reported & bits) != 0) return;
+  const std::uint64_t bits =
+      bit_of(reported_reason) | (reported_reason == Reason::key_refused ? bit_of(Reason::challenged) : 0);
+  if (!is_of_fabric(reported_reason) || (path.reported & bits) != 0) return;
   judge_.fail(Oracle::losses, at,
               who_ + ": path " + std::to_string(number) + " ended (" + to_string(reason) +
                   "), and its fabric had not reported it");

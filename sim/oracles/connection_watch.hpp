@@ -22,7 +22,7 @@ namespace rtrs::sim {
 
 class ConnectionWatch {
  public:
-  // Client limits.
+  // Limits of a client; a server keeps the defaults.
   struct Limits {
     Nanos connect = kNever, info = kNever;
     std::uint16_t connections = 0;  // number per path

@@ -86,7 +86,6 @@ class Cluster {
   // True if the link of the port is not permanently dead and the path on it was not removed.
   bool lives(const ClientNode&, std::uint32_t port) const;
   std::uint32_t live_paths(const ClientNode&) const;
-  // True if the path leads to the wrong server.
   bool leads_to_other_server(const ClientNode&, unsigned path) const;
 
   const WorldOptions options;

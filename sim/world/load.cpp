@@ -148,7 +148,7 @@ void Load::finished(ClientNode& client, std::uint32_t index, const IoCompletion&
   if (done.result == Errc::ok) books_.book.end_failed(index, client.starts, booked.invoked);
   if (done.result == Errc::peer_error && !unmapped) judge_.mark(Mark::storage_error);
   check_failure(client, io, done.result);
-  watch_.moved_marks(booked);
+  watch_.resent_marks(booked);
   std::erase(books_.open_ios, io);
   --client.under_way;
   if (booked.direction == Direction::read) --client.reads_in_flight;

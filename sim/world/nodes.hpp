@@ -36,8 +36,8 @@ struct Node {
   ClockRate clock;
   // next_deadline() of its driver at the last Timeline::next_time().
   Nanos deadline = kNever;
-  unsigned fruitless = 0;  // consecutive polls at one instant that did nothing
-  unsigned overdue = 0;    // consecutive polls that left a timer due
+  unsigned idle_polls = 0;  // consecutive polls at one instant that did nothing
+  unsigned overdue = 0;     // consecutive polls that left a timer due
   std::unique_ptr<Fabric> sim;
   std::unique_ptr<CorruptingFabric> lies;  // nullptr if the node obeys the protocol
   std::unique_ptr<NamedFabric> names;      // nullptr if the run has no host names

@@ -27,7 +27,7 @@ class OtherServer {
   Nanos next_time() const noexcept;
   void poll();
   // Number of paths that have connected in the client's session at this server; 0: no session.
-  unsigned came_up(const std::string& session_name) const;
+  unsigned connected_paths(const std::string& session_name) const;
 
  private:
   struct Opened {

@@ -37,7 +37,7 @@ class Phases : private Part {
   void heal();
   // Waits until each connection has ended on which a process violated the protocol, and then replaces that
   // process.
-  bool outlast_lies();
+  bool end_protocol_violations();
   void liveness();
   void probe();
   void check_books();

@@ -22,11 +22,11 @@ class Processes : private Part {
   // restarts all clients, because they have limits from the server.
   void replace_liar();
   // Restores the server's default limits, and restarts the nodes that use other limits.
-  void settle_limits();
+  void restore_limits();
   void begin_close(ClientNode&), begin_shutdown();
   // Releases the memory region of a closed client's application, then checks that the client holds nothing
   // more.
-  void let_go(ClientNode&);
+  void release_client(ClientNode&);
   // Restarts a client that has closed.
   void rejoin(ClientNode&);
   // Sets how the server dies at its next crash; by default this is drawn.

@@ -189,10 +189,10 @@ void draw_block_device(Scenario& s) {
 // Half of the worlds with a block device use several devices with volatile caches instead, if a fence
 // resolves all requests. Without an extension, a server cannot report that its cache was lost.
 void draw_disks(ChoiceSource& choice, Scenario& s) {
-  const bool says_instance =
+  const bool reports_instance =
       has(s.client.extensions & s.server.extensions, wire::Extensions::fence | wire::Extensions::generation);
   if (!s.workload.block_device || s.client.seed / 384 % 2 != 0 || !s.fenced || s.same_identity) return;
-  if (!says_instance) return;
+  if (!reports_instance) return;
   remove_block_device(s);
   const ScopedGroup group(choice, Label::disk);
   WorkloadOptions& load = s.workload;

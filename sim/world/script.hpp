@@ -131,7 +131,6 @@ struct Step {
 };
 using Script = std::vector<Step>;
 
-// Limits of the steps.
 inline constexpr std::uint32_t kMostDepth = 64;      // maximum queue depth
 inline constexpr std::uint32_t kLongestRequest = 8;  // maximum size of a write or read, in sectors or blocks
 inline constexpr std::uint32_t kSmallestDisk = 8, kLargestDisk = 256;  // limits of resize, in sectors

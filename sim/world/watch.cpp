@@ -192,9 +192,9 @@ void Watch::watch_fence(const ClientNode& client, Undelivered& one) {
 }
 
 // Number of paths that connected in the client's current session at this server.
-unsigned Watch::count_connected_paths(const ClientNode& client, bool astray) const {
+unsigned Watch::count_connected_paths(const ClientNode& client, bool wrong_server) const {
   const std::uint32_t index = client.id - 1;
-  if (astray) return cluster_.other_server->came_up("client" + std::to_string(index));
+  if (wrong_server) return cluster_.other_server->connected_paths("client" + std::to_string(index));
   unsigned paths = 0;
   for (std::size_t session = 0; session < server_.session_of.size(); ++session)
     if (server_.session_of[session] == index) paths += server_.came_up[session];
@@ -205,8 +205,8 @@ unsigned Watch::count_connected_paths(const ClientNode& client, bool astray) con
 // disconnect of an earlier attempt was lost or delayed, the path may join a session that this attempt left at
 // the wrong server, because the protocol cannot distinguish the two servers.
 void Watch::check_one_server(ClientNode& client, unsigned path) {
-  const bool astray = cluster_.leads_to_other_server(client, path);
-  if (astray) {
+  const bool wrong_server = cluster_.leads_to_other_server(client, path);
+  if (wrong_server) {
     judge_.mark(Mark::astray);
     // The wrong server cannot prove anything about requests that the right server still executes, so that
     // data may be wrong.
@@ -215,22 +215,22 @@ void Watch::check_one_server(ClientNode& client, unsigned path) {
       judge_.excuse(which);
   }
   const auto paths = client.driver->session().paths();
-  unsigned beside = 0, elsewhere = 0;
+  unsigned same_server = 0, another_server = 0;
   for (unsigned other = 0; other < paths.size(); ++other) {
     if (other == path || paths[other].state != PathState::connected) continue;
-    ++(cluster_.leads_to_other_server(client, other) == astray ? beside : elsewhere);
+    ++(cluster_.leads_to_other_server(client, other) == wrong_server ? same_server : another_server);
   }
-  if (elsewhere == 0 || beside != 0) return;
+  if (another_server == 0 || same_server != 0) return;
   // This path may have asked to join a session and nevertheless have created one: no other path ever
   // connected in that session then.
-  if (client.fabric->joins(path) && count_connected_paths(client, astray) != 1) {
+  if (client.fabric->joins(path) && count_connected_paths(client, wrong_server) != 1) {
     client.split_over_servers = true;
     judge_.mark(Mark::joined_astray);
   }
   if (client.split_over_servers) return;
   judge_.fail(Oracle::one_server, now(),
               "client " + std::to_string(client.id) + " created a session over path " + std::to_string(path) +
-                  " and has " + std::to_string(elsewhere) + " paths to another server");
+                  " and has " + std::to_string(another_server) + " paths to another server");
 }
 
 void Watch::failover_marks(ClientNode& client) {

@@ -47,7 +47,7 @@ class Watch : private Part {
   void server_marks();
   void failover_marks(ClientNode&);
   void load_marks(const BookedIo&, std::uint32_t io);
-  void moved_marks(const BookedIo&);
+  void resent_marks(const BookedIo&);
 
  private:
   // A hung connection with undelivered messages. `by_client`, `by_server`, `of_fence`: time since which such
@@ -64,7 +64,7 @@ class Watch : private Part {
   bool has_nothing_to_do(const Node&) const;
   std::uint32_t undelivered_messages(const ClientNode&, QpId) const;
   void watch_fence(const ClientNode&, Undelivered&);
-  unsigned count_connected_paths(const ClientNode&, bool astray) const;
+  unsigned count_connected_paths(const ClientNode&, bool wrong_server) const;
 
   Books& books_;
   KeyHygiene keys_;

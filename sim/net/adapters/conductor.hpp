@@ -61,7 +61,7 @@ std::uint32_t identifier_of_request(unsigned host, std::uint32_t request);
 enum class Carried : std::uint8_t {
   nothing,
   done,
-  nobody_there,  // the other end does not exist, or does not exist yet
+  no_peer,  // the other end does not exist, or does not exist yet
   no_receive,
   refused,  // the other end rejected the work; later work waits until this end is notified
 };
@@ -92,8 +92,8 @@ bool readable(unsigned host);
 std::size_t objects(unsigned host);
 // Kills the host's processes. With `orderly` the kernel first disconnects all peers. Afterwards no
 // message of the host reaches a peer.
-void sever(unsigned host, bool orderly);
-void join_again(unsigned host);
+void kill_host(unsigned host, bool orderly);
+void revive_host(unsigned host);
 bool has_problems();
 // True if a peer may write with this adapter rkey.
 bool is_open(std::size_t adapter, std::uint32_t key);

@@ -17,7 +17,7 @@
 namespace rtrs::mock_hca {
 
 struct Profile {
-  std::string name;  // adapter name
+  std::string name;
   std::uint32_t vendor = 0x02c9;
   std::uint32_t part = 4123;  // vendor part number; default: ConnectX-6
   std::uint32_t max_qp_wr = 32768;
@@ -84,7 +84,7 @@ std::vector<std::string> problems();
 std::size_t objects();
 // Objects and memory that programs hold on one adapter.
 struct Held {
-  std::size_t contexts = 0;  // open contexts
+  std::size_t contexts = 0;
   std::size_t windows = 0;
   std::size_t vectors = 0;  // completion vectors in use
   std::size_t regions = 0;

@@ -184,8 +184,8 @@ void LawMonitor::on_placed(const NetworkEvent& h) {
   const bool in_message = h.value >= posted->address && h.rkey == posted->rkey &&
                           h.value - posted->address + h.length <= posted->length;
   check(in_message, 17, h, "payload was placed where the write does not go");
-  const bool going_on = !options_.invalidation_fences && posted->placed != 0;
-  check(going_on || key_allows(h, h.value, h.length), 14, h, "payload was placed with a bad key");
+  const bool in_progress = !options_.invalidation_fences && posted->placed != 0;
+  check(in_progress || key_allows(h, h.value, h.length), 14, h, "payload was placed with a bad key");
   posted->placed += h.length;
 }
 

@@ -29,7 +29,6 @@ struct Rates {
   bool operator==(const Rates&) const = default;
 };
 
-// Calls `visit` with each rate.
 template <class R, class Visit>
 void for_each_rate(R& rates, Visit&& visit) {
   for (auto* rate :

@@ -148,8 +148,8 @@ const char* PipeFabric::overdue(PipeNetwork::End& end, Nanos& next) noexcept {
   const PipeNetwork::End& peer = network_.ends_[end.peer];
   if (!end.accepted && !peer.walk.has_greeted() && late(end.since, may.undelivered_timeout_ms))
     return "an answer to a connect request is waited for without end";
-  const bool amid = peer.walk.is_mid_frame() && end.in.empty() && receives;
-  return amid && late(peer.delivered, 2 * may.undelivered_timeout_ms)
+  const bool is_mid_message = peer.walk.is_mid_frame() && end.in.empty() && receives;
+  return is_mid_message && late(peer.delivered, 2 * may.undelivered_timeout_ms)
              ? "the rest of a message is waited for without end"
              : nullptr;
 }

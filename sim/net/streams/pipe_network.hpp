@@ -146,7 +146,7 @@ class PipeNetwork final : public EngineNet<PipeNode, PipeEnd, PipeEvents> {
   std::size_t some_of(std::size_t count, ChoiceSource&);
   // Notifies an end that its peer no longer exists.
   void send_reset(QpId to, ChoiceSource&);
-  static void end_well(End&) noexcept;
+  static void end_cleanly(End&) noexcept;
   void fail(QpId, int error);
   void close_end(QpId, ChoiceSource&);
   std::uint32_t readiness(const End&) const noexcept;

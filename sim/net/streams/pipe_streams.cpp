@@ -139,7 +139,7 @@ void PipeNetwork::on_deliver(QpId id, ChoiceSource& choice) {
   if (!there.up && there.silent) return stuck(id, choice);
   if (peer.closed || peer.state == End::State::dead) {
     if (!end.out.empty()) send_reset(id, choice);
-    if (end.closed && end.out.empty()) end_well(end);
+    if (end.closed && end.out.empty()) end_cleanly(end);
     return;
   }
   if (now_ < end.delivered + end.trickle) return schedule_delivery(id, end.delivered + end.trickle, choice);
@@ -154,10 +154,10 @@ void PipeNetwork::on_deliver(QpId id, ChoiceSource& choice) {
   if (!end.shut) return;
   ends_[end.peer].finished = true;
   happened(18, id, end.peer);
-  if (end.closed) end_well(end);
+  if (end.closed) end_cleanly(end);
 }
 
-void PipeNetwork::end_well(End& end) noexcept {
+void PipeNetwork::end_cleanly(End& end) noexcept {
   end.state = End::State::dead;
   end.stuck_since = kNever;
 }

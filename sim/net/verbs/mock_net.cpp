@@ -171,7 +171,7 @@ void MockNet::put_back(NodeId node, std::uint32_t port) {
 void MockNet::crash(NodeId id, bool orderly, ChoiceSource& choice) {
   choice_ = &choice;
   if (!mark_down(id, orderly)) return;
-  mock_hca::sever(id, orderly);
+  mock_hca::kill_host(id, orderly);
   for (QpId end = 0; end < ends_.size(); ++end) {
     if (ends_[end].node != id) continue;
     ends_[end].over = true;
@@ -181,7 +181,7 @@ void MockNet::crash(NodeId id, bool orderly, ChoiceSource& choice) {
 }
 
 void MockNet::restart(NodeId id) {
-  if (!nodes_[id].up) mock_hca::join_again(id);
+  if (!nodes_[id].up) mock_hca::revive_host(id);
   EngineNet::restart(id);
 }
 

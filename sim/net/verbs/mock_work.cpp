@@ -76,7 +76,7 @@ void MockNet::on_carry(QpId id, ChoiceSource& choice) {
     if (choice.fires(rates_.qp_error, Label::qp_error)) return break_qp(id, choice);
     const Carried made = mock_hca::carry_out(end.queue_pair);
     if (made == Carried::nothing) return end.due.clear();
-    if (made == Carried::nobody_there) return stuck(id, choice);
+    if (made == Carried::no_peer) return stuck(id, choice);
     if (made == Carried::no_receive) {
       ++stats_.rnr_waits;
       return schedule_carry(id, now_ + kReceiverNotReady);
