@@ -28,8 +28,8 @@ class LateWriteTest : public BlockClientTest {
   }
 };
 
-// A request to a device waits no longer than queue_timeout, whatever its device waits for. It then fails with
-// no_path.
+// A request to a device waits no longer than queue_timeout, whatever its device waits for, and then fails
+// with no_path.
 TEST_F(PatientTest, R78RequestWaitingForItsDeviceFailsAfterQueueTimeout) {
   const auto device = static_cast<DeviceHandle>(w.map("a"));
   w.until("the device is open", [&] { return w.state(device) == rnbd::DeviceState::open; });

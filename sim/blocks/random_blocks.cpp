@@ -280,7 +280,7 @@ class RandomPlay {
   }
 
   // An operator closes the device each time that it is open, before the client can use it, until the client
-  // stops reopening it. The operator does so once more when the client retries.
+  // stops reopening it. When the client retries, the operator closes the device again.
   void take_away_to_the_end() {
     if (devices_.empty() || w.state(devices_.begin()->second) != DeviceState::open || w.failed()) return;
     const auto& [name, device] = *devices_.begin();

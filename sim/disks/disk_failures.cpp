@@ -16,8 +16,8 @@ void Disks::crash(Death death, Nanos now) {
   for (DiskBook* book : books_) book->server_died(now);
   openings_.clear();
   sessions_ = 0;
-  // The result of a failed sync may not have reached the server yet. Such a failure is counted now, because
-  // no running process knows of it.
+  // The result of a failed sync may not have reached the server yet. Counts such a failure now, because it is
+  // lost with the process.
   for (const StorageOp& op : storage_)
     if (op.sync_failed)
       each_part(disks_.at(exports_.at(op.what.handle).disk),

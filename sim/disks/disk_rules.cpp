@@ -207,7 +207,7 @@ void DiskBook::note_changes(const Io& io, std::uint16_t error) {
   Mapped& mapped = mapped_.at(io.device);
   const rnbd::Geometry* geometry = client_->geometry(io.device);
   const bool changed = changes(io.piece.opcode);
-  // A FUA change that the disk cannot make durable by itself is followed by a flush.
+  // If the disk cannot make a FUA change durable on its own, a flush follows the change.
   const bool alone = io.piece.opcode == Opcode::write && geometry != nullptr && geometry->fua;
   const bool cached = geometry != nullptr && geometry->write_cache;
   const bool flushes = io.piece.opcode == Opcode::flush || (changed && io.piece.fua && cached && !alone);

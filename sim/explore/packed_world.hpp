@@ -1,5 +1,5 @@
-// Compact encoding of worlds, because a search stores millions of them. Runs of zeros are stored as a length,
-// a small number takes one byte, and values that the configuration determines are omitted.
+// Compact encoding of worlds, so that a search can store millions of worlds. Runs of zeros are stored as a
+// length, a small number takes one byte, and values that the configuration determines are omitted.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -33,7 +33,7 @@ class HistoryLog {
   void succeeded(const HistoryIo&, std::span<const std::int64_t> read);
   // The server answered with an error. The IO may have taken effect, but has no effect from now on.
   void failed(const HistoryIo&, std::string_view error);
-  // The IO failed without an answer. It may take effect until a later request of the same client process
+  // The IO failed without an answer. The IO may take effect until a later request of the same client process
   // succeeds, or until session_ended().
   void unknown(const HistoryIo&, std::string_view error);
   // The client's process died. No IO in flight gets a result.

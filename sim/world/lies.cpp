@@ -95,7 +95,7 @@ CorruptingFabric::Plan draw_lie(ChoiceSource& choice, bool by_server, std::uint3
   };
   const std::span<const Form> forms = by_server ? std::span<const Form>(kOfServer) : kOfClient;
   const Form& form = forms[draw(forms.size())];
-  // Requests and responses are changed on IO connections, because the service connection carries few of them.
+  // Requests and responses are changed on IO connections; few of them use the service connection.
   const bool setup = form.what == Lie::connect || form.what == Lie::accept || form.what == Lie::reject;
   const bool service = form.what == Lie::message || form.what == Lie::message_twice;
   const std::uint32_t con = service ? 0 : setup ? draw(cons) : 1 + draw(cons - 1);

@@ -1,4 +1,4 @@
-// Violations of the protocol by the liar of a random world.
+// Violations of the protocol by one process of a random world.
 #pragma once
 #include "sim/choices/choice.hpp"
 #include "sim/net/basic/corrupting_fabric.hpp"

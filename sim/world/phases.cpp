@@ -12,7 +12,7 @@ bool Phases::connects_in_time() {
   const LivenessBound bound = liveness_bound(scenario_);
   if (scenario_.directed || scenario_.client.lead_head_start == kNever) return true;
   const Nanos until = now() + bound.lead + 2 * scenario_.interval + 4 * scenario_.network.channel_spread;
-  // Each path only has to be connected once: slow storage may exceed the time limit of a request, so that the
+  // A path only has to be connected once: slow storage may exceed the time limit of a request, so that the
   // path is down again.
   const auto came_up = [this] {
     return std::all_of(clients_.begin(), clients_.end(),

@@ -159,8 +159,8 @@ void Processes::restore_limits() {
     const bool has_default_limits =
         shows_server_depth && session.depth() == default_server_config_.queue_depth &&
         session.max_io_size() == default_server_config_.chunk_size - default_server_config_.max_hdr_size;
-    // A client without a session is restarted too, because a response with the old limits may be in flight to
-    // it.
+    // Also restarts a client without a session, because a response with the old limits may be in flight to
+    // this client.
     if (!has_default_limits) restart_now(client->id);
   }
 }

@@ -15,7 +15,8 @@ std::string name_of(const Node& node) {
 }  // namespace
 
 void Watch::check_attempt(const Node& node, std::size_t path, bool same_attempt) {
-  // A liar's connect request may contain numbers other than those of its connection.
+  // A process that violates the protocol may send a connect request with other numbers than those of its
+  // connection.
   if (scenario_.liar != kNone && !scenario_.directed) return;
   std::vector<PeerEnd> ends;
   for (const ConKey& key : node.fabric->live()) {
