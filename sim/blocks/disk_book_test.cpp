@@ -1,4 +1,4 @@
-// Rules of DiskBook, tested with histories that it must accept or reject.
+// Tests of the rules of DiskBook, with histories that it must accept or reject.
 #include "sim/disks/disk_book.hpp"
 
 #include <gtest/gtest.h>

@@ -65,7 +65,7 @@ struct Worker {
 
   MachineWorld world;
   MachineWorld next;
-  Unpacked differs;  // ends of `world` that changed since `next` was last made equal to it
+  Unpacked differs;  // client or server of `world` changed since `next` was last made equal
   Block filling;
   std::vector<Block> found;
   std::size_t found_bytes = 0;

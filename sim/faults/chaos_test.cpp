@@ -1,5 +1,5 @@
-// Whole runs under faults: the laws hold, data arrives unchanged, equal seeds give equal runs, and a copy
-// behaves as its original.
+// Tests of whole runs under faults: the laws hold, data arrives unchanged, equal seeds give equal runs, and a
+// copy behaves like the original.
 #include <gtest/gtest.h>
 
 #include "sim/faults/test_chaos.hpp"

@@ -1,4 +1,4 @@
-// Queue pairs that fail, or deliver nothing.
+// Fault classes that break connections or stop their traffic.
 #include <algorithm>
 
 #include "sim/faults/faults.hpp"

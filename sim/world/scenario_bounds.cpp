@@ -6,7 +6,8 @@
 namespace rtrs::sim {
 
 namespace {
-// Maximum of an exponential draw, in units of its mean: the minimum plus eight means (draw_exponential()).
+// Bound of an exponential draw, as a multiple of its mean: at most one mean as the minimum, plus eight means
+// (draw_exponential()).
 constexpr Nanos kTail = 9;
 // Connecting up to this many connections takes negligible time.
 constexpr std::uint32_t kFewCons = 16;

@@ -104,7 +104,7 @@ struct Work {
   std::uint64_t id = 0;
   bool signalled = false;
   std::uint32_t imm = 0;
-  std::uint32_t key = 0;  // remote key, key to invalidate, or new key
+  std::uint32_t key = 0;  // remote key, key to invalidate, or new key of a bind
   std::uint32_t old_key = 0;
   std::uint64_t address = 0;
   std::vector<ibv_sge> parts;

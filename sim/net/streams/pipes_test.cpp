@@ -1,4 +1,4 @@
-// Simulated streams: transfer, end of streams, and violations that the laws detect.
+// Tests of simulated streams: transfer, end of streams, and violations that the laws detect.
 #include <gtest/gtest.h>
 
 #include <array>
