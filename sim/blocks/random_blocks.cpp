@@ -57,12 +57,12 @@ class RandomPlay {
       } else if (kind < 75) {
         w.pass(kind < 68 ? microseconds(w.draw(3000)) : milliseconds(w.draw(3000)));
       } else if (kind < 85) {
-        trouble();
+        cause_fault();
       } else {
         operate();
       }
     }
-    if (w.draw(4) == 0) return leave();
+    if (w.draw(4) == 0) return close_under_load();
     heal();
     reopen();
     const bool deep = w.server_config().queue_depth >= 64;
@@ -70,7 +70,7 @@ class RandomPlay {
     // another device.
     if (w.load().max_queued == 256 && !deep) crowd();
     if (deep) fail_all_at_once();
-    if (operator_only_removes_) take_away_to_the_end();
+    if (operator_only_removes_) take_away_until_given_up();
     unmap_during_open();
   }
 
@@ -97,7 +97,7 @@ class RandomPlay {
       w.submit(at->second, opcode, sector, sectors, fua, opcode == Opcode::write_zeroes && w.draw(2) == 0);
   }
 
-  void trouble() {
+  void cause_fault() {
     const std::uint32_t path = w.draw(BlockWorld::kPaths);
     if (operator_only_removes_ && server_up_) return w.take_away(draw_name());
     switch (w.draw(10)) {
@@ -281,7 +281,7 @@ class RandomPlay {
 
   // An operator closes the device each time that it is open, before the client can use it, until the client
   // stops reopening it. When the client retries, the operator closes the device again.
-  void take_away_to_the_end() {
+  void take_away_until_given_up() {
     if (devices_.empty() || w.state(devices_.begin()->second) != DeviceState::open || w.failed()) return;
     const auto& [name, device] = *devices_.begin();
     // Submits a read, because the client detects a removed device only by IO.
@@ -329,8 +329,7 @@ class RandomPlay {
     }
   }
 
-  // Closes the session under load.
-  void leave() {
+  void close_under_load() {
     const auto device = std::find_if(devices_.begin(), devices_.end(), [this](const auto& one) {
       return w.state(one.second) == DeviceState::open;
     });
