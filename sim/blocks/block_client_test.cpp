@@ -1,4 +1,4 @@
-// Requests that a BlockClient refuses, and devices that share one session.
+// Tests of requests that a BlockClient refuses, and of devices that share one session.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -76,7 +76,7 @@ TEST_F(BlockClientTest, PartsOfARequestLandAtTheirPlaceInTheRegion) {
   w.client_fabric().release(region->id);
 }
 
-// The server restarts with a larger block size while requests for the smaller size wait.
+// The server restarts with a larger block size while requests that were made for the smaller size wait.
 TEST_F(BlockClientTest, ResentRequestFitsTheReopenedDevice) {
   const DeviceHandle device = open(w, "a");
   ASSERT_LT(w.client().session().max_io_size(), kSectors * 512);

@@ -10,7 +10,7 @@ namespace rtrs::sim {
 inline constexpr std::uint32_t kSectors = 64;  // initial size of each disk
 
 DeviceHandle open(BlockWorld&, const std::string& name, AccessMode mode = AccessMode::read_write);
-// Waits until an IO completes. Returns its errno.
+// Waits until the IO completes. Returns 0 or its errno.
 std::uint16_t done(BlockWorld&, std::uint32_t io);
 void good(BlockWorld&, std::uint32_t io);
 // Submits `count` random IOs of all kinds at random places.

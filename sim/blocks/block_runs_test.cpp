@@ -1,4 +1,4 @@
-// Checks which connections a BlockClient uses for the requests of a device.
+// Tests on which connections a BlockClient sends the requests of a device.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -23,14 +23,15 @@ class BlockRuns : public testing::Test {
     made.scenario = &scenario;
     return made;
   }
-  // Submits `requests` requests at once. Returns the connections on which the oldest request was seen.
+  // Submits `requests` requests at once and waits until all complete. Returns each connection that carried
+  // the oldest request in flight at some time.
   std::set<unsigned> used(DeviceHandle device, unsigned requests, std::size_t length) {
     std::set<unsigned> connections;
     for (unsigned one = 0; one < requests; ++one) {
       BlockRequest request;
       request.length = length;
       request.data = data.data();
-      request.prio = 0xffff;  // marks a request that DiskBook does not know
+      request.prio = 0xffff;  // DiskBook does not judge requests with this priority
       EXPECT_EQ(w.client().submit(w.client_fabric(), w.now(), device, request), Errc::ok);
     }
     w.until("all are over", [&] {

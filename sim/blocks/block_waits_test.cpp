@@ -1,4 +1,4 @@
-// How long a BlockClient holds requests that it cannot send, and how they then complete.
+// Tests how long a BlockClient holds requests that it cannot send, and with which result they then complete.
 #include "sim/blocks/test_block_client.hpp"
 
 namespace rtrs::sim::block_waits_test {
@@ -28,8 +28,8 @@ class LateWriteTest : public BlockClientTest {
   }
 };
 
-// The requests of a device wait as long as any other request, whatever the device itself waits for, and then
-// fail with no_path.
+// A request to a device waits no longer than queue_timeout, whatever its device waits for, and then fails
+// with no_path.
 TEST_F(PatientTest, R78RequestWaitingForItsDeviceFailsAfterQueueTimeout) {
   const auto device = static_cast<DeviceHandle>(w.map("a"));
   w.until("the device is open", [&] { return w.state(device) == rnbd::DeviceState::open; });
@@ -69,7 +69,8 @@ TEST_F(SlowOpenTest, RequestThatCanBeSentNowIsNotOverdue) {
   expect(next(), Errc::ok, 0);
 }
 
-// A write of several messages: one fails with an error, the others are at the server when the path is lost.
+// A write consists of several messages. One fails with an error; the others are at the server when the path
+// is lost.
 TEST_F(LateWriteTest, ResultIsNoPathIfAMessageMayStillExecute) {
   const DeviceHandle device = open(w, "a");
   ASSERT_LT(2 * w.client().session().max_io_size(), kSectors * 512);
@@ -126,7 +127,7 @@ TEST_F(NoPermitTest, RequestWithoutPermitFailsWithNoPermitWhileThePathIsUp) {
   EXPECT_TRUE(w.link_up());
 }
 
-// With queue_timeout 0, a request that would have to wait fails at once, as it does in the session below.
+// With queue_timeout 0, a request that cannot be sent at once fails at once.
 class ImpatientTest : public BlockClientTest {
  protected:
   ImpatientTest() : BlockClientTest(options()) {}

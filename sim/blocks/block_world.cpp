@@ -158,7 +158,7 @@ std::uint32_t BlockWorld::submit(DeviceHandle device, Opcode opcode, std::uint64
   const std::string disk = book().at(device).disk;
   until("other IO of these sectors has ended", [&] { return !overlaps(disk, sector, sectors); });
   const BlockRequest request = book().open(device, opcode, sector, sectors, fua, nounmap, now(), now());
-  book().taken(client().submit(client_fabric(), now(), device, request));
+  book().check_submit(client().submit(client_fabric(), now(), device, request));
   return static_cast<std::uint32_t>(request.user_data);
 }
 
@@ -167,7 +167,7 @@ bool BlockWorld::until(const std::string& what, const std::function<bool()>& don
   const Nanos end = now() + seconds(600);
   while (!failed() && !done()) {
     if (w_.timeline().next_time() > end || !w_.timeline().step())
-      wrong("not within ten virtual minutes: " + what + (seen ? "; " + seen() : ""));
+      fail("not within ten virtual minutes: " + what + (seen ? "; " + seen() : ""));
   }
   return !failed();
 }
@@ -177,10 +177,10 @@ void BlockWorld::pass(Nanos time) {
 }
 
 void BlockWorld::expect(bool holds, const std::string& what) {
-  if (!holds) wrong("not so: " + what);
+  if (!holds) fail("not so: " + what);
 }
 
-void BlockWorld::wrong(const std::string& seen) {
+void BlockWorld::fail(const std::string& seen) {
   w_.cluster().judge.fail(Oracle::devices, now(), (place_.empty() ? "" : place_ + ": ") + seen);
 }
 
@@ -194,7 +194,8 @@ void BlockWorld::unmap_all() {
   for (const std::string& name : open) until_closed(name, losses_before);
 }
 
-// A CLOSE that was lost with its path is not repeated; the device is then closed when its session ends.
+// The client does not repeat a CLOSE that was lost with its path. The server then closes the device when its
+// session ends.
 void BlockWorld::until_closed(const std::string& name, std::uint64_t losses_before) {
   until(name + " is closed", [&, this] { return disk(name).holders == 0 || losses() != losses_before; });
 }

@@ -16,7 +16,7 @@ struct BlockOptions {
   std::uint16_t depth = 8;          // number of permits
   Nanos queue_timeout = kNever;     // ClientConfig::queue_timeout
   Nanos storage = milliseconds(1);  // maximum duration of a storage operation
-  std::uint32_t post_short = 0;     // probability per million that post() accepts only a part
+  std::uint32_t post_short = 0;     // probability per million that post() accepts only part of its work
   std::uint32_t max_requests = 65536;
   Nanos opening = 0;               // maximum time to open an export; 0: immediate
   Nanos request_timeout = kNever;  // ClientConfig::request_timeout
@@ -46,7 +46,7 @@ class BlockWorld {
   std::int64_t map(const std::string& name, AccessMode mode = AccessMode::read_write);
   void unmap(DeviceHandle);
   void remap(DeviceHandle);
-  // Returns the IO number. Waits first until no other IO uses its sectors.
+  // Waits until no other IO uses these sectors, then submits the IO. Returns the IO's number.
   std::uint32_t submit(DeviceHandle, Opcode, std::uint64_t sector, std::uint32_t sectors, bool fua = false,
                        bool nounmap = false);
   // True if an IO in flight uses one of the sectors.
@@ -60,32 +60,32 @@ class BlockWorld {
   void break_path(std::uint32_t path);
   // With Death::host, each sector that is not durable is lost or kept at random.
   void crash_server(Death = Death::host);
-  // A flush by another server session fails, and all data that is not durable is lost.
+  // Makes a flush by another server session fail. All data of the disk that is not durable is lost.
   void fail_sync(const std::string& name);
-  // The next read or change of the disk fails; with `falls_silent`, storage then answers nothing for a while.
+  // Makes the next read or change of the disk fail. With `falls_silent`, storage then answers nothing for a
+  // while.
   void fail_next_io(const std::string& name, bool falls_silent) {
     w_.cluster().disks->fail_next_io(disk(name), falls_silent);
   }
   void close_session();
-  // Pauses the server process for this time.
   void pause_server(Nanos time);
-  // Pauses the client process for this time.
   void pause_client(Nanos time);
-  // The server process closes in an orderly way, as for an update, and a new process starts.
+  // Ends the server process in an orderly way, as for an update, and starts a new one.
   void replace_server();
-  // The server operator takes the disk away from its session.
+  // Acts as an operator of the server that closes the disk while a session has it open.
   void take_away(const std::string& name);
   // Allowed at any time, even during IO. Data beyond the new size is lost; added sectors read as zeroes.
   void resize(const std::string& name, std::uint64_t sectors) { w_.cluster().disks->resize(name, sectors); }
 
-  // The server refuses to open the disk with this errno for `time`; error 0: it no longer refuses.
+  // Makes the server refuse to open the disk with this errno for `time`. With error 0, the server accepts
+  // again.
   void refuse_opens(const std::string& name, std::uint16_t error, Nanos time = kNever) {
     w_.cluster().disks->refuse_opens(name, error, later(now(), time));
   }
 
   // --- waiting ---
-  // Waits until `done`, for at most ten minutes of virtual time; then fails the run, with the actual state
-  // from `seen`. Returns false if the run has failed.
+  // Waits until done() is true. After ten minutes of virtual time, the run fails; the message contains the
+  // state that `seen` returns. Returns false if the run has failed.
   bool until(const std::string& what, const std::function<bool()>& done,
              const std::function<std::string()>& seen = {});
   void pass(Nanos);
@@ -99,7 +99,7 @@ class BlockWorld {
   // Errno with which the server last refused or closed the device.
   std::uint16_t refusal(DeviceHandle device) const { return book().at(device).refusal; }
   unsigned times_opened(DeviceHandle device) const { return book().at(device).opened; }
-  // Direct access, for requests that DiskBook does not judge. Their `user_data` is 0.
+  // Direct access to the client, for requests with `user_data` 0, which DiskBook does not judge.
   BlockClient& client() const { return node().driver->disks()->client(); }
   Fabric& client_fabric() { return *node().fabric; }
   // Results of the requests that are not judged, oldest first.
@@ -114,14 +114,14 @@ class BlockWorld {
   // Waits until no session has the disk open. `losses`: value of losses() before the disk was unmapped; a
   // later loss also ends the wait.
   void until_closed(const std::string& name, std::uint64_t losses);
-  // Number of losses of paths, servers and caches.
+  // Number of lost paths, servers and caches.
   std::uint64_t losses() const noexcept { return book().losses(); }
   // Closes everything and checks that nothing is left.
   void finish();
 
   void expect(bool holds, const std::string& what);
-  // Fails the run.
-  void wrong(const std::string& seen);
+  // Fails the run with this message.
+  void fail(const std::string& seen);
   // Sets the script line for failure messages, for example "line 12 'over'"; empty: none.
   void set_place(std::string place) { place_ = std::move(place); }
   bool failed() const noexcept { return w_.cluster().judge.failed(); }

@@ -30,7 +30,7 @@ class DevicePlayer {
  private:
   struct Io {
     std::uint32_t number = 0;
-    DeviceLine line;  // the line with drawn values
+    DeviceLine line;  // script line with a drawn value in place of each range
   };
 
   std::uint64_t draw(DeviceLine::Range range) {
@@ -42,7 +42,7 @@ class DevicePlayer {
 
   DeviceHandle handle(const DeviceLine& line) {
     const auto found = handles_.find(line.disk);
-    if (found == handles_.end()) w_.wrong(line.disk + " is not mapped");
+    if (found == handles_.end()) w_.fail(line.disk + " is not mapped");
     return found == handles_.end() ? 0 : found->second;
   }
 
@@ -61,9 +61,9 @@ class DevicePlayer {
     const std::int64_t taken = w_.map(line.disk, mode);
     if (line.is == Outcome::error)
       return taken == -std::int64_t{line.error} ? void()
-             : taken >= 0                       ? w_.wrong("it is not refused at once")
-                                                : w_.wrong("it is refused with " + refused_with(taken));
-    if (taken < 0) return w_.wrong("it is refused at once with " + refused_with(taken));
+             : taken >= 0                       ? w_.fail("it is not refused at once")
+                                                : w_.fail("it is refused with " + refused_with(taken));
+    if (taken < 0) return w_.fail("it is refused at once with " + refused_with(taken));
     const auto device = static_cast<DeviceHandle>(taken);
     w_.expect(std::find(used_.begin(), used_.end(), device) == used_.end(), "a handle is never used again");
     used_.push_back(device);
@@ -126,15 +126,15 @@ class DevicePlayer {
         rule_of_device(line, device);
     }
   }
-  // Fails the run with the actual value if the rule is broken.
+  // Fails the run, with the actual value, if the rule that the line states is broken.
   void rule_of_device(const DeviceLine& line, DeviceHandle device) {
     const auto compare = [this](std::uint64_t is, std::uint64_t asked, const char* before,
                                 const char* after) {
-      if (is != asked) w_.wrong(before + std::to_string(is) + after + ", not " + std::to_string(asked));
+      if (is != asked) w_.fail(before + std::to_string(is) + after + ", not " + std::to_string(asked));
     };
     switch (line.verb) {
       case Verb::not_open:
-        if (w_.state(device) == DeviceState::open) w_.wrong("it is open");
+        if (w_.state(device) == DeviceState::open) w_.fail("it is open");
         return;
       case Verb::openings:
         return compare(w_.times_opened(device), draw(line.number), "it was opened ", " times");
@@ -171,11 +171,11 @@ class DevicePlayer {
                                                         : result == asked.error;
     const std::string which =
         asked.line == io.line.line ? "it" : "'" + io.line.text + "' of line " + std::to_string(io.line.line);
-    if (!as_asked) return w_.wrong(which + " ended with " + errno_text(result));
+    if (!as_asked) return w_.fail(which + " ended with " + errno_text(result));
     if (!last || result == 0) return;
     const std::uint16_t again = done(w_, submit(io.line));
     if (again != 0)
-      w_.wrong(which + " ended with " + errno_text(result) + ", and then again with " + errno_text(again));
+      w_.fail(which + " ended with " + errno_text(result) + ", and then again with " + errno_text(again));
   }
 
   void any_load(const DeviceLine& line) {
@@ -201,7 +201,7 @@ class DevicePlayer {
     if (line.verb == Verb::done) {
       const auto found = ios_.find(line.disk);
       return found != ios_.end() ? judge(found->second, line)
-                                 : w_.wrong("no IO was submitted as=" + line.disk);
+                                 : w_.fail("no IO was submitted as=" + line.disk);
     }
     const DeviceHandle device = handle(line);
     if (w_.failed()) return;
@@ -232,7 +232,7 @@ class DevicePlayer {
       case Verb::crash:
         return w_.crash_server(death(line));
       case Verb::start:
-        return w_.server_up() ? w_.wrong("the server is up already") : w_.start_server();
+        return w_.server_up() ? w_.fail("the server is up already") : w_.start_server();
       case Verb::restart:
         w_.crash_server(death(line));
         w_.pass(time(line));

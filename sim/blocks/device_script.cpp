@@ -113,7 +113,7 @@ std::uint32_t word_of(std::string_view name) {
   return 0;
 }
 
-// Returns the flag for a word without value; nullptr if these verbs do not accept it.
+// Returns the flag for a word without value; nullptr if it is not among the `words` that the verb accepts.
 bool* flag_of(DeviceLine& line, std::uint32_t words, std::string_view name) {
   if (name == "fua" && (words & kFua) != 0) return &line.fua;
   if (name == "read_only" && (words & (kReadOnly | kMemory)) != 0) return &line.read_only;

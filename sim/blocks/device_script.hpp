@@ -10,8 +10,8 @@
 //   repeat number=4 ... end                 repeat the lines four times; stop when a rule is broken
 //   either ... or ... end                   play one of the alternatives, chosen at random
 //
-// A value is drawn from a range LOW..HIGH, where HIGH is exclusive; a time is drawn in its unit. A line waits
-// for at most ten minutes of virtual time; then its rule counts as broken.
+// Each range LOW..HIGH stands for a random value; HIGH is exclusive. A time is drawn in its unit. If a line
+// waits for more than ten minutes of virtual time, its rule counts as broken.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -96,14 +96,14 @@ struct DeviceLine {
   };
   // Expected result of an IO.
   enum class Outcome : std::uint8_t {
-    unasked,  // the line does not wait
+    unasked,  // the line does not wait for the result
     ok,
     failed,     // fails with any errno
     error,      // fails with the errno `error`
     ok_at_last  // a first try may report a loss (EIO); a second try must succeed
   };
   Verb verb = Verb::pass;
-  std::string text;      // text of the line
+  std::string text;
   std::size_t line = 0;  // line number in the file, from 1
   std::string disk;      // disk name, or name of an IO
   std::string as;
@@ -142,7 +142,7 @@ class DeviceScriptReader {
   std::string existence_error(const DeviceLine&) const;
   std::string take_word(DeviceLine&, std::uint32_t words, std::string_view word);
 
-  std::vector<std::size_t> open_;    // open blocks: index of each in the enclosing block
+  std::vector<std::size_t> open_;    // open blocks, outermost first: index of each in the block around it
   std::vector<std::string> added_;   // disks from add_disk
   std::vector<std::string> mapped_;  // devices mapped so far, in any block
   std::vector<std::string> named_;   // names of IOs from as=

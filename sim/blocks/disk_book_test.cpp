@@ -1,4 +1,4 @@
-// Rules of DiskBook, tested with histories that it must accept or reject.
+// Tests of the rules of DiskBook, with histories that it must accept or reject.
 #include "sim/disks/disk_book.hpp"
 
 #include <gtest/gtest.h>
@@ -132,28 +132,28 @@ TEST_F(DiskBookTest, RequestReportsTheErrnoOfItsStorage) {
 TEST_F(DiskBookTest, LossIsReportedOnlyIfChangesAreNotFlushed) {
   BlockClient client(BlockClientOptions{}, nullptr);
   book.begins(client);
-  const auto told = [&] {
+  const auto violation = [&] {
     failure.clear();
     book.event(rnbd::CacheReplaced{kDevice, 1}, 0);
     return failure;
   };
   const std::string kNone = "changes are lost only if no flush covers them";
-  EXPECT_EQ(told(), kNone);
+  EXPECT_EQ(violation(), kNone);
   const auto done = [&](Opcode opcode, bool fua) {
     const BlockRequest request =
         book.open(kDevice, opcode, 0, opcode == Opcode::flush ? 0 : 8, fua, false, 0, 0);
     book.over({request.user_data, Errc::ok, 0}, 0);
   };
   done(Opcode::write, false);
-  EXPECT_EQ(told(), "");
-  EXPECT_EQ(told(), kNone) << "the changes were reported before";
+  EXPECT_EQ(violation(), "");
+  EXPECT_EQ(violation(), kNone) << "the changes were reported before";
   done(Opcode::write, true);
-  EXPECT_EQ(told(), kNone);
+  EXPECT_EQ(violation(), kNone);
   done(Opcode::write, false);
   done(Opcode::flush, false);
-  EXPECT_EQ(told(), kNone);
+  EXPECT_EQ(violation(), kNone);
   book.open(kDevice, Opcode::discard, 0, 8, false, false, 0, 0);
-  EXPECT_EQ(told(), "") << "a part of the discard may have succeeded";
+  EXPECT_EQ(violation(), "") << "a part of the discard may have succeeded";
 }
 
 // Storage executed changes and then lost them, and no process knows of the loss.
@@ -165,7 +165,7 @@ class OwedChangeTest : public DiskBookTest {
     disk.may_alarm = true;
     book.over({flush.user_data, result, error}, 0);
   }
-  void tells(const BlockRequest& flush) { ends(flush, Errc::cache_lost, EIO); }
+  void end_with_loss(const BlockRequest& flush) { ends(flush, Errc::cache_lost, EIO); }
   void write() {
     const BlockRequest request = book.open(kDevice, Opcode::write, 0, 8, false, false, 0, 0);
     for (std::uint64_t at = 0; at < 8; ++at)
@@ -191,7 +191,7 @@ TEST_F(OwedChangeTest, FailedFlushReportsAllChangesBeforeTheCacheWasReplaced) {
   write();
   EXPECT_EQ(failure, "");
   replace();
-  tells(early);
+  end_with_loss(early);
   EXPECT_EQ(report_after_loss(), "");
 }
 
@@ -199,7 +199,7 @@ TEST_F(OwedChangeTest, FailedFlushDoesNotReportChangesOnTheNewCache) {
   write();
   replace();
   write();
-  tells(flush());
+  end_with_loss(flush());
   EXPECT_EQ(report_after_loss(), kUnreportedLoss);
 }
 

@@ -1,4 +1,5 @@
-// Rules of DiskBook about waiting: for a device to be open, and for the retry of a refused device.
+// Tests the rules of DiskBook that bound waiting: for a device to be open, and for the retry of a refused
+// device.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -20,7 +21,7 @@ class BookBesideWorldTest : public testing::Test {
     w.until("the session is up", [&] { return w.link_up(); });
   }
   // Starts observing the client. The world does not advance afterwards.
-  void look() {
+  void observe() {
     disks.add("a", kSectors, book);
     book.mapped(device, "a", AccessMode::read_write);
     book.begins(w.client());
@@ -35,7 +36,7 @@ class BookBesideWorldTest : public testing::Test {
     config.queue_timeout = seconds(3);
     return config;
   }
-  // Returns the violation that the book reports after this time.
+  // Returns the violation that the book reports when `time` has passed; empty if there is none.
   std::string waits(Nanos time) {
     failure.clear();
     book.check_waits(w.now() + time);
@@ -58,10 +59,10 @@ class OpenDeviceTest : public BookBesideWorldTest {
   OpenDeviceTest() : BookBesideWorldTest({}) {
     device = open(w, "a");
     w.until("nothing is under way", [&] { return w.client().session().inflight() == 0; });
-    look();
+    observe();
   }
-  // Returns the violation that the book reports if a request fails because its device was taken away.
-  std::string gone() {
+  // Returns the violation that the book reports when a request fails with ENOTCONN; empty if there is none.
+  std::string violation_on_enotconn() {
     const Nanos later = w.now() + milliseconds(1);
     const BlockRequest request = book.open(device, Opcode::read, 0, 8, false, false, later, later);
     failure.clear();
@@ -81,11 +82,11 @@ TEST_F(OpenDeviceTest, RequestIsHeldAtMostForQueueTimeout) {
 constexpr const char* kOnce = "a request does not fail because its device was closed once";
 
 TEST_F(OpenDeviceTest, RequestDoesNotFailAfterOneRemovalOfItsDevice) {
-  EXPECT_EQ(gone(), kOnce);
+  EXPECT_EQ(violation_on_enotconn(), kOnce);
   for (unsigned times = 1; times < rnbd::kMaxFutileReopens; ++times) book.taken_away("a", w.now());
-  EXPECT_EQ(gone(), kOnce);
+  EXPECT_EQ(violation_on_enotconn(), kOnce);
   book.taken_away("a", w.now());
-  EXPECT_EQ(gone(), "");
+  EXPECT_EQ(violation_on_enotconn(), "");
 }
 
 // A device that is being unmapped is not reopened after its session ended.
@@ -93,9 +94,9 @@ TEST_F(OpenDeviceTest, RequestOfAnUnmappingDeviceFailsOnlyAfterItsSessionEnded) 
   w.submit(device, Opcode::read, 0, 8);
   w.unmap(device);
   ASSERT_EQ(w.client().state(device), rnbd::DeviceState::unmapping);
-  EXPECT_EQ(gone(), kOnce);
+  EXPECT_EQ(violation_on_enotconn(), kOnce);
   book.session_closed(w.now());
-  EXPECT_EQ(gone(), "");
+  EXPECT_EQ(violation_on_enotconn(), "");
 }
 
 // The server never answers OPEN. The request timeout ends the path that carried it; the other path stays
@@ -105,7 +106,7 @@ class UnansweredOpenTest : public BookBesideWorldTest {
   UnansweredOpenTest() : BookBesideWorldTest({.opening = seconds(1000), .request_timeout = seconds(2)}) {
     device = static_cast<DeviceHandle>(w.map("a"));
     w.until("the OPEN has failed", [&] { return w.messages_under_way() == 0; });
-    look();
+    observe();
   }
 };
 
@@ -126,7 +127,7 @@ class RefusedDeviceTest : public BookBesideWorldTest {
     w.take_away("a");
     w.submit(device, Opcode::read, 0, 8);
     w.until("the device is refused", [&] { return w.client().refused(device); });
-    look();
+    observe();
   }
   void refused(Nanos clock) {
     book.polls(clock);
@@ -198,7 +199,7 @@ class AbsentDeviceTest : public BookBesideWorldTest {
     device = open(w, "a");
     w.submit(open(w, "b"), Opcode::read, 0, 8);
     w.until("storage has the request", [&] { return w.storage_in_flight() == 1; });
-    look();
+    observe();
     refuse(ENOENT);
   }
   void refuse(std::uint16_t error) {

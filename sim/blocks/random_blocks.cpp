@@ -57,20 +57,20 @@ class RandomPlay {
       } else if (kind < 75) {
         w.pass(kind < 68 ? microseconds(w.draw(3000)) : milliseconds(w.draw(3000)));
       } else if (kind < 85) {
-        trouble();
+        cause_fault();
       } else {
         operate();
       }
     }
-    if (w.draw(4) == 0) return leave();
+    if (w.draw(4) == 0) return close_under_load();
     heal();
     reopen();
     const bool deep = w.server_config().queue_depth >= 64;
-    // With many permits, most requests of the busy device reach the server before another device gets its
-    // turn.
+    // With many permits, most requests of the busy device reach the server before the client sends one of
+    // another device.
     if (w.load().max_queued == 256 && !deep) crowd();
     if (deep) fail_all_at_once();
-    if (operator_only_removes_) take_away_to_the_end();
+    if (operator_only_removes_) take_away_until_given_up();
     unmap_during_open();
   }
 
@@ -97,7 +97,7 @@ class RandomPlay {
       w.submit(at->second, opcode, sector, sectors, fua, opcode == Opcode::write_zeroes && w.draw(2) == 0);
   }
 
-  void trouble() {
+  void cause_fault() {
     const std::uint32_t path = w.draw(BlockWorld::kPaths);
     if (operator_only_removes_ && server_up_) return w.take_away(draw_name());
     switch (w.draw(10)) {
@@ -137,7 +137,7 @@ class RandomPlay {
     }
   }
 
-  // The server that starts next may have lower or higher limits.
+  // Starts the next server, which may have lower or higher limits.
   void start_another() {
     static constexpr std::array<std::uint32_t, 4> kMost{1U << 16, 4, 64, 0};
     const auto draw = [this](std::uint32_t n) { return w.choice().draw(n, Label::closing); };
@@ -146,7 +146,7 @@ class RandomPlay {
     w.start_server();
   }
 
-  // The server that starts next is up before its disk is available.
+  // Makes one disk available only some time after the next server has started.
   void delay_one_disk() {
     const char* name = kNames[w.choice().draw(kNames.size(), Label::late_disk)];
     const Nanos time = milliseconds(w.choice().draw(20'000, Label::late_disk));
@@ -163,8 +163,8 @@ class RandomPlay {
           w.submit(device, opcode, sector, sectors, opcode == Opcode::write);
         if (w.draw(2) == 0) w.pass(milliseconds(w.draw(1000)));
       }
-      // The first flush reports the loss. The second one, submitted at the same time, is sent only when the
-      // device is open again.
+      // The first flush reports the loss. The client holds back the second one, submitted at the same time,
+      // until the device is open again.
       if (w.draw(2) != 0 || !w.has_room()) continue;
       w.submit(device, Opcode::flush, 0, 0);
       if (w.has_room()) w.submit(device, Opcode::flush, 0, 0);
@@ -216,7 +216,7 @@ class RandomPlay {
     over(w);
   }
 
-  // Refused devices are reopened automatically.
+  // Waits until every device is open. The client reopens refused devices automatically.
   void reopen() {
     w.until("every device is open", [this] {
       return std::all_of(devices_.begin(), devices_.end(), [this](const auto& one) {
@@ -279,9 +279,9 @@ class RandomPlay {
     w.expect(w.unjudged().size() > before, "a crowd is pending");
   }
 
-  // An operator removes a device each time that it is open, before the client can use it, until the client
-  // gives up; then again when the client retries.
-  void take_away_to_the_end() {
+  // An operator closes the device each time that it is open, before the client can use it, until the client
+  // stops reopening it. When the client retries, the operator closes the device again.
+  void take_away_until_given_up() {
     if (devices_.empty() || w.state(devices_.begin()->second) != DeviceState::open || w.failed()) return;
     const auto& [name, device] = *devices_.begin();
     // Submits a read, because the client detects a removed device only by IO.
@@ -297,8 +297,8 @@ class RandomPlay {
     reopen();
   }
 
-  // Submits a read to detect the loss of the device, and another one if the first was not sent in time or not
-  // answered.
+  // Submits a read so that the client detects the loss of the device. Submits another read if the first one
+  // was not sent in time or not answered.
   void take_away_once_open(const std::string& name, DeviceHandle device) {
     const auto is_held = [&] {
       const bool held = w.disk(name).holders != 0;
@@ -329,13 +329,12 @@ class RandomPlay {
     }
   }
 
-  // Closes the session under load.
-  void leave() {
+  void close_under_load() {
     const auto device = std::find_if(devices_.begin(), devices_.end(), [this](const auto& one) {
       return w.state(one.second) == DeviceState::open;
     });
     const bool deep = w.server_config().queue_depth >= 64;
-    // The server answers nothing until the close ends, so that all permits are in use then.
+    // The paused server answers nothing until the session is closed, so that all permits are in use then.
     if (deep && server_up_) w.pause_server(seconds(60));
     if (device != devices_.end() && (deep || w.draw(2) == 0)) gather(device->second, 0);
     if (w.draw(2) == 0) w.pass(microseconds(w.draw(1000)));
@@ -350,7 +349,7 @@ class RandomPlay {
   std::map<std::string, DeviceHandle> devices_;
   std::array<bool, BlockWorld::kPaths> cut_{};
   bool server_up_ = true;
-  bool operator_only_removes_ = false;  // the operator only removes devices
+  bool operator_only_removes_ = false;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Block devices under random load and random faults.
+// A scenario of block devices with random load and random faults.
 #pragma once
 #include <cstdint>
 

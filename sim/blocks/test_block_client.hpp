@@ -26,7 +26,7 @@ class BlockClientTest : public testing::Test {
   }
   Errc submit(DeviceHandle device, BlockRequest request) {
     request.data = data.data();
-    request.prio = 0xffff;  // marks a request that DiskBook does not know
+    request.prio = 0xffff;  // DiskBook does not judge requests with this priority
     return w.client().submit(w.client_fabric(), w.now(), device, request);
   }
   BlockCompletion result_of(DeviceHandle device, const BlockRequest& request) {

@@ -93,8 +93,9 @@ std::uint32_t PrefixChoice::choose(std::uint32_t n, Label) {
 }
 
 std::uint64_t draw_exponential(ChoiceSource& source, std::uint64_t minimum, std::uint64_t mean, Label label) {
-  // -ln(1 - u) for u in [0, 1) with integers only: floating-point logarithms differ between libraries.
-  // Each whole halving of 1 - u adds ln 2; the rest is linear, at most 6 % off.
+  // Computes -ln(1 - u) for u in [0, 1) with integers only, because floating-point logarithms differ between
+  // libraries. Each halving of 1 - u adds ln 2. Between halvings the function is linear, with an error of at
+  // most 6 %.
   constexpr std::uint32_t kSteps = 4096;
   const std::uint32_t drawn = source.draw(kSteps, label);
   std::uint32_t rest = kSteps - drawn;  // (1 - u) * kSteps, in 1 .. kSteps

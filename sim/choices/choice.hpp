@@ -94,7 +94,7 @@ namespace rtrs::sim {
   /* Twelfth stream. */                                                                         \
   X(wide) /* many paths, or many connections of a path */                                       \
   /* Thirteenth stream. */                                                                      \
-  X(late_fault) /* classes of faults after blackout in fault_list.hpp, and what they do */
+  X(late_fault) /* draws of the classes of faults after blackout in fault_list.hpp */
 
 enum class Label : std::uint16_t {
 #define RTRS_SIM_LABEL(name) name,
@@ -162,7 +162,7 @@ class ChoiceSource {
   }
   void span_begin(Label);
   void span_end();
-  // Called before a group whose event is optional (a fault, a request): true if it must be left out. Only a
+  // Returns true if an optional group (a fault, a request) must be left out. Called before the group. Only a
   // shrunk choice log leaves groups out.
   bool skips(Label label) {
     if (!skip(label)) return false;
@@ -299,7 +299,7 @@ class PartlyZeroChoice final : public ChoiceSource {
   std::vector<bool> calm_;  // indexed by label
 };
 
-// Always calm.
+// A source whose choices are all calm.
 class ZeroChoice final : public ChoiceSource {
  protected:
   std::uint32_t choose(std::uint32_t, Label) override { return 0; }

@@ -1,5 +1,5 @@
-// The probability of a failure at each point of a run, from redraws of the rest, and the step that caused the
-// failure.
+// Estimates the probability of a failure at each point of a run from runs whose later choices are drawn
+// again, and finds the step that made the failure likely.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace rtrs::sim {
 
 struct FailurePoint {
-  std::uint64_t draw = 0;   // the choices before this draw are kept
+  std::uint64_t draw = 0;   // runs repeat the choices before this draw
   std::uint64_t event = 0;  // number of events before this draw
   std::uint64_t redraws = 0;
   std::uint64_t failed = 0;  // number of redraws with the same failure
@@ -20,13 +20,13 @@ struct FailurePoint {
   bool operator==(const FailurePoint&) const = default;
 };
 
-// Interval of draws: the failure was not yet likely when the choices before `after` were made, and was when
-// those before `before` were made.
+// Interval of draws in which the failure became likely. With only the choices before `after`, the failure was
+// not yet likely; with the choices before `before`, it was.
 struct FailureStep {
   std::size_t point = 0;  // first point of the curve that has the higher rate
   std::uint64_t after = 0, before = 0;
   double rate_before = 0, rate_after = 0;  // failure rates on the two sides
-  // How much more likely the redraws are with two rates than with one, as a logarithm.
+  // Logarithm of the likelihood ratio: the redraws with two rates, compared to one rate for all.
   double gain = 0;
 };
 

@@ -1,4 +1,4 @@
-// Choice sources whose rest is drawn again: other futures of the same beginning of a run.
+// Repeats the beginning of a run and draws the remaining choices again.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +17,9 @@ struct Fork {
   std::uint64_t seed = 0;
 };
 
-// Repeats another source. At given draws, the owner decides whether the rest of the run is drawn again. The
-// owner may call fork(2) in this decision, so that one run of the beginning serves many rests.
+// Repeats the choices of `inner`. At given draws, the owner decides whether the rest of the run is drawn
+// again. The owner may call fork(2) in this decision, so that the beginning is played only once for many
+// continuations.
 class ForkingChoice final : public ChoiceSource {
  public:
   // Called before draw number `draw`. Returns the seed of the rest; nullopt: `inner` continues.

@@ -40,7 +40,7 @@ TEST(ForkingChoice, DecidedPointReplacesTheRest) {
   EXPECT_EQ(part(values, 9, 30), values_of(rest, 21));
 }
 
-// A shrunk choice log leaves groups out. The rest must be free to draw them again.
+// A shrunk choice log leaves groups out. After the fork, these groups may be drawn again.
 TEST(ForkingChoice, LeavesGroupsOutOnlyBeforeTheFork) {
   ChoiceLog log;
   log.draws = {{Label::latency, 10, 3}, {Label::latency, 10, 4}};

@@ -41,8 +41,8 @@ class GroupedChoice final : public ChoiceSource {
   static constexpr std::uint32_t kCalm = 0xffff'ffff;  // a group that is not in the choice log
 };
 
-// Returns an equivalent shorter choice log, without entries that GroupedChoice would replace by the same
-// default.
+// Returns an equivalent shorter choice log, without the entries that GroupedChoice would replace by the same
+// value if they were missing.
 ChoiceLog trimmed(const ChoiceLog&);
 
 }  // namespace rtrs::sim

@@ -9,7 +9,7 @@
 namespace rtrs::sim::shrink_test {
 namespace {
 
-// Record of a toy run: requests and faults in drawn orders, delays and options. A `Bug` decides whether it
+// Record of a toy run: requests, faults, delays and options, in drawn order. A `Bug` decides whether the run
 // fails.
 struct Story {
   std::uint32_t paths = 1;

@@ -1,5 +1,5 @@
-// Storage that fails or answers nothing for a while, and the rule that the server answers each request once
-// nothing that it waits for runs: neither earlier nor later.
+// Storage that fails, or answers nothing for a while. Also the rule that the server answers a request exactly
+// when the last operation that it waits for has ended.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -16,7 +16,7 @@ void Disks::fail_next_io(BlockDisk& disk, bool falls_silent) {
   disk.falls_silent = falls_silent;
 }
 
-// Flushes are left out, because their failures damage the cache; see sync().
+// Plans no failures of flushes, because a failed flush damages the cache; see sync().
 std::uint16_t Disks::planned_error(const StorageOp& op, BlockDisk& disk, Nanos now) {
   if (disk.next_error == 0 || op.what.opcode == Opcode::flush || op.what.preflush) return 0;
   if (std::exchange(disk.falls_silent, false)) {

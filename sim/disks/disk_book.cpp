@@ -179,7 +179,7 @@ void DiskBook::resized(const std::string& disk, std::uint64_t sectors) {
   for (std::size_t gone = sectors; gone < expected.size(); ++gone) {
     expected[gone].any_of.push_back(0);
     expected[gone].durable = false;
-    expected[gone].acked = 0;  // a flush does not report data that an operator cut off
+    expected[gone].acked = 0;  // no flush has to report data that a resize removed
     ++expected[gone].changes;
   }
   if (sectors > expected.size()) expected.resize(sectors, Expected{{0}, true, 0});
@@ -189,7 +189,7 @@ void DiskBook::reverted(const std::string& disk, std::size_t sector, std::uint64
   Expected& known = expected_[disk][sector];
   const auto& any = known.any_of;
   const bool expected = std::find(any.begin(), any.end(), content) != any.end();
-  expect(expected || !known.durable || disks_.at(disk).forgets(),
+  expect(expected || !known.durable || disks_.at(disk).may_lose_flushed(),
          "sector " + std::to_string(sector) + " of " + disk + " is durable, and lost");
   if (expected) return;
   known.any_of.push_back(content);
@@ -204,7 +204,7 @@ void DiskBook::lost(const std::string& disk, std::size_t sector) {
 }
 
 void DiskBook::forget_loss_reports(const std::string& disk) {
-  for (Loss& loss : losses_[disk]) loss.told = 0;
+  for (Loss& loss : losses_[disk]) loss.reported = 0;
 }
 
 void DiskBook::taken_away(const std::string& disk, Nanos now) {
@@ -230,11 +230,11 @@ void DiskBook::judge_flush(const Io& io, std::uint16_t error) {
     if (loss.device != io.device) continue;
     // A memory disk loses flushed data when its server dies, and the server on which this flush succeeded may
     // have died in the meantime.
-    const bool outlived = disks_.at(io.disk).forgets() && io.deaths < loss.deaths && error == 0;
-    if (outlived && loss.acked < io.moment) loss.told = 0;
+    const bool outlived = disks_.at(io.disk).may_lose_flushed() && io.deaths < loss.deaths && error == 0;
+    if (outlived && loss.acked < io.moment) loss.reported = 0;
     if (outlived) continue;
-    if (error != 0) loss.told = std::min(loss.told, disks_.moment());
-    expect(error != 0 || loss.acked > io.moment || loss.told < io.moment,
+    if (error != 0) loss.reported = std::min(loss.reported, disks_.moment());
+    expect(error != 0 || loss.acked > io.moment || loss.reported < io.moment,
            "no flush of " + io.disk + " succeeds although an acknowledged change is lost");
   }
   // This failed flush reported the changes that completed before the client learned of a new cache. Later
@@ -248,23 +248,23 @@ void DiskBook::judge_flush(const Io& io, std::uint16_t error) {
     // A disk that may lose flushed data never has to report changes that completed before the flush. The
     // flush makes a sector durable only if the content was known when the flush began and has not changed
     // since.
-    if (disk.forgets() && known.acked < io.moment) known.acked = 0;
+    if (disk.may_lose_flushed() && known.acked < io.moment) known.acked = 0;
     if (known.changes != io.seen[sector] || disk.forgotten[sector]) continue;
     known.durable = true;
     known.acked = 0;
   }
 }
 
-// The client follows some FUA changes with a flush. This flush made all changes durable that completed before
-// it, so that no later flush has to report their loss.
+// A client may follow a FUA change with a flush of its own. That flush made all earlier completed changes
+// durable, so that no later flush has to report their loss.
 void DiskBook::cover(const Io& io) {
   for (Expected& known : expected_[io.disk])
     if (known.by == io.device && known.acked < io.synced) known.acked = 0;
   for (Loss& loss : losses_[io.disk])
-    if (loss.device == io.device && loss.acked < io.synced) loss.told = 0;
+    if (loss.device == io.device && loss.acked < io.synced) loss.reported = 0;
 }
 
-// A loss may be reported until a flush has reported it, and by every IO that was submitted before that
+// A loss may be reported until a flush has reported it, and later by any IO that was submitted before that
 // report.
 void DiskBook::judge_alarm(const Io& io) {
   BlockDisk& disk = disks_.at(io.disk);
@@ -306,7 +306,7 @@ void DiskBook::expect_change(const Io& io, std::uint32_t number, bool good) {
     // that died before it made the change durable.
     const bool cut = io.cuts != disks_.cuts();
     const BlockDisk& disk = disks_.at(io.disk);
-    const bool safe = !disk.forgets() && (io.piece.fua || !disk.volatile_cache);
+    const bool safe = !disk.may_lose_flushed() && (io.piece.fua || !disk.volatile_cache);
     const bool kept = !cut && (io.deaths == disks_.deaths() || safe);
     if (good && kept)
       known.any_of = {content};
@@ -322,7 +322,7 @@ void DiskBook::expect_change(const Io& io, std::uint32_t number, bool good) {
       Loss& loss = losses_[io.disk].emplace_back(Loss{io.device, disks_.moment(), disks_.deaths()});
       // A server that has died may have acknowledged a part of the change, and only that process knew of the
       // failed sync.
-      if (io.moment < disk.lost_unknown_at.at(sector)) loss.told = 0;
+      if (io.moment < disk.lost_unknown_at.at(sector)) loss.reported = 0;
     }
     known.by = io.device;
   }

@@ -1,7 +1,8 @@
-// Records the IO of one application on block devices, and what the disks that only it uses may contain.
+// Records the IO of one application on block devices, and the possible contents of its disks, which no other
+// application uses.
 //
-// Only one IO at a time uses a sector, so that its content is known: each written sector contains the disk,
-// the sector and the IO number. Rules that are always checked:
+// Only one IO at a time uses a sector, so that its content is known: each written sector contains the numbers
+// of the disk, the sector and the IO. Rules that are always checked:
 //   - a read returns the data of the last successful write; zeroes if nothing was written, or after a
 //     discard or write-zeroes
 //   - no IO reaches a disk other than its own, or a disk that no session has open
@@ -23,9 +24,8 @@
 //   - a request fits the blocks and limits that its device had when it was last opened; no message of the
 //     request exceeds them
 //   - while the link is up and the server has no request, a device that is not open is retried after 250 ms
-//   - a request reports the errno with which storage failed one of its messages, and no errno that only
-//   storage
-//     has if storage did not
+//   - a request reports the errno with which storage failed one of its messages. An errno that only storage
+//     uses is reported only if storage returned it
 //   - changes are reported as lost only if there were changes that no flush covered
 #pragma once
 #include <cstdint>
@@ -73,15 +73,15 @@ class DiskBook {
   };
 
   // --- application actions ---
-  // Sets the client, which was just created. Borrowed.
+  // Sets the client after it was created. Borrowed.
   void begins(BlockClient& client) { client_ = &client; }
-  // Writes each IO to the log, as IO of this client. Borrowed; nullptr: writes none.
+  // Records each IO in the log, under this client number. Borrowed; nullptr: records nothing.
   void keep_history(HistoryLog* log, std::uint32_t client) noexcept {
     history_ = log;
     history_client_ = client;
   }
-  // The client process dies. IO in flight may still take effect until the server closes the session or dies
-  // too; no process receives the reports of losses.
+  // Called when the client process dies. IO in flight may still take effect until the server closes the
+  // session or dies too; no process receives the reports of losses.
   void dies();
   void session_closed(Nanos now);
   void map_began(const rnbd::MapOutcome&, const std::string& disk, AccessMode);
@@ -89,11 +89,11 @@ class DiskBook {
   void unmapped(DeviceHandle device) { mapped_[device].unmapped = true; }
   // True if an IO in flight uses one of the sectors.
   bool overlaps(const std::string& disk, std::uint64_t sector, std::uint32_t sectors) const;
-  // Creates the next IO, for sectors that no IO in flight uses. `clock`: the client node's clock.
+  // Creates the next IO. No other IO in flight may use its sectors. `clock`: the client node's clock.
   BlockRequest open(DeviceHandle, Opcode, std::uint64_t sector, std::uint32_t sectors, bool fua, bool nounmap,
                     Nanos now, Nanos clock);
-  // Checks the result of submitting the IO.
-  void taken(Errc result) const {
+  // Checks the result of submit(): the client must accept every IO.
+  void check_submit(Errc result) const {
     expect(result == Errc::ok, std::string("the client takes an IO, and says ") + to_string(result));
   }
 
@@ -112,14 +112,14 @@ class DiskBook {
   void added(const std::string& disk, std::uint64_t sectors);
   void resized(const std::string& disk, std::uint64_t sectors);
   void reverted(const std::string& disk, std::size_t sector, std::uint64_t content);
-  // The sector lost a change that no flush had made durable.
+  // Called when the sector loses a change that no flush had made durable.
   void lost(const std::string& disk, std::size_t sector);
-  // The only process that knew of the disk's lost changes has died.
+  // Called when the only process has died that knew of the disk's lost changes.
   void forget_loss_reports(const std::string& disk);
   void taken_away(const std::string& disk, Nanos now);
   void server_died(Nanos now);
-  // A path, a server or a cache was lost. The client may send requests again, and the old messages may still
-  // be in flight for some time.
+  // Called when a path, a server or a cache was lost. The client may send requests again, and the old
+  // messages may still be in flight for some time.
   void note_loss(Nanos now);
   void judge_request(const block::StartStorage&, const std::string& disk, Nanos now);
   void served(const block::StartStorage& what) {
@@ -129,7 +129,7 @@ class DiskBook {
       ios_[what.prio].synced = disks_.moment();
   }
 
-  // Storage failed a message of a request with this errno.
+  // Called when storage fails a message of a request with this errno.
   void storage_failed(const block::StartStorage&, int error);
 
   // True if the operation is one part of a change that needs several messages.
@@ -160,8 +160,8 @@ class DiskBook {
     std::string disk;
     wire::rnbd::Io piece;
     std::vector<std::byte> data;
-    std::vector<std::uint64_t>
-        seen;                  // for a flush: `changes` of sectors that no IO was changing when submitted
+    // For a flush: Expected::changes of each sector at submission; kChanging: content unknown.
+    std::vector<std::uint64_t> seen;
     std::uint64_t moment = 0;  // moment of submission
     std::uint64_t synced = 0;  // moment when storage executed this flush, or the flush after a FUA change
     unsigned deaths = 0;       // number of server deaths before submission
@@ -184,12 +184,13 @@ class DiskBook {
     std::uint64_t acked = 0;    // moment when the last change succeeded; 0: durable or unknown
     DeviceHandle by = 0;        // device that made the last successful change
   };
-  // A change that was acknowledged at moment `acked`, lost, and reported by a failed flush at moment `told`.
+  // A change that was acknowledged at moment `acked`, lost, and reported by a failed flush at moment
+  // `reported`.
   struct Loss {
     DeviceHandle device = 0;  // device that made the change
     std::uint64_t acked = 0;
     unsigned deaths = 0;  // number of server deaths, including that which lost the change
-    std::uint64_t told = ~std::uint64_t{0};
+    std::uint64_t reported = ~std::uint64_t{0};
   };
 
   void expect(bool holds, const std::string& what) const {
@@ -212,7 +213,7 @@ class DiskBook {
   void expect_change(const Io&, std::uint32_t number, bool good);
   void judge_flush(const Io&, std::uint16_t error);
   void cover(const Io&);
-  unsigned times_again(const Io&, const BlockDisk&, std::uint32_t bytes) const;
+  unsigned max_reexecutions(const Io&, const BlockDisk&, std::uint32_t bytes) const;
   void judge_alarm(const Io&);
 
   HistoryIo history_io(const Io& io, std::uint32_t number) const {
@@ -233,13 +234,13 @@ class DiskBook {
   unsigned under_way_ = 0;
   unsigned reads_ = 0;
   PathlessWait without_path_;
-  Nanos holds_since_ = kNever;  // client time since which the client has sent no request
+  Nanos holds_since_ = kNever;  // client time since which the client holds back all IO
   // Client time since which the session has had no request in flight although a device is not open.
   Nanos asks_since_ = kNever;
   Nanos clock_ = 0;  // client node's clock at its last poll
   // Client time of the next retry of refused devices. kNever: no retry pause is running.
   Nanos reopen_at_ = kNever;
-  unsigned reopens_ = 0;        // retry pauses that ended with a refused device, since one was opened
+  unsigned reopens_ = 0;        // retry pauses since a device was opened that ended with a refused device
   bool refused_ = false;        // a device was refused at the start of the last poll or during it
   bool was_connected_ = false;  // a path was connected at the end of the last poll
   Nanos reconnected_at_ = 0;    // client time at which a path last reconnected

@@ -1,4 +1,4 @@
-// Loss of cached data: when the server dies, and when a sync fails.
+// Loss of cached data when the server dies, and when a sync fails.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -16,7 +16,8 @@ void Disks::crash(Death death, Nanos now) {
   for (DiskBook* book : books_) book->server_died(now);
   openings_.clear();
   sessions_ = 0;
-  // A sync failure whose result was in flight is counted now, because no process knows of it any more.
+  // The result of a failed sync may not have reached the server yet. Counts such a failure now, because it is
+  // lost with the process.
   for (const StorageOp& op : storage_)
     if (op.sync_failed)
       each_part(disks_.at(exports_.at(op.what.handle).disk),
@@ -29,8 +30,8 @@ void Disks::crash(Death death, Nanos now) {
     disk.holders = 0;
     disk.foreign_sync_fails = disk.removal_planned = false;
     if (death == Death::host || disk.memory) revert(name, disk);
-    // Only the dead process knew that a sync had failed; the next process reports the same cache instance as
-    // before.
+    // Only the dead process knew that a sync had failed. The next process reports the same cache instance as
+    // before the failure.
     const bool unreported_damage = std::exchange(disk.failure_unreported, false);
     if (std::exchange(disk.sync_failures, 0) == 0 && !unreported_damage) continue;
     allow_alarm(disk);
@@ -90,8 +91,8 @@ void Disks::fail_sync_during_open(BlockDisk& disk) {
   });
 }
 
-// Does what the Linux kernel does after a failed writeback: reports the error once and marks the pages clean,
-// so that their data is lost.
+// Imitates the Linux kernel after a failed writeback: the error is reported once, and the pages are marked
+// clean, so that their data is lost.
 void Disks::forget_unsynced(const std::string& name, Nanos now) {
   each_part(disks_.at(name),
             [&](const std::string& part, BlockDisk& disk) { forget_unsynced(part, disk, now); });

@@ -1,4 +1,5 @@
-// Rules of DiskBook about single requests and waiting times; disk_book.cpp has those about disk contents.
+// Rules of DiskBook about single requests and waiting times. The rules about disk contents are in
+// disk_book.cpp.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -27,16 +28,16 @@ void DiskBook::note_refused(Mapped& mapped, DeviceHandle device, Nanos clock) co
   if (client_->refused(device)) mapped.refused = clock;
 }
 
-// The size may differ from that at the last opening: opening an open export again measures it.
+// The size may differ from the size at the last opening, because opening an open export measures it again.
 void DiskBook::judge_geometry(const rnbd::DeviceChanged& change, const std::string& disk) {
-  rnbd::Geometry told = disks_.at(disk).geometry;
-  told.nsectors = change.geometry.nsectors;
-  expect(change.geometry == told && rnbd::valid(change.geometry),
+  rnbd::Geometry expected = disks_.at(disk).geometry;
+  expected.nsectors = change.geometry.nsectors;
+  expect(change.geometry == expected && rnbd::valid(change.geometry),
          "the client knows " + disk + " as the server opened it");
 }
 
-// Starts the retry pause of a refused device. ENOTCONN means that an operator took the device away: the
-// client reopens it at once, unless this failed too often. A refusal in the poll that ends a pause belongs to
+// Starts the retry pause of a refused device. ENOTCONN means that an operator closed the device: the client
+// reopens it at once, unless reopening failed too often. A refusal in the poll that ends a pause belongs to
 // that pause, because the client handles messages before its timer.
 void DiskBook::note_refusal(const rnbd::DeviceChanged& change) {
   if (change.state == rnbd::DeviceState::open) {
@@ -149,7 +150,7 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
                waited_for_refused_device(io, mapped, clock),
            "a flush of " + io.disk +
                " fails because a sync failed since it was opened, or the server refused to open it");
-  // A request that was sent before a loss may have been made for the disk as it was before its replacement.
+  // A request sent before a loss may suit only the disk that has been replaced since.
   const bool malformed = done.error == EINVAL || done.error == EOPNOTSUPP;
   expect(done.result != Errc::peer_error || !malformed || losses_noted_ != io.losses,
          "a request is made for its device as it was opened the last time");
@@ -168,15 +169,16 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
 }
 
 void DiskBook::storage_failed(const block::StartStorage& what, int error) {
-  // ENOTCONN means to a client that its device is not open, and a response has room for 9 bits.
+  // The server sends EIO for an errno that it cannot send: ENOTCONN tells a client that its device is not
+  // open, and a response has 9 bits for the errno.
   const bool passes = error != ENOTCONN && error <= 511;
   // Number 0 stands for all requests without a number; see judge_request().
   if (what.prio < ios_.size())
     ios_[what.prio].failures.push_back(passes ? static_cast<std::uint16_t>(error) : EIO);
 }
 
-// A request of several messages may fail for several reasons. Without a loss, each of its messages is
-// executed once, so that a failed one decides the result.
+// A request of several messages may fail for several reasons. Without a loss, each message is executed once,
+// so that a failed message determines the result.
 void DiskBook::judge_errno(const Io& io, const BlockCompletion& done) const {
   const auto failed = [this, &io](std::uint16_t error) {
     const auto& nameless = ios_.front().failures;
@@ -194,7 +196,7 @@ void DiskBook::judge_errno(const Io& io, const BlockCompletion& done) const {
     expect(failed(done.error), "a request that storage failed reports how, not " + errno_text(done.error));
 }
 
-// True if the server has refused the device with EIO for as long as a request waits.
+// True if the request waited for queue_timeout, and the server refuses its device with EIO.
 bool DiskBook::waited_for_refused_device(const Io& io, const Mapped& mapped, Nanos clock) const {
   return mapped.refused_since != kNever && mapped.refusal == EIO && queue_timeout_ != kNever &&
          clock - io.submitted_clock >= queue_timeout_;
@@ -205,7 +207,7 @@ void DiskBook::note_changes(const Io& io, std::uint16_t error) {
   Mapped& mapped = mapped_.at(io.device);
   const rnbd::Geometry* geometry = client_->geometry(io.device);
   const bool changed = changes(io.piece.opcode);
-  // A FUA change that the disk cannot make durable by itself is followed by a flush.
+  // If the disk cannot make a FUA change durable on its own, a flush follows the change.
   const bool alone = io.piece.opcode == Opcode::write && geometry != nullptr && geometry->fua;
   const bool cached = geometry != nullptr && geometry->write_cache;
   const bool flushes = io.piece.opcode == Opcode::flush || (changed && io.piece.fua && cached && !alone);
@@ -229,7 +231,8 @@ void DiskBook::judge_replaced(const rnbd::CacheReplaced& event) {
   if (event.unflushed != 0) mapped.replaced = disks_.next_moment();
 }
 
-// A failed IO may have several messages, so that its errno does not show whether all of them were answered.
+// The effect of a failed IO counts as unknown: the IO may have several messages, and its errno does not show
+// whether all of them were answered.
 void DiskBook::add_to_history(const Io& io, std::uint32_t number, Errc result) const {
   const HistoryIo who = history_io(io, number);
   if (result != Errc::ok) return history_->unknown(who, to_string(result));
@@ -277,15 +280,15 @@ void DiskBook::judge_request(const block::StartStorage& action, const std::strin
   if (flush || done == done_.end() || now - last_loss_ <= seconds(10)) return;
   // Each loss allows one more execution: messages that were in flight may arrive before the resent ones,
   // however late the next path connects.
-  const std::uint64_t besides = losses_noted_ - io.losses;
-  expect(done->second <= times_again(io, disks_.at(disk), action.bytes) + besides,
+  const std::uint64_t losses_since = losses_noted_ - io.losses;
+  expect(done->second <= max_reexecutions(io, disks_.at(disk), action.bytes) + losses_since,
          "storage sees request " + std::to_string(action.prio) + " once");
 }
 
 // Maximum number of times that storage may execute a request again without a loss. A change that a flush
 // makes durable restarts each time that its device is opened. A change of several messages restarts each time
 // that its cache is replaced.
-unsigned DiskBook::times_again(const Io& io, const BlockDisk& disk, std::uint32_t bytes) const {
+unsigned DiskBook::max_reexecutions(const Io& io, const BlockDisk& disk, std::uint32_t bytes) const {
   const bool by_itself =
       disk.memory || !disk.volatile_cache || (io.piece.opcode == Opcode::write && disk.fua);
   if (io.piece.fua && !by_itself) return disk.openings - io.openings;

@@ -113,11 +113,11 @@ void Disks::resize(const std::string& name, std::uint64_t sectors) {
 void Disks::take_away(const Host& host, const std::string& name) {
   for (const auto& [handle, device] : exports_) {
     if (device.disk != name) continue;
-    // The server may still hand out requests that it created before the removal. Later requests are a
-    // violation only if none is pending now.
-    const bool nothing_waits = host.server.next_deadline() != 0;
+    // The server may still pass requests to storage that it created before the removal. If none is pending
+    // now, every later request is a violation.
+    const bool none_pending = host.server.next_deadline() != 0;
     host.server.force_close(host.fabric, host.clock, handle);
-    if (nothing_waits) exports_.at(handle).taken_away = true;
+    if (none_pending) exports_.at(handle).taken_away = true;
     at(name).book->taken_away(name, host.now);
     return;
   }
@@ -250,7 +250,7 @@ void Disks::perform(const Host& host, const block::MeasureExport& action) {
   if (found == exports_.end()) return expect(false, "only what is open is measured");
   found->second.shrunk = false;
   BlockDisk& disk = disks_.at(found->second.disk);
-  ++disk.openings;  // opening an open disk only measures it
+  ++disk.openings;  // opening a disk that is already open only measures its size
   // A file may end with a partial block.
   const std::uint64_t sectors = disk.now.size() + disk.block / kDiskSector - 1;
   expect(host.server.export_measured(host.fabric, host.clock, action.id, sectors),
@@ -285,9 +285,9 @@ void Disks::storage_due(const Host& host) {
     if (!op.acted) {
       op.error = act(op, host.now);
       op.acted = true;
-      // Delays the result of a sync: a failure is reported to one sync only, and the success of another sync
-      // may overtake it. If several disks share the export, a failure is reported at once: until then the
-      // server cannot know of it.
+      // Delays the result of a sync, because a failure is reported to one sync only, and the success of
+      // another sync may overtake it. If several disks share the export, a failure is reported at once: until
+      // then the server does not know that a sync failed.
       const bool at_once = op.sync_failed && is_shared(at(exports_.at(op.what.handle).disk));
       if (syncs && !at_once) op.due = host.now + draw_time(choice_, storage_time_, Label::storage_delay);
       // A failing medium retries for a long time.

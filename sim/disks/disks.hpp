@@ -19,7 +19,7 @@ using wire::rnbd::Opcode;
 
 class DiskBook;
 
-// "EIO (errno 5)"; "success" for 0.
+// Returns for example "EIO (errno 5)"; "success" for 0.
 std::string errno_text(std::uint16_t error);
 
 inline constexpr std::size_t kDiskSector = wire::rnbd::kSectorBytes;
@@ -27,7 +27,7 @@ inline constexpr std::uint32_t kMaxZeroes = 1U << 16;  // maximum number of sect
 
 // A server export; outlives the server process.
 struct BlockDisk {
-  std::uint32_t number = 0;  // number that each stamp on the disk contains
+  std::uint32_t number = 0;  // disk number in the content of each written sector; see DiskBook::stamp()
   // Disks with the same id are parts of one export with one cache: if a sync of one part fails, cached data
   // of all parts is lost.
   std::uint32_t export_id = 0;
@@ -49,7 +49,7 @@ struct BlockDisk {
   std::vector<bool> forgotten;            // indexed by sector: the host marked it clean when a sync failed
   std::uint64_t sync_failures = 0;        // number of sync failures that the server process knows of
   bool failure_unreported = false;        // a sync failed, and the server has not reported this failure
-  // By sector: moment when the only process died that knew of the failed sync which lost the data.
+  // Indexed by sector: moment when the only process died that knew that a failed sync had lost the sector.
   std::vector<std::uint64_t> lost_unknown_at;
   bool next_sync_fails = false;
   bool fails_during_open = false;  // the next sync fails as soon as another disk of the export is open
@@ -63,14 +63,14 @@ struct BlockDisk {
   std::uint16_t next_error = 0;
   bool falls_silent = false;
   Nanos silent_until = 0;
-  // Events planned for the next time that a server runs: a flush by another session fails; an operator takes
-  // the disk away.
+  // Planned events, which happen the next time that a server runs: a flush by another session fails; an
+  // operator closes the disk.
   bool foreign_sync_fails = false, removal_planned = false;
   bool may_alarm = false;  // something may have been lost, and no flush submitted afterwards has reported it
   std::uint64_t alarm_from = 0;  // moment of the possible loss
   std::uint64_t alarm_at = 0;    // moment when the last flush reported a loss
   // True if flushed data may be lost too.
-  bool forgets() const noexcept { return memory || exchanged != 0; }
+  bool may_lose_flushed() const noexcept { return memory || exchanged != 0; }
   unsigned holders = 0;          // number of open exports
   std::uint64_t operations = 0;  // number of operations executed on the disk
   Nanos opened_at = 0;           // time of the last opening
@@ -117,31 +117,32 @@ class Disks {
   // Called when the server has handed out all its actions. Checks that it has measured every export that
   // became too short for an IO, and that it has answered each request that waits for nothing.
   void check_answers(const BlockServer&);
-  // The server process has died.
+  // Called when the server process has died.
   void crash(Death, Nanos now);
 
-  // A flush by another server session fails, and all data that is not durable is lost. `server`:
+  // Makes a flush by another server session fail. All data of the disk that is not durable is lost. `server`:
   // nullptr if none is running.
   void fail_sync(const std::string& name, BlockServer* server, Nanos now);
-  // The server operator takes the disk away from its session.
+  // Acts as an operator of the server that closes the disk while a session has it open.
   void take_away(const Host&, const std::string& name);
-  // The next read or change fails, with an errno that is drawn.
+  // Makes the next read or change fail with a drawn errno.
   void fail_next_io(BlockDisk&, bool falls_silent);
-  // Makes the next sync of the disk slow and takes the other disks of its export away. The sync fails when
-  // one of those disks is open again.
+  // Closes the other disks of the same export and makes the next sync of this disk slow. The sync fails when
+  // one of the other disks is open again.
   void fail_sync_during_open(BlockDisk&);
   bool is_shared(const BlockDisk&);
   // Allowed at any time, even during IO. Data beyond the new size is lost; added sectors read as zeroes.
   void resize(const std::string& name, std::uint64_t sectors);
 
-  // Call only while no server runs. exchange() puts an empty disk behind the export; reshape() changes blocks
-  // and the disk's limits.
+  // Call these only while no server runs. exchange() puts an empty disk behind the export; reshape() changes
+  // blocks and the disk's limits.
   void exchange(const std::string& name);
   void reshape(BlockDisk&);
 
   // Makes all disks writable and cancels all planned events.
   void calm();
-  // The server refuses to open the disk with this errno until `until`; error 0: it no longer refuses.
+  // Makes the server refuse to open the disk with this errno until `until`. With error 0, the server accepts
+  // again.
   void refuse_opens(const std::string& name, std::uint16_t error, Nanos until);
   // Draws the errno of a temporary refusal.
   static std::uint16_t draw_open_errno(ChoiceSource&);
@@ -153,7 +154,7 @@ class Disks {
     return sessions_ == 0 && exports_.empty() && storage_.empty() && openings_.empty();
   }
   // Sets the function that receives descriptions of disk events; empty: none.
-  void tell(Fail note) { note_ = std::move(note); }
+  void set_note(Fail note) { note_ = std::move(note); }
   template <class Text>
   void note(Text&& text) const {
     if (note_) note_(text());
@@ -183,15 +184,16 @@ class Disks {
     block::StartStorage what;
     std::uint64_t serial = 0;
     int error = 0;
-    bool sync_failed = false;  // the error is a failed sync
+    bool sync_failed = false;  // `error` is that of a failed sync
     bool acted = false;        // executed; the answer is in flight
   };
 
-  // A successful sync, which the server answers when all syncs have ended that it had started before.
+  // A successful sync. The server answers it when all syncs have ended that had begun before its success.
   struct SettlingSync {
     std::uint64_t handle = 0;
     std::vector<std::uint64_t> others;  // serials of these syncs
-    // False: the server had not handed out all its actions, so that it may wait for others, too.
+    // False: when the sync succeeded, the server still had actions to hand out, so it may wait for further
+    // syncs.
     bool known = true;
   };
 
@@ -243,7 +245,7 @@ class Disks {
   std::vector<SettlingSync> settling_;
   std::uint64_t serial_ = 0;           // number of storage operations so far
   bool answers_due_ = false;           // an operation has ended since the last check_answers()
-  std::vector<block::OpId> reported_;  // completed; their results are reported a second time
+  std::vector<block::OpId> reported_;  // completed operations, whose results are reported a second time
   unsigned sessions_ = 0;              // number of open server sessions
   std::uint64_t next_handle_ = 1;
   std::uint64_t moment_ = 0;

@@ -348,7 +348,7 @@ class View {
   Renaming names_;
   WordHash hash_;
   std::array<Fingerprint, kMaxBlocks> blocks_;
-  std::uint32_t places_ = 0;                     // number of places that contained a request so far
+  std::uint32_t places_ = 0;                     // number of visited places that can hold a request number
   std::array<const ServerChunks*, 4> chunks_{};  // indexed by session
 };
 

@@ -18,20 +18,20 @@
 
 namespace rtrs::explore {
 
-// Returns the first condition of canonical() that the configuration violates, or nullptr: no jitter, no
-// maximum number of attempts, no policy by latency, queues that never fill, heartbeat intervals longer than
-// any run.
+// Returns the first condition of canonical() that the configuration violates, or nullptr. The conditions: no
+// jitter, no maximum number of attempts, no policy by latency, queues that never fill, heartbeat intervals
+// longer than any run.
 const char* why_not_canonical(const sim::MachineConfig&) noexcept;
 
-// What canonical() computed for the client of one world.
+// Result of canonical() for the client of one world.
 struct ClientMemo {
   bool known = false;
   Epochs epochs;
   Nanos now = 0;
   std::uint64_t hash = 0;
 };
-// Returns the identity, never 0. Worlds with equal fingerprint() have equal identities. `memo`: one for all
-// worlds that were made from one world by undo() and a step; may be null.
+// Returns the identity, never 0. Worlds with equal fingerprint() have equal identities. `memo`: shared by all
+// worlds that were made from one world by undo() and one step; may be null.
 std::uint64_t canonical(const sim::MachineWorld&, ClientMemo* memo = nullptr);
 
 }  // namespace rtrs::explore

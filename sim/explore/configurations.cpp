@@ -89,7 +89,7 @@ Configuration reading(const char* name, const char* text, const Shape& shape, st
   return one;
 }
 
-// No block is written twice, so that nothing can be lost without a fence.
+// No block is written twice, so that no update can be lost even without a fence.
 Configuration mixed() {
   Configuration one = reading("mixed", "a write and a READ of each of 2 blocks, 1 cut, 1 early deadline",
                               {2, 2, 4, 2, 1, 1, 0}, 182'000);

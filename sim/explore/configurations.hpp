@@ -10,12 +10,12 @@ namespace rtrs::explore {
 struct Configuration {
   std::string name;
   std::string text;              // human-readable description
-  sim::MachineConfig machines;   // configuration in which both ends agreed on the fence
+  sim::MachineConfig machines;   // configuration with a fence, on which both ends agreed
   unsigned connected_first = 0;  // number of paths connected before the search starts
-  std::uint64_t states =
-      0;                   // approximate number of states with and without fence, to estimate remaining time
-  bool fence_off = false;  // search this configuration without the fence, too
-  bool failover = false;   // without the fence, the failover rules must be violated
+  // Approximate number of states with and without fence, to estimate the remaining time.
+  std::uint64_t states = 0;
+  bool fence_off = false;     // search this configuration without the fence, too
+  bool failover = false;      // without the fence, the failover rules must be violated
   std::string violated_rule;  // rule that the planted bug violates; empty: no planted bug
 };
 

@@ -9,7 +9,7 @@
 namespace rtrs::explore {
 
 struct CounterExample {
-  std::string configuration;  // name of the configuration
+  std::string configuration;
   bool fence = true;
   std::string rule;
   std::vector<sim::MachineStep> steps;  // steps from the root of the configuration

@@ -18,7 +18,7 @@ std::uint64_t get(const std::uint8_t*& at) {
     if (byte < 0x80) return value;
   }
 }
-// Differences of ids as numbers that are small if the ids are close.
+// Encodes the difference of two ids as a number that is small if the ids are close.
 std::uint64_t folded(StateId to, StateId from) {
   const std::int64_t by = static_cast<std::int64_t>(to) - from;
   return by < 0 ? static_cast<std::uint64_t>(-by) * 2 - 1 : static_cast<std::uint64_t>(by) * 2;
@@ -45,7 +45,8 @@ void EdgeLog::add(StateId from, std::span<const StateId> to) {
   part.last = from;
 }
 
-// Most edges lead to states that were found later, so the last part is the first to be complete.
+// Starts with the last part, because most edges lead to states that were found later, so that the last part
+// is complete first.
 bool EdgeLog::spread(std::vector<bool>& marked) {
   bool any = false;
   for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {

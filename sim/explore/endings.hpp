@@ -9,14 +9,14 @@
 
 namespace rtrs::explore {
 
-// The edges of a graph of states, in compact form: numbers as differences of ids, a byte for a small one.
+// The edges of a graph of states. Each number is stored as a difference of ids, so that most numbers take one
+// byte.
 class EdgeLog {
  public:
-  // Adds the edges from one state.
   void add(StateId from, std::span<const StateId> to);
   std::size_t bytes() const noexcept { return parts_.size() * kPart; }
-  // Marks the states from which edges lead to a marked state, one or more edges away. Returns false if it
-  // marked none.
+  // Marks states from which one or more edges lead to a marked state. Returns false if it marked none. Call
+  // it until it returns false to mark all such states.
   bool spread(std::vector<bool>& marked);
 
  private:

@@ -48,8 +48,8 @@ TEST(PackedWorld, RoundTripKeepsTheWorld) {
   }
 }
 
-// A search keeps what one step does not change: undo(), the memo of canonical() and the sections of pack()
-// must give the same as a copy.
+// undo(), the memo of canonical() and the sections of pack() reuse what a step did not change. Their result
+// must be the same as that of a full copy.
 TEST(PackedWorld, WorldAfterUndoAndAStepEqualsACopyAfterTheStep) {
   Jitter random(8);
   for (const char* name : {"cold", "operator", "closing", "reads", "crash"}) {
@@ -90,8 +90,8 @@ TEST(PackedWorld, WorldAfterUndoAndAStepEqualsACopyAfterTheStep) {
 TEST(Endings, OnlyStatesWithoutAWayToAGoalAreDeadEnds) {
   constexpr StateId kStates = 5000;
   std::vector<EdgeLog> edges(2);
-  // Two chains, of even and of odd numbers, one of them against the order of the numbers; state 7 leaves its
-  // chain.
+  // Two chains: even ids lead to the next higher even id, odd ids to the next lower odd id. Most states also
+  // have an edge to themselves.
   for (StateId id = 0; id + 2 < kStates; ++id) {
     const std::vector<StateId> to = id % 2 == 0 ? std::vector<StateId>{id + 2, id} : std::vector<StateId>{id};
     edges[0].add(id, to);

@@ -1,5 +1,5 @@
 // Names of fields that a visitor compares with literals. If the visitor is inlined into visit_fields(), the
-// compiler decides each comparison; otherwise a search spends most of its time on them.
+// compiler evaluates each comparison; otherwise a search spends most of its time on them.
 #pragma once
 
 // Attribute of a visitor: [](FieldName name, const auto& field) RTRS_INLINED { ... }

@@ -72,7 +72,7 @@ class Writer {
     zeros_ = 0;
   }
   std::vector<std::uint8_t>& bytes_;
-  std::array<std::uint8_t, 512> part_;  // the first at_ bytes follow those of bytes_
+  std::array<std::uint8_t, 512> part_;  // written bytes that are not in bytes_ yet: the first at_
   std::ptrdiff_t at_ = 0;
   std::uint64_t zeros_ = 0;
 };
@@ -134,7 +134,7 @@ RTRS_INLINED inline void put(Writer& out, const T& value) {
   } else if constexpr (std::is_integral_v<T>) {
     out.put(folded(value));
   } else if constexpr (requires { value.bytes; }) {
-    // The bytes of a uuid of a model are all equal.
+    // All bytes of a uuid are equal in a machine world.
     std::uint8_t last = 0;
     for (const std::uint8_t byte : value.bytes) out.put(byte ^ std::exchange(last, byte));
   } else {
@@ -177,7 +177,8 @@ RTRS_INLINED inline void get(Reader& in, T& value, const sim::MachineConfig& con
   }
 }
 
-// A packed world: ends of the first two sections, two bytes each, and the sections.
+// Layout of a packed world: the end offsets of the first two sections, two bytes each; then the three
+// sections.
 constexpr unsigned kClient = 0;
 constexpr unsigned kServer = 1;
 constexpr unsigned kRest = 2;

@@ -1,5 +1,5 @@
-// Compact encoding of worlds, because a search stores millions: run-length encoding of zeros, one byte for
-// small numbers, and nothing that the configuration determines.
+// Compact encoding of worlds, so that a search can store millions of worlds. Runs of zeros are stored as a
+// length, a small number takes one byte, and values that the configuration determines are omitted.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -9,8 +9,9 @@
 
 namespace rtrs::explore {
 
-// Appends the world, which must not have violated a rule. `before`: a packed world of which this one is a
-// copy that one step has changed since MachineWorld::undo(), so that an unchanged end has the same bytes.
+// Appends the packed world to `bytes`. The world must not have violated a rule. `before`: the packed form of
+// the world that was given to MachineWorld::undo() before the last step; the section of an end that the step
+// did not change is copied from it. Empty: nothing is copied.
 void pack(const sim::MachineWorld&, std::span<const std::uint8_t> before, std::vector<std::uint8_t>& bytes);
 // The ends that unpack() has changed.
 struct Unpacked {
@@ -18,7 +19,7 @@ struct Unpacked {
   bool server = false;
 };
 // Restores the world that was packed into `bytes`. `world` must have the same configuration. `before`: the
-// bytes that `world` was unpacked from, or nothing if it has another state.
+// bytes from which `world` was unpacked; empty if `world` has another state.
 Unpacked unpack(std::span<const std::uint8_t> bytes, std::span<const std::uint8_t> before,
                 sim::MachineWorld& world);
 

@@ -1,5 +1,5 @@
-// Renumbers the numbers of a world of which only identity or order matters, so that the new numbers do not
-// depend on how the world was reached.
+// Renumbers the identifiers of a world whose values do not matter, only their identity or order. The new
+// numbers do not depend on the steps that led to the world.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace rtrs::explore {
 
-// Returns the index of the client path that the server path is connected to.
+// Returns the index of the client path to which the server path is connected.
 inline unsigned path_of(const ServerPath& path) {
   return path.uuid.bytes[0] - 1U;
 }
@@ -35,7 +35,7 @@ class Renaming {
   // Number of connections. connection(i) returns them in the order of path, attempt and cid.
   std::size_t connections() const noexcept { return connections_; }
   const Connection& connection(std::size_t i) const noexcept { return *order_[i]; }
-  // Returns the new number of the connection that the server calls `id`: its position in the order of
+  // Returns the new number of the connection with the server's identifier `id`: its position in the order of
   // connection(), counted from 1. Connections that no longer exist get the next numbers, in the order of the
   // calls. 0 stays 0.
   std::uint32_t name_of(std::uint32_t id);
@@ -43,7 +43,8 @@ class Renaming {
   std::size_t age(unsigned path, std::uint32_t epoch) const;
   // Age of a fence serial: the number of fences that followed.
   std::uint32_t serial(std::uint32_t number) const noexcept { return next_serial_ - number; }
-  // Age of a generation: the number of later uses of the permit. Only if the peers agreed on generations.
+  // Age of a generation: the number of later uses of the permit. Returns `value` unchanged if the peers did
+  // not agree on generations.
   std::uint8_t generation(std::uint16_t permit, std::uint8_t value) const noexcept;
   bool tagged() const noexcept { return tagged_; }
   const Epochs& epochs() const noexcept { return epochs_; }

@@ -57,7 +57,7 @@ struct Worker {
   }
   void end_block() {
     if (filling.items.empty()) return;
-    found.push_back(filling);  // a copy has no more memory than it needs
+    found.push_back(filling);  // copied, because a copy has no spare capacity
     found_bytes += found.back().memory();
     filling.bytes.clear();
     filling.items.clear();
@@ -65,11 +65,11 @@ struct Worker {
 
   MachineWorld world;
   MachineWorld next;
-  Unpacked differs;  // ends that `next` does not have from `world`
+  Unpacked differs;  // client or server of `world` changed since `next` was last made equal
   Block filling;
   std::vector<Block> found;
   std::size_t found_bytes = 0;
-  std::vector<StateId> targets;  // of the edges of the state that is expanded
+  std::vector<StateId> targets;  // targets of the edges from the state that is being expanded
   EdgeLog edges;
   std::vector<StateId> finished;
   std::vector<Broken> broken;
@@ -171,7 +171,7 @@ class Search {
     const StateId from = block.items[i].first;
     const auto before = i == 0 ? std::span<const std::uint8_t>() : block.at(i - 1);
     const Unpacked changed = unpack(block.at(i), before, worker.world);
-    // Both remain true while states without steps follow each other.
+    // The flags accumulate over states that have no steps.
     worker.differs.client |= changed.client;
     worker.differs.server |= changed.server;
     const auto steps = worker.world.enabled();
@@ -254,8 +254,8 @@ class Search {
     return result_;
   }
 
-  // Returns the steps of a shortest path to one of `states`; if several are equally near, to the one with the
-  // lowest key.
+  // Returns the steps of a shortest path to one of `states`. If several are equally near, chooses the one
+  // with the lowest key.
   std::vector<MachineStep> steps_to(const std::vector<StateId>& states) const {
     const auto way = [this](StateId id) {
       std::vector<StateId> ids;
@@ -272,7 +272,8 @@ class Search {
     }
     return replay(best);
   }
-  // The table does not store steps: finds the step from each state to the next by trying all enabled steps.
+  // Finds the step from each state to the next by trying all enabled steps, because the table does not store
+  // steps.
   std::vector<MachineStep> replay(const std::vector<StateId>& ids) const {
     std::vector<MachineStep> steps;
     MachineWorld world = root_;
@@ -296,7 +297,7 @@ class Search {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Block> level_;
   std::size_t level_bytes_ = 0;  // memory of the blocks that are not expanded yet
-  std::size_t waiting_ = 0;      // their states
+  std::size_t waiting_ = 0;      // number of states in these blocks
   StateId first_of_level_ = 0;
   unsigned depth_ = 0;
   std::chrono::steady_clock::time_point started_{};

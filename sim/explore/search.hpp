@@ -25,13 +25,13 @@ struct Progress {
 
 struct SearchOptions {
   unsigned threads = 1;
-  std::size_t most_bytes = std::size_t{2}
-                           << 30;  // limit in bytes for the table, waiting states and edges together
+  // Limit in bytes for the table, waiting states and edges together.
+  std::size_t most_bytes = std::size_t{2} << 30;
   std::uint64_t most_states = ~std::uint64_t{0};
   bool reduced = true;        // identity by canonical(); false: by fingerprint(), for comparison
   bool judge_endings = true;  // stores every edge, to find states that can never finish
   std::function<void(const Progress&)> progress;  // called occasionally from the calling thread; may be empty
-  std::function<bool()> stopped;                  // as `progress`; true ends the search; may be empty
+  std::function<bool()> stopped;                  // returns true to end the search; may be empty
 };
 
 // Violations of one rule.

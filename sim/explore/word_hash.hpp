@@ -1,5 +1,5 @@
-// A hash of 64 bits for values with many fields. Unlike Fingerprint, it collects the fields before it mixes
-// them, eight bytes at a time and in sums that do not wait for each other.
+// A 64-bit hash for values with many fields. Unlike Fingerprint, it collects the fields in a buffer before it
+// mixes them, eight bytes at a time, into several independent sums that a CPU can compute in parallel.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -30,7 +30,7 @@ class WordHash {
     }
   }
   bool is_empty() const noexcept { return size_ == 0 && sums_ == kStart; }
-  // Returns the hash of what was added, and starts again.
+  // Returns the hash of everything added since the last take(), and starts a new hash.
   std::uint64_t take() noexcept {
     std::uint64_t all = size_;
     fold();
@@ -77,7 +77,7 @@ class WordHash {
     return z ^ (z >> 31);
   }
 
-  std::array<std::uint8_t, kMost> bytes_;  // the first size_ ones are valid
+  std::array<std::uint8_t, kMost> bytes_;  // only the first size_ bytes are valid
   std::size_t size_ = 0;
   std::array<std::uint64_t, kSums> sums_ = kStart;
 };

@@ -1,7 +1,7 @@
-// A client loses all its connections at once; each of its links is restored after a different time. Messages
-// in flight may still execute at the server, which is not notified. If hangs are on, one strike in three
-// leaves one link up and makes one of its connections hang (often connection 0), while the other links are
-// cut for eight times as long: failover must then deal with a connection that delivers nothing.
+// Fault class: a client loses all its connections at once, and its links are restored at different times. The
+// server is not notified, and may still execute messages that were in flight. If hangs are on, one strike in
+// three leaves one link up and makes one of its connections hang (often connection 0). The other links are
+// then cut for eight times as long, so that failover has to deal with a connection that delivers nothing.
 #include "sim/faults/faults.hpp"
 
 namespace rtrs::sim {

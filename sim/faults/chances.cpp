@@ -1,4 +1,4 @@
-// Faults inside the network that strike with some probability at each opportunity.
+// Fault classes that strike inside the network, with some probability at each opportunity.
 #include "sim/faults/faults.hpp"
 
 namespace rtrs::sim {

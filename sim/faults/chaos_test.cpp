@@ -1,5 +1,5 @@
-// Whole runs under faults: the laws hold, data arrives unchanged, equal seeds give equal runs, and a copy
-// behaves as its original.
+// Tests of whole runs under faults: the laws hold, data arrives unchanged, equal seeds give equal runs, and a
+// copy behaves like the original.
 #include <gtest/gtest.h>
 
 #include "sim/faults/test_chaos.hpp"
@@ -139,7 +139,8 @@ TEST(Chaos, CutPortCutsEveryLinkOfOnePort) {
   EXPECT_GT(runs[2], 0u) << "ports of the server";
 }
 
-// Strikes `which` once on two connected nodes. Returns what the world has to do.
+// Makes the fault `which` strike once on two connected nodes. Returns the faults that the owner of the world
+// has to carry out.
 std::vector<WorldFault> strike_once(FaultClass which) {
   SeededChoice choice(1);
   FaultOptions options;

@@ -1,5 +1,5 @@
-// A switch restarts: all links are cut at the same moment and later restored at the same moment, so that
-// every path of every client fails and reconnects together.
+// Fault class: all links are cut at the same moment and restored at the same moment, as when a switch
+// restarts. Every path of every client fails and reconnects together.
 #include "sim/faults/faults.hpp"
 
 namespace rtrs::sim {

@@ -1,4 +1,4 @@
-// Cuts of links.
+// Fault classes that cut links.
 #include "sim/faults/faults.hpp"
 
 namespace rtrs::sim {

@@ -1,5 +1,5 @@
-// An adapter is removed from its host and inserted again. In between its links and queue pairs are broken,
-// and opening a connection on it fails.
+// Fault class: an adapter is removed from its host and inserted again. In between, its links and queue pairs
+// are broken, and no connection can be opened on it.
 #include "sim/faults/faults.hpp"
 
 namespace rtrs::sim {

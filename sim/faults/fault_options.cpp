@@ -1,4 +1,4 @@
-// Draws which fault classes are on in a run. Also has the names of the classes.
+// Draws which fault classes are on in a run. Defines the names of the classes.
 #include <algorithm>
 #include <span>
 

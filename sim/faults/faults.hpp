@@ -116,7 +116,8 @@ class FaultContext {
   void undo_at(Nanos time, std::function<void(FaultContext&)>);
   // Calls the function, which continues the fault, at `time`, unless the phase has ended before.
   void continue_at(Nanos time, std::function<void(FaultContext&)>);
-  // Time limits for recovery do not start before `time`. Called by undo_at, continue_at and cut_until.
+  // Makes the time limits for recovery start at `time` or later. Called by undo_at, continue_at and
+  // cut_until.
   void delay_liveness_until(Nanos time);
 
  private:

@@ -1,5 +1,5 @@
-// Every link is cut and restored up to four times, at different times, so that at any moment some links are
-// cut.
+// Fault class: every link is cut and restored up to four times, at different times, so that at any moment
+// some links are cut.
 #include "sim/faults/faults.hpp"
 
 namespace rtrs::sim {

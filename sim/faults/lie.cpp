@@ -1,4 +1,4 @@
-// A process that violates the protocol. The world draws which process it is, and how.
+// Fault class: a process violates the protocol. The world draws which process, and how.
 #include "sim/faults/faults.hpp"
 
 namespace rtrs::sim {

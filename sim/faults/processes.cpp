@@ -1,4 +1,4 @@
-// Processes that die, or that do not run for a while.
+// Fault classes that crash or pause processes, and the crowd of clients that complete no session.
 #include <algorithm>
 
 #include "sim/faults/faults.hpp"

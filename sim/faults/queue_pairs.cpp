@@ -1,4 +1,4 @@
-// Queue pairs that fail, or deliver nothing.
+// Fault classes that break connections or stop their traffic.
 #include <algorithm>
 
 #include "sim/faults/faults.hpp"
@@ -54,7 +54,8 @@ bool hang(FaultContext& s) {
   return s.network.hang(chosen, s.choice);
 }
 
-// Few bytes, because each of them is an event.
+// Delivers what one end sends byte by byte. At most 8, 32 or 128 bytes arrive while the fault lasts, because
+// each byte is an event of the simulation.
 bool trickle(FaultContext& s) {
   const std::vector<QpId> all = established(s.network);
   if (all.empty()) return false;

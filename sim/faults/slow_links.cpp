@@ -1,4 +1,4 @@
-// Links that deliver late.
+// Fault classes that delay messages on a link.
 #include "sim/faults/faults.hpp"
 
 namespace rtrs::sim {

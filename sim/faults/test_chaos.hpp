@@ -141,8 +141,8 @@ class Chaos {
     if (std::memcmp(slot, expected.data(), kSlotBytes) != 0) ++corrupt;
   }
 
-  // True if the sender may already have overwritten the slot: on a weak network, receives do not limit a
-  // sender.
+  // True if the sender may already have overwritten the slot. If immediates consume no receives, the number
+  // of receives does not limit the sender.
   bool overrun(const Con& con, std::uint32_t imm) const {
     if (network.capabilities().imm_consumes_receive) return false;
     for (const auto& [epoch, writer] : hosts_[kClient].cons) {

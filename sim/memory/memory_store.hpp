@@ -1,4 +1,4 @@
-// Memory disks behind a BlockServer, on any fabric: a test replacement for urtrsd's exports and storage
+// In-memory disks for a BlockServer on any fabric. Tests use them in place of urtrsd's exports and storage
 // engine.
 #pragma once
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace rtrs::sim {
 
-// A disk, which outlives the server.
+// A disk that outlives the server.
 struct MemoryDisk {
   std::vector<std::byte> bytes;
   std::uint32_t logical_block_size = 512;

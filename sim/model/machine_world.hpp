@@ -41,11 +41,11 @@ struct MachineConfig {
   // Number of deadlines that may pass while other steps are possible. Other deadlines pass only when nothing
   // else can happen.
   std::uint16_t early_deadlines = 0;
-  std::uint16_t losses =
-      0;  // number of connect requests and accepts that may be lost while one end waits for them
+  // Number of connect requests and accepts that may be lost while one end waits for them.
+  std::uint16_t losses = 0;
   // Number of times that an operator reconnects a client path or disconnects a server path.
   std::uint16_t operators = 0;
-  std::uint16_t crashes = 0;  // number of server crashes
+  std::uint16_t crashes = 0;  // number of times that the server may crash
   bool close = false;         // the application may close the session at any time
   // When a connection is closed at the client, drops all messages that the client has sent on it. No real
   // network guarantees this.
@@ -72,7 +72,7 @@ struct MachineStep {
   enum class Kind : std::uint8_t {
     to_server,       // the oldest message of connection `which` arrives
     to_client,       // the oldest message to the client of connection `which` arrives
-    forget,          // the connect request of `which`, on which the client gave up, is lost
+    forget,          // the connect request of `which` is lost after the client gave up the connection
     server_lost,     // the server end of `which` detects the lost connection
     client_lost,     // the client end of `which` detects the loss
     server_closed,   // the server end of `which` is drained
@@ -105,8 +105,9 @@ class MachineWorld {
   std::vector<MachineStep> enabled() const;
   // `step` must be one of enabled().
   void apply(const MachineStep& step);
-  // Makes this world equal to `before`, which differs from the world of the last undo() in the ends named.
-  // Faster than an assignment, because a step usually changes one end only.
+  // Makes this world equal to `before`. `client_differs`, `server_differs`: whether that end of `before` may
+  // differ from the world passed to the last undo(). Faster than an assignment, because a step usually
+  // changes one end only.
   void undo(const MachineWorld& before, bool client_differs = false, bool server_differs = false);
   // True if a step may have changed this end since undo(), or since the world was made.
   bool client_changed() const noexcept { return client_changed_; }
@@ -197,7 +198,7 @@ class MachineWorld {
   template <class Input>
   void feed_server(ConKey key, const Input& input);
 
-  // Executes actions of the state machines. `session`: server session.
+  // Executes actions of the state machines. `session`: index of the server session.
   void run_client_action(const ClientAction&);
   void run_client_action(const ClientControlAction&);
   void run_server_action(std::uint16_t session, const ServerAction&);

@@ -21,7 +21,7 @@ wire::Uuid uuid_of(std::uint8_t number) {
   uuid.bytes.fill(number);
   return uuid;
 }
-// Uuid of a client path; that of the session is 0.
+// Uuid of a client path. The uuid of the session is 0.
 wire::Uuid path_uuid(std::uint16_t path) {
   return uuid_of(static_cast<std::uint8_t>(path + 1));
 }
@@ -141,7 +141,7 @@ bool MachineWorld::is_over(const Connection& c) {
   return c.client == End::closed && (c.server == End::closed || never_opened);
 }
 
-// The sender is notified of the arrival at once if its end is still open.
+// Reports the completion of a message to its sender at once, if the sender's end is still open.
 void MachineWorld::retire(std::uint32_t id, bool from_client, std::uint64_t cookie) {
   const Connection* c = find(id);
   if (cookie == 0 || c == nullptr || c->broken) return;
@@ -332,7 +332,7 @@ std::uint16_t MachineWorld::write_before(std::uint16_t io) const noexcept {
   return kNoIo;
 }
 
-// The client sees no event for the data of a READ; the response follows.
+// The client gets no event for the data of a READ, only for the response that follows.
 void MachineWorld::data_lands(const Message& message) {
   if (permit_io_[message.path] != message.io) return set_violation(kLateData);
   buffers_[message.path] = message.content;

@@ -188,7 +188,7 @@ TEST(MachineWorld, OneCutAndAnEarlyDeadlineViolateNoRule) {
   expect_search_passes(config, 2, 14'000);
 }
 
-// A server without extensions, as the kernel server: the client replays at once, and the write that was in
+// The server has no extensions, as a kernel server. The client replays at once, and the write that was in
 // flight on the old path takes effect last.
 TEST(MachineWorld, ReplayWithoutFenceLosesAnUpdate) {
   MachineConfig config = one_block(1);

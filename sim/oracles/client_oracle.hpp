@@ -13,13 +13,13 @@ namespace rtrs::sim {
 class ClientOracle {
  public:
   virtual ~ClientOracle() = default;
-  // The client process starts or restarts: it has no paths and no link.
+  // Called when the client process starts or restarts: it has no paths and no link.
   virtual void started() {}
-  // A path changes its state. `was_connected`: the path was connected before the change.
+  // Called when a path changes its state. `was_connected`: the path was connected before the change.
   virtual void path(const PathChanged&, bool /*was_connected*/, Nanos) {}
-  // The first path connects, or the last one is lost.
+  // Called when the first path connects, and when the last one is lost.
   virtual void link(bool /*up*/, Nanos) {}
-  // All events of a poll have been handed out.
+  // Called when all events of a poll have been handed out.
   virtual void poll_ends(Nanos) {}
 };
 

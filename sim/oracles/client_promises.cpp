@@ -52,7 +52,7 @@ void ClientPromises::note_path(const PathChanged& path, Nanos at) {
   if (ends && path.reason == Reason::request_timeout) {
     timeouts_before_[path.path] = timeouts_;
   } else if (!ends && timeouts_before_[path.path] != kNothing) {
-    owed_ = owed_ || timeouts_ == timeouts_before_[path.path];
+    timeout_expected_ = timeout_expected_ || timeouts_ == timeouts_before_[path.path];
     timeouts_before_[path.path] = kNothing;
   }
   if (path.state == PathState::waiting && path.delay > longest_delay(config_))
@@ -114,8 +114,8 @@ void ClientPromises::check_oldest(Nanos since, Nanos now) {
                     " ns, has no answer within request_timeout, and its path is not lost");
 }
 
-// True if `since` is kNever, or less than queue_timeout has passed since the later of `submitted` and
-// `since`.
+// True if the request has waited less than queue_timeout, or not at all. `since`: start of the time without a
+// path or a permit; kNever: there is none.
 bool ClientPromises::early(Nanos submitted, Nanos since, Nanos now) const noexcept {
   return since == kNever || now < std::max(submitted, since) + config_.queue_timeout;
 }
@@ -123,7 +123,7 @@ bool ClientPromises::early(Nanos submitted, Nanos since, Nanos now) const noexce
 void ClientPromises::completed(std::uint32_t io, Errc result, Nanos submitted, Nanos now) {
   if (result == Errc::request_timeout) {
     ++timeouts_;
-    owed_ = false;
+    timeout_expected_ = false;
   }
   if (result != Errc::no_path || config_.queue_timeout == kNever) return;
   if (early(submitted, down_since_, now) && early(submitted, down_before_, now) &&
@@ -142,11 +142,11 @@ void ClientPromises::poll_ends(std::size_t taken, bool all_results, Nanos now) {
                 std::string("a deadline ended a path (") + to_string(missed_) + ") while the fabric held " +
                     std::to_string(before_.held_events - taken) + " events that came before it");
   if (!all_results) return;
-  if (owed_ && whole_requests_)
+  if (timeout_expected_ && whole_requests_)
     judge_.fail(
         Oracle::promises, now,
         "a path ended because a request was not answered within request_timeout, and none failed with it");
-  owed_ = false;
+  timeout_expected_ = false;
 }
 
 }  // namespace rtrs::sim

@@ -26,20 +26,20 @@ class ClientPromises {
   // State of a client just before a poll.
   struct Before {
     std::size_t held_events = 0;           // events pending in the fabric
-    Nanos without_permits_since = kNever;  // start of the time without usable permits; kNever: some are
+    Nanos without_permits_since = kNever;  // start of the time without usable permits; kNever: there are some
     std::bitset<kMaxPaths> delivered;      // paths whose posted work was all delivered
   };
 
-  // `whole_requests`: each request is one message, so that its failure is visible to the user.
+  // `whole_requests`: each request is one message, so that each failed message is a failed request.
   ClientPromises(Judge&, const ClientConfig&, bool whole_requests);
 
-  // An operator ends this path. The path may stay closed until its next attempt.
+  // Called when an operator ends this path. The path may stay closed until its next attempt.
   void asked_to_end(unsigned path, Nanos now) {
     asked_[path] = now;
     must_reconnect_at_once_[path] = false;
   }
-  // An operator recovered the session. `tried`: number of paths to reconnect, as Client::recover() returned
-  // it.
+  // Called when an operator has recovered the session. `tried`: result of Client::recover(), the number of
+  // paths to reconnect.
   void recovered(std::span<const PathStatus> before, std::span<const PathStatus> after, unsigned tried,
                  Nanos now);
   // Called after a poll.
@@ -48,7 +48,7 @@ class ClientPromises {
   // Called after a poll. `since`: time at which the oldest unanswered request was first sent.
   void check_oldest(Nanos since, Nanos now);
 
-  // The client closes its session.
+  // Called when the client closes its session.
   void leaves() { leaving_ = true; }
 
   void poll_begins(const Before& before);
@@ -69,7 +69,7 @@ class ClientPromises {
   bool leaving_ = false;
   Before before_;
   std::array<bool, kMaxPaths> must_reconnect_at_once_{};  // path must reconnect at once after draining
-  std::array<Nanos, kMaxPaths> asked_;  // time when an operator ended the path; kNever: no, or retried since
+  std::array<Nanos, kMaxPaths> asked_;  // when an operator ended the path; kNever: not since its last attempt
   // Start of the time without a path, now and at the start of the poll. Initially the client's start.
   Nanos down_since_ = 0;
   // The last period without a path that was as long as queue_timeout. A message that failed then may belong
@@ -83,8 +83,8 @@ class ClientPromises {
   std::uint64_t timeouts_ = 0;    // number of requests that failed with request_timeout
   static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
   std::array<std::uint64_t, kMaxPaths>
-      timeouts_before_;  // `timeouts_` at the loss of this path; kNothing: no failure is expected
-  bool owed_ = false;    // a request must fail with request_timeout in this poll
+      timeouts_before_;            // `timeouts_` when this path was lost; kNothing: no failure is expected
+  bool timeout_expected_ = false;  // a request must fail with request_timeout in this poll
 };
 
 }  // namespace rtrs::sim

@@ -17,7 +17,7 @@ class CloseWatch {
   CloseWatch(Judge& judge, std::string who, Nanos now, Nanos wait, Nanos drain)
       : judge_(judge), who_(std::move(who)), since_(now), wait_(wait), drain_(drain) {}
 
-  // The process is paused until `until`.
+  // Called when the process is paused until `until`.
   void paused(Nanos until) noexcept { since_ = std::max(since_, until); }
   // Called when the process has done everything that is due and has not closed. `ended`: it has disconnected
   // all connections.

@@ -94,7 +94,7 @@ void ConnectionWatch::found(ConKey key, std::uint16_t count, Nanos now) {
 }
 
 // Requires another address in the next attempt only if this attempt failed because of its address before all
-// connections existed. Afterwards, only the path events show whether the path was up.
+// connections existed. After that point, only the path events show whether the path was up.
 void ConnectionWatch::attempt_ended(Path& path) {
   if (!std::exchange(path.attempting, false)) return;
   path.leaves = path.addresses > 1 && path.waits == Waits::for_answer && is_of_address(path.why);
@@ -153,12 +153,13 @@ void ConnectionWatch::news(std::size_t number, PathState state, Reason reason, N
   const bool is_client = limits_.connections != 0;
   // At certain moments the client driver reports a disconnect as name_refused; the fabric reported it as
   // peer_closed.
-  const Reason told = is_client && reason == Reason::rejected_busy  ? Reason::rejected
-                      : is_client && reason == Reason::name_refused ? Reason::peer_closed
-                                                                    : reason;
+  const Reason reported_reason = is_client && reason == Reason::rejected_busy  ? Reason::rejected
+                                 : is_client && reason == Reason::name_refused ? Reason::peer_closed
+                                                                               : reason;
   // The second consecutive challenge means that the key was refused.
-  const std::uint64_t bits = bit_of(told) | (told == Reason::key_refused ? bit_of(Reason::challenged) : 0);
-  if (!is_of_fabric(told) || (path.reported & bits) != 0) return;
+  const std::uint64_t bits =
+      bit_of(reported_reason) | (reported_reason == Reason::key_refused ? bit_of(Reason::challenged) : 0);
+  if (!is_of_fabric(reported_reason) || (path.reported & bits) != 0) return;
   judge_.fail(Oracle::losses, at,
               who_ + ": path " + std::to_string(number) + " ended (" + to_string(reason) +
                   "), and its fabric had not reported it");

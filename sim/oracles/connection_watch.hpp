@@ -22,7 +22,7 @@ namespace rtrs::sim {
 
 class ConnectionWatch {
  public:
-  // Client limits.
+  // Limits of a client; a server keeps the defaults.
   struct Limits {
     Nanos connect = kNever, info = kNever;
     std::uint16_t connections = 0;  // number per path
@@ -30,11 +30,11 @@ class ConnectionWatch {
   ConnectionWatch(Judge& judge, std::string who, const Limits& limits)
       : judge_(judge), who_(std::move(who)), limits_(limits) {}
 
-  // The node's actions.
+  // Actions of the node.
   void asked(ConKey, std::uint16_t address = 0);
   void accepted(ConKey key) { open_.push_back(key); }
   void ended(ConKey);
-  // Fabric events.
+  // Events of the node's fabric.
   void found(ConKey, std::uint16_t count, Nanos now);
   void up(ConKey, Nanos now);
   void lost(ConKey, Reason);
@@ -65,7 +65,7 @@ class ConnectionWatch {
     bool attempting = false;
     bool leaves = false;  // the next attempt must use another address
     bool was_up = false;  // the path was up, according to path events
-    bool used = false;    // in this poll
+    bool used = false;    // the path is in used_
   };
   void attempt_ended(Path&);
   void check_round(Path&, std::size_t number, PathState, Reason, Nanos delay, Nanos at);

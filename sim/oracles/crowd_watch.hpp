@@ -21,12 +21,12 @@ class CrowdWatch {
   void asked(std::uint32_t request, std::uint32_t host, wire::Bytes data);
   void accepted(std::uint32_t request, ConKey, Nanos now);
   void rejected(std::uint32_t request, wire::Bytes data, Nanos now);
-  // A message arrived on the connection, so that its session is no longer half-open.
+  // Called when a message arrives on the connection, so that its session is no longer half-open.
   void named(ConKey);
   void lost(ConKey);
-  // The server disconnects.
+  // Called when the server disconnects.
   void ended(ConKey);
-  // ConnectionClosed was reported.
+  // Called when ConnectionClosed is reported.
   void closed(ConKey);
 
  private:

@@ -15,11 +15,11 @@ class ExactlyOnce {
  public:
   explicit ExactlyOnce(Judge& judge) : judge_(judge) {}
   void accepted(std::uint32_t io, Nanos now);
-  // The server's upper layer completed one execution of the request.
+  // Called when the server's upper layer has completed one execution of the request.
   void served(std::uint32_t io, std::uint16_t error);
   // `believed`: false if the server violates the protocol, so that its result is not checked.
   void completed(std::uint64_t io, Errc result, std::uint16_t peer_errno, Nanos now, bool believed = true);
-  // The client that submitted the request has died.
+  // Called when the client that submitted the request has died.
   void abandoned(std::uint32_t io);
   std::uint64_t open() const noexcept { return open_; }
 

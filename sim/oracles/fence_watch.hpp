@@ -18,8 +18,8 @@ class FenceWatch {
   FenceWatch(Judge& judge, std::string who, Nanos timeout)
       : judge_(judge), who_(std::move(who)), timeout_(std::max(timeout, kMinFenceTimeout)) {}
 
-  // `now`: time of the last poll. The fabric may accept the first message late, so that two messages may be
-  // close together.
+  // `now`: time of the last poll. Two messages within the timeout are allowed, because the fabric may accept
+  // the first one late.
   void posted(const WorkRequest& work, Nanos now) {
     if (work.op != WorkRequest::Op::send) return;
     const auto parsed = wire::parse_fence_req(work.inline_bytes);

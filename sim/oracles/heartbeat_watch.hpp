@@ -19,14 +19,14 @@ class HeartbeatWatch {
       : judge_(judge), config_(config), rounding_(rounding) {}
   void connected(std::size_t path, Nanos now);
   void received(std::size_t path, Nanos now);
-  // The path ended. `unread`: the fabric held an unread message from the peer at that time.
+  // Called when the path ends. `unread`: the fabric held an unread message from the peer at that time.
   void lost(std::size_t path, Reason reason, bool unread, Nanos now);
   bool is_connected(std::size_t path) const noexcept {
     return path < paths_.size() && paths_[path].connected;
   }
   void resumed(Nanos now) { resumed_ = now; }
-  // For peers that support the probe: a connection of the path delivers nothing, and a request or response on
-  // it has been undelivered since `since`.
+  // Called, if the peers support the probe, for a connection that delivers nothing. `since`: time since which
+  // a request or response on it is undelivered.
   void withheld(std::size_t path, Nanos since, Nanos now);
   // Called when the node has done everything that is due.
   void check(Nanos now);

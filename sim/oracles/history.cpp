@@ -24,7 +24,7 @@ class Pins {
     return true;
   }
   // True if at some instant between `after` and `before`, both exclusive, no pin requires another value.
-  bool leaves_room(Tick after, Tick before, std::uint32_t value) const {
+  bool allows(Tick after, Tick before, std::uint32_t value) const {
     if (after >= before) return false;
     const Pin* pin = last_from(after);
     return pin == nullptr || pin->value == value || pin->end < before;
@@ -87,7 +87,7 @@ const char* broken_register(std::span<const RegisterWrite> writes, std::span<con
   }
   if (!pins.order()) return "two contents must have existed at the same time";
   for (const RegisterWrite& write : writes)
-    if (write.answered != kOpenEnd && !pins.leaves_room(write.invoked + 1, write.answered + 1, write.value))
+    if (write.answered != kOpenEnd && !pins.allows(write.invoked + 1, write.answered + 1, write.value))
       return "an acknowledged write left no trace";
   for (const RegisterRead& read : reads) {
     const Value& value = *find(values, read.value);
@@ -95,7 +95,7 @@ const char* broken_register(std::span<const RegisterWrite> writes, std::span<con
     const Tick to = read.answered + 1;
     if (value.pinned && pins.overlaps(from, to, Pin{value.window_end, value.last_read, value.value}))
       continue;
-    if (!pins.leaves_room(std::max(from, value.invoked), std::min(to, value.window_end), value.value))
+    if (!pins.allows(std::max(from, value.invoked), std::min(to, value.window_end), value.value))
       return "a read returned an overwritten content";
   }
   return nullptr;

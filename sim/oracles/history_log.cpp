@@ -25,7 +25,7 @@ bool HistoryLog::begin(const HistoryIo& io, std::string_view event) {
   return true;
 }
 
-// Texts are names of this program, so that nothing needs to be escaped.
+// All texts are names defined in this program, so that no character needs escaping.
 void HistoryLog::add(std::string_view name, std::string_view text) {
   out_ += ",\"" + std::string(name) + "\":\"" + std::string(text) + "\"";
 }

@@ -1,5 +1,5 @@
-// Writes what the applications of a world see of their disks, one JSON object per line, for a judge outside
-// of this program. docs/simulation.md ("Histories") describes the format.
+// Writes the IO of all applications of a world and its results, one JSON object per line, for a checker
+// outside of this program. docs/simulation.md ("Histories") describes the format.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -23,7 +23,7 @@ struct HistoryIo {
 class HistoryLog {
  public:
   static constexpr const char* kFormat = "urtrs-history-1";
-  static constexpr std::int64_t kBroken = -1;  // a sector that no write of the run has this content for
+  static constexpr std::int64_t kBroken = -1;  // content that no write of the run wrote to this sector
 
   // `out` must outlive the log. `now` returns the virtual time.
   HistoryLog(std::string& out, std::uint64_t seed, std::string_view world, std::function<Nanos()> now);
@@ -31,17 +31,18 @@ class HistoryLog {
   void invoked(const HistoryIo&, std::string_view type, std::uint64_t sector, std::uint32_t sectors);
   // `read`: for each sector of a READ the number of the IO that wrote it, 0 for zeroes, or kBroken.
   void succeeded(const HistoryIo&, std::span<const std::int64_t> read);
-  // The server answered with an error: the IO may have taken effect, and has no effect later.
+  // The server answered with an error. The IO may have taken effect, but has no effect from now on.
   void failed(const HistoryIo&, std::string_view error);
-  // The IO failed without an answer: it may take effect until a request that the same process of the client
-  // submits afterwards succeeds, or until session_ended().
+  // The IO failed without an answer. The IO may take effect until a later request of the same client process
+  // succeeds, or until session_ended().
   void unknown(const HistoryIo&, std::string_view error);
-  // The client's process died; no IO in flight returns.
+  // The client's process died. No IO in flight gets a result.
   void crashed(std::uint32_t client) { of_client(client, "crash"); }
-  // No session of the client is left at the server: IOs that failed, or whose process died, have no effect
-  // later.
+  // The server has no session of the client any more. IOs that failed, or whose process died, have no effect
+  // from now on.
   void session_ended(std::uint32_t client) { of_client(client, "session_ended"); }
-  // The disk has lost data by another cause than an IO, such as a lost cache: the log ends for this disk.
+  // The disk lost data, but not by an IO; for example its cache was lost. No further event of this disk is
+  // logged.
   void cut(std::uint32_t client, std::string_view disk, std::string_view why);
 
  private:

@@ -15,7 +15,7 @@ class IdentityWatch {
   void asked(std::uint32_t request, PeerIdentity);
   void accepted(std::uint32_t request, ConKey, Nanos now);
   void rejected(std::uint32_t request);
-  // ConnectionClosed was reported.
+  // Called when ConnectionClosed is reported.
   void closed(ConKey);
 
  private:

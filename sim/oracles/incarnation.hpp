@@ -10,7 +10,7 @@
 
 namespace rtrs::sim {
 
-// The peer's end of one connection; `known` is false if the network never paired it.
+// The peer's end of one connection. `known` is false if the network never connected it to a peer.
 struct PeerEnd {
   bool known = false;
   std::uint32_t node = 0;
@@ -27,8 +27,8 @@ inline std::string text_of(const PeerEnd& end) {
          std::to_string(end.key.epoch);
 }
 
-// `who`: for example "server, session 0 path 1". `same_attempt`: the peer's epochs count attempts, so
-// that they must be equal (checked from the server).
+// `who`: for example "server, session 0 path 1". `same_attempt`: the peer is a client, whose epochs count
+// attempts, so that all epochs must be equal.
 inline void check_incarnation(Judge& judge, Nanos now, const std::string& who, std::span<const PeerEnd> ends,
                               bool same_attempt) {
   for (const PeerEnd& end : ends) {

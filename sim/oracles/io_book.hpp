@@ -1,5 +1,5 @@
 // Records every request of a run, numbered from 1: its kind, the period in which it was in flight, and the
-// result of a read. The histories of the sectors are made from these records.
+// result of a read. check() derives the history of each sector from these records.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -26,7 +26,7 @@ struct BookedIo {
   Tick last_effect = 0;        // time of the last effect; 0: none so far
   bool good = false;           // the request succeeded
   Nanos submitted = 0;         // time of submission on the client's clock
-  std::size_t values = 0;      // good reads: index of the first of `sectors` values
+  std::size_t values = 0;      // successful reads: index in values_ of the first of `sectors` values
 };
 
 class IoBook {
@@ -61,8 +61,8 @@ class IoBook {
     for (BookedIo& io : ios_)
       if (io.client == client && io.answered != kOpenEnd && io.window_end == kOpenEnd) io.window_end = now;
   }
-  // This write failed at the client without a response from the server, which may still execute it. The
-  // window of the write stays open until end_failed() or close_windows().
+  // Records a write that failed at the client without a response from the server, which may still execute it.
+  // The window of the write stays open until end_failed() or close_windows().
   void failed_unanswered(std::uint32_t io, unsigned start) { failed_.push_back({io, start}); }
   // Called when a request that the client process number `start` submitted at `invoked` succeeded. Writes
   // that had failed before `invoked` must not take effect from now on.

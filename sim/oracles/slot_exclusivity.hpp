@@ -14,12 +14,12 @@ class SlotExclusivity {
  public:
   explicit SlotExclusivity(Judge& judge) : judge_(judge) {}
   void begin(std::span<const std::byte> bytes, std::uint32_t io, Nanos now);
-  // Storage filled the buffer of a read: this change of the bytes is legal.
+  // Called when storage has filled the buffer of a read, which is a legal change of the bytes.
   void filled(std::span<const std::byte> bytes);
   // Checks that the bytes have not changed since begin() or filled().
   void check(std::span<const std::byte> bytes, std::uint32_t io, Nanos now);
   void end(std::span<const std::byte> bytes);
-  // The process has ended, and its memory no longer exists.
+  // Called when the process has ended, and its memory no longer exists.
   void clear() { users_.clear(); }
 
  private:

@@ -1,5 +1,5 @@
-// O29: a client path becomes connected only from an attempt. It drains before it waits, closes or starts
-// another attempt, because a queue pair that is reused too early would still complete work of the last
+// O29: a client path becomes connected only from an attempt. The path drains before it waits, closes or
+// starts another attempt, because a queue pair that is reused too early would still complete work of the last
 // attempt.
 #include <array>
 #include <string>

@@ -33,8 +33,8 @@ TEST(Blocks, NoScenarioViolatesARule) {
   EXPECT_GE(played, 49U);
 }
 
-// Seed 3770 detects planted bug C3, which only one in thousands of seeds detects. Seed 26452 showed that
-// reads queued behind many requests may take longer than request_timeout if the server died.
+// Seed 3770 finds planted bug C3, which only one in thousands of seeds finds. In seed 26452 the server dies,
+// and reads that wait behind many requests take longer than request_timeout.
 TEST(Blocks, RareSeedsViolateNoRule) {
   const Directed& one = *find_directed("BD24");
   for (const std::uint64_t seed : {3770, 26452}) EXPECT_EQ(play_directed(one, seed).failure.text, "") << seed;

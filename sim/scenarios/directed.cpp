@@ -39,7 +39,7 @@ bool add(Catalogue& catalogue, std::string_view text, std::string& why) {
   return true;
 }
 
-// The scenarios that are functions. A sweep needs only these, so it need not parse the texts.
+// Scenarios that are implemented as functions. A sweep needs only these, so it need not parse the texts.
 std::span<const Directed> functions() {
   static const std::vector<Directed> made = [] {
     std::vector<Directed> all;

@@ -1,6 +1,7 @@
-// Directed scenarios: worlds that go straight to one race, which the id names. A seed varies delays, orders
-// and the random parts of the scenario. Most are text (sim/scenarios/*.scenarios, compiled into the program);
-// a few scenarios of block devices need more than the text format offers and are functions (sim/blocks).
+// Directed scenarios: worlds that reproduce one race, which the id names. A seed varies delays, orders and
+// the random parts of the scenario. Most scenarios are text (sim/scenarios/*.scenarios, compiled into the
+// program). A few scenarios of block devices need more than the text format offers and are functions
+// (sim/blocks).
 #pragma once
 #include <span>
 #include <string>

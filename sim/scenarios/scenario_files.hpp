@@ -1,5 +1,5 @@
-// The texts of the *.scenarios files of this folder at build time; shared setups come first. CMake generates
-// the source from scenario_files.cpp.in.
+// The texts of the *.scenarios files of this folder, compiled into the program; files with shared setups come
+// first. CMake generates the source from scenario_files.cpp.in.
 #pragma once
 #include <span>
 #include <string_view>

@@ -33,7 +33,7 @@ struct ScenarioText {
   std::size_t line = 0;                                       // first line in the text, counted from 1
   std::vector<std::pair<std::string, std::string>> settings;  // options and values, in order of effect
   Script script;
-  // Scenario of block devices: its disks and its steps; otherwise empty.
+  // Disks and steps of a scenario of block devices; otherwise empty.
   std::vector<DeviceScriptReader::Disk> disks;
   DeviceScript devices;
   std::string expect;  // id of the oracle that must fail; empty: none

@@ -86,7 +86,7 @@ void StreamPlay::message(Link& link, std::uint32_t node) {
   side(node).fabric->post({&work, 1});
 }
 
-// The server grants or revokes a key. The client is not always notified.
+// The server grants or revokes a key, and does not always notify the client.
 void StreamPlay::toggle_key(Link& link) {
   if (!link.ends[kServer].up) return;
   Fabric& fabric = *server_.fabric;
@@ -146,7 +146,7 @@ void StreamPlay::network_fault() {
   }
 }
 
-// All faults have ended: everything on live connections must arrive.
+// Called when all faults have ended: everything on live connections must arrive.
 void StreamPlay::check_arrived() {
   const Nanos longest = 4 * network_.config().retry_budget + network_.config().rnr_budget;
   for (unsigned round = 0; round < 6 && !failed(); ++round) {

@@ -10,7 +10,7 @@ namespace {
 bool indicates_bad_bytes(Reason reason) {
   return reason == Reason::protocol_violation || reason == Reason::bad_conn_rsp;
 }
-// Reasons that never occur between two peers that follow the protocol.
+// True for reasons that never occur between two peers that follow the protocol.
 bool indicates_protocol_error(Reason reason) {
   constexpr std::array kAccusations{
       Reason::protocol_violation, Reason::bad_conn_rsp,        Reason::bad_info_rsp,
@@ -26,9 +26,8 @@ bool ClientHost::poll(std::uint32_t index) {
   ClientNode& client = *clients_[index];
   const bool had_events = cluster_.has_events(client);
   const Nanos deadline = client.driver->next_deadline();
-  // Checks for overdue requests before the poll: the poll itself fails them, even if the client never set a
-  // timer for them. Skipped if a node pause ends at this instant, because requests may be overdue
-  // then.
+  // Checks for overdue requests before the poll, because the poll itself fails them, even if the client never
+  // set a timer for them. Skipped if a node pause ends at this instant, because requests may be overdue then.
   constexpr Nanos kRounding = milliseconds(1);  // allowance for the rounding of node time
   if (client.paused_until != now()) {
     watch_.check_waits(client, index, kRounding);

@@ -21,7 +21,7 @@ class ClientHost : private Part {
 
   Watch& watch_;
   Load& load_;
-  std::array<IoCompletion, 64> done_;  // of the last poll
+  std::array<IoCompletion, 64> done_;  // results of the last poll
 };
 
 }  // namespace rtrs::sim

@@ -10,8 +10,7 @@ namespace rtrs::sim {
 struct ClockRate {
   std::uint32_t num = 1, den = 1;
   Nanos local_time(Nanos world) const noexcept {
-    if (num == den)
-      return world;  // most clocks; the divisions below cost more than the rest of a poll's check
+    if (num == den) return world;  // true for most clocks; avoids the slow divisions
     return world / den * num + world % den * num / den;
   }
   // Returns the earliest true time at which the clock shows `local`.

@@ -123,7 +123,7 @@ void Cluster::make_disks() {
   const auto hits = [this](std::uint32_t one_of) { return choice.draw(one_of, Label::disk) == one_of - 1; };
   const WorkloadOptions& load = scenario.workload;
   disks = std::make_unique<Disks>(choice, load.disk_time, load.opening, fail);
-  if (options.verbose) disks->tell([this](const std::string& what) { journal.add_step(now(), what); });
+  if (options.verbose) disks->set_note([this](const std::string& what) { journal.add_step(now(), what); });
   for (const auto& client : clients) {
     client->disks = std::make_unique<DiskBook>(*disks, scenario.client, fail);
     client->disks->keep_history(history.get(), client->id);

@@ -1,5 +1,5 @@
-// The nodes of a run, the network and the disks between them, and the shared state of the run. The parts of
-// World make the decisions.
+// The nodes of a run, the network and the disks between them, and the shared state of the run. The other
+// parts of World decide what happens.
 #pragma once
 #include <memory>
 #include <span>
@@ -52,7 +52,7 @@ class Cluster {
   bool due(const Node&, Nanos deadline) const;
   ClientNode* client_of(const Step&);  // nullptr if the client is down
   std::uint32_t client_named(std::string_view name) const;
-  // True if all client permits belong to requests that it gave up without proof.
+  // True if all permits of the client belong to requests that it gave up without proof.
   bool out_of_permits(const ClientNode&) const;
   // True if the fabric of one end of this client's session falsifies messages.
   bool has_misbehaving_end(std::uint32_t client) const noexcept {
@@ -74,9 +74,10 @@ class Cluster {
   // --- links, defined in cluster_links.cpp ---
   PathAddress address(std::uint32_t client, std::uint32_t path) const;
   LinkId link_of(const Step&);
-  // The link under a server path; kNone if the path has no connection.
+  // Returns the link under a server path; kNone if the path has no connection.
   LinkId server_link(std::size_t path) const;
-  // State of the server's end of the path on each link, by LinkId. Valid until the next call.
+  // Returns the state of the server's end of the path on each link, indexed by LinkId. Valid until the next
+  // call.
   std::span<const PathState> server_states();
   void kill_links(), cut_live_links();
   void kill_addresses(bool at_the_end);
@@ -85,7 +86,6 @@ class Cluster {
   // True if the link of the port is not permanently dead and the path on it was not removed.
   bool lives(const ClientNode&, std::uint32_t port) const;
   std::uint32_t live_paths(const ClientNode&) const;
-  // True if the path leads to the wrong server.
   bool leads_to_other_server(const ClientNode&, unsigned path) const;
 
   const WorldOptions options;
@@ -112,7 +112,7 @@ class Cluster {
   std::uint64_t hash = 0;
 
  private:
-  std::vector<PathState> server_states_;  // memory of server_states()
+  std::vector<PathState> server_states_;  // result of the last server_states()
 
  private:
   void make_disks();

@@ -13,8 +13,8 @@ std::uint32_t port_of(std::uint32_t path, std::uint32_t number) {
   return number == 0 ? path : kMaxPaths * number + path;
 }
 
-// A host name, as a list of addresses. Address 0 is the address of the path's link. If `dies` is set, address
-// 0 dies during the run and the path reconnects at address 1. Addresses from 2 on are dead.
+// Returns a host name as a list of addresses. Address 0 is the address of the path's link. If `dies` is set,
+// address 0 dies during the run and the path reconnects at address 1. Addresses from 2 on are dead.
 std::string destination(const Names& names, std::uint32_t path) {
   std::string text;
   const auto add = [&](std::uint32_t number) {

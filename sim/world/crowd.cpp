@@ -85,7 +85,7 @@ void Crowd::send_stray_request() {
   (bare ? *stranger_.bare : *stranger_.sim).connect(key, address, ConnectionParams{4, 4}, bytes);
 }
 
-// Uses a client's identity with a different key.
+// Proves a client's identity with a different key.
 void Crowd::use_wrong_key() {
   auto keyed = std::make_unique<keyed::KeyedFabric>(std::move(stranger_.sim));
   keyed->prove(keyed::toy_mac, {shared_key(cluster_.options.seed, 0).identity,
@@ -93,7 +93,7 @@ void Crowd::use_wrong_key() {
   stranger_.sim = std::move(keyed);
 }
 
-// Replays a client request unchanged.
+// Overwrites `request` with a recorded request of a client. Returns false if none is replayed.
 bool Crowd::replay_client_request(std::span<std::byte> request) {
   if (server_.gate == nullptr) return false;
   const std::vector<std::byte>& heard = server_.gate->heard_by(stranger_.id + 1);

@@ -9,7 +9,8 @@ namespace rtrs::sim {
 
 namespace {
 
-// Disturbances by the server operator, with those of disturb().
+// Further cases of disturb(): the next IO fails; the next IO fails, and then storage answers nothing for a
+// while.
 constexpr std::uint32_t kFailingIo = 10, kSilence = 11;
 
 }  // namespace
@@ -56,7 +57,7 @@ bool DiskLoad::submit(const Call& call, DeviceHandle device, Opcode opcode, std:
   if (book_.overlaps(book_.at(device).disk, sector, sectors)) return false;
   const BlockRequest request =
       book_.open(device, opcode, sector, sectors, fua, nounmap, call.now, call.clock);
-  book_.taken(client_.submit(call.fabric, call.clock, device, request));
+  book_.check_submit(client_.submit(call.fabric, call.clock, device, request));
   return true;
 }
 

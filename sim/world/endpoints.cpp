@@ -79,7 +79,7 @@ class DiskClient final : public ClientEnd {
     request.data = wanted.data.data();
     request.region = wanted.region;
     request.region_offset = wanted.region_offset;
-    // The server passes `prio` on to storage, where it tells the world which request a message belongs to.
+    // The server passes `prio` on to storage, where `prio` identifies the request of each message.
     request.prio = static_cast<std::uint16_t>(wanted.io);
     request.user_data = wanted.io;
     largest_ = std::max(largest_, request.length);
@@ -149,7 +149,7 @@ class DiskClient final : public ClientEnd {
   }
 
   BlockClient client_;
-  std::array<BlockCompletion, 64> results_;  // of the last poll
+  std::array<BlockCompletion, 64> results_;  // results of the last poll
   bool has_request_timeout_;
   rnbd::DeviceHandle device_ = 0;
   std::uint64_t largest_ = 0;  // bytes of the largest request

@@ -51,11 +51,11 @@ class ClientEnd {
   virtual bool closed() const noexcept = 0;
   // Maximum number of READs of the session in flight while the user has `reads` reads in flight.
   virtual std::uint64_t most_reads(std::uint32_t reads) const noexcept = 0;
-  // Rule of this end that was violated, as text; nullptr if there is none. The recorder checks the invariants
-  // of the state machines.
+  // Text of the violated rule of this end; nullptr if none is violated. The recorder checks the invariants of
+  // the state machines.
   virtual const char* broken() const noexcept { return nullptr; }
-  // Application that submits its own requests to block devices; nullptr if there is none. With such an
-  // application, poll() records the completions in the application's book and returns their number.
+  // Application that submits its own requests to block devices; nullptr if there is none. If there is one,
+  // poll() records the completions in the application's DiskBook and returns their number.
   virtual DiskLoad* disks() noexcept { return nullptr; }
 };
 std::unique_ptr<ClientEnd> make_raw_client(const ClientOptions&, Recorder*);
@@ -75,15 +75,15 @@ struct DiskHost {
 };
 std::unique_ptr<ClientEnd> make_disks_client(const ClientOptions&, Recorder*, const DiskUser&);
 
-// Executes a server's requests.
+// Receives the requests of a server and executes them.
 class ServerUser {
  public:
   virtual ~ServerUser() = default;
   virtual void session_opened(std::uint16_t session, std::string_view name) = 0;
   virtual void session_closed(std::uint16_t session) = 0;
-  // A server without block layer received a request.
+  // Called when a server without block layer receives a request.
   virtual void raw_request(const ServerEvent&) = 0;
-  // A block server received a request.
+  // Called when a block server receives a request.
   virtual void block_request(const block::StartStorage&) = 0;
 };
 

@@ -1,6 +1,6 @@
 // O26: a server that requires keys refuses every client without a key, with EACCES. GateWatch is between the
-// network and the server's KeyedFabric, so that it sees the wire traffic, and records a client's connect
-// request, so that the attacker can replay it under the address of that client.
+// network and the server's KeyedFabric, so that it sees the bytes on the wire. GateWatch also records a
+// client's connect request, which the attacker replays from the address of that client.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -37,7 +37,7 @@ class Journal {
     ring_[count_++ % kKept] = entry;
     if (print_) print(entry);
   }
-  // Prints a script step; not stored.
+  // Prints a script step without storing it.
   void add_step(Nanos time, const std::string& text);
   void print_all(bool on) noexcept { print_ = on; }
   // Returns the last `lines` entries, oldest first, one per line.
@@ -51,7 +51,7 @@ class Journal {
   bool print_ = false;
 };
 std::string to_text(const Journal::Entry&);
-// "12.345678901 s"
+// Formats a time as "12.345678901 s".
 std::string to_seconds(Nanos);
 
 }  // namespace rtrs::sim

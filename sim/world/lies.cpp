@@ -7,7 +7,7 @@
 namespace rtrs::sim {
 namespace {
 
-// A form with `fatal` ends its connection whatever the state of the peer is.
+// One way to violate the protocol. `fatal`: the peer must end the connection, whatever its state.
 struct Form {
   Lie what;
   std::uint32_t at = 0, size = 0;
@@ -95,14 +95,14 @@ CorruptingFabric::Plan draw_lie(ChoiceSource& choice, bool by_server, std::uint3
   };
   const std::span<const Form> forms = by_server ? std::span<const Form>(kOfServer) : kOfClient;
   const Form& form = forms[draw(forms.size())];
-  // The service connection carries few requests.
+  // Requests and responses are changed on IO connections; few of them use the service connection.
   const bool setup = form.what == Lie::connect || form.what == Lie::accept || form.what == Lie::reject;
   const bool service = form.what == Lie::message || form.what == Lie::message_twice;
   const std::uint32_t con = service ? 0 : setup ? draw(cons) : 1 + draw(cons - 1);
   CorruptingFabric::Plan plan{form.what, draw(paths), con, form.at, form.size, form.value};
   plan.fatal = form.fatal;
   const bool immediate = form.what == Lie::request || form.what == Lie::response;
-  // The upper bits of the payload have the number of the chunk.
+  // Half of the draws invert one of the upper bits, which contain the chunk number.
   if (immediate && form.value == kRandomBit)
     plan.value = std::uint64_t{1} << (27 - draw(draw(2) == 0 ? 6 : 28));
   plan.count = 1 + draw(3);

@@ -11,8 +11,8 @@ namespace {
 
 constexpr const char* kOnlyDisk = "disk";  // name in a history
 
-// True if the request failed because its device was being unmapped when the server lost the session: such a
-// device is not reopened. Whether the request took effect before is unknown.
+// True if the request failed because its device was being unmapped when the server lost the session, so that
+// the client did not reopen the device. The request may have taken effect before.
 bool is_not_open_error(const IoCompletion& done) {
   return done.result == Errc::peer_error && done.peer_errno == wire::linux_errno::kEnotconn;
 }
@@ -148,7 +148,7 @@ void Load::finished(ClientNode& client, std::uint32_t index, const IoCompletion&
   if (done.result == Errc::ok) books_.book.end_failed(index, client.starts, booked.invoked);
   if (done.result == Errc::peer_error && !unmapped) judge_.mark(Mark::storage_error);
   check_failure(client, io, done.result);
-  watch_.moved_marks(booked);
+  watch_.resent_marks(booked);
   std::erase(books_.open_ios, io);
   --client.under_way;
   if (booked.direction == Direction::read) --client.reads_in_flight;
@@ -168,7 +168,8 @@ void Load::finished(ClientNode& client, std::uint32_t index, const IoCompletion&
     client.next_submit = now() + draw_time(choice_, scenario_.workload.gap, Label::workload_gap);
 }
 
-// `unmapped`: the server no longer knew the device, so that its answer says nothing about the request.
+// `unmapped`: the server no longer knew the device, so that its answer does not show whether the request took
+// effect.
 void Load::add_to_history(const ClientNode& client, const BookedIo& booked, std::uint32_t io,
                           const IoCompletion& done, const AppBuffer& buffer, bool unmapped) {
   const HistoryIo who{client.id, kOnlyDisk, io};

@@ -23,7 +23,7 @@ class Load : private Part {
   WantedRequest draw_request();
   void submit(ClientNode&, std::uint32_t index, AppBuffer&, const WantedRequest&);
   AppBuffer* free_buffer(ClientNode&);
-  // Checks whether a request may fail with this result now.
+  // Fails the run if the request must not fail with this result now.
   void check_failure(const ClientNode&, std::uint32_t io, Errc result);
   void check_read(AppBuffer&, BookedIo&, std::uint32_t io);
   void add_to_history(const ClientNode&, const BookedIo&, std::uint32_t io, const IoCompletion&,

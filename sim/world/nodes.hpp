@@ -36,8 +36,8 @@ struct Node {
   ClockRate clock;
   // next_deadline() of its driver at the last Timeline::next_time().
   Nanos deadline = kNever;
-  unsigned fruitless = 0;  // consecutive polls at one instant that did nothing
-  unsigned overdue = 0;    // consecutive polls that left a timer due
+  unsigned idle_polls = 0;  // consecutive polls at one instant that did nothing
+  unsigned overdue = 0;     // consecutive polls that left a timer due
   std::unique_ptr<Fabric> sim;
   std::unique_ptr<CorruptingFabric> lies;  // nullptr if the node obeys the protocol
   std::unique_ptr<NamedFabric> names;      // nullptr if the run has no host names
@@ -53,7 +53,7 @@ struct Node {
 
   std::string name() const { return id == 0 ? "server" : "client " + std::to_string(id); }
 
-  // The fabric that the next layer is built on.
+  // Returns the outermost existing fabric, on which the next layer is built.
   Fabric& outermost_fabric() {
     if (keyed) return *keyed;
     if (preflushes) return *preflushes;
@@ -98,8 +98,8 @@ struct ClientNode : Node {
   PathlessWait without_path;
   Nanos without_permits_since = kNever;  // start of the time without free permits; kNever: there are some
   std::vector<AppBuffer> buffers;
-  std::vector<std::unique_ptr<std::vector<std::byte>>>
-      memory;  // memory of all processes so far, because late writes may land there
+  // Application memory of all processes so far, because late writes may still land there.
+  std::vector<std::unique_ptr<std::vector<std::byte>>> memory;
   RegionId region = kNoRegion;
   std::uint32_t left = 0;  // requests still to submit
   std::uint32_t under_way = 0;
@@ -127,7 +127,7 @@ using Clients = std::vector<std::unique_ptr<ClientNode>>;
 struct ServerNode : Node {
   std::unique_ptr<ServerEnd> driver;
   std::vector<StorageModel::Op> answers;  // storage completions received during a pause
-  std::vector<std::uint32_t> session_of;  // client of each session, indexed by session
+  std::vector<std::uint32_t> session_of;  // index of the client, indexed by session
   std::vector<bool> session_up;
   std::vector<unsigned> came_up;            // indexed by session: number of paths that connected
   std::vector<PathState> path_state;        // indexed by ConKey::place()

@@ -37,7 +37,7 @@ Nanos OtherServer::next_time() const noexcept {
   return std::max(network_.now(), deadline);
 }
 
-unsigned OtherServer::came_up(const std::string& session_name) const {
+unsigned OtherServer::connected_paths(const std::string& session_name) const {
   unsigned paths = 0;
   for (const auto& [session, one] : opened_)
     if (one.name == session_name) paths += one.paths;

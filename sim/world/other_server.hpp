@@ -12,8 +12,8 @@
 
 namespace rtrs::sim {
 
-// Returns the configuration without options that the fabric does not support: if its adapters cannot revoke
-// keys, the server does not revoke them.
+// Returns the configuration without options that the fabric does not support. For example, the server does
+// not revoke keys if its adapters cannot.
 ServerConfig fitted(const ServerConfig&, const Fabric&);
 
 class OtherServer {
@@ -23,11 +23,11 @@ class OtherServer {
   // Address of this server for `client`, from one of the client's own ports.
   PathAddress address(NodeId client, std::uint32_t port) const;
   bool is_at(const PathAddress&) const;
-  // True time of the next poll; kNever: when an event arrives.
+  // Virtual time of the next poll; kNever: no timer is set and no event is pending.
   Nanos next_time() const noexcept;
   void poll();
   // Number of paths that have connected in the client's session at this server; 0: no session.
-  unsigned came_up(const std::string& session_name) const;
+  unsigned connected_paths(const std::string& session_name) const;
 
  private:
   struct Opened {

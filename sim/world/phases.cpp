@@ -12,8 +12,8 @@ bool Phases::connects_in_time() {
   const LivenessBound bound = liveness_bound(scenario_);
   if (scenario_.directed || scenario_.client.lead_head_start == kNever) return true;
   const Nanos until = now() + bound.lead + 2 * scenario_.interval + 4 * scenario_.network.channel_spread;
-  // It is enough that a path was connected once: slow storage may exceed the time limit of a request, so that
-  // the path is down again.
+  // A path only has to be connected once: slow storage may exceed the time limit of a request, so that the
+  // path is down again.
   const auto came_up = [this] {
     return std::all_of(clients_.begin(), clients_.end(),
                        [](const auto& client) { return client->last_connected != 0; });
@@ -25,7 +25,8 @@ bool Phases::connects_in_time() {
   return false;
 }
 
-// An operator disconnects a path over a dead link; otherwise it would try to connect forever.
+// Acts as an operator who disconnects each path over a dead link, because the path would otherwise try to
+// connect forever.
 void Phases::disconnect_dead() {
   for (const auto& client : clients_)
     for (unsigned path = 0; path < client->driver->session().paths().size(); ++path)
@@ -82,18 +83,18 @@ void Phases::heal() {
   for (const WorldFault& fault : faults) processes_.carry_out(fault);
   processes_.restart_all();
   cluster_.healed = true;
-  processes_.settle_limits();
+  processes_.restore_limits();
   if (disks_ != nullptr) disks_->calm();
   crowd_.end();
   for (const auto& client : clients_) client->left = std::min(client->left, scenario_.workload.window);
 }
 
-bool Phases::outlast_lies() {
+bool Phases::end_protocol_violations() {
   if (scenario_.liar == kNone || scenario_.directed) return true;
   Node& liar = cluster_.node(scenario_.liar);
   liar.lies->forget_plans();
-  if (liar.lies->told() != 0) judge_.mark(Mark::tampered);
-  const auto lives = [&liar](const CorruptingFabric::Doomed& one) {
+  if (liar.lies->changed_messages() != 0) judge_.mark(Mark::tampered);
+  const auto is_open = [&liar](const CorruptingFabric::Doomed& one) {
     const std::vector<ConKey>& live = liar.fabric->live();
     return std::find(live.begin(), live.end(), one.key) != live.end();
   };
@@ -102,9 +103,9 @@ bool Phases::outlast_lies() {
   for (NodeId node = 0; node <= clients_.size(); ++node)
     from = std::max(from, cluster_.node(node).paused_until);
   const Nanos until = from + liveness_bound(scenario_).paths();
-  const auto none_lives = [&] { return std::none_of(doomed.begin(), doomed.end(), lives); };
-  if (!timeline_.run_while(until, none_lives) && !judge_.failed()) {
-    const auto one = std::find_if(doomed.begin(), doomed.end(), lives);
+  const auto all_ended = [&] { return std::none_of(doomed.begin(), doomed.end(), is_open); };
+  if (!timeline_.run_while(until, all_ended) && !judge_.failed()) {
+    const auto one = std::find_if(doomed.begin(), doomed.end(), is_open);
     judge_.fail(Oracle::hostile, now(),
                 liar.name() + " violated the protocol (" + name_of(one->what) + "), and connection " +
                     std::to_string(one->key.con) + " of its path " + std::to_string(one->key.path) +
@@ -114,9 +115,8 @@ bool Phases::outlast_lies() {
   return !judge_.failed();
 }
 
-// Waits until every scripted request has a buffer. A script may have more requests than buffers, so that
-// no time limit for all of them is known. Instead, at least one waiting request must start within the time
-// limit of one request.
+// Waits until every scripted request has a buffer. A script may have more requests than buffers, so the total
+// time is not limited. Instead, at least one waiting request must start within the time limit of one request.
 bool Phases::drain_backlog(Nanos each) {
   for (std::size_t left = load_.backlog(); left != 0; left = load_.backlog()) {
     const Nanos since = now();
@@ -262,7 +262,7 @@ void Phases::close() {
                        [](const auto& client) { return client->driver->closed(); });
   };
   if (!timeline_.run_while(now() + bound.paths(), closed)) return cluster_.stalled("a client does not close");
-  for (const auto& client : clients_) processes_.let_go(*client);
+  for (const auto& client : clients_) processes_.release_client(*client);
   const auto empty = [this] { return server_.driver->transport().session_count() == 0; };
   if (!timeline_.run_while(now() + bound.stale + bound.detect, empty))
     return cluster_.stalled("the server keeps sessions of closed clients");
@@ -296,7 +296,7 @@ bool Phases::follow_script() {
 }
 
 void Phases::play() {
-  // A server that lies may confirm what it has not done.
+  // A server that violates the protocol may report success for a request that it did not execute.
   if (scenario_.liar == server_.id && !scenario_.directed)
     for (const Oracle one : {Oracle::data_integrity, Oracle::history, Oracle::slot_exclusivity})
       judge_.excuse(one);
@@ -318,7 +318,7 @@ void Phases::play() {
   if (!finish_closings()) return;
   note(Journal::Kind::phase, 0, 2);
   heal();
-  if (!outlast_lies()) return;
+  if (!end_protocol_violations()) return;
   liveness();
   if (judge_.failed()) return;
   probe();

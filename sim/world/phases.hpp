@@ -31,13 +31,13 @@ class Phases : private Part {
  private:
   bool connects_in_time();
   bool follow_script();
-  // Waits for the processes that were closed at random. The faults have not ended yet, so links that die at
-  // their end cannot delay a close.
+  // Waits for the processes that were closed at random. Called before the faults end, because the links that
+  // die at that time would delay a close.
   bool finish_closings();
   void heal();
-  // Waits until each connection has ended on which a process violated the protocol, and replaces that
+  // Waits until each connection has ended on which a process violated the protocol, and then replaces that
   // process.
-  bool outlast_lies();
+  bool end_protocol_violations();
   void liveness();
   void probe();
   void check_books();

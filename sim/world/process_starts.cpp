@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kUserHeaderBytes = 24;  // user header of each simulated request
 
-// The client's options, without those that its adapters do not support.
+// Returns the client's configuration without options that its adapters do not support.
 ClientConfig fitted(const Scenario& scenario, const Fabric& fabric) {
   ClientConfig config = scenario.client;
   if (scenario.over_adapters && !fabric.capabilities().per_io_keys) config.offer_invalidation = false;
@@ -32,7 +32,7 @@ ConnectionWatch::Limits limits_of(const ClientConfig& config) {
 
 }  // namespace
 
-// The bounds of the watch are in true time.
+// Converts the heartbeat interval from node time, because HeartbeatWatch uses true time.
 std::unique_ptr<HeartbeatWatch> Processes::watch_of(const Node& node, HeartbeatConfig heartbeat) {
   heartbeat.interval = node.clock.true_time(heartbeat.interval);
   return std::make_unique<HeartbeatWatch>(judge_, heartbeat, node.clock.rounding());

@@ -27,8 +27,8 @@ void Processes::pause(Node& node, Nanos until) {
   note(Journal::Kind::paused, node.id, until);
 }
 
-// Pauses the node until just after its next timer, or for one of its time limits. Messages that arrive in
-// time are then due together with the limit.
+// Pauses the node until just after its next timer, or for one of its time limits. The node then handles the
+// messages that arrived in time in the same poll as the expired limit.
 void Processes::oversleep(Node& node) {
   const bool is_server = node.id == server_.id;
   const ClientConfig& client = scenario_.client;
@@ -149,19 +149,19 @@ void Processes::draw_limits() {
   }
 }
 
-void Processes::settle_limits() {
+void Processes::restore_limits() {
   if (!cluster_.reconfigured || scenario_.directed) return;
   if (scenario_.server != default_server_config_) restart_now(server_.id);
   for (const auto& client : clients_) {
     const Client& session = client->driver->session();
     // The session depth equals the server's queue depth only if the client's own maximum is higher.
-    const bool tells = session.depth() < scenario_.client.max_depth;
-    const bool usual =
-        tells && session.depth() == default_server_config_.queue_depth &&
+    const bool shows_server_depth = session.depth() < scenario_.client.max_depth;
+    const bool has_default_limits =
+        shows_server_depth && session.depth() == default_server_config_.queue_depth &&
         session.max_io_size() == default_server_config_.chunk_size - default_server_config_.max_hdr_size;
-    // A client without a session is restarted too, because a response with the old limits may be in flight to
-    // it.
-    if (!usual) restart_now(client->id);
+    // Also restarts a client without a session, because a response with the old limits may be in flight to
+    // this client.
+    if (!has_default_limits) restart_now(client->id);
   }
 }
 
@@ -225,7 +225,7 @@ void Processes::begin_shutdown() {
   server_.driver->close(*server_.fabric, now(server_));
 }
 
-void Processes::let_go(ClientNode& client) {
+void Processes::release_client(ClientNode& client) {
   if (client.region != kNoRegion) {
     client.driver->session().forget_region(*client.fabric, client.region);
     client.fabric->release(client.region);
@@ -237,7 +237,7 @@ void Processes::let_go(ClientNode& client) {
 
 void Processes::rejoin(ClientNode& client) {
   if (!client.driver->closed()) return;
-  let_go(client);
+  release_client(client);
   client.driver.reset();
   client.free_fabrics();
   start_client(client.id - 1);

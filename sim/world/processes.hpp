@@ -16,17 +16,17 @@ class Processes : private Part {
   void start_server(), start_client(std::uint32_t index);
   void carry_out(const WorldFault&);
   void restart_now(NodeId);
-  // Starts the nodes that the script left down, and plugs all ports in.
+  // Starts all nodes that are down after the script, and puts all removed adapters back.
   void restart_all();
-  // Ends the violations of the protocol: replaces the process that lied, and all processes that a lying
-  // server has told about its limits.
+  // Ends the violations of the protocol: restarts the process that violated it. If this is the server, also
+  // restarts all clients, because they have limits from the server.
   void replace_liar();
   // Restores the server's default limits, and restarts the nodes that use other limits.
-  void settle_limits();
+  void restore_limits();
   void begin_close(ClientNode&), begin_shutdown();
   // Releases the memory region of a closed client's application, then checks that the client holds nothing
   // more.
-  void let_go(ClientNode&);
+  void release_client(ClientNode&);
   // Restarts a client that has closed.
   void rejoin(ClientNode&);
   // Sets how the server dies at its next crash; by default this is drawn.

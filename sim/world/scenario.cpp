@@ -136,8 +136,8 @@ void draw_probe(ChoiceSource& choice, Scenario& s) {
   if (s.can_probe() || (s.client.probe_deliveries && s.server.probe_deliveries)) draw_hangs(choice, s.faults);
 }
 
-// Draws options that leave no slack. Most worlds have none of them, so that they have time for long sequences
-// of events.
+// Draws options without tolerance (label `cruel`). Most worlds have none, which leaves time for long
+// sequences of events.
 void draw_extreme_options(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::cruel);
   if (!choice.hits(30, 100, Label::cruel)) return;
@@ -189,10 +189,10 @@ void draw_block_device(Scenario& s) {
 // Half of the worlds with a block device use several devices with volatile caches instead, if a fence
 // resolves all requests. Without an extension, a server cannot report that its cache was lost.
 void draw_disks(ChoiceSource& choice, Scenario& s) {
-  const bool says_instance =
+  const bool reports_instance =
       has(s.client.extensions & s.server.extensions, wire::Extensions::fence | wire::Extensions::generation);
   if (!s.workload.block_device || s.client.seed / 384 % 2 != 0 || !s.fenced || s.same_identity) return;
-  if (!says_instance) return;
+  if (!reports_instance) return;
   remove_block_device(s);
   const ScopedGroup group(choice, Label::disk);
   WorkloadOptions& load = s.workload;
@@ -286,8 +286,8 @@ void draw_dead_links(ChoiceSource& choice, Scenario& s) {
   s.faults_from_start = s.faults_from_start || s.dead_links.others_late;
 }
 
-// Draws a wrong server. Excludes hangs, because no oracle watches this server. Requires a fence: it resolves
-// the requests of the wrong path, which an operator then removes. Derived from the client seed.
+// Draws whether a path of each client leads to a wrong server, which no oracle watches: hangs are excluded,
+// and a fence must resolve the requests of that path. Derived from the client seed.
 void draw_other_server(Scenario& s) {
   const bool hangs = s.faults.weight[static_cast<unsigned>(FaultClass::hang)] != 0;
   if (hangs || !s.can_fence() || s.same_identity || s.removes_for_good || s.dead_links.any() ||
@@ -296,7 +296,7 @@ void draw_other_server(Scenario& s) {
   s.other_server = s.client.seed / 73'728 % 5 == 1;
 }
 
-// Draws when to close processes; never if the oracles could not tell what a closed process left behind.
+// Draws when processes close, except in worlds that could not judge what a closed process leaves behind.
 void draw_closings(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::option);
   if (!choice.hits(15, 100, Label::closing) || s.same_identity || s.other_server) return;
@@ -333,7 +333,7 @@ void draw_names(ChoiceSource& choice, Scenario& s) {
   s.names.dies = choice.draw(2, Label::host_name) == 1;
 }
 
-// Draws shared keys. They need a single server, and new uuids for each client process. Derived from the
+// Draws shared keys, which need a single server, and new uuids for each client process. Derived from the
 // client seed instead of a draw.
 void draw_keys(Scenario& s) {
   s.keys = !s.over_tcp && !s.other_server && !s.same_identity && s.client.seed / 1'299'709 % 4 == 1;

@@ -33,7 +33,7 @@ struct WorkloadOptions {
   std::uint32_t disks = 0;
   Nanos disk_time = 0;  // maximum duration of a disk operation
   Nanos opening = 0;    // maximum time to open an export
-  // Block devices with volatile caches that a play adds itself.
+  // True: a Play adds block devices with volatile caches.
   bool own_disks = false;
   std::uint32_t max_requests = 65536;  // maximum number of requests that a client has in flight
   std::uint32_t max_queued = 4096;     // maximum number of requests waiting for a permit
@@ -139,7 +139,7 @@ struct Scenario {
   std::string describe() const;
 };
 Scenario draw_scenario(ChoiceSource&, bool over_tcp = false, bool over_adapters = false);
-// TCP fabric options for this world: CRC and timeouts.
+// Returns the options of the TCP fabric in this world: CRC and timeouts.
 tcp::TcpOptions tcp_options(const Scenario&);
 // Changes the scenario so that requests go directly to the session.
 void remove_block_device(Scenario&);
@@ -151,7 +151,7 @@ struct LivenessBound {
   Nanos detect = 0;    // maximum of retry budget and dead-peer time
   Nanos teardown = 0;  // time for slow drains and for storage
   Nanos stale = 0;     // time until the server closes a half-open or dead path
-  Nanos lead = 0;      // time until a path that must let all others go first may create the session
+  Nanos lead = 0;      // time that a path may wait for other paths to create the session
   Nanos attempt = 0;   // one attempt: its reconnect delay, and a failed attempt before it
   Nanos request = 0;   // a waiting request: fence, storage, and the requests before it in the queue
   Nanos paths() const noexcept { return detect + teardown + stale + lead + 3 * attempt; }

@@ -6,7 +6,8 @@
 namespace rtrs::sim {
 
 namespace {
-// An exponential draw is at most its minimum plus eight times its mean (draw_exponential()).
+// Bound of an exponential draw, as a multiple of its mean: at most one mean as the minimum, plus eight means
+// (draw_exponential()).
 constexpr Nanos kTail = 9;
 // Connecting up to this many connections takes negligible time.
 constexpr std::uint32_t kFewCons = 16;
@@ -18,7 +19,7 @@ Nanos drain_bound(const Scenario& s) {
 
 LivenessBound liveness_bound(const Scenario& s) {
   LivenessBound bound;
-  // Without heartbeats only the network detects a dead peer.
+  // Without heartbeats, only the network detects a dead peer.
   const Nanos silence = std::min(
       std::max(dead_peer_time(s.client.heartbeat), dead_peer_time(s.server.heartbeat)), seconds(3600));
   const Nanos budget = s.network.retry_budget + s.network.retry_spread + s.network.retransmit;

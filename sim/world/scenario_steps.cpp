@@ -9,7 +9,7 @@ namespace rtrs::sim {
 
 namespace {
 
-// Valid range of `number` for a verb.
+// Valid range of a step's `number`.
 struct Numbers {
   std::uint64_t low = 0, high = ~std::uint32_t{0};
 };
@@ -60,7 +60,7 @@ std::string one_of(std::string_view what, std::uint64_t low, std::uint64_t high,
 
 // Checks that the client, path, direction and connection of the step exist. Returns the error; empty if
 // valid.
-std::string stranger(const Step& step, const Scenario& world) {
+std::string target_error(const Step& step, const Scenario& world) {
   if (!word_of(step, "client").empty()) {
     if (step.client > world.clients) return one_of("clients", 1, world.clients, "clients");
     if (step.client == 0 && !may_target_server(step.verb))
@@ -102,7 +102,7 @@ std::string out_of_range(const Step& step, const Scenario& world) {
 }
 
 // Checks that the step fits the kind of storage: disks, or the single storage of a session.
-std::string other_kind(const Step& step, const Scenario& world) {
+std::string storage_kind_error(const Step& step, const Scenario& world) {
   if (world.play.adds_disks && step.verb != Step::Verb::rate)
     return " is not allowed in a scenario of block devices";
   const std::uint32_t disks = world.workload.disks;
@@ -119,8 +119,8 @@ std::string other_kind(const Step& step, const Scenario& world) {
 }  // namespace
 
 std::string problem_of(const Step& step, const Scenario& world) {
-  std::string why = stranger(step, world);
-  if (why.empty()) why = other_kind(step, world);
+  std::string why = target_error(step, world);
+  if (why.empty()) why = storage_kind_error(step, world);
   if (why.empty()) why = out_of_range(step, world);
   return why.empty() ? why : "'" + to_text(step) + "'" + why;
 }

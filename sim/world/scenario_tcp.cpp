@@ -15,8 +15,8 @@ tcp::TcpOptions tcp_options(const Scenario& s) {
   options.handshake_timeout_ms = ms(s.server.handshake_timeout);
   options.undelivered_timeout_ms = ms(s.network.retry_budget);
   options.drain_timeout_ms = ms(s.interval);
-  // Limits that a crowd, or the connections of a process that died, reach. They leave each client room for
-  // its own connections.
+  // Sets limits that a crowd, or the connections of a dead process, can reach. The limits always leave room
+  // for the connections of all clients.
   const std::uint64_t number = s.client.seed / 2'750'159;
   if (number % 4 == 1) {
     const auto own = static_cast<unsigned>((s.paths + (s.other_server ? 1 : 0)) * s.client.con_num);

@@ -77,7 +77,7 @@ std::optional<std::uint32_t> reason_named(std::string_view name) {
     if (to_string(static_cast<Reason>(at)) == name) return at;
   return std::nullopt;
 }
-// Returns the value of a named `number`.
+// Returns the number for which `name` stands in a step with this verb.
 std::optional<std::uint32_t> number_named(Step::Verb verb, std::string_view name) {
   switch (verb) {
     case Step::Verb::rate:

@@ -131,15 +131,14 @@ struct Step {
 };
 using Script = std::vector<Step>;
 
-// Limits of the steps.
 inline constexpr std::uint32_t kMostDepth = 64;      // maximum queue depth
 inline constexpr std::uint32_t kLongestRequest = 8;  // maximum size of a write or read, in sectors or blocks
 inline constexpr std::uint32_t kSmallestDisk = 8, kLargestDisk = 256;  // limits of resize, in sectors
 
 std::string to_text(const Step&);
-// The name of the verb.
+// Returns the name of the step's verb.
 std::string_view verb_of(const Step&) noexcept;
-// Name of this member of Step in the text; empty if the verb does not take it.
+// Returns the name of this member of Step in the text; empty if the verb does not take it.
 std::string_view word_of(const Step&, std::string_view member);
 // True if the step concerns one of the disks that `workload.disks` gives each client.
 bool is_of_disk(const Step&) noexcept;

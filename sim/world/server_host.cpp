@@ -102,9 +102,9 @@ void ServerHost::raw_request(const ServerEvent& event) {
   }
   op.io = static_cast<std::uint32_t>(numbers[1]);
   op.lba = numbers[0];
-  // Data of a write that does not match its header was changed by a lying peer or fabric. The server rejects
-  // such a write, so that no client reads that data. A random liar may repeat a write at any time, so that
-  // the server rejects all its writes.
+  // If the data of a write does not match its header, a peer or fabric that violates the protocol has changed
+  // the data. The server rejects such a write, so that no client reads the data. In a random world, such a
+  // peer may also repeat a write at any time, so that the server rejects all its writes.
   if (lies && scenario_.liar != 0 && event.direction == Direction::write &&
       (!scenario_.directed || !is_written_by(event.data, op.lba, op.io)))
     return refuse(op, 5);
@@ -134,7 +134,7 @@ void ServerHost::block_request(const block::StartStorage& action) {
   begin_storage(op);
 }
 
-// True if this message can be the request `io`, or a part of it.
+// True if this message can be the request `io` or a part of that request.
 bool ServerHost::belongs_to(const block::StartStorage& action, std::uint32_t io) const {
   if (!books_.book.knows(io) || books_.book[io].client != server_.session_of[action.session]) return false;
   const BookedIo& booked = books_.book[io];
@@ -226,13 +226,13 @@ void ServerHost::effect(const StorageModel::Op& op) {
   cluster_.hash = fold(cluster_.hash, op.io ^ now());
 }
 
-// A write whose chunk already belongs to a later request stores unknown data. Its sectors are no longer
-// checked.
+// Called for a write whose chunk already belongs to a later request. The write stores unknown data, so the
+// sectors of the write are no longer checked.
 void ServerHost::spoil(const StorageModel::Op& op) {
   for (std::size_t at = 0; at < op.data.size() / kSectorBytes; ++at) books_.spoiled[op.lba + at] = true;
 }
 
-// A request without `prio` may be any matching request, so that its response counts for each of them.
+// Without `prio`, a message may belong to any matching request, so each matching request counts as answered.
 void ServerHost::served_unidentified(const StorageModel::Op& op) {
   for (const std::uint32_t io : books_.open_ios) {
     const BookedIo& booked = books_.book[io];

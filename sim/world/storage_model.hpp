@@ -43,7 +43,8 @@ class StorageModel {
     Op op;
   };
 
-  // Overrides the draws for the next requests: time from start to effect, time from start to end, and errno.
+  // Overrides the draws for the next requests: time from the start to the effect, time from the start to the
+  // end, and errno.
   struct Planned {
     Nanos effect = 0;
     Nanos end = 0;
@@ -55,8 +56,8 @@ class StorageModel {
       : options_(options), bytes_(std::size_t{options.sectors} * kSectorBytes) {}
   void start(const Op&, Nanos now, ChoiceSource&);
   Nanos next_time() const noexcept { return heap_.empty() ? kNever : heap_.front().time; }
-  // Returns the next event that is due. The caller notifies its oracles of the begin and end of each effect,
-  // and then calls perform().
+  // Returns the next event that is due. The caller reports the begin and the end of each effect to its
+  // oracles, and then calls perform().
   bool take(Nanos now, Due&);
   // Applies the effect to the sectors or to the request's memory.
   void perform(const Op&) noexcept;

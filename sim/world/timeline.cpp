@@ -7,14 +7,14 @@ namespace rtrs::sim {
 // Returns the time of the node's next poll. `timer` returns the driver's next timer.
 template <class Timer>
 Nanos Timeline::wake(const Node& node, const Timer& timer) const {
-  constexpr unsigned kFruitless = 4;
+  constexpr unsigned kMaxIdlePolls = 4;
   if (!node.up) return kNever;
   if (node.paused_until > now()) return node.paused_until;
   if (cluster_.has_events(node)) return std::max(now(), node.paused_until);
   Nanos deadline = node.clock.true_time(node.deadline);
   // If a driver asks to be polled at once but several polls did nothing, waits for a network event or for the
   // driver's next timer.
-  const bool stuck = deadline <= now() && node.fruitless >= kFruitless;
+  const bool stuck = deadline <= now() && node.idle_polls >= kMaxIdlePolls;
   if (stuck) deadline = node.clock.true_time(timer());
   if (stuck && deadline <= now()) return kNever;
   return deadline == kNever ? kNever : std::max({deadline, now(), node.paused_until});
@@ -93,7 +93,7 @@ void Timeline::poll_nodes() {
     if (!ready[node]) continue;
     Node& state = node == 0 ? static_cast<Node&>(server_) : *clients_[node - 1];
     const bool worked = node == 0 ? server_host_.poll() : client_host_.poll(node - 1);
-    state.fruitless = worked ? 0 : state.fruitless + 1;
+    state.idle_polls = worked ? 0 : state.idle_polls + 1;
     watch_.watch_timer(state, node == 0 ? server_.driver->transport().next_timer()
                                         : clients_[node - 1]->driver->next_timer());
     state.hearts->check(now());

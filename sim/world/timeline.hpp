@@ -44,7 +44,7 @@ class Timeline : private Part {
   // Advances to the next event and runs everything that is due then. Returns false if no event is left or the
   // run failed.
   bool step() { return step(next_time()); }
-  // Runs until `done` or `deadline`. Returns true if done.
+  // Runs until done() is true or `deadline` has passed. Returns true if done() is true.
   bool run_while(Nanos deadline, const std::function<bool()>& done);
   // Returns false if the run has failed.
   bool run_until(Nanos time);

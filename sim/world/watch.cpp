@@ -15,7 +15,8 @@ std::string name_of(const Node& node) {
 }  // namespace
 
 void Watch::check_attempt(const Node& node, std::size_t path, bool same_attempt) {
-  // The numbers in a connect request of a liar are not those of its connection.
+  // A process that violates the protocol may send a connect request with other numbers than those of its
+  // connection.
   if (scenario_.liar != kNone && !scenario_.directed) return;
   std::vector<PeerEnd> ends;
   for (const ConKey& key : node.fabric->live()) {
@@ -71,8 +72,8 @@ void Watch::check_waits(ClientNode& client, std::uint32_t index, Nanos slack) {
   }
 }
 
-// What was delivered is checked only without the probe extension. With it, the server itself responds to
-// probes, and the server may be paused.
+// Judges deliveries only without the probe extension. With the extension, the server process itself responds
+// to probes, and it may be paused.
 ClientPromises::Before Watch::before_poll(const ClientNode& client) const {
   ClientPromises::Before before{network_.event_count(client.id), client.without_permits_since, {}};
   if (scenario_.can_probe() || !scenario_.client.probe_deliveries) return before;
@@ -116,8 +117,8 @@ void Watch::watch_timer(Node& node, Nanos timer) {
                      " times");
 }
 
-// Polls nodes that have nothing to do, as of Timeline::next_time(). If such a poll acts, next_deadline() has
-// left out a timer, which would otherwise run only when another event causes a poll.
+// Polls nodes that have nothing to do, as of Timeline::next_time(). If such a poll does something,
+// next_deadline() has left out a timer, which would otherwise run only when another event causes a poll.
 void Watch::check_idle(Nanos until) {
   if (until <= now() + 1) return;
   network_.run_until(until - 1, choice_);
@@ -192,9 +193,9 @@ void Watch::watch_fence(const ClientNode& client, Undelivered& one) {
 }
 
 // Number of paths that connected in the client's current session at this server.
-unsigned Watch::count_connected_paths(const ClientNode& client, bool astray) const {
+unsigned Watch::count_connected_paths(const ClientNode& client, bool wrong_server) const {
   const std::uint32_t index = client.id - 1;
-  if (astray) return cluster_.other_server->came_up("client" + std::to_string(index));
+  if (wrong_server) return cluster_.other_server->connected_paths("client" + std::to_string(index));
   unsigned paths = 0;
   for (std::size_t session = 0; session < server_.session_of.size(); ++session)
     if (server_.session_of[session] == index) paths += server_.came_up[session];
@@ -205,8 +206,8 @@ unsigned Watch::count_connected_paths(const ClientNode& client, bool astray) con
 // disconnect of an earlier attempt was lost or delayed, the path may join a session that this attempt left at
 // the wrong server, because the protocol cannot distinguish the two servers.
 void Watch::check_one_server(ClientNode& client, unsigned path) {
-  const bool astray = cluster_.leads_to_other_server(client, path);
-  if (astray) {
+  const bool wrong_server = cluster_.leads_to_other_server(client, path);
+  if (wrong_server) {
     judge_.mark(Mark::astray);
     // The wrong server cannot prove anything about requests that the right server still executes, so that
     // data may be wrong.
@@ -215,22 +216,22 @@ void Watch::check_one_server(ClientNode& client, unsigned path) {
       judge_.excuse(which);
   }
   const auto paths = client.driver->session().paths();
-  unsigned beside = 0, elsewhere = 0;
+  unsigned same_server = 0, another_server = 0;
   for (unsigned other = 0; other < paths.size(); ++other) {
     if (other == path || paths[other].state != PathState::connected) continue;
-    ++(cluster_.leads_to_other_server(client, other) == astray ? beside : elsewhere);
+    ++(cluster_.leads_to_other_server(client, other) == wrong_server ? same_server : another_server);
   }
-  if (elsewhere == 0 || beside != 0) return;
+  if (another_server == 0 || same_server != 0) return;
   // This path may have asked to join a session and nevertheless have created one: no other path ever
   // connected in that session then.
-  if (client.fabric->joins(path) && count_connected_paths(client, astray) != 1) {
+  if (client.fabric->joins(path) && count_connected_paths(client, wrong_server) != 1) {
     client.split_over_servers = true;
     judge_.mark(Mark::joined_astray);
   }
   if (client.split_over_servers) return;
   judge_.fail(Oracle::one_server, now(),
               "client " + std::to_string(client.id) + " created a session over path " + std::to_string(path) +
-                  " and has " + std::to_string(elsewhere) + " paths to another server");
+                  " and has " + std::to_string(another_server) + " paths to another server");
 }
 
 void Watch::failover_marks(ClientNode& client) {

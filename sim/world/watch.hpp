@@ -1,4 +1,4 @@
-// Feeds the oracles that observe nodes, and marks the rare situations of a run.
+// Passes the state of the nodes to the oracles, and marks the rare situations of a run.
 #pragma once
 #include <array>
 #include <vector>
@@ -21,10 +21,11 @@ class Watch : private Part {
 
   // --- around a poll ---
   // Called just before an event at `until`. Polls the nodes that have nothing to do, and fails the run if
-  // such a poll acts.
+  // such a poll does something.
   void check_idle(Nanos until);
   ClientPromises::Before before_poll(const ClientNode&) const;
-  // By path: time at which the wait for its next attempt began; kNever: the path does not wait.
+  // Returns, for each path, the time at which the wait for its next attempt began; kNever: the path does not
+  // wait.
   std::array<Nanos, kMaxPaths> waiting_since(const ClientNode&) const;
   void check_waits(ClientNode&, std::uint32_t index, Nanos slack);
   // Called after a poll. `timer`: time of the next timer, on the node's clock.
@@ -46,11 +47,11 @@ class Watch : private Part {
   void server_marks();
   void failover_marks(ClientNode&);
   void load_marks(const BookedIo&, std::uint32_t io);
-  void moved_marks(const BookedIo&);
+  void resent_marks(const BookedIo&);
 
  private:
-  // A hung connection with undelivered messages. Each time is the start of the period in which such messages
-  // are undelivered; kNever: there are none.
+  // A hung connection with undelivered messages. `by_client`, `by_server`, `of_fence`: time since which such
+  // messages are undelivered; kNever: there are none.
   struct Undelivered {
     QpId qp = kNone;                               // the client's queue pair
     Nanos by_client = kNever, by_server = kNever;  // messages whose loss this side must detect
@@ -63,7 +64,7 @@ class Watch : private Part {
   bool has_nothing_to_do(const Node&) const;
   std::uint32_t undelivered_messages(const ClientNode&, QpId) const;
   void watch_fence(const ClientNode&, Undelivered&);
-  unsigned count_connected_paths(const ClientNode&, bool astray) const;
+  unsigned count_connected_paths(const ClientNode&, bool wrong_server) const;
 
   Books& books_;
   KeyHygiene keys_;

@@ -10,7 +10,6 @@ Watch::Watch(Cluster& cluster, Books& books) : Part(cluster), books_(books), key
   mark_options();
 }
 
-// Marks that depend on the options of a run.
 void Watch::mark_options() {
   const Scenario& s = scenario_;
   const auto mark = [this](bool holds, Mark which) {
@@ -45,7 +44,7 @@ void Watch::mark_options() {
   mark(s.storage.slow_latency > (s.server.heartbeat.missed_max + 2) * s.interval, Mark::slow_storage);
 }
 
-// Marks that depend on the counters of the network and of the fabric that falsifies messages.
+// Records the marks that depend on counters of the network and of the fabric that falsifies messages.
 void Watch::counted_marks() {
   const NetworkStats& stats = network_.stats();
   const auto mark = [this](std::uint64_t count, Mark which) {
@@ -68,9 +67,9 @@ void Watch::counted_marks() {
   mark(stats.failed_accepts, Mark::failed_accept);
   mark(stats.short_posts, Mark::short_post);
   mark(stats.rnr_exceeded, Mark::rnr_exceeded);
-  if (server_.lies) mark(server_.lies->told(), Mark::tampered);
+  if (server_.lies) mark(server_.lies->changed_messages(), Mark::tampered);
   for (const auto& client : clients_)
-    if (client->lies) mark(client->lies->told(), Mark::tampered);
+    if (client->lies) mark(client->lies->changed_messages(), Mark::tampered);
   mark(cluster_.faults.struck(FaultClass::starve), Mark::starved);
   mark(cluster_.faults.struck(FaultClass::crash_orderly), Mark::orderly_crash);
   mark(cluster_.faults.struck(FaultClass::break_qp), Mark::single_connection);
@@ -166,8 +165,9 @@ void Watch::server_marks() {
 void Watch::load_marks(const BookedIo& fresh, std::uint32_t io) {
   for (const std::uint32_t other : books_.open_ios) {
     const BookedIo& old = books_.book[other];
-    const bool meet = other != io && old.lba < fresh.lba + fresh.sectors && fresh.lba < old.lba + old.sectors;
-    if (!meet) continue;
+    const bool overlap =
+        other != io && old.lba < fresh.lba + fresh.sectors && fresh.lba < old.lba + old.sectors;
+    if (!overlap) continue;
     const bool writes[2] = {old.direction == Direction::write, fresh.direction == Direction::write};
     if (writes[0] && writes[1]) judge_.mark(Mark::overlapping_writes);
     if (writes[0] != writes[1]) judge_.mark(Mark::read_beside_write);
@@ -175,7 +175,7 @@ void Watch::load_marks(const BookedIo& fresh, std::uint32_t io) {
 }
 
 // Marks a completed request that storage received more than once.
-void Watch::moved_marks(const BookedIo& io) {
+void Watch::resent_marks(const BookedIo& io) {
   if (io.deliveries < 2 || !io.good) return;
   judge_.mark(io.direction == Direction::write ? Mark::write_moved : Mark::read_moved);
 }

@@ -1,5 +1,5 @@
-// A fabric that passes everything through and records what its user holds, which connections are alive, and
-// when each peer was last heard. The inner fabric must outlive this object.
+// Forwards all calls and events. Records which resources its user holds, which connections are alive, and
+// when a message of each peer last arrived. The inner fabric must outlive this object.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -26,7 +26,7 @@ class WatchedFabric final : public ForwardingFabric {
   // `clock`: clock of the calling process.
   WatchedFabric(Fabric& inner, HeartbeatWatch& watch, const ClockRate& clock)
       : ForwardingFabric(inner), watch_(watch), clock_(clock) {}
-  // Judges how the server treats connect requests, by CrowdWatch and IdentityWatch.
+  // Starts to judge how the server treats connect requests, with CrowdWatch and IdentityWatch.
   void watch_connect_requests(Judge& judge, const ServerConfig& config) {
     crowds_.emplace(judge, config);
     identities_.emplace(judge);
@@ -37,12 +37,12 @@ class WatchedFabric final : public ForwardingFabric {
     stranger_ = host;
     return heard_;
   }
-  // Judges the process's connections. Required before connections() may be called.
+  // Starts to judge the process's connections. Required before connections() may be called.
   void watch_connections(Judge& judge, std::string who, const ConnectionWatch::Limits& limits) {
     connections_.emplace(judge, std::move(who), limits);
   }
   ConnectionWatch& connections() noexcept { return *connections_; }
-  // Judges how often a client sends a fence.
+  // Starts to judge how often a client sends a fence.
   void watch_fences(Judge& judge, std::string who, Nanos timeout) {
     fences_.emplace(judge, std::move(who), timeout);
   }
@@ -51,7 +51,7 @@ class WatchedFabric final : public ForwardingFabric {
   // Connections opened since the last clear_fresh().
   const std::vector<ConKey>& fresh() const noexcept { return fresh_; }
   void clear_fresh() noexcept { fresh_.clear(); }
-  // True if the path's last connect request was to join an existing session.
+  // True if the last connect request of the path asked to join an existing session.
   bool joins(std::size_t path) const noexcept { return joins_[path]; }
   // Number of rkeys in use that were made for single requests.
   std::size_t offers() const noexcept { return offers_.size(); }

@@ -11,8 +11,8 @@ struct Wide {
   std::uint16_t connections = 0;  // number of connections per path; 0: unchanged
 };
 Wide draw_wide(ChoiceSource&);
-// Called before the options that depend on the size of the world. If a path has many connections, sets one
-// client and a slow heartbeat, because a path's connections are created one after another.
+// Called before the options are drawn that depend on the size of the world. If a path has many connections,
+// sets one client and a slow heartbeat, because a path's connections are created one after another.
 void prepare(Scenario&, const Wide&);
 // Called after all other options.
 void widen(Scenario&, const Wide&);

@@ -25,7 +25,7 @@ std::unique_ptr<Net> make_network(Scenario& scenario, const WorldOptions& option
   scenario.client.probe_deliveries = can.done_means_delivered;
   scenario.client.imm_consumes_receive = can.imm_consumes_receive;
   scenario.client.offer_invalidation = scenario.client.offer_invalidation && can.per_io_keys;
-  scenario.keys = false;  // over TCP this would need TLS
+  scenario.keys = false;  // over TCP, shared keys would need TLS
   auto network = std::make_unique<PipeNetwork>(scenario.network, tcp_options(scenario), options.seed);
   if (scenario.liar != kNone) network->allow_violations();
   return network;

@@ -16,7 +16,7 @@ namespace rtrs::sim {
 
 inline constexpr unsigned kPathStates = static_cast<unsigned>(PathState::closed) + 1;
 
-// Receives the records of the nodes of a world while it runs.
+// Provides a receiver for the trace records of each node while the world runs.
 class NodeListeners {
  public:
   virtual ~NodeListeners() = default;
@@ -33,10 +33,11 @@ struct WorldOptions {
   const Scenario* scenario = nullptr;  // borrowed; nullptr: drawn
   bool over_tcp = false;               // see Scenario; true also overrides a given scenario
   MakeNet make_net = nullptr;  // creates the network for Scenario::over_adapters; nullptr: not over adapters
-  // Borrowed; nullptr: none. Applies the fault classes and options; run_seed() applies the labels.
+  // Faults to leave out. Borrowed; nullptr: none. World applies the classes and options of the filter;
+  // run_seed() applies its labels.
   const FaultFilter* filter = nullptr;
   std::string* history = nullptr;  // borrowed; receives the lines of a HistoryLog; nullptr: none
-  // Oracles that are not asked, so that a run continues and its history shows what a violation leads to.
+  // Oracles whose violations are ignored, so that the run continues and its history shows the consequences.
   std::vector<Oracle> excused;
 };
 

@@ -15,7 +15,7 @@ std::array<sockaddr_storage, 2> addresses_of(const Adapter&);
 Adapter* adapter_of(const sockaddr&);
 // Returns the adapter that owns the address, even if it was removed; nullptr if there is none.
 Adapter* holder_of(const sockaddr&);
-// Returns the index of the adapter that owns the address. One must own it.
+// Returns the index of the adapter that owns the address; there must be one.
 std::size_t number_of(const sockaddr&);
 std::uint16_t port_of(const sockaddr&);
 void set_port(sockaddr&, std::uint16_t port);

@@ -14,7 +14,7 @@ Carried carry_out(std::uint32_t number) {
   if (pair.state != IBV_QPS_RTS || pair.sends.empty() || awaits_rejection(pair)) return Carried::nothing;
   ibv_wc_status status = IBV_WC_SUCCESS;
   const Step made = carry_out(pair, status);
-  if (made == Step::waits) return Carried::nobody_there;
+  if (made == Step::waits) return Carried::no_peer;
   if (made == Step::no_receive) return Carried::no_receive;
   pair.unheard.emplace_back(std::move(pair.sends.front()), status);
   pair.sends.pop_front();

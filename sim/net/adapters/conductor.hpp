@@ -54,20 +54,21 @@ void conduct(Conductor*);
 std::size_t add_adapter(const Profile&, unsigned host);
 void on_host(unsigned host);
 std::string address_of(std::size_t adapter);
-// Identifier of the n-th connect request that the host received, counted from 1; 0 if there is none.
+// Returns the identifier of the n-th connect request that the host received, counted from 1; 0 if there is
+// none.
 std::uint32_t identifier_of_request(unsigned host, std::uint32_t request);
 
 enum class Carried : std::uint8_t {
   nothing,
   done,
-  nobody_there,  // the other end does not exist, or not yet
+  no_peer,  // the other end does not exist, or does not exist yet
   no_receive,
-  refused,  // the other end rejected it; later work waits until this end is notified
+  refused,  // the other end rejected the work; later work waits until this end is notified
 };
 Carried carry_out(std::uint32_t queue_pair);
 // Delivers the acknowledgement of a completed work request.
 void acknowledge(std::uint32_t queue_pair);
-// Fails the queue pair, because the retries to the other end are exhausted.
+// Fails the queue pair as if its retries to the other end were exhausted.
 void give_up(std::uint32_t queue_pair);
 void break_queue_pair(std::uint32_t queue_pair, bool with_event);
 struct Outstanding {
@@ -83,7 +84,7 @@ void resend_last(std::uint32_t identifier);
 // Makes the identifier's wait for an answer time out.
 void unanswered(std::uint32_t identifier);
 
-// Identifier of the other end, if this end knows it; otherwise 0.
+// Returns the identifier of the other end if this end knows it; otherwise 0.
 std::uint32_t peer_of(std::uint32_t identifier);
 
 // True if one of the host's file descriptors is readable.
@@ -91,8 +92,8 @@ bool readable(unsigned host);
 std::size_t objects(unsigned host);
 // Kills the host's processes. With `orderly` the kernel first disconnects all peers. Afterwards no
 // message of the host reaches a peer.
-void sever(unsigned host, bool orderly);
-void join_again(unsigned host);
+void kill_host(unsigned host, bool orderly);
+void revive_host(unsigned host);
 bool has_problems();
 // True if a peer may write with this adapter rkey.
 bool is_open(std::size_t adapter, std::uint32_t key);

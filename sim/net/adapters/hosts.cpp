@@ -63,7 +63,7 @@ std::size_t objects(unsigned host) {
          held(all.identifiers, [&](const Identifier* one) { return of_channel(*one->events); });
 }
 
-void sever(unsigned host, bool orderly) {
+void kill_host(unsigned host, bool orderly) {
   const std::scoped_lock lock(world().lock);
   if (orderly) {
     for (const auto& [number, one] : world().numbered)
@@ -75,7 +75,7 @@ void sever(unsigned host, bool orderly) {
   std::erase_if(world().answered, [host](const auto& one) { return one.first.first == host; });
 }
 
-void join_again(unsigned host) {
+void revive_host(unsigned host) {
   const std::scoped_lock lock(world().lock);
   world().severed.erase(host);
 }

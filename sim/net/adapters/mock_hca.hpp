@@ -17,7 +17,7 @@
 namespace rtrs::mock_hca {
 
 struct Profile {
-  std::string name;  // adapter name
+  std::string name;
   std::uint32_t vendor = 0x02c9;
   std::uint32_t part = 4123;  // vendor part number; default: ConnectX-6
   std::uint32_t max_qp_wr = 32768;
@@ -76,15 +76,15 @@ Profile hostile(Profile);
 // Objects of earlier adapters must be destroyed; the next problems() lists those that are not.
 void reset(const std::vector<Profile>&, std::uint64_t seed = 1);
 
-// Problems since the last call, one line each, including objects that the program should have destroyed by
-// now. Empty if there are none.
+// Returns the problems recorded since the last call, one line each, including objects that the program should
+// have destroyed by now. Empty if there are none.
 std::vector<std::string> problems();
-// Number of existing objects: domains, regions, windows, queues, queue pairs, channels, identifiers. Excludes
-// those of the adapters.
+// Returns the number of existing objects: domains, regions, windows, queues, queue pairs, channels,
+// identifiers. Excludes those of the adapters.
 std::size_t objects();
 // Objects and memory that programs hold on one adapter.
 struct Held {
-  std::size_t contexts = 0;  // open contexts
+  std::size_t contexts = 0;
   std::size_t windows = 0;
   std::size_t vectors = 0;  // completion vectors in use
   std::size_t regions = 0;
@@ -158,7 +158,8 @@ void raise_on_last_queue_pair(ibv_event_type);
 // Raises IBV_EVENT_CQ_ERR for the completion queue of the most recent queue pair, which then reports nothing
 // more.
 void overrun_last_queue();
-// Loses the RTU, the last message of the handshake, of the next connection: the accepting side gets no event.
+// Loses the RTU of the next connection, which is the last message of the handshake: the accepting side gets
+// no event.
 void lose_next_rtu();
 // Ends the wait of all sides that still wait for an RTU: each gets RDMA_CM_EVENT_UNREACHABLE, and its peer
 // gets a reject.

@@ -104,7 +104,7 @@ struct Work {
   std::uint64_t id = 0;
   bool signalled = false;
   std::uint32_t imm = 0;
-  std::uint32_t key = 0;  // remote key, key to invalidate, or new key
+  std::uint32_t key = 0;  // remote key, key to invalidate, or new key of a bind
   std::uint32_t old_key = 0;
   std::uint64_t address = 0;
   std::vector<ibv_sge> parts;
@@ -150,8 +150,8 @@ struct QueuePair : ibv_qp {
   std::uint8_t rnr_retry = 7;
   std::uint8_t ack_timeout = 0, retries = 0, tos = 0, min_rnr_timer = 0;
   unsigned access = 0;
-  std::uint64_t waits_since =
-      0;  // time since which it waits for a peer that has disappeared; 0: it does not wait
+  // Time since which the queue pair waits for a peer that has disappeared; 0: it does not wait.
+  std::uint64_t waits_since = 0;
   bool comm_est_raised = false;
   bool ended = false;  // this end sends nothing more
   unsigned unacknowledged = 0;
@@ -227,7 +227,7 @@ struct Adapter {
   std::unique_ptr<Context> of_manager;  // context that identifiers refer to
   std::vector<std::unique_ptr<Context>> former;
   bool removed = false;
-  bool in_place = false;  // removed without connection manager events; identifiers work again on return
+  bool in_place = false;  // removed without connection manager events; identifiers work again when it returns
   bool port_down = false;
   Counts counts;
   std::size_t leaked = 0;      // objects destroyed after the removal, and therefore leaked
@@ -238,7 +238,8 @@ struct Adapter {
 
 struct World {
   std::mutex lock;
-  // By host: items of all its signals. Before all objects with signals, so that it outlives them.
+  // Number of items of all signals of a host. Declared before all objects with signals, so that it outlives
+  // them.
   std::map<unsigned, std::atomic<unsigned>> waiting;
   std::vector<std::unique_ptr<Adapter>> adapters, former;
   std::vector<std::string> problems;
@@ -255,8 +256,8 @@ struct World {
   // treated as a duplicate.
   std::map<std::pair<unsigned, std::uint32_t>, Message> answered;
   std::set<ManagerEvent*> shown;
-  std::map<std::pair<const Adapter*, std::uint32_t>, MemoryRegion*>
-      regions;  // keyed by local and remote keys alike
+  // Regions by adapter and key. The local and the remote key of a region are equal.
+  std::map<std::pair<const Adapter*, std::uint32_t>, MemoryRegion*> regions;
   std::set<Window*> windows;
   std::map<std::uint32_t, QueuePair*> queue_pairs;
   QueuePair* last_queue_pair = nullptr;
@@ -285,10 +286,10 @@ struct World {
   }
   // Called before an object is created: true if the creation must fail; sets errno.
   bool allocation_fails();
-  // Random number from 0 to count - 1.
+  // Returns a random number from 0 to count - 1.
   std::size_t pick(std::size_t count) { return static_cast<std::size_t>(chance() % count); }
   bool allocation_fails(const ibv_context*);
-  // Result of a destroy call: EIO if the adapter was removed and the object is therefore leaked.
+  // Returns the result of a destroy call: EIO if the adapter was removed and the object is therefore leaked.
   int given_back(const ibv_context*);
 };
 bool is_over(const ibv_context*);
@@ -300,8 +301,7 @@ void put(std::deque<T>& queue, T one, MayNotOvertake stays_behind);
 std::unique_ptr<Context> make_context(Adapter&);
 std::uint64_t clock_now();
 
-// --- of queue_pair.cpp, under the lock ---
-// Carries out the possible work of this queue pair and of those that wait for it.
+// --- defined in queue_pair.cpp; require the lock ---
 void kick(QueuePair&);
 void kick_all();
 // Delivers a random number of held asynchronous events.
@@ -310,14 +310,14 @@ void fail(QueuePair&);
 // Ends the pending sends of a queue pair that is destroyed.
 void end_sends(QueuePair&);
 enum class Step { done, waits, no_receive, failed };
-// Carries out the first send but does not complete it.
+// Executes the first send but does not complete it.
 Step carry_out(QueuePair&, ibv_wc_status&);
 void finish(QueuePair&, const Work&, ibv_wc_status);
-// True if the other end rejected a work request and this end has not learned of it yet.
+// True if the other end rejected a work request and this end has not been notified yet.
 bool awaits_rejection(const QueuePair&);
 void complete(Queue&, const Entry&);
 void raise(Adapter&, const ibv_async_event&);
-// Counter of unacknowledged events of the object that the event names; nullptr if it names none.
+// Returns the counter of unacknowledged events of the object that the event names; nullptr if it names none.
 unsigned* unacknowledged_of(const ibv_async_event&);
 // Drops unread events of an object that is destroyed.
 void forget_events(Adapter&, const void* object);
@@ -330,21 +330,18 @@ int post_recv(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**);
 int bind_mw(ibv_qp*, ibv_mw*, ibv_mw_bind*);
 int poll_cq(ibv_cq*, int count, ibv_wc*);
 int req_notify_cq(ibv_cq*, int);
-// --- of objects.cpp ---
-// Sets the functions for thread domains in the context, if the adapter supports them.
+// --- defined in objects.cpp ---
 void offer_thread_domains(Context&);
 // Detaches a domain that is destroyed from its parent domains.
 void leave_parents(Domain&);
-// Protection domain that keys are checked against.
+// Returns the protection domain against which keys are checked.
 const ibv_pd* protection_of(const ibv_pd*);
-// --- of calls.cpp ---
-// Sets the functions behind ibv_wr_*() in the context, if the adapter supports them.
+// --- defined in calls.cpp ---
 void offer_calls(Context&);
 // Records a problem if another call uses the queue pair before its batch ends: real libraries hold a lock
 // then.
 void check_no_batch(const QueuePair&, const char* call);
-// --- of windows.cpp ---
-// Returns nullptr and sets errno on failure. Requires the lock.
+// --- defined in windows.cpp ---
 QueuePair* make_queue_pair(ibv_pd*, ibv_qp_init_attr&);
 ibv_mw* alloc_mw(ibv_pd*, ibv_mw_type);
 int dealloc_mw(ibv_mw*);
@@ -358,8 +355,7 @@ void put(std::deque<T>& queue, T one, MayNotOvertake stays_behind) {
   queue.insert(queue.begin() + static_cast<std::ptrdiff_t>(at), std::move(one));
 }
 
-// --- of messages.cpp, under the lock ---
-// Sizes of private data in bytes. librdmacm delivers the whole field, however much of it was filled.
+// --- defined in messages.cpp; require the lock ---
 inline constexpr std::uint8_t kRequestData = 56, kAnswerData = 196, kRejectData = 148;
 // Values of enum ib_cm_rej_reason.
 inline constexpr int kTimeout = 4, kNoSuchService = 8, kStale = 10, kByConsumer = 28, kVendorOption = 35;
@@ -371,9 +367,9 @@ Identifier& make_identifier(EventChannel&, void* context, rdma_port_space);
 Identifier* find(std::uint32_t identifier);
 void say(Identifier&, Message);
 void hear(const Message&);
-// Informs the other end that this end is destroyed or sends no more.
+// Informs the other end that this end is destroyed or sends nothing more.
 void leave(Identifier&);
-// --- of faults.cpp, under the lock ---
+// --- defined in faults.cpp; requires the lock ---
 void enter_timewait(Identifier&);
 
 }  // namespace rtrs::mock_hca

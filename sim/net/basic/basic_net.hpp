@@ -26,7 +26,7 @@ struct NetLink {
   LinkInfo info;
   Nanos latency = 0, jitter = 0;
   Nanos starved[2] = {0, 0};
-  unsigned unplugged = 0;  // number of its two ports whose adapter is removed
+  unsigned unplugged = 0;  // number of the link's two ports whose adapter is removed
   bool is_of(NodeId node, std::uint32_t port) const noexcept {
     return (info.client == node && info.client_port == port) ||
            (info.server == node && info.server_port == port);
@@ -169,7 +169,7 @@ class BasicNet : public Net {
   NetworkStats stats_;
 
  private:
-  // Order of the min-heap.
+  // Order of the min-heap of events: earliest time first, then lowest serial.
   static bool later(const Event& a, const Event& b) noexcept {
     return a.time != b.time ? a.time > b.time : a.serial > b.serial;
   }

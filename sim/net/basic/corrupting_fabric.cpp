@@ -41,7 +41,7 @@ const CorruptingFabric::Plan* CorruptingFabric::take(Lie what, const ConKey& key
   taken_ = *found;
   fatal_ = fatal_ || taken_.fatal;
   if (--found->count == 0) plans_.erase(found);
-  ++told_;
+  ++changed_messages_;
   return &taken_;
 }
 

@@ -52,7 +52,7 @@ class CorruptingFabric final : public ForwardingFabric {
       : ForwardingFabric(inner), user_header_(user_header) {}
   void plan(const Plan& plan) { plans_.push_back(plan); }
   // Number of messages changed so far.
-  std::uint64_t told() const noexcept { return told_; }
+  std::uint64_t changed_messages() const noexcept { return changed_messages_; }
   // A connection on which a message of a fatal plan was posted.
   struct Doomed {
     ConKey key;
@@ -94,7 +94,7 @@ class CorruptingFabric final : public ForwardingFabric {
   std::vector<std::byte> bytes_;
   std::vector<Doomed> doomed_;
   bool fatal_ = false;  // the current work request was changed by a fatal plan
-  std::uint64_t told_ = 0;
+  std::uint64_t changed_messages_ = 0;
 };
 
 }  // namespace rtrs::sim

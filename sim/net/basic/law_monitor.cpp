@@ -144,8 +144,8 @@ void LawMonitor::on_posted(const NetworkEvent& h) {
   posted.time = h.time;
 }
 
-// Returns the work request that has this effect. It must be the next unexecuted one of the peer. Returns
-// nullptr if the effect is illegal.
+// Returns the peer's work request that has this effect, which must be the next unexecuted one; nullptr if the
+// effect is illegal.
 LawMonitor::Posted* LawMonitor::source(const NetworkEvent& h, const char* what) {
   if (!check(h.qp != kNone && h.peer != kNone, 17, h, "an effect without a sender")) return nullptr;
   qp_at(std::max(h.qp, h.peer));
@@ -184,8 +184,8 @@ void LawMonitor::on_placed(const NetworkEvent& h) {
   const bool in_message = h.value >= posted->address && h.rkey == posted->rkey &&
                           h.value - posted->address + h.length <= posted->length;
   check(in_message, 17, h, "payload was placed where the write does not go");
-  const bool going_on = !options_.invalidation_fences && posted->placed != 0;
-  check(going_on || key_allows(h, h.value, h.length), 14, h, "payload was placed with a bad key");
+  const bool in_progress = !options_.invalidation_fences && posted->placed != 0;
+  check(in_progress || key_allows(h, h.value, h.length), 14, h, "payload was placed with a bad key");
   posted->placed += h.length;
 }
 

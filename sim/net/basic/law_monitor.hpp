@@ -50,7 +50,7 @@ class LawMonitor {
   explicit LawMonitor(const Options& options) : options_(options) {}
 
   void on(const NetworkEvent&);
-  // The first 16 violations; `violation_count` counts all.
+  // Returns the first 16 violations; violation_count() counts all.
   const std::vector<Violation>& violations() const noexcept { return violations_; }
   std::uint64_t violation_count() const noexcept { return violation_count_; }
 

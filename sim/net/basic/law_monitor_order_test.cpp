@@ -1,4 +1,4 @@
-// Laws of order, queue pair lifetime, keys and connection management.
+// Tests of the laws of order, queue pair lifetime, keys and connection management.
 #include "sim/net/basic/test_story.hpp"
 
 namespace rtrs::sim::law_monitor_order_test {

@@ -1,5 +1,5 @@
-// Feeds hand-made histories to the law monitor. It must accept a legal history and must find a violation in
-// each history that one of the planted network bugs S1 to S10 would produce.
+// Feeds hand-made histories to the law monitor. The monitor must accept a legal history, and must find a
+// violation in each history that one of the planted network bugs S1 to S10 would produce.
 #include "sim/net/basic/test_story.hpp"
 
 namespace rtrs::sim::law_monitor_test {

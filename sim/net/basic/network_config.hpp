@@ -25,11 +25,10 @@ struct Rates {
   std::uint32_t resource_short = 0;  // the node cannot allocate memory, a key or a connection
   std::uint32_t resolve_failed = 0;  // an address does not resolve
   std::uint32_t accept_failed = 0;   // accept() cannot create its queue pair
-  std::uint32_t post_short = 0;      // post() accepts only a part; at most twice in a row
+  std::uint32_t post_short = 0;      // post() accepts only part of its work; at most twice in a row
   bool operator==(const Rates&) const = default;
 };
 
-// Calls `visit` with each rate.
 template <class R, class Visit>
 void for_each_rate(R& rates, Visit&& visit) {
   for (auto* rate :
@@ -46,7 +45,7 @@ struct NetworkConfig {
   Capabilities capabilities;             // default: those of a verbs device, see default_capabilities()
   Nanos latency = microseconds(5);       // one way, of new links; see set_latency()
   Nanos jitter = microseconds(5);        // maximum additional latency, drawn for each message
-  Nanos retry_budget = seconds(9);       // an outage shorter than this only delays
+  Nanos retry_budget = seconds(9);       // an outage shorter than this only delays messages
   Nanos retry_spread = seconds(9);       // maximum addition to the retry budget of a queue pair
   Nanos retransmit = milliseconds(100);  // maximum delay of traffic after a heal
   Nanos torn_hold = milliseconds(1);     // maximum time until the rest of a torn write is visible
@@ -54,12 +53,12 @@ struct NetworkConfig {
   Nanos drain = microseconds(20);        // maximum time from disconnect to ConnectionClosed
   Nanos slow_drain_hold = seconds(2);    // mean time that slow_drain adds
   Nanos cm_latency = microseconds(100);  // maximum additional latency of a CM message
-  Nanos cm_late_hold = seconds(20);      // mean; the minimum is a tenth of the mean
-  Nanos cm_timeout = seconds(2);         // a connect request is repeated after this
-  bool strict_send_queue =
-      false;  // verbs rule: unsignalled work keeps its slot until a later signalled one ends
+  Nanos cm_late_hold = seconds(20);      // mean delay of a late CM message; minimum: a tenth of it
+  Nanos cm_timeout = seconds(2);         // time until a connect request is repeated
+  // Verbs rule: an unsignalled work request keeps its slot until a later signalled one ends.
+  bool strict_send_queue = false;
   std::uint32_t cm_retries = 7;      // repetitions before ConnectFailed{connect_timeout}
-  Nanos info_cut_hold = seconds(5);  // mean; the minimum is a tenth of the mean
+  Nanos info_cut_hold = seconds(5);  // mean duration of a cut by info_cut; the minimum is a tenth of the mean
   Nanos rnr_budget = 0;              // a receive missing for this long breaks the requester; 0: never
   // Maximum additional latency of a connection, so that messages on different connections may overtake each
   // other. Redrawn on average every `channel_turns` messages.

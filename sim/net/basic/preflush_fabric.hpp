@@ -1,6 +1,6 @@
-// A fabric that makes its user look like a foreign client: it sets PREFLUSH on every second block device
-// write, without the FUA that Linux adds. The user does not notice, and the guarantees that it gets stay the
-// same. The inner fabric must outlive this object.
+// Sets PREFLUSH on every second block device write, without the FUA that Linux adds, as a client other than
+// Linux may do. The user of the fabric is not informed and keeps all guarantees. The inner fabric must
+// outlive this object.
 #pragma once
 #include "core/fabric/forwarding_fabric.hpp"
 

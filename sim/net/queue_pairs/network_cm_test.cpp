@@ -1,4 +1,4 @@
-// Connection management, crashes and restarts of the simulated network.
+// Tests of connection management, crashes and restarts of the simulated network.
 #include "sim/net/queue_pairs/network.hpp"
 
 #include "sim/net/queue_pairs/test_network.hpp"

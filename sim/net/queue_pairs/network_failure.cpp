@@ -63,7 +63,7 @@ void Network::complete_until(QpId id, std::uint64_t until) {
   if (!config_.strict_send_queue) qp.retired = until;
 }
 
-// The queue pair gets no reply. The first call starts its retry budget.
+// Called when the queue pair gets no reply. The first call starts its retry budget.
 void Network::stuck(QpId id, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   if (qp.hung) return;
@@ -116,7 +116,7 @@ void Network::wait_for_receive(QpId id) {
   schedule(qp.rnr_since + config_.rnr_budget, Event::Kind::rnr, id);
 }
 
-// The peer reports "receiver not ready", and the RNR retries are exhausted.
+// Called when the peer may have reported "receiver not ready" for the whole RNR budget.
 void Network::on_rnr(QpId id, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   qp.rnr_scheduled = false;
@@ -168,7 +168,7 @@ void Network::break_qp(QpId id, ChoiceSource& choice) {
 }
 
 // Messages that were sent before the sender broke may still be executed, in order, by the peer that the
-// sender had then. They are called ghosts.
+// sender had then. Such messages are called ghosts.
 void Network::spawn_ghosts(QpId id, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   const std::uint64_t waiting = qp.posted - qp.delivered;

@@ -1,4 +1,4 @@
-// Memory of nodes and the keys with which peers write to it.
+// Memory of nodes, and the keys for remote writes to that memory.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -134,8 +134,8 @@ const Network::Key* Network::find_key(NodeId node_id, const Wr& wr) const noexce
   const Key& key = node.keys[id];
   if (!key.used) return nullptr;
   // If an invalidation does not fence writes, a write in progress continues after its key was invalidated.
-  const bool going_on = wr.torn && !config_.capabilities.invalidation_fences;
-  if (!going_on && (!key.valid || key.rkey != wr.rkey)) return nullptr;
+  const bool in_progress = wr.torn && !config_.capabilities.invalidation_fences;
+  if (!in_progress && (!key.valid || key.rkey != wr.rkey)) return nullptr;
   if (wr.remote_addr < key.address) return nullptr;
   const std::uint64_t begin = wr.remote_addr - key.address;
   if (begin > key.length || wr.length > key.length - begin) return nullptr;

@@ -1,4 +1,4 @@
-// Behaviour of the simulated network. TearDown() fails each test in which the law monitor found a violation.
+// Tests of the simulated network. TearDown() fails each test in which the law monitor found a violation.
 #include "sim/net/queue_pairs/network.hpp"
 
 #include "sim/net/queue_pairs/test_network.hpp"

@@ -187,7 +187,7 @@ void Network::on_deliver(QpId id, ChoiceSource& choice) {
     const QpId broken = own_side ? id : qp.peer;
     qp.blocked = false;
     break_qp(broken, choice);
-    // If the other end is broken, this sender keeps retrying in vain.
+    // A sender whose peer is broken retries until its budget is exhausted.
     schedule_delivery(id, now_);
     return;
   }
@@ -261,7 +261,7 @@ Network::Outcome Network::execute(QpId responder_id, QpId requester, std::uint64
   const bool needs_receive = takes_receive(wr.op, config_.capabilities);
   const bool posted = responder.first_receives != responder.receives.size();
   const bool writes = is_write(wr.op) && wr.length != 0;
-  // The responder's adapter has not read the posted receive yet.
+  // True: the responder's adapter has not read the posted receive yet.
   const bool late = needs_receive && writes && posted && choice.fires(rates_.receive_late, Label::rnr_delay);
   const bool has_receive = posted && !late;
   const Outcome no_receive = late ? Outcome::receive_late : Outcome::wait_receive;

@@ -210,8 +210,8 @@ TEST_F(BlackHoleTest, outages_in_one_or_both_directions_are_not_reported) {
   EXPECT_TRUE(told_.empty()) << told_[0];
 }
 
-// The first large packet is the response to a client's first request. It stalls before the session is
-// established and before there are heartbeats.
+// The first large packet is the response to a client's first request. This packet stalls before the session
+// is established and before heartbeats are sent.
 TEST_F(BlackHoleTest, two_sessions_in_a_row_that_stall_at_their_start_are_reported) {
   for (std::uint16_t attempt = 0; attempt < 2; ++attempt) {
     accepted_ = 0;

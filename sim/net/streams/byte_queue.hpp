@@ -20,7 +20,7 @@ class ByteQueue {
     bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(first_));
     first_ = 0;
   }
-  // Moves up to `to.size()` bytes out of the queue. Returns how many.
+  // Moves up to `to.size()` bytes out of the queue. Returns the number of bytes moved.
   std::size_t take(std::span<std::byte> to) {
     const std::size_t count = std::min(size(), to.size());
     if (count != 0) std::memcpy(to.data(), bytes_.data() + first_, count);

@@ -176,7 +176,7 @@ class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
   Nanos latency_of(const End& end, ChoiceSource& choice) const {
     return links_[end.link].latency + draw_time(choice, links_[end.link].jitter, Label::latency);
   }
-  // Called when nothing gets through. The first call starts the retry budget.
+  // Called when this end gets no reply. The first call starts its retry budget.
   void stuck(QpId id, ChoiceSource& choice) {
     End& end = ends_[id];
     if (end.hung || end.stuck_since != kNever) return;

@@ -1,4 +1,4 @@
-// Checks that run after each fabric poll.
+// Checks of a PipeFabric that run after each poll.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -121,8 +121,8 @@ void PipeFabric::check_books() {
   if (half_open_ > books.half_open + books.last_words) fail("a socket is open that nothing is waited for on");
 }
 
-// Returns a description of what this end still waits for after its time limit; nullptr if there is nothing.
-// Then nothing is overdue before `next` either, which may be reduced, unless the ends change.
+// Returns a description of what this end has waited for longer than its time limit; nullptr if nothing is
+// overdue. In that case, lowers `next` to the first time at which this end can be overdue, unless it changes.
 const char* PipeFabric::overdue(PipeNetwork::End& end, Nanos& next) noexcept {
   const Nanos now = network_.now();
   const tcp::TcpOptions& may = network_.tcp_;
@@ -148,8 +148,8 @@ const char* PipeFabric::overdue(PipeNetwork::End& end, Nanos& next) noexcept {
   const PipeNetwork::End& peer = network_.ends_[end.peer];
   if (!end.accepted && !peer.walk.has_greeted() && late(end.since, may.undelivered_timeout_ms))
     return "an answer to a connect request is waited for without end";
-  const bool amid = peer.walk.is_mid_frame() && end.in.empty() && receives;
-  return amid && late(peer.delivered, 2 * may.undelivered_timeout_ms)
+  const bool is_mid_message = peer.walk.is_mid_frame() && end.in.empty() && receives;
+  return is_mid_message && late(peer.delivered, 2 * may.undelivered_timeout_ms)
              ? "the rest of a message is waited for without end"
              : nullptr;
 }

@@ -8,7 +8,7 @@
 namespace rtrs::sim {
 namespace {
 
-// The memory of this many most recently revoked keys is checked.
+// Number of most recently revoked keys whose memory is checked.
 constexpr std::size_t kWatchedKeys = 24;
 KeySequence::Secret secret_of(std::uint64_t seed) {
   KeySequence::Secret secret;

@@ -90,7 +90,7 @@ class PipeFabric final : private PipeEngine, public ForwardingFabric {
   bool asleep_ = false;
   std::map<RemoteKeyId, Key> keys_;
   std::vector<Dead> dead_;
-  bool keys_changed_ = true;  // since Dead::watched was set
+  bool keys_changed_ = true;  // keys have changed since Dead::watched was set
   std::size_t accepted_ = 0;
   decltype(tcp::TcpStats::faults) faults_{};
   // Results of check_books() and check_waits(), with the number of changes of the network when they were

@@ -39,13 +39,13 @@ class PipeLaws {
 
   void violated(unsigned law, Nanos now, std::string text);
   void posted(QpId from, Posted);
-  // The sender has closed: its process may now change the memory of posted work.
+  // Called when the sender has closed. From then on, its process may change the memory of posted work.
   void over(QpId from) { of(from).over = true; }
-  // disconnect() was called.
+  // Called after disconnect().
   void left(QpId at) { of(at).over = of(at).left = true; }
   void told(QpId at, const FabricEvent&, Nanos now);
-  // `at` reported `event` as the arrival of what `from` posted. Appends the write of this event and the
-  // writes before it to `written`.
+  // Called when `at` has reported `event` as the arrival of what `from` posted. Appends the write of this
+  // event and the writes before it to `written`.
   void arrived(QpId at, QpId from, const FabricEvent&, Nanos now, std::vector<Posted>& written);
   // True if a posted write that has not arrived uses this key.
   bool writes_to(std::uint32_t rkey) const noexcept;

@@ -1,4 +1,4 @@
-// Nodes, links, time and faults.
+// Nodes, links, time and faults of a PipeNetwork.
 #include "sim/net/streams/pipe_network.hpp"
 
 #include <algorithm>
@@ -73,8 +73,8 @@ std::size_t PipeNetwork::open_sockets() const noexcept {
       std::count_if(ends_.begin(), ends_.end(), [](const End& end) { return !end.closed; }));
 }
 
-// Checks a moment at which no process runs: everything posted must be in a socket or wait for the peer, and
-// everything received must be reported, as far as receives are posted.
+// Called when no process runs. Everything posted must be in a socket or wait for the peer, and everything
+// received must be reported, as far as receives are posted.
 void PipeNetwork::check_sleepers() {
   for (QpId id = 0; id < ends_.size(); ++id) {
     const End& end = ends_[id];

@@ -6,8 +6,8 @@
 // and when traffic resumes after an outage. An outage longer than the retry budget, a reset, or a crash ends
 // a stream; bytes in flight are lost. With CRC enabled, bytes may be changed in transit.
 //
-// Addresses and links are those of the other network (sim/net/queue_pairs/sim_fabric.hpp). A QpId is one end
-// of a stream, and also its socket number.
+// Addresses and links are those of Network (sim/net/queue_pairs/sim_fabric.hpp). A QpId is one end of a
+// stream, and also its socket number.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -70,7 +70,7 @@ struct PipeListener {
 struct PipeNode : NetNode {
   PipeFabric* fabric = nullptr;  // fabric of the running process; nullptr if there is none
   std::vector<PipeListener> listeners;
-  std::vector<QpId> ends;  // all of its ends that were open at the last check, in ascending order
+  std::vector<QpId> ends;  // all ends of the node that were open at the last check, in ascending order
   std::vector<QpId> watched;
   Nanos timer = kNever;
   bool signalled = false;
@@ -146,14 +146,14 @@ class PipeNetwork final : public EngineNet<PipeNode, PipeEnd, PipeEvents> {
   std::size_t some_of(std::size_t count, ChoiceSource&);
   // Notifies an end that its peer no longer exists.
   void send_reset(QpId to, ChoiceSource&);
-  static void end_well(End&) noexcept;
+  static void end_cleanly(End&) noexcept;
   void fail(QpId, int error);
   void close_end(QpId, ChoiceSource&);
   std::uint32_t readiness(const End&) const noexcept;
   bool has_ready_socket(const Node&) const noexcept;
   bool is_readable(const Node&) const noexcept;
-  // Call before an end or its posted receives change: what was found about the ends is kept until then,
-  // because most polls change nothing.
+  // Call before an end or its posted receives change. Invalidates the cached results about the ends, which
+  // save time because most polls change nothing.
   void changes() noexcept { ++changes_; }
 
   tcp::TcpOptions tcp_;

@@ -81,7 +81,7 @@ void PipeNetwork::on_established(QpId id, ChoiceSource& choice) {
   happened(17, id, end.peer);
 }
 
-// --- carrying ---
+// --- delivery ---
 
 std::size_t PipeNetwork::some_of(std::size_t count, ChoiceSource& choice) {
   switch (choice.draw(8, Label::pipe_cut)) {
@@ -111,7 +111,7 @@ void PipeNetwork::on_budget(QpId id, ChoiceSource& choice) {
     end.budget_scheduled = true;
     return schedule(end.stuck_since + end.budget, Event::Kind::budget, id);
   }
-  // Retransmits one last time, and fails the stream if nothing gets through.
+  // Retransmits one last time, and fails the stream if nothing arrives.
   go_on(id, choice);
   if (ends_[id].stuck_since == kNever) return;
   ++stats_.retry_exceeded;
@@ -139,7 +139,7 @@ void PipeNetwork::on_deliver(QpId id, ChoiceSource& choice) {
   if (!there.up && there.silent) return stuck(id, choice);
   if (peer.closed || peer.state == End::State::dead) {
     if (!end.out.empty()) send_reset(id, choice);
-    if (end.closed && end.out.empty()) end_well(end);
+    if (end.closed && end.out.empty()) end_cleanly(end);
     return;
   }
   if (now_ < end.delivered + end.trickle) return schedule_delivery(id, end.delivered + end.trickle, choice);
@@ -154,10 +154,10 @@ void PipeNetwork::on_deliver(QpId id, ChoiceSource& choice) {
   if (!end.shut) return;
   ends_[end.peer].finished = true;
   happened(18, id, end.peer);
-  if (end.closed) end_well(end);
+  if (end.closed) end_cleanly(end);
 }
 
-void PipeNetwork::end_well(End& end) noexcept {
+void PipeNetwork::end_cleanly(End& end) noexcept {
   end.state = End::State::dead;
   end.stuck_since = kNever;
 }

@@ -1,4 +1,4 @@
-// Simulated streams: transfer, end of streams, and violations that the laws detect.
+// Tests of simulated streams: transfer, end of streams, and violations that the laws detect.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -122,7 +122,7 @@ TEST_F(StreamsTest, bytes_arrive_unchanged_however_they_are_segmented) {
     ASSERT_EQ(seen, text) << "seed " << seed;
     rounds += calls;
   }
-  EXPECT_GT(rounds, 30u);  // proves that the socket sometimes accepted only a part
+  EXPECT_GT(rounds, 30u);  // proves that the socket sometimes accepted only part of the bytes
 }
 
 TEST_F(StreamsTest, a_full_socket_accepts_nothing_and_is_not_writable) {

@@ -1,4 +1,4 @@
-// Nodes, links, time and faults.
+// Nodes, links, time and faults of a MockNet.
 #include "sim/net/verbs/mock_net.hpp"
 
 #include <algorithm>
@@ -186,7 +186,7 @@ void MockNet::put_back(NodeId node, std::uint32_t port) {
 void MockNet::crash(NodeId id, bool orderly, ChoiceSource& choice) {
   choice_ = &choice;
   if (!mark_down(id, orderly)) return;
-  mock_hca::sever(id, orderly);
+  mock_hca::kill_host(id, orderly);
   for (QpId end = 0; end < ends_.size(); ++end) {
     if (ends_[end].node != id) continue;
     ends_[end].over = true;
@@ -196,7 +196,7 @@ void MockNet::crash(NodeId id, bool orderly, ChoiceSource& choice) {
 }
 
 void MockNet::restart(NodeId id) {
-  if (!nodes_[id].up) mock_hca::join_again(id);
+  if (!nodes_[id].up) mock_hca::revive_host(id);
   EngineNet::restart(id);
 }
 

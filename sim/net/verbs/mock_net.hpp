@@ -3,9 +3,9 @@
 // node. This class drives the adapters in virtual time.
 //
 // Work requests of a queue pair arrive in order, each after the latency of its link; their acknowledgements
-// return the same way. Connection manager messages are lost or delayed, and are repeated. An outage
-// longer than the retry budget breaks a queue pair. An unplugged adapter fails as a device does, and returns
-// as a new device. Allocations of memory, keys and queues may fail.
+// return the same way. Connection manager messages may be lost or delayed, and are repeated. An outage longer
+// than the retry budget breaks a queue pair. An unplugged adapter reports the events of a removed device, and
+// returns as a new device. Allocations of memory, keys and queues may fail.
 //
 // Addresses and links are those of the other networks (sim/net/queue_pairs/sim_fabric.hpp). A QpId is one end
 // of a connection. A process can have only one MockNet at a time, because it has one set of the libibverbs

@@ -76,7 +76,7 @@ void MockNet::on_carry(QpId id, ChoiceSource& choice) {
     if (choice.fires(rates_.qp_error, Label::qp_error)) return break_qp(id, choice);
     const Carried made = mock_hca::carry_out(end.queue_pair);
     if (made == Carried::nothing) return end.due.clear();
-    if (made == Carried::nobody_there) return stuck(id, choice);
+    if (made == Carried::no_peer) return stuck(id, choice);
     if (made == Carried::no_receive) {
       ++stats_.rnr_waits;
       return schedule_carry(id, now_ + kReceiverNotReady);
@@ -114,7 +114,7 @@ void MockNet::on_budget(QpId id, ChoiceSource& choice) {
     ends_[id].budget_scheduled = true;
     return schedule(over, Event::Kind::budget, id);
   }
-  // Retransmits one last time, and gives up if nothing gets through.
+  // Retransmits one last time, and gives up if nothing arrives.
   on_peer_status(id, choice);
   const std::uint64_t before = stats_.messages;
   if (ends_[id].stuck_since == kNever) return;
