@@ -14,7 +14,7 @@
 namespace rtrs::sim {
 
 inline constexpr std::string_view kRandomStreams = "TS01";
-inline constexpr std::string_view kStreamsTitle = "two TCP fabricswith random calls in any order";
+inline constexpr std::string_view kStreamsTitle = "two TCP fabrics with random calls in any order";
 
 // Draws the scenario. The run uses a different ChoiceSource.
 Scenario make_stream_world(ChoiceSource&);
