@@ -1,4 +1,4 @@
-// Notes of received messages, each followed by what the machine was told.
+// Notes of received messages, each followed by the input that the driver made from the message.
 #include <deque>
 
 #include "conformance/spec/bytes.hpp"
