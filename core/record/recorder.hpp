@@ -259,7 +259,7 @@ class Recorder {
   bool writing_ = false;
   bool checking_ = false;
   const char* broken_ = nullptr;
-  bool snapshots_owed_ = false;  // the file begins in the middle of a run
+  bool snapshots_owed_ = false;  // the file began in the middle of a run; its snapshots are not written yet
   trace::Detail detail_ = trace::Detail::machines;
   int file_errno_ = 0;
   std::uint64_t lost_ = 0;       // records lost by the failure itself

@@ -79,9 +79,9 @@ class Writer {
   // Appends any event of the header's schema. EINVAL if the values do not fit, EOVERFLOW if they exceed a
   // block.
   int append_values(const EventInfo& event, InstanceId instance, Nanos time, std::span<const Value> values);
-  // Ends the block.
+  // Writes the current block to the sink.
   int flush() noexcept;
-  // Ends the block and writes the trailer.
+  // Writes the current block and the trailer.
   int finish() noexcept;
   // Destroys the sink; hash and counters are kept.
   void release() noexcept { sink_.reset(); }
