@@ -146,7 +146,7 @@ TEST_P(Events, EndlessTimewaitIsGivenUp) {
             0U);
 }
 
-// The connection has already been freed; AddressSanitizer would report a use of it.
+// The connection has already been freed; AddressSanitizer would report a use of its memory.
 TEST_P(Events, EventOfAQueuePairInTimewaitIsIgnored) {
   ASSERT_NO_FATAL_FAILURE(connected({mlx5_reusing_numbers()}));
   leave();

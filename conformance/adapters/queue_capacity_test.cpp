@@ -332,8 +332,8 @@ TEST_F(QueueCapacityTest, BindDoesNotOvertakeEarlierWork) {
   }
 }
 
-// The bind that invalidates a key still waits for queue space when the key is renewed, although there is
-// space again.
+// A key is renewed while the bind that invalidates the old key waits for queue space. The queue has space
+// again, but the new bind must not be posted first.
 TEST_F(QueueCapacityTest, RenewalDoesNotOvertakeTheInvalidationOfItsKey) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.send_queue_bytes = 0;
