@@ -1,5 +1,5 @@
 // The server that client cases use: correct, with one memory disk, except for what a case corrupts. The
-// client connects and reconnects on its own; the tester only waits for it.
+// client connects and reconnects on its own; the tester waits for that.
 #pragma once
 #include <deque>
 #include <functional>
@@ -71,7 +71,7 @@ class ClientTester {
   void drop(Attempt&);
   // Fails unless the client abandons the attempt within `limit`.
   void expect_given_up(const Attempt&, Nanos limit, const char* because);
-  // Waits for an attempt after the first `seen` ones. It may be in any state.
+  // Waits for an attempt after the first `seen` ones. The attempt may be in any state.
   Attempt& next_attempt(std::size_t seen);
   std::size_t attempts() const noexcept { return attempts_.size(); }
   // Waits for a request that the case answers itself.
