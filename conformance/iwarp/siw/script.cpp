@@ -27,14 +27,14 @@ constexpr std::size_t kSlot = 512;   // bytes of memory for each write of the bu
 constexpr std::size_t kMargin = 64;  // bytes around a write that must not change
 
 // Byte `i` of pattern `number`.
-std::byte octet(std::uint32_t number, std::size_t i) {
+std::byte pattern_byte(std::uint32_t number, std::size_t i) {
   const std::uint64_t mixed = (std::uint64_t{number} << 32U | (i & 0xffffffffU)) * 0x9e3779b97f4a7c15U;
   return static_cast<std::byte>(mixed >> 56U);
 }
 
 ByteVector pattern(std::uint32_t number, std::size_t size) {
   ByteVector made(size);
-  for (std::size_t i = 0; i < size; ++i) made[i] = octet(number, i);
+  for (std::size_t i = 0; i < size; ++i) made[i] = pattern_byte(number, i);
   return made;
 }
 
