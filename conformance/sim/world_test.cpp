@@ -53,8 +53,8 @@ TEST(World, LogReplaysItsRun) {
   EXPECT_EQ(choice_log.mismatches(), 0U);
 }
 
-// A choice that is not drawn any more, or always has one result, makes all worlds poorer and fails nothing
-// else.
+// If a kind of choice is no longer drawn or always has the same result, the worlds cover less, and no other
+// test fails.
 TEST(World, EveryKindOfChoiceIsDrawnAndHasSeveralResults) {
   std::map<Label, std::set<std::uint32_t>> drawn;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
