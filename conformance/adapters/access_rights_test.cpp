@@ -104,12 +104,12 @@ TEST_F(Rights, WindowIsReusedOnlyOnItsAdapter) {
   ASSERT_TRUE(memory);
   const auto key = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
   ASSERT_TRUE(key && carries());
-  WorkRequest kill;
-  kill.key = kFar;
-  kill.op = WorkRequest::Op::send_inv;
-  kill.rkey = key->rkey;
+  WorkRequest invalidation;
+  invalidation.key = kFar;
+  invalidation.op = WorkRequest::Op::send_inv;
+  invalidation.rkey = key->rkey;
   client.fabric->post_receive(kNear, 1, 0);
-  ASSERT_EQ(server.fabric->post(std::span(&kill, 1)), 1U);
+  ASSERT_EQ(server.fabric->post(std::span(&invalidation, 1)), 1U);
   take(client, Kind::key_invalidated, kNear);
   client.fabric->release_key(key->id);
   ASSERT_EQ(mock_hca::held(0).windows, 1U) << "kept";
