@@ -103,7 +103,7 @@ class ClientTester {
   void take_imm(Attempt&, Con&, std::uint32_t imm);
   void send_info(Attempt&);
   void judge_request(Attempt&, const wire::IoRequest&, std::uint16_t cid);
-  int carry_out(const ClientRequest&, std::span<std::byte> room);
+  int execute(const ClientRequest&, std::span<std::byte> room);
   int open(const ClientRequest&, std::span<std::byte> room);
   int io(const ClientRequest&, std::span<std::byte> room);
   Attempt& attempt_of(const wire::ConnReq&);

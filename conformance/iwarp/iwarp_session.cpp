@@ -105,7 +105,7 @@ class End {
 
 // Writes the session: each kind of SEND once, two rounds of eight requests and responses, a write of 128 KiB,
 // and a TERMINATE.
-bool converse(End& client, End& server) {
+bool write_session(End& client, End& server) {
   const ByteVector data(std::size_t{128} << 10U, std::byte{0x5a});
   const ByteVector some(60, std::byte{0x21});
   const auto part = [&data](std::size_t size) { return std::array{Bytes(data).first(size)}; };
@@ -161,5 +161,5 @@ int main(int argc, char** argv) {
   if (reject) return capture.good() ? 0 : 1;
   End client(capture, 0, segment, crc);
   End server(capture, 1, segment, crc);
-  return converse(client, server) && capture.good() ? 0 : 1;
+  return write_session(client, server) && capture.good() ? 0 : 1;
 }

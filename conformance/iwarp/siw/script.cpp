@@ -208,7 +208,7 @@ void judge_private_data(Bytes data, Plan plan, std::uint32_t number, const std::
   compare(data, data_of(plan, number, data.size()), what);
 }
 
-void say(const char* who, Plan plan, const std::string& text) {
+void log_result(const char* who, Plan plan, const std::string& text) {
   std::printf("%s: plan %c: %s\n", who, static_cast<char>(plan), text.c_str());
   std::fflush(stdout);
 }
@@ -223,7 +223,7 @@ void carry_out(End& end, const std::string& source, const std::string& address, 
                                   : "the request was rejected");
   judge_private_data(answer.data, plan, kAnswerNumber, "private data of the answer");
   if (plan == Plan::refused) {
-    say("initiator", plan, "rejected");
+    log_result("initiator", plan, "rejected");
     end.disconnect();
     return;
   }
@@ -235,7 +235,7 @@ void carry_out(End& end, const std::string& source, const std::string& address, 
       plan == Plan::responder_uses_invalid_key)
     how = end.wait_for_end();
   end.disconnect();
-  say("initiator", plan, "talk holds, " + how);
+  log_result("initiator", plan, "talk holds, " + how);
 }
 
 }  // namespace
@@ -257,7 +257,7 @@ void run_responder(End& end, const std::string& address, std::uint16_t port, Cor
     const ByteVector answer = private_data(end, plan, false, spoil);
     if (plan == Plan::refused) {
       end.reject(answer);
-      say("responder", plan, "rejected");
+      log_result("responder", plan, "rejected");
       continue;
     }
     end.accept(answer);
@@ -267,7 +267,7 @@ void run_responder(End& end, const std::string& address, std::uint16_t port, Cor
     if (plan == Plan::responder_uses_invalid_key) talk.write_with_invalid_key();
     if (plan != Plan::responder_ends) how = end.wait_for_end();
     end.disconnect();
-    say("responder", plan, "talk holds, " + how);
+    log_result("responder", plan, "talk holds, " + how);
   }
 }
 
