@@ -17,7 +17,7 @@ namespace rtrs::conformance {
 
 struct ClientSetup {
   Deadlines deadlines;
-  Nanos first_wait = seconds(120);  // until the client connects for the first time
+  Nanos first_wait = seconds(120);  // maximum wait until the client first connects
 };
 
 // One attempt of the client to bring up a path.

@@ -15,7 +15,7 @@ using wire::rnbd::Opcode;
 enum class Stage { nothing, greeted, opening, open, busy, closing, taken_away };
 constexpr Stage kEveryStage[] = {Stage::nothing, Stage::greeted, Stage::opening,   Stage::open,
                                  Stage::busy,    Stage::closing, Stage::taken_away};
-constexpr std::uint64_t kSectors = 1024;  // size of each device in these tests
+constexpr std::uint64_t kSectors = 1024;  // size of each device
 
 template <class Value>
 Message rnbd_message(const Value& value) {

@@ -14,7 +14,7 @@ using conformance::fails_with;
 namespace {
 
 constexpr ConnectionWatch::Limits kLimits{seconds(6), seconds(2), 2};
-constexpr Nanos kLater = milliseconds(2);  // more than the rounding error
+constexpr Nanos kLater = milliseconds(2);  // longer than the rounding error that the oracle allows
 
 ConKey con(std::uint16_t number, std::uint32_t epoch = 1) {
   return {0, number, epoch};

@@ -65,7 +65,7 @@ TEST(World, EveryKindOfChoiceIsDrawnAndHasSeveralResults) {
     World(options, choice).run();
     for (const Draw& draw : choice.choice_log().draws) drawn[draw.label].insert(draw.value);
   }
-  const std::set<Label> elsewhere{// only groups
+  const std::set<Label> elsewhere{// labels of groups, for which no value is drawn
                                   Label::fault_span, Label::option, Label::request, Label::planned,
                                   // byte streams below the TCP fabric
                                   Label::pipe_size, Label::pipe_cut, Label::pipe_order, Label::pipe_break,

@@ -61,7 +61,7 @@ class ServerDevicesSpec {
     std::uint8_t version = 0;
     std::uint16_t result = 0;
     std::uint32_t data_len = 0;
-    std::uint32_t failures = 0;  // failed syncs of the export when this one began
+    std::uint32_t failures = 0;  // Export::failures when this sync began
     std::uint64_t sync = 0;      // number of this sync; settled: of the last sync that started before its end
     std::uint64_t handle = 0;
     Io io;

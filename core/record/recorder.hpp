@@ -265,7 +265,7 @@ class Recorder {
   std::uint64_t lost_ = 0;       // records lost by the failure itself
   std::uint64_t failed_at_ = 0;  // head_ at the time of the failure
   std::unique_ptr<trace::Writer> writer_;
-  std::unique_ptr<trace::LiveRecords> live_;  // used instead of writer_
+  std::unique_ptr<trace::LiveRecords> live_;  // set instead of `writer_` while a listener gets the records
   std::vector<trace::Watched> watched_;       // indexed by instance
   trace::FileOptions options_;
   std::string path_;

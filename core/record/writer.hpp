@@ -88,7 +88,7 @@ class Writer {
 
   std::uint64_t records() const noexcept { return first_seq_ + count_; }
   std::uint64_t unflushed() const noexcept { return count_; }  // number of records
-  std::uint64_t bytes() const noexcept { return offset_; }     // bytes written
+  std::uint64_t bytes() const noexcept { return offset_; }
   std::size_t blocks() const noexcept { return index_.size(); }
   std::uint64_t chain_hash() const noexcept { return chain_.value_with(payload(), used_); }
 
