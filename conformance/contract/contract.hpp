@@ -134,7 +134,7 @@ class FabricContract : public ::testing::TestWithParam<FabricCase> {
                                std::uint64_t offset, std::uint32_t imm);
   static WorkRequest empty_imm(ConKey, std::uint32_t imm);
   static WorkRequest message(ConKey, std::string_view text);
-  // Posts all work requests; polls in between if the fabric accepts only some of them.
+  // Posts all work requests. If the fabric accepts only a part at a time, polls in between.
   void post_all(Side&, std::span<const WorkRequest>);
   void post_one(Side&, const WorkRequest&);
 

@@ -336,7 +336,7 @@ void ServerDevicesSpec::storage_done() {
 }
 
 // A successful sync is answered only when every sync that started before its end has also ended, because a
-// kernel reports a failed writeback to only one of them.
+// kernel reports a failed writeback to one sync only.
 void ServerDevicesSpec::settle(std::uint64_t handle) {
   std::uint64_t oldest = ~std::uint64_t{0};
   for (const auto& [id, request] : requests_)

@@ -11,9 +11,9 @@
 
 namespace rtrs::block {
 
-// Identifies one operation (StartStorage, OpenExport, MeasureExport) until its result is given. The same
-// BlockServer does not reuse the id until 2^32 further operations have begun. A caller may store the id as a
-// plain number, for example in the user data of an IO queue.
+// Identifies one operation (StartStorage, OpenExport, MeasureExport) until its result is given. A BlockServer
+// reuses an id only after 2^32 further operations have begun. A caller may store the id as a plain number,
+// for example in the user data of an IO queue.
 enum class OpId : std::uint64_t {};
 
 // Returns the index of the session to which the operation belongs.
