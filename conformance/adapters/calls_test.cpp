@@ -58,7 +58,6 @@ class Calls : public TwoEnds {
     std::uint64_t all() const { return mock_hca::counts(0).doorbells - doorbells; }
     std::uint64_t by_calls() const { return mock_hca::counts(0).batches - batches; }
   };
-  // Invalidates a key of the server and waits for the event.
   void invalidate_server_key(const RemoteKey& one, ConKey on) {
     server.fabric->invalidate(on, one.id, 1);
     EXPECT_EQ(take(server, Kind::chunk_invalidated, on).cookie, 1U);

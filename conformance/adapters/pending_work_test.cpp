@@ -337,7 +337,6 @@ TEST_F(PendingWorkTest, ListenerIsFreedWithADeviceThatCouldNotBeOpened) {
   EXPECT_TRUE(carries());
 }
 
-// The server disconnects before the handshake has completed.
 TEST_F(PendingWorkTest, EarlyDisconnectKeepsItsNumberInTimewait) {
   open({mlx5_reusing_numbers()});
   listen(kAddress);

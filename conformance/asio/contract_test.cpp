@@ -30,7 +30,6 @@ namespace {
 
 using net::cancellation_type;
 
-// Counts allocations and deallocations.
 struct AllocationCounts {
   int allocated = 0;
   int freed = 0;

@@ -308,7 +308,6 @@ struct RuleInfo {
   std::string_view text;
 };
 const RuleInfo& info_of(Rule) noexcept;
-// Table of all rules in Markdown.
 std::string rules_markdown();
 
 }  // namespace rtrs::spec

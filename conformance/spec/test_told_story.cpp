@@ -74,7 +74,6 @@ const std::vector<Spoiled>& told_cases() {
   return cases;
 }
 
-// Inputs of a client from CON_RSP and from responses.
 Story told_client_story() {
   Story story;
   const std::string_view response = keep(con_rsp());

@@ -26,7 +26,6 @@ constexpr unsigned kCalls = 40;
 constexpr std::size_t kSlot = 512;   // bytes of memory for each write of the burst
 constexpr std::size_t kMargin = 64;  // bytes around a write that must not change
 
-// Byte `i` of pattern `number`.
 std::byte pattern_byte(std::uint32_t number, std::size_t i) {
   const std::uint64_t mixed = (std::uint64_t{number} << 32U | (i & 0xffffffffU)) * 0x9e3779b97f4a7c15U;
   return static_cast<std::byte>(mixed >> 56U);
