@@ -104,12 +104,12 @@ TEST_F(Rights, WindowIsReusedOnlyOnItsAdapter) {
   ASSERT_TRUE(memory);
   const auto key = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
   ASSERT_TRUE(key && carries());
-  WorkRequest kill;
-  kill.key = kFar;
-  kill.op = WorkRequest::Op::send_inv;
-  kill.rkey = key->rkey;
+  WorkRequest invalidation;
+  invalidation.key = kFar;
+  invalidation.op = WorkRequest::Op::send_inv;
+  invalidation.rkey = key->rkey;
   client.fabric->post_receive(kNear, 1, 0);
-  ASSERT_EQ(server.fabric->post(std::span(&kill, 1)), 1U);
+  ASSERT_EQ(server.fabric->post(std::span(&invalidation, 1)), 1U);
   take(client, Kind::key_invalidated, kNear);
   client.fabric->release_key(key->id);
   ASSERT_EQ(mock_hca::held(0).windows, 1U) << "kept";
@@ -140,8 +140,7 @@ TEST_F(Rights, WindowOfAKeyThatWasNotInvalidatedIsNotReused) {
   EXPECT_EQ(client.count(Kind::connection_lost, kNear), 0U);
 }
 
-// The adapter reuses the number of a freed window, and the event that the old key was invalidated arrives
-// late.
+// The adapter reuses the number of a freed window; the invalidation event of its old key arrives late.
 TEST_F(Rights, LateInvalidationOfAnOldKeyKeepsTheNewKey) {
   mock_hca::Profile mlx5_reusing_numbers = mock_hca::mlx5();
   mlx5_reusing_numbers.reuses_numbers = true;
@@ -162,7 +161,7 @@ TEST_F(Rights, LateInvalidationOfAnOldKeyKeepsTheNewKey) {
   work.op = WorkRequest::Op::send_inv;
   work.rkey = first->rkey;
   ASSERT_EQ(server.fabric->post(std::span(&work, 1)), 1U);
-  server.fabric->try_wait();  // delivered to the client's adapter, but the client has not polled it yet
+  server.fabric->try_wait();  // the event reaches the client's adapter; the client polls it later
   client.fabric->release_key(first->id);
   const auto next = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
   ASSERT_TRUE(next);

@@ -58,13 +58,12 @@ class Calls : public TwoEnds {
     std::uint64_t all() const { return mock_hca::counts(0).doorbells - doorbells; }
     std::uint64_t by_calls() const { return mock_hca::counts(0).batches - batches; }
   };
-  // Invalidates a key of the server and waits for the event.
-  void take_back(const RemoteKey& one, ConKey on) {
+  void invalidate_server_key(const RemoteKey& one, ConKey on) {
     server.fabric->invalidate(on, one.id, 1);
     EXPECT_EQ(take(server, Kind::chunk_invalidated, on).cookie, 1U);
   }
-  // The server invalidates each of the client's keys remotely; each new key has a different rkey.
-  void windows_of_type_2() {
+  // Makes three keys at the client, which the server invalidates remotely; each key has a different rkey.
+  void use_type_2_windows() {
     std::uint32_t last = 0;
     for (unsigned i = 0; i < 3; ++i) {
       const Since since;
@@ -73,11 +72,11 @@ class Calls : public TwoEnds {
       EXPECT_NE(own->rkey, std::exchange(last, own->rkey));
       EXPECT_TRUE(carries());
       EXPECT_EQ(since.by_calls(), 1U);
-      WorkRequest kill;
-      kill.key = kFar;
-      kill.op = WorkRequest::Op::send_inv;
-      kill.rkey = own->rkey;
-      ASSERT_EQ(server.fabric->post(std::span(&kill, 1)), 1U);
+      WorkRequest invalidation;
+      invalidation.key = kFar;
+      invalidation.op = WorkRequest::Op::send_inv;
+      invalidation.rkey = own->rkey;
+      ASSERT_EQ(server.fabric->post(std::span(&invalidation, 1)), 1U);
       take(client, Kind::key_invalidated, kNear);
       EXPECT_EQ(since.by_calls(), 2U);
       EXPECT_EQ(since.all(), 2U);
@@ -89,7 +88,7 @@ class Calls : public TwoEnds {
 };
 
 // The batch has work requests without data, with one part, with two parts and inline, with and without an
-// immediate. They must arrive in order.
+// immediate. All must arrive in order.
 TEST_F(Calls, PostAllKindsOfWorkInOneBatch) {
   connected(mock_hca::mlx5());
   EXPECT_EQ(mock_hca::queue_pairs_with_calls(), 2U);
@@ -149,8 +148,8 @@ mock_hca::Profile without(std::uint64_t op, bool granted) {
   return one;
 }
 
-// The adapters do not support ibv_wr_*(), lack a needed operation, or grant an operation that they do not
-// have. All work must be posted with ibv_post_send().
+// Adapters that do not support ibv_wr_*(), lack a needed operation, or grant an operation that they lack. All
+// work must be posted with ibv_post_send().
 TEST_F(Calls, AreNotUsedIfTheLibraryLacksAnOperation) {
   for (const mock_hca::Profile& adapter :
        {mock_hca::irdma(), mock_hca::bnxt_re(), mock_hca::hfi1(), without(IBV_QP_EX_WITH_BIND_MW, false),
@@ -263,7 +262,7 @@ TEST_F(Calls, AreNotUsedForAChainWithAType1Bind) {
   connected(mock_hca::mlx5());
   const auto revocable = server.fabric->make_revocable_key(kFar, memory.id, 0, 4096);
   ASSERT_TRUE(revocable);
-  take_back(*revocable, kFar);
+  invalidate_server_key(*revocable, kFar);
   connect_both_ends(kAddress, kNearAgain, kFarAgain);
   const Since since;
   WorkRequest word = message("ahead of the binding");
@@ -274,7 +273,7 @@ TEST_F(Calls, AreNotUsedForAChainWithAType1Bind) {
   take(client, Kind::message_received, kNearAgain);
   EXPECT_EQ(since.all(), 1U);
   EXPECT_EQ(since.by_calls(), 0U);
-  take_back(*second, kFarAgain);
+  invalidate_server_key(*second, kFarAgain);
 }
 
 mock_hca::Profile only_type_2() {
@@ -288,7 +287,7 @@ TEST_F(Calls, BindType2Windows) {
   for (const mock_hca::Profile& adapter : {mock_hca::mlx5(), only_type_2()}) {
     close();
     connected(adapter);
-    windows_of_type_2();
+    use_type_2_windows();
   }
 }
 

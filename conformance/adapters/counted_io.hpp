@@ -12,11 +12,11 @@
 
 namespace rtrs::conformance {
 
-// Which keys each request invalidates.
+// Keys that each request invalidates: none, the key of its chunk, or its own key.
 enum class Keys : std::uint8_t {
   stay,
-  of_chunks,    // the server renews the key of each chunk: windows of type 1
-  of_requests,  // the client offers a key per read, which the server invalidates: windows of type 2
+  of_chunks,    // the server renews the key of the chunk, a type 1 window
+  of_requests,  // each read offers a key, a type 2 window, which the server invalidates
 };
 
 struct Load {
@@ -24,7 +24,7 @@ struct Load {
   Keys keys = Keys::stay;
   unsigned in_flight = 1;
   std::uint16_t io_connections = 1;
-  bool as_kernel_client = true;  // without the extensions that only urtrs peers use
+  bool as_kernel_client = true;  // the client requests no urtrs extensions
   verbs::Posting posting = verbs::Posting::send;
 };
 
@@ -50,7 +50,7 @@ class CountedIo {
 
   Load load_;
   Nanos now_ = 1;
-  std::vector<std::byte> data_;  // outlives the fabrics, which have it registered
+  std::vector<std::byte> data_;  // destroyed after the fabrics, which have registered this memory
   std::unique_ptr<verbs::VerbsFabric> far_, near_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Client> client_;

@@ -43,7 +43,7 @@ BothEnds measure(const Load& load) {
   return {each(server, counts(CountedIo::kServer)), each(client, counts(CountedIo::kClient))};
 }
 
-// Tolerance: the last requests of a measurement are still in flight when it ends.
+// Tolerance, because some requests are still in flight when the measurement ends.
 constexpr double kEdge = 0.07;
 
 TEST(Counts, ReadTakesOneDoorbellAndTwoWorkRequestsOfTheServer) {
@@ -66,7 +66,7 @@ TEST(Counts, WriteTakesOneWorkRequestOfEachEnd) {
 }
 
 // All work of one round is posted together, regardless of events in between and of the number of connections.
-// The same holds for reposted receives.
+// Reposted receives are posted together too.
 TEST(Counts, ManyRequestsOfOneRoundTakeFewDoorbells) {
   for (const auto& [load, most] : {std::pair{Load{Direction::read, Keys::stay, 32, 1}, 0.08},
                                    {{Direction::read, Keys::stay, 32, 4}, 0.15},

@@ -22,7 +22,7 @@ constexpr const char* kSecond = "192.0.2.2";
 class Devices : public TwoEnds {
  protected:
   // Connects to this address; returns the capabilities of the server's connection.
-  Capabilities over(const std::string& address, ConKey near, ConKey far) {
+  Capabilities capabilities_over(const std::string& address, ConKey near, ConKey far) {
     client.fabric->connect(
         near, {.source = {}, .destination = address, .port = server.fabric->listening_port()}, params(), {});
     EXPECT_TRUE(until([&] { return server.side->count(Kind::connect_requested) != 0; }));
@@ -50,10 +50,10 @@ TEST_F(Devices, SoftRoceDoesNotReduceTheCapabilitiesOfAnAdapter) {
   open({mock_hca::mlx5(), mock_hca::rxe()});
   EXPECT_TRUE(fresh_keys_protect(server.fabric->capabilities()));
   listen_anywhere();
-  const Capabilities hardware = over(kFirst, {0, 0, 1}, {0, 0, 2});
+  const Capabilities hardware = capabilities_over(kFirst, {0, 0, 1}, {0, 0, 2});
   EXPECT_TRUE(fresh_keys_protect(hardware));
   EXPECT_FALSE(hardware.send_invalidate_is_slow);
-  const Capabilities soft = over(kSecond, {0, 0, 3}, {0, 0, 4});
+  const Capabilities soft = capabilities_over(kSecond, {0, 0, 3}, {0, 0, 4});
   EXPECT_FALSE(fresh_keys_protect(soft));
   EXPECT_FALSE(soft.invalidation_fences);
   EXPECT_TRUE(soft.invalidation_breaks_on_packet_loss);
@@ -163,8 +163,8 @@ TEST_F(Devices, AdapterWithoutWindowsDoesNotDisableThemElsewhere) {
   open({mock_hca::mlx5(), mock_hca::bnxt_re()}, options);
   listen_anywhere();
   const ConKey far{0, 0, 2};
-  EXPECT_TRUE(over(kFirst, {0, 0, 1}, far).invalidation);
-  EXPECT_FALSE(over(kSecond, {0, 0, 3}, {0, 0, 4}).invalidation);
+  EXPECT_TRUE(capabilities_over(kFirst, {0, 0, 1}, far).invalidation);
+  EXPECT_FALSE(capabilities_over(kSecond, {0, 0, 3}, {0, 0, 4}).invalidation);
   const auto memory = server.fabric->allocate(4096);
   ASSERT_TRUE(memory);
   ASSERT_TRUE(server.fabric->make_revocable_key(far, memory->id, 0, 4096));

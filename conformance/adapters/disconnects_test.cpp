@@ -221,7 +221,6 @@ TEST_F(DisconnectTest, FailedQueuePairIsNotReportedAsRemovedDevice) {
   EXPECT_EQ(lost.reason, Reason::transport_error);
 }
 
-// Posted work fails because the peer has disconnected.
 TEST_F(DisconnectTest, ErrorAfterTheDisconnectOfThePeerIsReportedAsDisconnect) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.gives_up_after = 0;

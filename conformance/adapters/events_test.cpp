@@ -146,7 +146,7 @@ TEST_P(Events, EndlessTimewaitIsGivenUp) {
             0U);
 }
 
-// The connection has already been freed; AddressSanitizer would report a use of it.
+// The connection has already been freed; AddressSanitizer would report a use of its memory.
 TEST_P(Events, EventOfAQueuePairInTimewaitIsIgnored) {
   ASSERT_NO_FATAL_FAILURE(connected({mlx5_reusing_numbers()}));
   leave();
@@ -232,11 +232,11 @@ TEST_P(Events, WindowsOfInvalidatedKeysAreReused) {
     const auto key = client.fabric->make_request_key(kNear, region->id, 0, 4096);
     ASSERT_TRUE(key && carries());
     server.fabric->post_receive(kFar, 1, 64);
-    WorkRequest kill;
-    kill.key = kFar;
-    kill.op = WorkRequest::Op::send_inv;
-    kill.rkey = key->rkey;
-    ASSERT_EQ(server.fabric->post(std::span(&kill, 1)), 1U);
+    WorkRequest invalidation;
+    invalidation.key = kFar;
+    invalidation.op = WorkRequest::Op::send_inv;
+    invalidation.rkey = key->rkey;
+    ASSERT_EQ(server.fabric->post(std::span(&invalidation, 1)), 1U);
     EXPECT_EQ(take(client, Kind::key_invalidated, kNear).rkey, key->rkey);
     client.fabric->post_receive(kNear, 1, 64);
     client.fabric->release_key(key->id);

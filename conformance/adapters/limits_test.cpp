@@ -44,7 +44,7 @@ class LimitsOf : public TwoEndsBothWays {
     return one;
   }
   // Sends a message of this size from the client. Returns true if the message arrives.
-  bool says(std::size_t bytes) {
+  bool delivers(std::size_t bytes) {
     const std::vector<std::byte> text(bytes, std::byte{7});
     WorkRequest work;
     work.key = kNear;
@@ -113,7 +113,7 @@ TEST_P(LimitsOf, AllGrantedInlineDataIsUsed) {
   connect_with(depths(64, 0));
   EXPECT_EQ(mock_hca::last_granted().max_inline_data, 124U);
   const std::size_t before = regions();
-  EXPECT_TRUE(says(124));
+  EXPECT_TRUE(delivers(124));
   EXPECT_EQ(regions(), before);
 }
 
@@ -126,9 +126,9 @@ TEST_P(LimitsOf, SmallInlineLimitIsAccepted) {
 TEST_P(LimitsOf, MessagesWithoutInlineDataNeedNoNewRegistration) {
   open({mock_hca::hfi1()});
   connect_with(depths(64, 0), 32);
-  ASSERT_TRUE(says(96));
+  ASSERT_TRUE(delivers(96));
   const std::size_t before = regions();
-  for (unsigned i = 0; i < 300; ++i) ASSERT_TRUE(says(1 + i % 96)) << i;
+  for (unsigned i = 0; i < 300; ++i) ASSERT_TRUE(delivers(1 + i % 96)) << i;
   EXPECT_EQ(regions(), before);
 }
 

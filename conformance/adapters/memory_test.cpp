@@ -133,12 +133,12 @@ TEST_F(TwoAdapters, InvalidatedKeyBelongsToTheAdapterOfTheConnection) {
     (first.rkey < second.rkey ? first = make(kNear) : second = make(kNear2));
   ASSERT_EQ(first.rkey, second.rkey);
   poll(client);
-  WorkRequest kill;
-  kill.key = kFar;
-  kill.op = WorkRequest::Op::send_inv;
-  kill.rkey = first.rkey;
+  WorkRequest invalidation;
+  invalidation.key = kFar;
+  invalidation.op = WorkRequest::Op::send_inv;
+  invalidation.rkey = first.rkey;
   client.fabric->post_receive(kNear, 1, 0);
-  ASSERT_EQ(server.fabric->post(std::span(&kill, 1)), 1U);
+  ASSERT_EQ(server.fabric->post(std::span(&invalidation, 1)), 1U);
   take(client, Kind::key_invalidated, kNear);
   client.fabric->release_key(first.id);
   client.fabric->release_key(second.id);

@@ -67,7 +67,7 @@ TEST_F(PendingWorkTest, ArrivedDataIsReportedBeforeTheLoss) {
   client.fabric->post_receive(kNear, kMany, 0);
   poll_both();
   ASSERT_NO_FATAL_FAILURE(send(server, kFar, kMany));
-  for (unsigned i = 0; i < 4; ++i) client.fabric->poll(now, {});  // all have arrived
+  for (unsigned i = 0; i < 4; ++i) client.fabric->poll(now, {});  // all immediates have arrived
   server.fabric->disconnect(kFar);
   client.fabric->try_wait();  // makes the next poll also read the connection manager
   EXPECT_EQ(arrives_before_the_end(), kMany);
@@ -337,7 +337,6 @@ TEST_F(PendingWorkTest, ListenerIsFreedWithADeviceThatCouldNotBeOpened) {
   EXPECT_TRUE(carries());
 }
 
-// The server disconnects before the handshake has completed.
 TEST_F(PendingWorkTest, EarlyDisconnectKeepsItsNumberInTimewait) {
   open({mlx5_reusing_numbers()});
   listen(kAddress);

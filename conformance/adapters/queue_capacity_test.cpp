@@ -84,7 +84,6 @@ TEST_F(QueueCapacityTest, QueueHoldsAllCompletionsOfItsConnections) {
   for (std::uint16_t i = 0; i < 6; ++i) take(client, Kind::connection_lost, {0, i, 1});
 }
 
-// Space of closed connections in a shared queue is reused, for any number of connections.
 TEST_F(QueueCapacityTest, SpaceOfAClosedConnectionIsReused) {
   open({mock_hca::mlx5()});
   listen(kAddress);
@@ -220,7 +219,6 @@ TEST_F(QueueCapacityTest, DeepQueueHasAtMost256SendBuffers) {
   }
 }
 
-// Binds in between must not free the send buffers of messages.
 TEST_F(QueueCapacityTest, BindsFreeNoSendBuffersOfMessages) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.send_queue_bytes = 0;
@@ -332,8 +330,8 @@ TEST_F(QueueCapacityTest, BindDoesNotOvertakeEarlierWork) {
   }
 }
 
-// The bind that invalidates a key still waits for queue space when the key is renewed, although there is
-// space again.
+// A key is renewed while the bind that invalidates the old key waits for queue space. The queue has space
+// again, but the new bind must not be posted first.
 TEST_F(QueueCapacityTest, RenewalDoesNotOvertakeTheInvalidationOfItsKey) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.send_queue_bytes = 0;

@@ -120,8 +120,8 @@ TEST_P(Removal, UnestablishedConnectionEndsOnce) {
 
 class GuestRemoval : public TwoEnds {};
 
-// The device is removed without any event. Its connections must nevertheless be reported as lost, and calls
-// to it must fail.
+// The device is removed without any event. The connections of the device must be reported as lost, and later
+// calls on the device must fail.
 TEST_F(GuestRemoval, RemovalWithoutAnEventIsDetected) {
   for (const bool by_errors : {false, true}) {
     open({by_errors ? flushing() : mock_hca::mlx5()});

@@ -28,19 +28,19 @@ class Again : public TwoEnds {
     return work;
   }
   // Sends up to `most` messages from the client without polling; returns how many the send queue accepted.
-  std::size_t say(std::size_t most, std::size_t bytes) {
+  std::size_t send_messages(std::size_t most, std::size_t bytes) {
     const std::vector<std::byte> text(bytes, std::byte{1});
     WorkRequest work;
     work.key = kNear;
     work.op = WorkRequest::Op::send;
     work.inline_bytes = text;
-    std::size_t said = 0;
-    while (said < most && client.fabric->post(std::span(&work, 1)) == 1) ++said;
+    std::size_t sent = 0;
+    while (sent < most && client.fabric->post(std::span(&work, 1)) == 1) ++sent;
     client.fabric->try_wait();
-    return said;
+    return sent;
   }
   // Takes `count` events of this kind from the server and posts the receives that they need.
-  void hear(Kind kind, std::size_t count, std::uint32_t bytes_each) {
+  void take_events(Kind kind, std::size_t count, std::uint32_t bytes_each) {
     for (std::size_t i = 0; i < count; ++i) {
       if (server.count(kind, kFar) == 0) server.fabric->post_receive(kFar, 1, bytes_each);
       take(server, kind, kFar);
@@ -49,7 +49,7 @@ class Again : public TwoEnds {
   }
   // The server invalidates a request key of the client remotely (send with invalidate); the client gets the
   // event.
-  void kill(std::uint32_t rkey) {
+  void invalidate(std::uint32_t rkey) {
     WorkRequest work;
     work.key = kFar;
     work.op = WorkRequest::Op::send_inv;
@@ -61,14 +61,14 @@ class Again : public TwoEnds {
 };
 
 // A new key reuses the slot of a key that the peer invalidated. The old "invalidated" flag must not apply to
-// it.
+// the new key.
 TEST_F(Again, KeyInTheSlotOfAnInvalidatedKeyIsValid) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
   const auto memory = client.fabric->allocate(4096);
   ASSERT_TRUE(memory);
   const auto first = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
   ASSERT_TRUE(first && carries());
-  ASSERT_NO_FATAL_FAILURE(kill(first->rkey));
+  ASSERT_NO_FATAL_FAILURE(invalidate(first->rkey));
   client.fabric->release_key(first->id);
   const auto second = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
   ASSERT_TRUE(second && carries());
@@ -90,8 +90,8 @@ TEST_F(Again, TwoWindowsAreReused) {
     const auto other = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
     ASSERT_TRUE(one && other && carries());
     server.fabric->post_receive(kFar, 1, 64);
-    ASSERT_NO_FATAL_FAILURE(kill(one->rkey));
-    ASSERT_NO_FATAL_FAILURE(kill(other->rkey));
+    ASSERT_NO_FATAL_FAILURE(invalidate(one->rkey));
+    ASSERT_NO_FATAL_FAILURE(invalidate(other->rkey));
     client.fabric->release_key(one->id);
     client.fabric->release_key(other->id);
     EXPECT_EQ(mock_hca::held(0).windows, 2U);
@@ -104,7 +104,7 @@ TEST_F(Again, KeptWindowsAreFreedWithTheirDevice) {
   ASSERT_TRUE(memory);
   const auto key = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
   ASSERT_TRUE(key && carries());
-  ASSERT_NO_FATAL_FAILURE(kill(key->rkey));
+  ASSERT_NO_FATAL_FAILURE(invalidate(key->rkey));
   client.fabric->release_key(key->id);
   ASSERT_EQ(mock_hca::held(0).windows, 1U) << "kept";
   mock_hca::take_out(0);
@@ -159,7 +159,7 @@ TEST_F(Again, ReturnedDeviceIsOpenedOnce) {
   EXPECT_TRUE(carries(kNearAgain, kFarAgain) && carries({0, 0, 5}, {0, 0, 6}));
 }
 
-// A window is released before its bind completes. It must be freed when the bind has completed.
+// Windows are released before their binds complete. Each must be freed once its bind has completed.
 TEST_F(Again, KeptWindowsAreFreedWhileTheConnectionIsUp) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
   const auto memory = client.fabric->allocate(4096);
@@ -321,23 +321,23 @@ TEST_F(Again, SendBuffersAreFreedSoonAfterOtherWork) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::hfi1(), depths(1024, 1024, 0)));
   const std::vector<WorkRequest> work(40, immediate(kNear));
   ASSERT_EQ(client.fabric->post(work), work.size());
-  ASSERT_NO_FATAL_FAILURE(hear(Kind::imm_received, work.size(), 0));
+  ASSERT_NO_FATAL_FAILURE(take_events(Kind::imm_received, work.size(), 0));
   for (unsigned round = 0; round < 3; ++round) {
-    const std::size_t said = say(1000, 64);
-    EXPECT_GE(said, 249U);
-    ASSERT_NO_FATAL_FAILURE(hear(Kind::message_received, said, 64));
+    const std::size_t sent = send_messages(1000, 64);
+    EXPECT_GE(sent, 249U);
+    ASSERT_NO_FATAL_FAILURE(take_events(Kind::message_received, sent, 64));
   }
 }
 
 TEST_F(Again, WritesFreeNoSendBuffersOfMessages) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::hfi1(), depths(1000, 1024, 0)));
-  ASSERT_NO_FATAL_FAILURE(hear(Kind::message_received, say(1000, 64), 64));
+  ASSERT_NO_FATAL_FAILURE(take_events(Kind::message_received, send_messages(1000, 64), 64));
   for (unsigned round = 0; round < 11; ++round) {
     const std::vector<WorkRequest> work(100, immediate(kNear));
     ASSERT_EQ(client.fabric->post(work), work.size());
-    ASSERT_NO_FATAL_FAILURE(hear(Kind::imm_received, work.size(), 0));
+    ASSERT_NO_FATAL_FAILURE(take_events(Kind::imm_received, work.size(), 0));
   }
-  EXPECT_LE(say(1000, 64), 256U);
+  EXPECT_LE(send_messages(1000, 64), 256U);
 }
 
 TEST_F(Again, OnlyReceivesWithoutAFreeBufferTakeMemory) {
@@ -359,7 +359,7 @@ TEST_F(Again, LongMessageReusesTheBufferOfAnEarlierOne) {
     ASSERT_TRUE(carries());  // consumes the first eight receives, which are shorter
   for (unsigned i = 0; i < 12; ++i) {
     if (i == 4) mock_hca::fail_creations(0, 1);
-    ASSERT_EQ(say(1, i < 4 ? 200 : 200 - i), 1U);
+    ASSERT_EQ(send_messages(1, i < 4 ? 200 : 200 - i), 1U);
     poll_both();
   }
   EXPECT_FALSE(mock_hca::creation_failed());

@@ -86,14 +86,14 @@ TEST_F(Shortage, UnreportedCompletionsPreventSleep) {
 // Completions of a closed connection stay in the completion queue until they are read, and the caller may
 // poll without room for events for some time.
 TEST_F(Shortage, NewConnectionTakesNoSpaceOfUnreadCompletions) {
-  for (const bool looks : {false, true}) {
+  for (const bool polls_first : {false, true}) {
     mock_hca::Profile profile = mock_hca::rxe();
     profile.max_cqe = 128;  // maximum outstanding work of one connection
     open({profile});
     listen("192.0.2.1");
     ConnectionParams wanted;
     wanted.send_depth = wanted.receive_depth = 64;
-    const auto come = [&](ConKey near, ConKey far) {
+    const auto connect_one = [&](ConKey near, ConKey far) {
       client.fabric->connect(
           near, {.source = {}, .destination = "192.0.2.1", .port = server.fabric->listening_port()}, wanted,
           {});
@@ -110,15 +110,15 @@ TEST_F(Shortage, NewConnectionTakesNoSpaceOfUnreadCompletions) {
       for (WorkRequest& one : work) one.key = key, one.op = WorkRequest::Op::write_imm, one.signalled = true;
       return end.fabric->post(work);
     };
-    come(kNear, kFar);
+    connect_one(kNear, kFar);
     ASSERT_EQ(send_all(client, kNear), 64U);
     client.fabric->disconnect(kNear);
-    // `looks`: before the second connection is made, a poll reads a part of the completion queue.
+    // `polls_first`: before the second connection is made, a poll reads a part of the completion queue.
     std::array<FabricEvent, 1> one;
-    if (looks) {
+    if (polls_first) {
       ASSERT_EQ(client.fabric->poll(now, one), 1U);
     }
-    come(kNearAgain, kFarAgain);
+    connect_one(kNearAgain, kFarAgain);
     ASSERT_EQ(send_all(client, kNearAgain), 64U);
     ASSERT_EQ(send_all(server, kFarAgain), 64U);
     client.fabric->poll(now, {}), poll(server);

@@ -1,4 +1,4 @@
-// Two verbs fabrics over in-memory adapters, driven step by step in virtual time. Nothing sleeps.
+// Two verbs fabrics over in-memory adapters, driven step by step in virtual time, without sleeping.
 #pragma once
 #include <gtest/gtest.h>
 

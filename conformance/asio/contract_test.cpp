@@ -30,30 +30,29 @@ namespace {
 
 using net::cancellation_type;
 
-// Counts allocations and deallocations.
-struct Books {
+struct AllocationCounts {
   int allocated = 0;
   int freed = 0;
 };
 template <class T>
 struct CountingAllocator {
   using value_type = T;
-  explicit CountingAllocator(Books& all) : books(&all) {}
+  explicit CountingAllocator(AllocationCounts& all) : counts(&all) {}
   template <class U>
-  CountingAllocator(const CountingAllocator<U>& other) : books(other.books) {}
+  CountingAllocator(const CountingAllocator<U>& other) : counts(other.counts) {}
   T* allocate(std::size_t count) {
-    ++books->allocated;
+    ++counts->allocated;
     return std::allocator<T>().allocate(count);
   }
   void deallocate(T* memory, std::size_t count) {
-    ++books->freed;
+    ++counts->freed;
     std::allocator<T>().deallocate(memory, count);
   }
   template <class U>
   bool operator==(const CountingAllocator<U>& other) const {
-    return books == other.books;
+    return counts == other.counts;
   }
-  Books* books;
+  AllocationCounts* counts;
 };
 
 // --- completion tokens ---
@@ -120,47 +119,47 @@ TEST_F(Contract, DeviceIsMappedOnceAndMayBeClosedTwice) {
 
 TEST_F(Contract, LargeHandlerUsesItsAllocatorAndIsFreedBeforeItRuns) {
   make_mapped_device();
-  Books books;
+  AllocationCounts counts;
   std::array<char, 1024> ballast{};
   ballast.back() = 'x';
   bool done = false;
-  device->async_read(0, data, net::bind_allocator(CountingAllocator<void>(books), [&, ballast](Error error) {
+  device->async_read(0, data, net::bind_allocator(CountingAllocator<void>(counts), [&, ballast](Error error) {
                        EXPECT_FALSE(error);
                        EXPECT_EQ(ballast.back(), 'x');
-                       EXPECT_EQ(books.freed, 1);
+                       EXPECT_EQ(counts.freed, 1);
                        done = true;
                      }));
-  EXPECT_EQ(books.allocated, 1);
+  EXPECT_EQ(counts.allocated, 1);
   serve_until([&done] { return done; });
-  EXPECT_EQ(books.allocated, 1);
-  EXPECT_EQ(books.freed, 1);
+  EXPECT_EQ(counts.allocated, 1);
+  EXPECT_EQ(counts.freed, 1);
 }
 
 TEST_F(Contract, SmallHandlerNeedsNoAllocation) {
   make_mapped_device();
-  Books books;
+  AllocationCounts counts;
   bool done = false;
   device->async_read(0, data,
-                     net::bind_allocator(CountingAllocator<void>(books), [&done](Error) { done = true; }));
+                     net::bind_allocator(CountingAllocator<void>(counts), [&done](Error) { done = true; }));
   serve_until([&done] { return done; });
-  EXPECT_EQ(books.allocated, 0);
+  EXPECT_EQ(counts.allocated, 0);
 }
 
 TEST_F(Contract, UncalledLargeHandlerIsFreed) {
-  Books books;
+  AllocationCounts counts;
   std::array<char, 1024> ballast{};
   bool called = false;
   {
     net::io_context other;
     LoopServer silent{disks};
     asio::RemoteDevice dropped(other, silent.take_client_fabric(), device_options());
-    dropped.async_map(net::bind_allocator(CountingAllocator<void>(books), [&, ballast](Error) {
+    dropped.async_map(net::bind_allocator(CountingAllocator<void>(counts), [&, ballast](Error) {
       called = true;
       (void)ballast;
     }));
   }
   EXPECT_FALSE(called);
-  EXPECT_EQ(books.allocated, books.freed);
+  EXPECT_EQ(counts.allocated, counts.freed);
 }
 
 TEST_F(Contract, HandlerMayBeMoveOnly) {

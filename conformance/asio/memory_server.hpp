@@ -1,4 +1,4 @@
-// A server of memory disks for tests: a BlockServer on libfabric, in the event loop of the test. Its
+// A server of memory disks for tests: a BlockServer on libfabric, in the event loop of the test. The
 // destructor does not disconnect clients, as if the server were killed.
 #pragma once
 #include <boost/asio/io_context.hpp>

@@ -166,7 +166,7 @@ TEST_F(SessionTest, ErrorsAreReportedThroughTheHandler) {
   EXPECT_EQ(late, asio::to_error_code(Errc::session_closed)) << late.message();
 }
 
-// Nothing but a deadline of a path can wake the loop.
+// The fabric reports no events, so only deadlines of the paths wake the loop.
 TEST_F(SessionTest, PathOperationsSetTheirDeadlines) {
   asio::SessionSettings settings = settings_for(1);
   settings.client.protocol.connect_timeout = milliseconds(1);
@@ -178,7 +178,7 @@ TEST_F(SessionTest, PathOperationsSetTheirDeadlines) {
     const Nanos end = asio::steady_now() + seconds(60);
     while (!waits() && asio::steady_now() < end) context.run_one_for(std::chrono::milliseconds(10));
     EXPECT_TRUE(waits()) << path;
-    // Runs until the loop has nothing to do.
+    // Runs all handlers that are ready.
     while (context.poll() != 0) continue;
   };
   until_waits(0);

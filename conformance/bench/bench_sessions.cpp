@@ -1,6 +1,6 @@
 // Cost of server sessions, depending on their number: `bench_sessions [SESSIONS ...]`. Prints CPU time and
-// memory per session setup, and CPU time per IO, with IOs sent on all sessions in turn. A special fabric
-// plays the clients, so only the server's driver, state machines and recorder are measured.
+// memory per session setup, and CPU time per IO, with IOs sent on all sessions in turn. A special fabric acts
+// as the clients, so only the server's driver, state machines and recorder are measured.
 #include <sys/resource.h>
 
 #include <algorithm>

@@ -52,7 +52,7 @@ class CErrors : public ::testing::Test {
     EXPECT_EQ(add("127.0.0.1"), 0);
     EXPECT_EQ(urtrs_session_open(session_), 0) << message();
   }
-  bool says(const char* words) const { return message().find(words) != std::string::npos; }
+  bool message_contains(const char* words) const { return message().find(words) != std::string::npos; }
 
   urtrs_session* session_ = nullptr;
   int socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);  // bound, but not listening
@@ -74,7 +74,7 @@ TEST_F(CErrors, MissingDescriptorsAreNotReportedAsMissingMemory) {
   const int error = urtrs_session_open(session_);
   for (const int one : taken) ::close(one);
   EXPECT_EQ(error, -EMFILE);
-  EXPECT_TRUE(says("no file descriptor is left")) << message();
+  EXPECT_TRUE(message_contains("no file descriptor is left")) << message();
 }
 
 TEST_F(CErrors, DeviceOpenWaitsAtMostQueueTimeout) {
@@ -139,7 +139,7 @@ TEST_F(CErrors, InvalidPathsAreRefusedAtOnce) {
   for (const char* wrong : {"", "10.0.0.256", "a@b", "10.0.0.1,10.0.0.2", "127.0.0.1:70000", "fd00::zz",
                             "[::1", "two words", "a/b"}) {
     EXPECT_EQ(add(wrong), -EINVAL) << wrong;
-    EXPECT_TRUE(says("path '")) << message();
+    EXPECT_TRUE(message_contains("path '")) << message();
   }
   EXPECT_EQ(add("127.0.0.1", "127.0.0.1:7"), -EINVAL);
   EXPECT_EQ(add("127.0.0.1", "a@b"), -EINVAL);
@@ -152,7 +152,7 @@ TEST_F(CErrors, InvalidPathsAreRefusedAtOnce) {
 TEST_F(CErrors, ExistingPathIsRefusedInAnySpelling) {
   const auto refuses = [this] {
     EXPECT_EQ(add("[FD00:0::1]", "FD00::2"), -EEXIST);
-    EXPECT_TRUE(says("already")) << message();
+    EXPECT_TRUE(message_contains("already")) << message();
     EXPECT_EQ(add("ip:fd00::1", "fd00::2"), -EEXIST);
   };
   EXPECT_EQ(add("fd00::1", "fd00::2"), 0);
@@ -176,7 +176,7 @@ TEST_F(CErrors, TlsFilesAreReadWhenTheSessionIsOpened) {
   EXPECT_EQ(add("127.0.0.1"), 0);
   set("tls_keys", "/no/such/file");
   EXPECT_EQ(urtrs_session_open(session_), -ENOENT);
-  EXPECT_TRUE(says("/no/such/file")) << message();
+  EXPECT_TRUE(message_contains("/no/such/file")) << message();
   const std::string file = ::testing::TempDir() + "c_errors_test.keys";
   const std::string key(64, 'a');
   std::ofstream(file) << "alice:" << key << "\nbob:" << key << "\n";
@@ -209,7 +209,7 @@ TEST_F(CErrors, MissingArgumentsAreRefused) {
   open();
   urtrs_device* device = nullptr;
   EXPECT_EQ(urtrs_device_open(session_, nullptr, 0, 0, &device), -EINVAL);
-  EXPECT_TRUE(says("is missing")) << message();
+  EXPECT_TRUE(message_contains("is missing")) << message();
   EXPECT_EQ(urtrs_device_open(session_, "", 0, 0, &device), -EINVAL);
   EXPECT_EQ(urtrs_device_open_async(session_, "disk", 0, nullptr, nullptr, &device), -EINVAL);
   EXPECT_EQ(urtrs_device_open(session_, "disk", 8, 0, &device), -EINVAL);

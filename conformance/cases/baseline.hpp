@@ -15,7 +15,7 @@ namespace rtrs::conformance {
 struct Baseline {
   std::string peer;                         // name of the peer that the file describes
   std::map<std::string, std::string> seen;  // case id: what the peer does instead
-  std::set<std::string> hazards;            // ids of the cases among them that crash the peer
+  std::set<std::string> hazards;            // ids of those cases that crash the peer
 };
 
 // The error is a human-readable message that names the file.

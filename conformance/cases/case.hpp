@@ -11,7 +11,7 @@ class ServerTester;
 class ClientTester;
 
 enum class Level : std::uint8_t {
-  must,    // breaking it prevents interoperation or harms a peer
+  must,    // a peer that breaks the rule cannot interoperate or harms its peer
   should,  // required by the protocol, but peers interoperate without it
   quirk,   // behaviour of kernel peers that no rule requires; do not rely on it
 };

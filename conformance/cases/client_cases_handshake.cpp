@@ -66,7 +66,7 @@ void info_reserved(ClientTester& tester) {
           "reserved bytes of INFO_REQ are not zero");
 }
 
-void comes_back(ClientTester& tester) {
+void reconnects(ClientTester& tester) {
   Attempt& old = tester.healthy();
   const wire::ConnReq before = old.parsed.front();
   const std::size_t seen = tester.attempts();
@@ -80,7 +80,7 @@ void comes_back(ClientTester& tester) {
   tester.healthy();
 }
 
-void one_lost_all_lost(ClientTester& tester) {
+void lost_connection_ends_path(ClientTester& tester) {
   Attempt& attempt = tester.healthy();
   tester.endpoint().disconnect(*attempt.cons.back());
   tester.expect_given_up(attempt, tester.deadlines().refusal, "one of its connections was lost");
@@ -217,9 +217,9 @@ constexpr Case kCases[] = {
     client("C507-client-info-reserved", "client info: reserved bytes are zero", kInfoReq, Level::should,
            false, info_reserved),
     client("C510-client-back", "client: it reconnects as the same path, one attempt later",
-           "protocol.md section 3.5", Level::must, false, comes_back),
+           "protocol.md section 3.5", Level::must, false, reconnects),
     client("C511-client-one-lost", "client: it ends a path with the first of its connections",
-           "protocol.md section 3.6", Level::must, false, one_lost_all_lost),
+           "protocol.md section 3.6", Level::must, false, lost_connection_ends_path),
     client("C520-client-accept-magic", "client connect: an accept with a wrong magic is tried again", kRsp,
            Level::must, false, accept_magic),
     client("C521-client-accept-version", "client connect: an accept of major version 1 is tried again", kRsp,

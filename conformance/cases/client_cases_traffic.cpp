@@ -41,12 +41,12 @@ void heartbeat_burst(ClientTester& tester) {
     tester.endpoint().write_imm(*attempt.cons[0], wire::encode_hb(ImmType::hb_msg));
   tester.expect_alive(attempt, "16 heartbeats at once");
 }
-void heartbeat_unasked(ClientTester& tester) {
+void unsolicited_ack(ClientTester& tester) {
   Attempt& attempt = tester.healthy();
   tester.endpoint().write_imm(*attempt.cons[0], wire::encode_hb(ImmType::hb_ack));
   tester.expect_alive(attempt, "an unsolicited HB_ACK");
 }
-void heartbeat_own(ClientTester& tester) {
+void sends_heartbeats(ClientTester& tester) {
   const Attempt& attempt = tester.healthy();
   const bool came = tester.wait([&] { return attempt.cons[0]->heartbeats > 0 || !attempt.up(); },
                                 3 * tester.deadlines().heartbeat);
@@ -124,7 +124,7 @@ void immediate_request(ClientTester& tester) {
   ignored_or_again(tester, wire::encode_io_req(ClientTester::kDepth, 1, 64));
 }
 
-void stray_message(ClientTester& tester) {
+void unsolicited_message(ClientTester& tester) {
   Attempt& attempt = tester.healthy();
   tester.endpoint().send(*attempt.cons[0], Message(24, std::byte{0x5a}));
   tester.wait([&] { return attempt.over(); }, tester.deadlines().heartbeat);
@@ -230,9 +230,9 @@ constexpr Case kCases[] = {
     client("C561-client-heartbeat-burst", "client heartbeat: 16 at once do no harm", kHeartbeat, Level::must,
            false, heartbeat_burst),
     client("C562-client-heartbeat-unasked", "client heartbeat: an unsolicited HB_ACK does no harm",
-           kHeartbeat, Level::must, false, heartbeat_unasked),
+           kHeartbeat, Level::must, false, unsolicited_ack),
     client("C563-client-heartbeat-own", "client heartbeat: it sends its own", kHeartbeat, Level::should, true,
-           heartbeat_own),
+           sends_heartbeats),
     client("C564-client-silence",
            "client heartbeat: a silent server is declared dead within the bound, not before", kHeartbeat,
            Level::must, true, silent_server),
@@ -251,7 +251,7 @@ constexpr Case kCases[] = {
     client("C575-client-imm-request", "client immediate: IO_REQ from a server is ignored or closes the path",
            kImmediates, Level::must, false, immediate_request),
     client("C576-client-stray", "client: a SEND out of place is ignored or closes the path", kImmediates,
-           Level::must, false, stray_message),
+           Level::must, false, unsolicited_message),
 };
 
 }  // namespace

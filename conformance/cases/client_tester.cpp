@@ -209,7 +209,7 @@ void ClientTester::judge_request(Attempt& attempt, const wire::IoRequest& io, st
 void ClientTester::answer(const ClientRequest& request, int error) {
   busy_[request.io.buf_id] = false;
   std::vector<std::byte> room(request.io.data_len);
-  if (error == 0) error = carry_out(request, room);
+  if (error == 0) error = execute(request, room);
   Attempt& attempt = *request.attempt;
   ++attempt.io;
   const std::uint32_t imm = wire::encode_io_rsp(wire::ImmType::io_rsp, request.io.buf_id, error);
@@ -246,7 +246,7 @@ void ClientTester::answer_with(std::initializer_list<std::uint32_t> immediates,
   endpoint_.post(work);
 }
 
-int ClientTester::carry_out(const ClientRequest& request, std::span<std::byte> room) {
+int ClientTester::execute(const ClientRequest& request, std::span<std::byte> room) {
   using namespace wire::rnbd;
   const auto type = message_type(request.user);
   if (!type) return 22;
@@ -303,7 +303,7 @@ int ClientTester::io(const ClientRequest& request, std::span<std::byte> room) {
 
 Attempt& ClientTester::healthy_within(Nanos limit) {
   Attempt* found = nullptr;
-  const auto come = [&] {
+  const auto await_path = [&] {
     const bool came = wait(
         [&] {
           found = nullptr;
@@ -314,12 +314,12 @@ Attempt& ClientTester::healthy_within(Nanos limit) {
         limit);
     require(came, "no path of the client came up within {} s", limit / seconds(1));
   };
-  come();
+  await_path();
   bool answered = answers_heartbeat(*found);
   // When a program starts, it may open and close a first session as a test; the urtrs nbdkit plugin does.
   if (!answered && !found->up() && !trial_seen_) {
     trial_seen_ = true;
-    come();
+    await_path();
     answered = answers_heartbeat(*found);
   }
   judge_alive(*found, answered, "INFO_RSP");
@@ -363,7 +363,7 @@ void ClientTester::expect_given_up(const Attempt& attempt, Nanos limit, const ch
 
 Attempt& ClientTester::next_attempt(std::size_t seen) {
   const bool came = wait([&] { return attempts_.size() > seen; }, deadlines().reconnect);
-  require(came, "the client did not come back within {} s", deadlines().reconnect / seconds(1));
+  require(came, "the client did not await_path back within {} s", deadlines().reconnect / seconds(1));
   return attempts_.back();
 }
 

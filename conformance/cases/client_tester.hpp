@@ -1,5 +1,5 @@
 // The server that client cases use: correct, with one memory disk, except for what a case corrupts. The
-// client connects and reconnects on its own; the tester only waits for it.
+// client connects and reconnects on its own; the tester waits for that.
 #pragma once
 #include <deque>
 #include <functional>
@@ -17,7 +17,7 @@ namespace rtrs::conformance {
 
 struct ClientSetup {
   Deadlines deadlines;
-  Nanos first_wait = seconds(120);  // until the client connects for the first time
+  Nanos first_wait = seconds(120);  // maximum wait until the client first connects
 };
 
 // One attempt of the client to bring up a path.
@@ -71,7 +71,7 @@ class ClientTester {
   void drop(Attempt&);
   // Fails unless the client abandons the attempt within `limit`.
   void expect_given_up(const Attempt&, Nanos limit, const char* because);
-  // Waits for an attempt after the first `seen` ones. It may be in any state.
+  // Waits for an attempt after the first `seen` ones. The attempt may be in any state.
   Attempt& next_attempt(std::size_t seen);
   std::size_t attempts() const noexcept { return attempts_.size(); }
   // Waits for a request that the case answers itself.
@@ -103,7 +103,7 @@ class ClientTester {
   void take_imm(Attempt&, Con&, std::uint32_t imm);
   void send_info(Attempt&);
   void judge_request(Attempt&, const wire::IoRequest&, std::uint16_t cid);
-  int carry_out(const ClientRequest&, std::span<std::byte> room);
+  int execute(const ClientRequest&, std::span<std::byte> room);
   int open(const ClientRequest&, std::span<std::byte> room);
   int io(const ClientRequest&, std::span<std::byte> room);
   Attempt& attempt_of(const wire::ConnReq&);

@@ -104,8 +104,7 @@ class Endpoint {
                          std::uint64_t remote_addr, std::uint32_t rkey);
   void post(std::span<const WorkRequest>);
 
-  // `bytes` bytes of memory for the peer to write to. They stay valid until kMemory more bytes were
-  // requested.
+  // Returns `bytes` bytes of memory for the peer to write to, valid until kMemory more bytes were requested.
   struct Landing {
     std::span<std::byte> bytes;
     std::uint64_t addr = 0;

@@ -130,7 +130,7 @@ void Path::open_within(Nanos limit) {
         fail("not accepted within {} s, last: {}", limit / seconds(1), refused.what());
     }
     disconnect();
-    // Nothing of this attempt may remain when the next one starts.
+    // The next attempt must not use connections of this one.
     std::fill(cons_.begin(), cons_.end(), nullptr);
     ++recon_cnt_;
     endpoint_.wait([] { return false; }, std::min(limit / 20, seconds(2)));

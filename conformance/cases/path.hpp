@@ -71,7 +71,7 @@ class Path {
     connect_all();
     exchange_info();
   }
-  // Repeats open() until it succeeds or `limit` is over, because the server may still hold an older path.
+  // Repeats open() until it succeeds or `limit` has passed, because the server may still have an older path.
   void open_within(Nanos limit);
 
   // --- requests ---

@@ -51,134 +51,145 @@ class PlantedServerTest : public testing::TestWithParam<Plant> {};
 
 TEST_P(PlantedServerTest, IsFound) {
   SimBench bench;
-  RuleBreakingFabric liar(bench.peer_fabric);
-  SimServer server(bench, liar, [](ServerConfig& config) {
+  RuleBreakingFabric fabric(bench.peer_fabric);
+  SimServer server(bench, fabric, [](ServerConfig& config) {
     if (GetParam().configure != nullptr) GetParam().configure(config);
   });
   const ServerSetup setup = server.setup();
   Endpoint endpoint(bench.tester_fabric, bench);
   ServerRunner runner(endpoint, setup);
   ASSERT_EQ(runner.start(), "");
-  if (GetParam().lie != nullptr) GetParam().lie(liar);
+  if (GetParam().lie != nullptr) GetParam().lie(fabric);
   const Result result = runner.run(find(Role::server, GetParam().number));
   EXPECT_EQ(result.outcome, Outcome::failed);
   EXPECT_NE(result.detail, "");
 }
 
-void never_disconnect(RuleBreakingFabric& liar) {
-  liar.never_disconnects = true;
+void never_disconnect(RuleBreakingFabric& fabric) {
+  fabric.never_disconnects = true;
 }
-void hide_errors(RuleBreakingFabric& liar) {
-  liar.change_work = [](WorkRequest& work) { return answer_with(work, 0), 1U; };
+void hide_errors(RuleBreakingFabric& fabric) {
+  fabric.change_work = [](WorkRequest& work) { return answer_with(work, 0), 1U; };
 }
-void hide_enotconn(RuleBreakingFabric& liar) {
-  liar.change_work = [](WorkRequest& work) {
+void hide_enotconn(RuleBreakingFabric& fabric) {
+  fabric.change_work = [](WorkRequest& work) {
     if (error_of(work) == 107) answer_with(work, 0);
     return 1U;
   };
 }
 // Behaves as Linux did before a fix: builds the response in the chunk and sets only two of its fields, so
 // that old bytes of the chunk are sent.
-void send_stale_bytes(RuleBreakingFabric& liar) {
-  liar.change_work = [&liar](WorkRequest& work) {
+void send_stale_bytes(RuleBreakingFabric& fabric) {
+  fabric.change_work = [&fabric](WorkRequest& work) {
     const LocalPart& part = work.parts[0];
     if (work.part_count == 0 || part.length != wire::rnbd::kSessInfoRspBytes) return 1U;
-    const auto data = liar.bytes(part.region).subspan(part.offset, part.length);
+    const auto data = fabric.bytes(part.region).subspan(part.offset, part.length);
     for (std::size_t i = 5; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 37 + 11);
     return 1U;
   };
 }
 // A request, parsed from its chunk.
-struct Heard {
+struct ParsedRequest {
   ConKey key;
   std::uint32_t chunk = 0, off = 0;  // chunk number, and offset of the header
   std::uint32_t usr_len = 0, desc_len = 0, desc_key = 0;
   std::uint64_t desc_addr = 0;
 };
-// Returns the request that arrived if is_bad() is true for it. Searches all regions, because each session has
-// its own region of chunks.
-std::optional<Heard> bad_request(RuleBreakingFabric& liar, const FabricEvent& event,
-                                 bool (*is_bad)(const Heard&)) {
+// Returns the request that arrived if is_bad() returns true for this request. Searches all regions, because
+// each session has its own region of chunks.
+std::optional<ParsedRequest> bad_request(RuleBreakingFabric& fabric, const FabricEvent& event,
+                                         bool (*is_bad)(const ParsedRequest&)) {
   const auto* arrived = std::get_if<event::ImmReceived>(&event);
   if (arrived == nullptr || wire::imm_type(arrived->imm) != ImmType::io_req) return std::nullopt;
   const auto at = wire::decode_io_req(SimServer::kDepth, arrived->imm);
-  for (const RegionId region : liar.regions_of(std::size_t{SimServer::kDepth} * SimServer::kChunk)) {
-    const auto chunk = liar.bytes(region).subspan(std::size_t{at.buf_id} * SimServer::kChunk);
+  for (const RegionId region : fabric.regions_of(std::size_t{SimServer::kDepth} * SimServer::kChunk)) {
+    const auto chunk = fabric.bytes(region).subspan(std::size_t{at.buf_id} * SimServer::kChunk);
     const auto header = chunk.subspan(at.off, wire::kMaxIoHeaderBytes);
-    const Heard heard{arrived->key,
-                      at.buf_id,
-                      at.off,
-                      wire::load_le16(header, 2),
-                      wire::load_le32(header, 20),
-                      wire::load_le32(header, 16),
-                      wire::load_le64(header, 8)};
-    if (is_bad(heard)) return heard;
+    const ParsedRequest request{arrived->key,
+                                at.buf_id,
+                                at.off,
+                                wire::load_le16(header, 2),
+                                wire::load_le32(header, 20),
+                                wire::load_le32(header, 16),
+                                wire::load_le64(header, 8)};
+    if (is_bad(request)) return request;
   }
   return std::nullopt;
 }
-void answer(RuleBreakingFabric& liar, const Heard& heard, int error) {
+void answer(RuleBreakingFabric& fabric, const ParsedRequest& request, int error) {
   WorkRequest response;
-  response.key = heard.key;
+  response.key = request.key;
   response.op = WorkRequest::Op::write_imm;
-  response.imm = wire::encode_io_rsp(ImmType::io_rsp, heard.chunk, error);
-  EXPECT_EQ(liar.post(std::span(&response, 1)), 1U);
+  response.imm = wire::encode_io_rsp(ImmType::io_rsp, request.chunk, error);
+  EXPECT_EQ(fabric.post(std::span(&response, 1)), 1U);
 }
 // Behaves as Linux did before a fix: if the user header is longer than its offset allows, reads it from
 // before the chunk and answers the request.
-void answer_header_before_chunk(RuleBreakingFabric& liar) {
-  liar.deaf = [&liar](const FabricEvent& event) {
-    const auto heard = bad_request(liar, event, [](const Heard& one) { return one.usr_len > one.off; });
-    if (!heard) return false;
-    answer(liar, *heard, 22);
+void answer_header_before_chunk(RuleBreakingFabric& fabric) {
+  fabric.drop_event = [&fabric](const FabricEvent& event) {
+    const auto request =
+        bad_request(fabric, event, [](const ParsedRequest& one) { return one.usr_len > one.off; });
+    if (!request) return false;
+    answer(fabric, *request, 22);
     return true;
   };
 }
 // Behaves as Linux did before a fix: a read sends as many bytes as its descriptor requests, beyond the
 // chunk's end. The bytes come from a separate region, because the server releases its chunks while the write
 // is in flight.
-void send_beyond_chunk(RuleBreakingFabric& liar) {
-  const auto leaked = liar.allocate(SimServer::kChunk + 1);
+void send_beyond_chunk(RuleBreakingFabric& fabric) {
+  const auto leaked = fabric.allocate(SimServer::kChunk + 1);
   ASSERT_TRUE(leaked);
-  liar.deaf = [&liar, region = leaked->id](const FabricEvent& event) {
-    const auto heard =
-        bad_request(liar, event, [](const Heard& one) { return one.desc_len == SimServer::kChunk + 1; });
-    if (!heard) return false;
+  fabric.drop_event = [&fabric, region = leaked->id](const FabricEvent& event) {
+    const auto request = bad_request(
+        fabric, event, [](const ParsedRequest& one) { return one.desc_len == SimServer::kChunk + 1; });
+    if (!request) return false;
     WorkRequest data;
-    data.key = heard->key;
+    data.key = request->key;
     data.op = WorkRequest::Op::write;
-    data.rkey = heard->desc_key;
-    data.remote_addr = heard->desc_addr;
-    data.parts[0] = {region, 0, heard->desc_len};
+    data.rkey = request->desc_key;
+    data.remote_addr = request->desc_addr;
+    data.parts[0] = {region, 0, request->desc_len};
     data.part_count = 1;
-    EXPECT_EQ(liar.post(std::span(&data, 1)), 1U);
-    answer(liar, *heard, 0);
+    EXPECT_EQ(fabric.post(std::span(&data, 1)), 1U);
+    answer(fabric, *request, 0);
     return true;
   };
 }
 // Changes the type byte. The bystander session still works, because it checks only the version.
-void accept_reserved(RuleBreakingFabric& liar) {
-  liar.change_accept = [](Bytes& bytes) { bytes[40] = std::byte{1}; };
+void accept_reserved(RuleBreakingFabric& fabric) {
+  fabric.change_accept = [](Bytes& bytes) { bytes[40] = std::byte{1}; };
 }
 
 constexpr Plant kServerPlants[] = {
     {"takes_any_magic", "C012",
-     [](RuleBreakingFabric& liar) { liar.hear = [](Bytes& m) { wire::store_le16(m, 2, wire::kMagic); }; },
+     [](RuleBreakingFabric& fabric) {
+       fabric.change_received = [](Bytes& m) { wire::store_le16(m, 2, wire::kMagic); };
+     },
      nullptr},
     {"takes_any_version", "C014",
-     [](RuleBreakingFabric& liar) { liar.hear = [](Bytes& m) { wire::store_le16(m, 4, wire::kVersion); }; },
+     [](RuleBreakingFabric& fabric) {
+       fabric.change_received = [](Bytes& m) { wire::store_le16(m, 4, wire::kVersion); };
+     },
      nullptr},
     {"leaves_garbage_in_accepts", "C003", accept_reserved, nullptr},
     {"grants_what_nobody_asked_for", "C004",
-     [](RuleBreakingFabric& liar) { liar.change_accept = [](Bytes& m) { wire::store_le32(m, 16, 0x100); }; },
+     [](RuleBreakingFabric& fabric) {
+       fabric.change_accept = [](Bytes& m) { wire::store_le32(m, 16, 0x100); };
+     },
      nullptr},
     {"rejects_with_zero", "C024",
-     [](RuleBreakingFabric& liar) { liar.change_reject = [](Bytes& m) { wire::store_le16(m, 4, 0); }; },
+     [](RuleBreakingFabric& fabric) { fabric.change_reject = [](Bytes& m) { wire::store_le16(m, 4, 0); }; },
      nullptr},
     {"rejects_with_another_errno", "C020",
-     [](RuleBreakingFabric& liar) { liar.change_reject = [](Bytes& m) { wire::store_le16(m, 4, 0xff98); }; },
+     [](RuleBreakingFabric& fabric) {
+       fabric.change_reject = [](Bytes& m) { wire::store_le16(m, 4, 0xff98); };
+     },
      nullptr},
     {"forgets_which_cid_is_there", "C030",
-     [](RuleBreakingFabric& liar) { liar.change_reject = [](Bytes& m) { wire::store_le16(m, 4, 0xfff0); }; },
+     [](RuleBreakingFabric& fabric) {
+       fabric.change_reject = [](Bytes& m) { wire::store_le16(m, 4, 0xfff0); };
+     },
      nullptr},
     {"keeps_half_open_paths", "C038", nullptr,
      [](ServerConfig& config) { config.handshake_timeout = seconds(3600); }},
@@ -186,32 +197,34 @@ constexpr Plant kServerPlants[] = {
     {"keeps_a_path_after_a_short_info", "C103", never_disconnect, nullptr},
     {"keeps_a_path_whose_info_came_too_early", "C113", never_disconnect, nullptr},
     {"answers_info_with_another_type", "C101",
-     [](RuleBreakingFabric& liar) { liar.change_message = [](Bytes& m) { m[0] = std::byte{9}; }; }, nullptr},
+     [](RuleBreakingFabric& fabric) { fabric.change_message = [](Bytes& m) { m[0] = std::byte{9}; }; },
+     nullptr},
     {"leaves_garbage_in_info", "C102",
-     [](RuleBreakingFabric& liar) { liar.change_message = [](Bytes& m) { m[4] = std::byte{9}; }; }, nullptr},
+     [](RuleBreakingFabric& fabric) { fabric.change_message = [](Bytes& m) { m[4] = std::byte{9}; }; },
+     nullptr},
     {"answers_twice", "C205",
-     [](RuleBreakingFabric& liar) {
-       liar.change_work = [](WorkRequest& work) { return is_answer(work) ? 2U : 1U; };
+     [](RuleBreakingFabric& fabric) {
+       fabric.change_work = [](WorkRequest& work) { return is_answer(work) ? 2U : 1U; };
      },
      nullptr},
     {"never_answers", "C202",
-     [](RuleBreakingFabric& liar) {
-       liar.change_work = [](WorkRequest& work) { return is_answer(work) ? 0U : 1U; };
+     [](RuleBreakingFabric& fabric) {
+       fabric.change_work = [](WorkRequest& work) { return is_answer(work) ? 0U : 1U; };
      },
      nullptr},
     {"answers_for_another_chunk", "C201",
-     [](RuleBreakingFabric& liar) {
-       liar.change_work = [](WorkRequest& work) { return work.imm += is_answer(work) ? 1U : 0U, 1U; };
+     [](RuleBreakingFabric& fabric) {
+       fabric.change_work = [](WorkRequest& work) { return work.imm += is_answer(work) ? 1U : 0U, 1U; };
      },
      nullptr},
     {"writes_no_data", "C204",
-     [](RuleBreakingFabric& liar) {
-       liar.change_work = [](WorkRequest& work) { return work.op == WorkRequest::Op::write ? 0U : 1U; };
+     [](RuleBreakingFabric& fabric) {
+       fabric.change_work = [](WorkRequest& work) { return work.op == WorkRequest::Op::write ? 0U : 1U; };
      },
      nullptr},
     {"brings_no_data_with_the_answer", "C461",
-     [](RuleBreakingFabric& liar) {
-       liar.change_work = [](WorkRequest& work) {
+     [](RuleBreakingFabric& fabric) {
+       fabric.change_work = [](WorkRequest& work) {
          if (is_answer(work)) work.part_count = 0;
          return 1U;
        };
@@ -223,8 +236,8 @@ constexpr Plant kServerPlants[] = {
     {"sends_what_is_behind_the_chunk", "C247", send_beyond_chunk, nullptr},
     {"leaves_what_the_chunk_held_in_its_answer", "C248", send_stale_bytes, nullptr},
     {"acknowledges_no_heartbeat", "C301",
-     [](RuleBreakingFabric& liar) {
-       liar.change_work = [](WorkRequest& work) {
+     [](RuleBreakingFabric& fabric) {
+       fabric.change_work = [](WorkRequest& work) {
          return wire::imm_type(work.imm) == ImmType::hb_ack ? 0U : 1U;
        };
      },
@@ -232,8 +245,8 @@ constexpr Plant kServerPlants[] = {
     {"never_gives_up", "C307", nullptr, [](ServerConfig& config) { config.heartbeat.missed_max = 1000; }},
     {"gives_up_early", "C307", nullptr, [](ServerConfig& config) { config.heartbeat.missed_max = 2; }},
     {"gives_up_who_acknowledges", "C308",
-     [](RuleBreakingFabric& liar) {
-       liar.deaf = [](const FabricEvent& event) {
+     [](RuleBreakingFabric& fabric) {
+       fabric.drop_event = [](const FabricEvent& event) {
          const auto* received = std::get_if<event::ImmReceived>(&event);
          return received != nullptr && wire::imm_type(received->imm) == ImmType::hb_ack;
        };
@@ -254,13 +267,13 @@ INSTANTIATE_TEST_SUITE_P(Rules, PlantedServerTest, testing::ValuesIn(kServerPlan
 // After the server has stopped serving, every further case must report that.
 TEST(DeadServerTest, ServerThatServesNoClientFailsEveryCase) {
   SimBench bench;
-  RuleBreakingFabric liar(bench.peer_fabric);
-  SimServer server(bench, liar, {});
+  RuleBreakingFabric fabric(bench.peer_fabric);
+  SimServer server(bench, fabric, {});
   const ServerSetup setup = server.setup();
   Endpoint endpoint(bench.tester_fabric, bench);
   ServerRunner runner(endpoint, setup);
   ASSERT_EQ(runner.start(), "");
-  liar.change_work = [](WorkRequest&) { return 0U; };
+  fabric.change_work = [](WorkRequest&) { return 0U; };
   for (const char* number : {"C001", "C201", "C440"}) {
     EXPECT_EQ(runner.run(find(Role::server, number)).outcome, Outcome::failed) << number;
   }
@@ -281,10 +294,10 @@ class PlantedClientTest : public testing::TestWithParam<ClientPlant> {};
 TEST_P(PlantedClientTest, IsFound) {
   SimBench bench;
   ASSERT_EQ(bench.tester_fabric.listen(PathAddress{"", "n0.p0", 1234}), Errc::ok);
-  RuleBreakingFabric liar(bench.peer_fabric);
-  if (GetParam().lie != nullptr) GetParam().lie(liar);
+  RuleBreakingFabric fabric(bench.peer_fabric);
+  if (GetParam().lie != nullptr) GetParam().lie(fabric);
   Endpoint endpoint(bench.tester_fabric, bench);
-  const SimClient client(bench, liar, [](ClientConfig& config) {
+  const SimClient client(bench, fabric, [](ClientConfig& config) {
     if (GetParam().configure != nullptr) GetParam().configure(config);
   });
   ClientRunner runner(endpoint, ClientSetup{});
@@ -296,39 +309,43 @@ TEST_P(PlantedClientTest, IsFound) {
 
 constexpr ClientPlant kClientPlants[] = {
     {"leaves_garbage_in_requests", "C504",
-     [](RuleBreakingFabric& liar) { liar.change_connect = [](Bytes& m) { m[50] = std::byte{1}; }; }, nullptr},
+     [](RuleBreakingFabric& fabric) { fabric.change_connect = [](Bytes& m) { m[50] = std::byte{1}; }; },
+     nullptr},
     {"says_not_the_first", "C505",
-     [](RuleBreakingFabric& liar) { liar.change_connect = [](Bytes& m) { m[44] = std::byte{0}; }; }, nullptr},
+     [](RuleBreakingFabric& fabric) { fabric.change_connect = [](Bytes& m) { m[44] = std::byte{0}; }; },
+     nullptr},
     {"leaves_garbage_in_info", "C507",
-     [](RuleBreakingFabric& liar) { liar.change_message = [](Bytes& m) { m.back() = std::byte{1}; }; },
+     [](RuleBreakingFabric& fabric) { fabric.change_message = [](Bytes& m) { m.back() = std::byte{1}; }; },
      nullptr},
     {"never_counts_attempts", "C510",
-     [](RuleBreakingFabric& liar) { liar.change_connect = [](Bytes& m) { wire::store_le16(m, 10, 1); }; },
+     [](RuleBreakingFabric& fabric) { fabric.change_connect = [](Bytes& m) { wire::store_le16(m, 10, 1); }; },
      nullptr},
     {"keeps_a_path_whose_connection_is_lost", "C511",
-     [](RuleBreakingFabric& liar) { liar.never_disconnects = true; }, nullptr},
+     [](RuleBreakingFabric& fabric) { fabric.never_disconnects = true; }, nullptr},
     {"takes_any_accept", "C520",
-     [](RuleBreakingFabric& liar) { liar.hear = [](Bytes& m) { wire::store_le16(m, 0, wire::kMagic); }; },
+     [](RuleBreakingFabric& fabric) {
+       fabric.change_received = [](Bytes& m) { wire::store_le16(m, 0, wire::kMagic); };
+     },
      nullptr},
     {"asks_twice_on_one_chunk", "C550",
-     [](RuleBreakingFabric& liar) {
-       liar.change_work = [](WorkRequest& work) {
+     [](RuleBreakingFabric& fabric) {
+       fabric.change_work = [](WorkRequest& work) {
          return work.op == WorkRequest::Op::write_imm && wire::imm_type(work.imm) == ImmType::io_req ? 2U
                                                                                                      : 1U;
        };
      },
      nullptr},
     {"waits_for_a_key_with_every_answer", "C556",
-     [](RuleBreakingFabric& liar) {
-       liar.hear = [](Bytes& m) {
+     [](RuleBreakingFabric& fabric) {
+       fabric.change_received = [](Bytes& m) {
          wire::store_le32(m, 16,
                           wire::load_le32(m, 16) & ~wire::granting_flags(wire::Extensions::data_with_answer));
        };
      },
      nullptr},
     {"acknowledges_no_heartbeat", "C560",
-     [](RuleBreakingFabric& liar) {
-       liar.change_work = [](WorkRequest& work) {
+     [](RuleBreakingFabric& fabric) {
+       fabric.change_work = [](WorkRequest& work) {
          return wire::imm_type(work.imm) == ImmType::hb_ack ? 0U : 1U;
        };
      },

@@ -20,7 +20,7 @@ const char* to_string(Verdict) noexcept;
 // `baseline` may be null.
 Verdict judge(const Result&, const Baseline*) noexcept;
 
-struct Run {  // facts about the run as a whole
+struct Run {
   std::string target;
   Role role = Role::server;
   std::string fabric;
@@ -31,7 +31,7 @@ struct Run {  // facts about the run as a whole
 
 // "C012 (connect: wrong magic is refused)   [passed]  0.03s", then the error if any.
 std::string text_line(const Result&, const Baseline*);
-// The beginning of that line, which is known before the case has run, padded to the same width.
+// The beginning of text_line(), printed before the case runs and padded to the same width.
 std::string text_head(const Case&);
 std::string text_summary(const Run&, const std::vector<Result>&);
 std::string tap(const Run&, const std::vector<Result>&);

@@ -27,8 +27,8 @@ struct Device {
   wire::rnbd::Io io(wire::rnbd::Opcode opcode, std::uint32_t bytes) const;
 };
 wire::rnbd::OpenRsp parse_opened(const Answer& answer);
-// Opens the device of the run. Waits as long as the server still has the device open for writing by a session
-// that has closed.
+// Opens the device of the run. Waits if the server still has the device open for writing, in a session that
+// is being closed.
 Device open_when_free(ServerTester& tester, Path& path, wire::rnbd::AccessMode mode);
 // Opens the device of the run in a new correct session. Throws NotRun if the run has no device, or if write
 // access is requested but the device's content must be kept.

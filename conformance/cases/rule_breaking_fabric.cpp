@@ -2,11 +2,11 @@
 
 namespace rtrs::conformance {
 
-std::span<const std::byte> RuleBreakingFabric::told(std::span<const std::byte> truth,
-                                                    const std::function<void(Bytes&)>& lie) {
-  told_.assign(truth.begin(), truth.end());
-  if (lie) lie(told_);
-  return told_;
+std::span<const std::byte> RuleBreakingFabric::changed(std::span<const std::byte> truth,
+                                                       const std::function<void(Bytes&)>& change) {
+  changed_.assign(truth.begin(), truth.end());
+  if (change) change(changed_);
+  return changed_;
 }
 
 std::vector<RegionId> RuleBreakingFabric::regions_of(std::size_t bytes) const {
@@ -20,7 +20,7 @@ std::size_t RuleBreakingFabric::post(std::span<const WorkRequest> work) noexcept
   std::size_t taken = 0;
   for (WorkRequest one : work) {
     if (one.op == WorkRequest::Op::send && change_message)
-      one.inline_bytes = told(one.inline_bytes, change_message);
+      one.inline_bytes = changed(one.inline_bytes, change_message);
     const unsigned times = change_work ? change_work(one) : 1;
     for (unsigned i = 0; i < times; ++i)
       if (inner_.post(std::span(&one, 1)) == 0) return taken;
@@ -30,18 +30,18 @@ std::size_t RuleBreakingFabric::post(std::span<const WorkRequest> work) noexcept
 }
 
 std::size_t RuleBreakingFabric::poll(Nanos now, std::span<FabricEvent> events) noexcept {
-  heard_.clear();
-  heard_.reserve(events.size());
+  received_.clear();
+  received_.reserve(events.size());
   const std::size_t count = inner_.poll(now, events);
   std::size_t kept = 0;
   for (FabricEvent& event : events.first(count)) {
-    if (deaf && deaf(event)) continue;
+    if (drop_event && drop_event(event)) continue;
     const bool greets = std::holds_alternative<event::ConnectRequested>(event) ||
                         std::holds_alternative<event::Connected>(event);
-    if (hear && greets) {
+    if (change_received && greets) {
       auto& bytes = *bytes_in(event);
-      hear(heard_.emplace_back(bytes.begin(), bytes.end()));
-      bytes = heard_.back();
+      change_received(received_.emplace_back(bytes.begin(), bytes.end()));
+      bytes = received_.back();
     }
     events[kept++] = event;
   }

@@ -139,8 +139,7 @@ void outside_the_chunks(ServerTester& tester) {
   path.expect_cut_off("a write that ends behind the chunks");
 }
 
-// The server must close the path or ignore the immediate. It must not answer the immediate, and the path must
-// not hang.
+// The server must close the path or ignore the immediate. A response is wrong, and the path must not hang.
 void unknown_immediate(ServerTester& tester, std::uint32_t imm) {
   Path& path = tester.opened();
   tester.endpoint().write_imm(path.con(1), imm);

@@ -86,8 +86,8 @@ void no_private_data(ServerTester& tester) {
 }
 
 void cut_private_data(ServerTester& tester) {
-  // InfiniBand pads private data with zeroes. The truncated request therefore says that it is not the first
-  // connection of its session, which the server does not know.
+  // InfiniBand pads private data with zeroes. The truncated request therefore asks to join an existing
+  // session, which the server does not know.
   const Con& con = outcome(tester, [](Message& m) { m.resize(20); });
   require(!con.up(), "it was accepted");
   const int got = wire::reject_errno(con.answer);

@@ -8,7 +8,7 @@ namespace rtrs::conformance {
 namespace heartbeat_checks {
 namespace {
 
-void beat(Path& path, std::uint16_t cid = 0, std::uint32_t payload = 0) {
+void send_heartbeat(Path& path, std::uint16_t cid = 0, std::uint32_t payload = 0) {
   path.endpoint().write_imm(path.con(cid), wire::encode_hb(wire::ImmType::hb_msg) | payload);
 }
 
@@ -21,23 +21,23 @@ void await_ack(Path& path, unsigned before) {
 
 void answered(ServerTester& tester) {
   Path& path = tester.opened();
-  beat(path);
+  send_heartbeat(path);
   await_ack(path, 0);
 }
 
 void payload_ignored(ServerTester& tester) {
   Path& path = tester.opened();
-  beat(path, 0, 0x0abcdefU);
+  send_heartbeat(path, 0, 0x0abcdefU);
   await_ack(path, 0);
 }
 
 void on_io_connection(ServerTester& tester) {
   Path& path = tester.opened();
-  beat(path, 1);
+  send_heartbeat(path, 1);
   exchange_versions(path);
 }
 
-void unasked_ack(ServerTester& tester) {
+void unsolicited_ack(ServerTester& tester) {
   Path& path = tester.opened();
   tester.endpoint().write_imm(path.con(0), wire::encode_hb(wire::ImmType::hb_ack));
   exchange_versions(path);
@@ -45,12 +45,12 @@ void unasked_ack(ServerTester& tester) {
 
 void burst(ServerTester& tester) {
   Path& path = tester.opened();
-  for (unsigned i = 0; i < 64; ++i) beat(path);
+  for (unsigned i = 0; i < 64; ++i) send_heartbeat(path);
   await_ack(path, 0);
   exchange_versions(path);
 }
 
-void sends_its_own(ServerTester& tester) {
+void sends_heartbeats(ServerTester& tester) {
   Path& path = tester.opened();
   const bool came = tester.endpoint().wait([&] { return path.con(0).heartbeats > 0 || !path.whole(); },
                                            3 * tester.deadlines().heartbeat);
@@ -103,10 +103,10 @@ constexpr Case kCases[] = {
     {"C303-heartbeat-io", "heartbeat: HB_MSG on an IO connection does no harm", kSource, Level::should, false,
      on_io_connection},
     {"C304-heartbeat-unasked", "heartbeat: an unsolicited HB_ACK does no harm", kSource, Level::must, false,
-     unasked_ack},
+     unsolicited_ack},
     {"C305-heartbeat-burst", "heartbeat: 64 at once do no harm", kSource, Level::must, false, burst},
     {"C306-heartbeat-own", "heartbeat: the server sends its own to a quiet client", kSource, Level::should,
-     true, sends_its_own},
+     true, sends_heartbeats},
     {"C307-heartbeat-silent", "heartbeat: a silent client is declared dead within the bound, not before",
      kSource, Level::must, true, silent_client},
     {"C308-heartbeat-acks", "heartbeat: a client that only acknowledges is kept", kSource, Level::must, true,

@@ -51,7 +51,7 @@ void other_cid_num(ServerTester& tester) {
   exchange_versions(path);
 }
 
-void connected_path_again(ServerTester& tester) {
+void connection_of_connected_path(ServerTester& tester) {
   Path& path = tester.opened();
   for (std::uint16_t cid = 0; cid < 2; ++cid) {
     expect_rejected(side_request(tester, path, cid, path.request(cid)), kEconnreset,
@@ -93,7 +93,7 @@ void second_path(ServerTester& tester) {
 }
 
 // The old incarnation has disconnected, so the next one must be accepted soon.
-void back_after_goodbye(ServerTester& tester) {
+void reconnect_after_disconnect(ServerTester& tester) {
   Path& path = tester.opened();
   const std::uint16_t depth = path.depth();
   Path& next = tester.path(path.identity());
@@ -105,7 +105,7 @@ void back_after_goodbye(ServerTester& tester) {
 }
 
 // The old incarnation is silent and does not disconnect, as after a pulled cable.
-void back_after_silence(ServerTester& tester) {
+void reconnect_after_silence(ServerTester& tester) {
   Path& path = tester.opened();
   for (std::uint16_t cid = 0; cid < 2; ++cid) path.con(cid).mute = true;
   Path& next = tester.path(path.identity());
@@ -122,7 +122,7 @@ void half_open_is_reaped(ServerTester& tester) {
           tester.deadlines().half_open / seconds(1));
 }
 
-void half_open_makes_way(ServerTester& tester) {
+void half_open_path_is_replaced(ServerTester& tester) {
   Path& path = tester.path();
   path.connect(0);
   Path& next = tester.path(path.identity());
@@ -131,7 +131,7 @@ void half_open_makes_way(ServerTester& tester) {
   next.open_within(tester.deadlines().retire);
 }
 
-void one_lost_all_lost(ServerTester& tester) {
+void lost_connection_ends_path(ServerTester& tester) {
   Path& path = tester.opened(3);
   tester.endpoint().disconnect(path.con(2));
   path.expect_cut_off("one connection ended, and with it the path");
@@ -153,7 +153,7 @@ void last_path_ends_session(ServerTester& tester) {
   }
 }
 
-void in_flight_goodbye(ServerTester& tester) {
+void disconnect_with_requests_in_flight(ServerTester& tester) {
   Path& path = tester.opened();
   std::vector<Ask> asks;
   for (std::uint16_t chunk = 0; chunk < std::min<std::uint16_t>(path.depth(), 8); ++chunk) {
@@ -184,7 +184,7 @@ constexpr Case kCases[] = {
     {"C031-path-other-cid-num", "path: another cid_num is refused, the path stays up", kChecks, Level::must,
      false, other_cid_num},
     {"C032-path-connected-again", "path: connections of a connected path are refused", kChecks, Level::must,
-     false, connected_path_again},
+     false, connection_of_connected_path},
     {"C033-path-stale-attempt", "path: an attempt older than the current one is refused",
      "protocol.md section 3.5", Level::must, false, stale_attempt},
     {"C034-path-same-addresses", "path: two paths with the same address pair are refused with EEXIST",
@@ -192,19 +192,19 @@ constexpr Case kCases[] = {
     {"C035-path-second", "path: a second path joins its session and leaves it", "protocol.md section 3.3",
      Level::must, false, second_path},
     {"C036-path-back-goodbye", "path: it reconnects after a goodbye, with the same depth", kChecks,
-     Level::must, false, back_after_goodbye},
+     Level::must, false, reconnect_after_disconnect},
     {"C037-path-back-silence", "path: it reconnects after a cut without a goodbye", kChecks, Level::must,
-     true, back_after_silence},
+     true, reconnect_after_silence},
     {"C038-path-half-open", "path: an incomplete path is closed in the end", kChecks, Level::must, true,
      half_open_is_reaped},
     {"C039-path-half-open-goodbye", "path: an incomplete path does not block the next attempt", kChecks,
-     Level::must, false, half_open_makes_way},
+     Level::must, false, half_open_path_is_replaced},
     {"C040-path-one-lost", "path: it ends with the first of its connections", "protocol.md section 3.6",
-     Level::must, false, one_lost_all_lost},
+     Level::must, false, lost_connection_ends_path},
     {"C041-path-last", "path: the session ends with its last path", "protocol.md section 3.3", Level::must,
      false, last_path_ends_session},
     {"C042-path-in-flight", "path: requests in flight do not prevent its reconnect",
-     "protocol.md section 5.8", Level::must, false, in_flight_goodbye},
+     "protocol.md section 5.8", Level::must, false, disconnect_with_requests_in_flight},
     {"C043-path-many", "path: after eight sessions in a row a ninth is accepted", "protocol.md section 3.3",
      Level::must, false, many_sessions},
 };

@@ -35,7 +35,7 @@ class SimServer {
   static constexpr std::uint32_t kChunk = 65536;  // in bytes
   explicit SimServer(SimBench& bench, const Change& change = {})
       : SimServer(bench, bench.peer_fabric, change) {}
-  // The server uses `fabric`: that of the bench, or a test's fabric on top of it.
+  // `fabric`: the fabric of the bench, or a test's fabric that forwards to the bench's.
   SimServer(SimBench&, Fabric& fabric, const Change& change);
   ServerSetup setup() const;
 
@@ -48,7 +48,7 @@ class SimServer {
 // time.
 class SimClient {
  public:
-  // The client uses `fabric`: that of the bench, or a test's fabric on top of it.
+  // `fabric`: the fabric of the bench, or a test's fabric that forwards to the bench's.
   SimClient(SimBench&, Fabric& fabric, const std::function<void(ClientConfig&)>& change = {});
   // Closes the session, then opens a new one.
   void reopen_session();

@@ -49,7 +49,8 @@ std::string read_line(int fd) {
   }
 }
 
-// Waits up to kPatienceMs; true if the process has ended. Its exit status must still be collected.
+// Waits up to kPatienceMs; returns true if the process has ended. The caller must still collect the exit
+// status.
 bool has_ended(pid_t pid) {
   const int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   if (fd < 0) return false;

@@ -8,8 +8,8 @@ namespace rtrs::conformance {
 
 class ChildProcess {
  public:
-  // Removes PSM's variables from the child's environment, so that PSM installs its signal handlers, and keeps
-  // sanitizers from handling SIGSEGV.
+  // Starts the child with an environment in which the PSM libraries (Omni-Path) install their signal handlers
+  // and sanitizers do not handle SIGSEGV.
   explicit ChildProcess(const char* role);
   // Kills the child if it still runs.
   ~ChildProcess();

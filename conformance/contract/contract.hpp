@@ -82,7 +82,7 @@ struct Link {
   ConKey server{};
 };
 
-// Memory of one side, and the key with which the other side may write to it.
+// Memory of one side, and the key that lets the other side write there.
 struct Target {
   Region region;
   RemoteKey remote_key;
@@ -134,7 +134,7 @@ class FabricContract : public ::testing::TestWithParam<FabricCase> {
                                std::uint64_t offset, std::uint32_t imm);
   static WorkRequest empty_imm(ConKey, std::uint32_t imm);
   static WorkRequest message(ConKey, std::string_view text);
-  // Posts all work; polls in between if the fabric accepts only part of it.
+  // Posts all work requests. If the fabric accepts only a part at a time, polls in between.
   void post_all(Side&, std::span<const WorkRequest>);
   void post_one(Side&, const WorkRequest&);
 

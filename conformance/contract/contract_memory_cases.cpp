@@ -1,4 +1,4 @@
-// Memory, and the keys that give peers access to it.
+// Memory regions, and the keys that give peers access.
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -1,6 +1,6 @@
 // A pair of fabrics with shared-key authentication (core/keyed), for the contract. Connect requests are real
-// RTRS messages, because the proofs are part of them; the private data of a case is passed in memory instead.
-// Challenges are answered here, so that a case does not see them.
+// RTRS messages, because proofs are part of these messages; the private data of a case is passed in memory
+// instead. Challenges are answered here, so that a case does not see them.
 #pragma once
 #include <map>
 #include <memory>

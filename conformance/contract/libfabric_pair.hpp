@@ -15,8 +15,8 @@ inline Nanos steady_now() {
   return static_cast<Nanos>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-// Returns a port of this host where nobody listens. It was free a moment ago, and the kernel does not assign
-// it again soon.
+// Returns a port of this host where nobody listens: a port that was free a moment ago and that the kernel
+// does not assign again soon.
 std::uint16_t unused_port();
 
 class LibfabricPair final : public FabricPair {

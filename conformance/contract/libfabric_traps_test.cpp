@@ -60,7 +60,7 @@ TEST(LibfabricTraps, a_client_that_sends_half_a_header_is_closed) {
   ::close(stalled);
 }
 
-// The header of the provider's connect request. It announces private data, which the caller may leave out.
+// Header of the provider's connect request; announces private data, which the caller may leave out.
 std::string header_of_a_request() {
   constexpr std::size_t kPrivateData = 100;
   const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

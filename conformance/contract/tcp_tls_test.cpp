@@ -50,16 +50,16 @@ class Stranger {
     const int on = 1;
     EXPECT_EQ(::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), 0);
     EXPECT_EQ(::connect(socket_.get(), to.get(), to.length), 0);
-    go_on();
+    continue_handshake();
   }
   int socket() const { return socket_.get(); }
   bool established() const { return channel_->established(); }
-  void go_on() {
+  void continue_handshake() {
     const ssize_t got = ::recv(socket_.get(), sealed_.data(), sealed_.size(), MSG_DONTWAIT);
     channel_->open(std::span(sealed_).first(static_cast<std::size_t>(std::max<ssize_t>(got, 0))), plain_);
     flush();
   }
-  void say(std::span<const std::byte> bytes) {
+  void send(std::span<const std::byte> bytes) {
     seal(bytes);
     flush();
   }
@@ -99,13 +99,13 @@ class TcpTls : public FabricContract {
   // server's key.
   ConKey accept_client(Stranger& stranger, std::string_view too_early) {
     EXPECT_TRUE(run_until([&] {
-      stranger.go_on();
+      stranger.continue_handshake();
       return stranger.established();
     }));
     std::array<std::byte, iwarp::kMaxGreetingBytes> frame;
-    stranger.say(std::span(frame).first(iwarp::write_request({}, bytes_of("hello"), frame)));
+    stranger.send(std::span(frame).first(iwarp::write_request({}, bytes_of("hello"), frame)));
     const SeenEvent request = expect(server(), Kind::connect_requested);
-    if (!too_early.empty()) stranger.say(bytes_of(too_early));
+    if (!too_early.empty()) stranger.send(bytes_of(too_early));
     const ConKey key = fresh_key();
     server().fabric().accept(request.request, key, params(), bytes_of("welcome"));
     return key;

@@ -44,7 +44,7 @@ class World {
     const auto paths = static_cast<std::uint16_t>(1 + draws_.below(3));
     for (std::uint16_t path = 0; path < paths; ++path) feed(PathAdded{now_, path});
   }
-  bool over() const { return ledger_.ended(); }
+  bool ended() const { return ledger_.ended(); }
 
   void act() {
     event_ = draws_.below(16);
@@ -91,27 +91,27 @@ class World {
   // every request completed.
   void end() {
     event_ = 16;
-    if (!over()) feed(CloseRequested{now_});
-    for (unsigned turn = 0; turn < 10'000 && !over(); ++turn) {
+    if (!ended()) feed(CloseRequested{now_});
+    for (unsigned turn = 0; turn < 10'000 && !ended(); ++turn) {
       for (const auto& [key, connection] : std::map(ledger_.connections()))
         if (connection.ending) close(key);
-      if (!over()) pass_time(0);
+      if (!ended()) pass_time(0);
     }
-    RTRS_FUZZ_CHECK(over() && open_.empty() && session_.permits_used() == 0);
+    RTRS_FUZZ_CHECK(ended() && open_.empty() && session_.permits_used() == 0);
   }
 
  private:
   template <class Input>
   void feed(const Input& input) {
     step(input);
-    for (unsigned turn = 0; !over() && session_.wants_to_continue(); ++turn) {
+    for (unsigned turn = 0; !ended() && session_.wants_to_continue(); ++turn) {
       RTRS_FUZZ_CHECK(turn < 1000);
       step(Continued{now_});
     }
   }
   template <class Input>
   void step(const Input& input) {
-    if (over()) return;
+    if (ended()) return;
     ClientActions out;
     session_.on(input, out);
     for (const ClientAction& action : out)
@@ -260,7 +260,7 @@ class World {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Draws draws(data, size);
   World world(draws);
-  while (draws.left() && !world.over()) world.act();
+  while (draws.left() && !world.ended()) world.act();
   world.end();
   return 0;
 }

@@ -37,19 +37,19 @@ void check_answer(const Greeting& request) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const GreetingKind kind = data[0] % 2 == 0 ? GreetingKind::request : GreetingKind::reply;
-  const Bytes octets = std::as_bytes(std::span(data, size)).subspan(1);
+  const Bytes input = std::as_bytes(std::span(data, size)).subspan(1);
   GreetingReader whole(kind);
   GreetingReader single(kind);
-  whole.feed(octets);
-  for (const std::byte& octet : octets) {
+  whole.feed(input);
+  for (const std::byte& byte : input) {
     const std::size_t missing = single.missing();
-    single.feed(Bytes(&octet, 1));
+    single.feed(Bytes(&byte, 1));
     RTRS_FUZZ_CHECK(single.fault() != Fault::none || missing != 0);
   }
   RTRS_FUZZ_CHECK(whole.fault() == single.fault() && whole.complete() == single.complete());
   RTRS_FUZZ_CHECK(whole.fault() == Fault::none || answer_to(whole.fault()) != Answer::terminate);
   RTRS_FUZZ_CHECK(!whole.complete() ||
-                  (octets.size() >= kGreetingHeaderBytes && octets.size() <= kMaxGreetingBytes));
+                  (input.size() >= kGreetingHeaderBytes && input.size() <= kMaxGreetingBytes));
   if (whole.complete() && kind == GreetingKind::request) check_answer(whole.greeting());
   if (whole.fault() == Fault::markers && kind == GreetingKind::request) check_answer(whole.greeting());
   return 0;

@@ -61,11 +61,11 @@ class FuzzMemory final : public Memory {
   bool invalidated = false;
 };
 
-struct Told {
-  std::vector<std::byte> octets;
+struct SeenEvents {
+  std::vector<std::byte> encoded;
   void add(const void* from, std::size_t size) {
     const auto* const at = static_cast<const std::byte*>(from);
-    octets.insert(octets.end(), at, at + size);
+    encoded.insert(encoded.end(), at, at + size);
   }
   void add(const Event& event) {
     const auto kind = static_cast<std::uint8_t>(event.index());
@@ -96,16 +96,16 @@ struct Shape {
 
 class Run {
  public:
-  Run(const Shape& shape, std::span<const std::byte> octets)
+  Run(const Shape& shape, std::span<const std::byte> wire_bytes)
       : shape_(shape), stream_(shape.options), list_(shape.room) {
-    for (std::size_t at = 0; at < octets.size();) {
+    for (std::size_t at = 0; at < wire_bytes.size();) {
       if (at == shape.dies_at) {
         memory.alive = false;
         stream_.key_died(kFirst);
       }
-      std::size_t n = std::min(shape.piece, octets.size() - at);
+      std::size_t n = std::min(shape.piece, wire_bytes.size() - at);
       if (at < shape.dies_at) n = std::min(n, shape.dies_at - at);
-      take(octets.subspan(at, n));
+      take(wire_bytes.subspan(at, n));
       at += n;
     }
     memory.check_gaps();
@@ -113,7 +113,7 @@ class Run {
     RTRS_FUZZ_CHECK(fault == Fault::none || stream_.ended());
   }
   FuzzMemory memory;
-  Told told;
+  SeenEvents seen_events;
   Fault fault = Fault::none;
 
  private:
@@ -143,7 +143,7 @@ class Run {
     for (const Event& event : events.all()) {
       RTRS_FUZZ_CHECK(!over_);
       over_ = std::holds_alternative<Violated>(event) || std::holds_alternative<PeerTerminated>(event);
-      told.add(event);
+      seen_events.add(event);
     }
   }
 
@@ -154,14 +154,14 @@ class Run {
   bool over_ = false;
 };
 
-void make_crcs_right(std::vector<std::byte>& octets) {
-  for (std::size_t at = 0; at + 2 <= octets.size();) {
-    const std::size_t size = fpdu_bytes(load_be<std::uint16_t>(octets.data() + at));
-    if (octets.size() - at < size) return;
-    const std::uint32_t crc = rtrs::crc32c(octets.data() + at, size - kCrcBytes);
+void correct_crcs(std::vector<std::byte>& wire_bytes) {
+  for (std::size_t at = 0; at + 2 <= wire_bytes.size();) {
+    const std::size_t size = fpdu_bytes(load_be<std::uint16_t>(wire_bytes.data() + at));
+    if (wire_bytes.size() - at < size) return;
+    const std::uint32_t crc = rtrs::crc32c(wire_bytes.data() + at, size - kCrcBytes);
     at += size;
     for (unsigned i = 0; i < kCrcBytes; ++i)
-      octets[at - kCrcBytes + i] = static_cast<std::byte>(crc >> (8 * i));
+      wire_bytes[at - kCrcBytes + i] = static_cast<std::byte>(crc >> (8 * i));
   }
 }
 
@@ -172,23 +172,23 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static std::array<std::byte, kMaxFpduBytes> staging;
   const unsigned flags = data[0];
   const Bytes rest = std::as_bytes(std::span(data, size)).subspan(4);
-  std::vector<std::byte> octets(rest.begin(), rest.end());
-  if ((flags & 8U) != 0) make_crcs_right(octets);
+  std::vector<std::byte> wire_bytes(rest.begin(), rest.end());
+  if ((flags & 8U) != 0) correct_crcs(wire_bytes);
   Shape shape;
   shape.options = {.role = (flags & 4U) != 0 ? Role::initiator : Role::responder,
                    .crc = (flags & 1U) != 0,
                    .send_with_immediate = (flags & 2U) != 0,
                    .max_message = 200,
                    .staging = staging};
-  shape.piece = octets.size() + 1;
+  shape.piece = wire_bytes.size() + 1;
   shape.room = 16;
-  shape.dies_at = data[3] == 0 ? octets.size() + 1 : data[3] * std::size_t{4};
-  const Run whole(shape, octets);
+  shape.dies_at = data[3] == 0 ? wire_bytes.size() + 1 : data[3] * std::size_t{4};
+  const Run whole(shape, wire_bytes);
   shape.piece = data[1] % 64U + 1U;
   shape.room = data[2] % 4U + 1U;
   shape.place = (flags & 16U) != 0;
-  const Run pieces(shape, octets);
-  RTRS_FUZZ_CHECK(whole.told.octets == pieces.told.octets && whole.fault == pieces.fault);
+  const Run pieces(shape, wire_bytes);
+  RTRS_FUZZ_CHECK(whole.seen_events.encoded == pieces.seen_events.encoded && whole.fault == pieces.fault);
   RTRS_FUZZ_CHECK(whole.memory.bytes == pieces.memory.bytes && whole.memory.taken == pieces.memory.taken);
   return 0;
 }

@@ -47,7 +47,7 @@ class World {
     }
     RTRS_FUZZ_CHECK(unanswered_.empty() && exports_.empty() && drained_ == 1);
   }
-  bool over() const { return closed_; }
+  bool ended() const { return closed_; }
 
  private:
   template <class Input>
@@ -203,7 +203,7 @@ class World {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Draws draws(data, size);
   World world(draws);
-  while (draws.left() && !world.over()) world.act();
+  while (draws.left() && !world.ended()) world.act();
   world.end();
   return 0;
 }

@@ -39,7 +39,7 @@ class World {
  public:
   explicit World(fuzz::Draws& draws)
       : draws_(draws), config_(drawn_config(draws)), session_(config_, kSession) {}
-  bool over() const { return ledger_.ended(); }
+  bool ended() const { return ledger_.ended(); }
 
   void act() {
     event_ = draws_.below(16);
@@ -81,27 +81,27 @@ class World {
 
   void end() {
     event_ = 16;
-    if (!over()) feed(CloseRequested{now_});
-    for (unsigned turn = 0; turn < 10'000 && !over(); ++turn) {
+    if (!ended()) feed(CloseRequested{now_});
+    for (unsigned turn = 0; turn < 10'000 && !ended(); ++turn) {
       for (const auto& [key, connection] : std::map(ledger_.connections()))
         if (connection.ending) close(key);
       while (!in_service_.empty()) answer_one();
     }
-    RTRS_FUZZ_CHECK(over() && in_service_.empty());
+    RTRS_FUZZ_CHECK(ended() && in_service_.empty());
   }
 
  private:
   template <class Input>
   void feed(const Input& input) {
     step(input);
-    for (unsigned turn = 0; !over() && session_.wants_to_continue(); ++turn) {
+    for (unsigned turn = 0; !ended() && session_.wants_to_continue(); ++turn) {
       RTRS_FUZZ_CHECK(turn < 1000);
       step(Continued{now_});
     }
   }
   template <class Input>
   void step(const Input& input) {
-    if (over()) return;
+    if (ended()) return;
     ServerActions out;
     session_.on(input, out);
     for (const ServerAction& action : out)
@@ -267,7 +267,7 @@ class World {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Draws draws(data, size);
   World world(draws);
-  while (draws.left() && !world.over()) world.act();
+  while (draws.left() && !world.ended()) world.act();
   world.end();
   return 0;
 }

@@ -15,7 +15,7 @@ inline std::uint8_t state_pair_counters[kStatePairs];
 
 class StatePairs {
  public:
-  // `state`: a small summary of the state that was reached; `event`: the event that led to it.
+  // `state`: a small summary of the new state; `event`: the event that caused the transition.
   void reached(std::uint64_t state, std::uint64_t event) noexcept {
     std::uint64_t pair = (last_ * 31 + event) * 0x9e3779b97f4a7c15ULL ^ state;
     pair *= 0xbf58476d1ce4e5b9ULL;

@@ -241,7 +241,7 @@ TEST(EveryInvalidClientMessage, InFenceReq) {
     for (const Lie& lie :
          lies(honest, {{"type", 0, 2}, {"recon_cnt", 2, 2}, {"serial", 4, 4}, {"path", 8, 8}}))
       play(state, lie.name, false, [&](Scene& scene) { scene.send(kService, lie.bytes); });
-    // Sends an INFO_REQ with the name of the client's own path, and one on the wrong connection.
+    // Sends a fence for the path that carries the message, then a fence on the wrong connection.
     Message own = honest;
     std::fill(own.begin() + 8, own.end(), std::byte{0x11});
     play(state, "own path", false, [&](Scene& scene) { scene.send(kService, own); });

@@ -15,7 +15,7 @@ using wire::rnbd::Opcode;
 enum class Stage { nothing, greeted, opening, open, busy, closing, taken_away };
 constexpr Stage kEveryStage[] = {Stage::nothing, Stage::greeted, Stage::opening,   Stage::open,
                                  Stage::busy,    Stage::closing, Stage::taken_away};
-constexpr std::uint64_t kSectors = 1024;  // size of each device in these tests
+constexpr std::uint64_t kSectors = 1024;  // size of each device
 
 template <class Value>
 Message rnbd_message(const Value& value) {
@@ -28,7 +28,7 @@ class Server {
  public:
   explicit Server(Stage stage) {
     if (stage == Stage::nothing) return;
-    greet();
+    send_sess_info();
     if (stage == Stage::greeted) return;
     session_.open("disk");
     if (stage == Stage::opening) return;
@@ -59,7 +59,7 @@ class Server {
     }
   }
   void expect_serves_and_ends() {
-    greet();
+    send_sess_info();
     const auto opened = session_.open("honest");
     settle();
     ASSERT_EQ(session_.errno_of(opened), 0);
@@ -77,7 +77,7 @@ class Server {
   }
 
  private:
-  void greet() {
+  void send_sess_info() {
     session_.arrive(Direction::read, wire::rnbd::kSessInfoRspBytes, rnbd_message(wire::rnbd::SessInfo{2}));
   }
   void settle() {

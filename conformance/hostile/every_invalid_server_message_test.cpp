@@ -121,9 +121,9 @@ class Scene {
     made.protocol.con_num = 2;
     made.protocol.send_depth = 64;
     // If the invalid response grants `generation` but later responses carry none, the client ignores them
-    // like stale responses. It detects the error only because the invalid response also grants new chunk
-    // keys, which the later responses do not contain. With data_with_answer, responses need not renew keys,
-    // so the client would wait forever.
+    // like stale responses. The client detects the error only because the invalid response also grants new
+    // chunk keys, which the later responses do not contain. With data_with_answer, responses need not renew
+    // keys, so the client would wait forever.
     made.protocol.extensions &= ~wire::Extensions::data_with_answer;
     return made;
   }

@@ -54,7 +54,7 @@ class HostileCrowdTest : public testing::Test {
   void start(std::uint16_t max_sessions, std::uint16_t max_half_open = 16) {
     network.add_node();
     server_endpoint = std::make_unique<TestEndpoint>(*this, network.add_node());
-    liar = std::make_unique<sim::SimFabric>(network, 0, choice);
+    hostile_fabric = std::make_unique<sim::SimFabric>(network, 0, choice);
     ServerConfig config;
     config.queue_depth = 2;
     config.chunk_size = kChunk;
@@ -84,9 +84,9 @@ class HostileCrowdTest : public testing::Test {
   void leave(CorrectClient& one) { one.client.close(one.fabric, network.now()); }
 
   void connect(ConKey key, const Message& bytes) {
-    liar->connect(key, PathAddress{"n0.p0", "n1.p0", 1234}, ConnectionParams{64, 64}, bytes);
+    hostile_fabric->connect(key, PathAddress{"n0.p0", "n1.p0", 1234}, ConnectionParams{64, 64}, bytes);
   }
-  unsigned heard(SeenEvent::Kind kind) const {
+  unsigned event_count(SeenEvent::Kind kind) const {
     return static_cast<unsigned>(std::count(hostile_events.begin(), hostile_events.end(), kind));
   }
 
@@ -105,9 +105,9 @@ class HostileCrowdTest : public testing::Test {
       for (const IoCompletion& io : std::span(done).first(ended)) one->ok += io.result == Errc::ok ? 1 : 0;
       ASSERT_EQ(one->client.broken_invariant(), nullptr);
     }
-    std::array<FabricEvent, 32> heard_now;
-    const std::size_t said = liar->poll(now, heard_now);
-    for (const FabricEvent& event : std::span(heard_now).first(said))
+    std::array<FabricEvent, 32> fabric_events;
+    const std::size_t received = hostile_fabric->poll(now, fabric_events);
+    for (const FabricEvent& event : std::span(fabric_events).first(received))
       hostile_events.push_back(test::seen(event).kind);
   }
   bool run_until(const std::function<bool()>& done, Nanos limit = seconds(120)) {
@@ -145,7 +145,7 @@ class HostileCrowdTest : public testing::Test {
   sim::Network network;
   std::unique_ptr<TestEndpoint> server_endpoint;
   std::unique_ptr<Server> server;
-  std::unique_ptr<sim::SimFabric> liar;
+  std::unique_ptr<sim::SimFabric> hostile_fabric;
   std::vector<SeenEvent::Kind> hostile_events;
   std::vector<std::unique_ptr<CorrectClient>> clients;
   std::vector<std::byte> data = std::vector<std::byte>(4096);
@@ -157,12 +157,12 @@ TEST_F(HostileCrowdTest, R01NewConnectionsDoNotExtendTheHandshakeTimeout) {
     Message request = conn_req(cid);
     wire::store_le16(request, 8, 5);  // number of connections of the path
     connect({0, cid, 1}, request);
-    EXPECT_TRUE(run_until([&] { return heard(SeenEvent::Kind::connected) == cid + 1U; }, seconds(2)));
+    EXPECT_TRUE(run_until([&] { return event_count(SeenEvent::Kind::connected) == cid + 1U; }, seconds(2)));
     pass(seconds(14));
     EXPECT_EQ(server->session_count(), cid < 2 ? 1U : 0U) << "30 s from the first connection on";
   }
-  EXPECT_EQ(heard(SeenEvent::Kind::connection_lost), 3U);
-  for (std::uint16_t cid = 0; cid < 3; ++cid) liar->disconnect({0, cid, 1});
+  EXPECT_EQ(event_count(SeenEvent::Kind::connection_lost), 3U);
+  for (std::uint16_t cid = 0; cid < 3; ++cid) hostile_fabric->disconnect({0, cid, 1});
   expect_nothing_left();
 }
 
@@ -174,8 +174,8 @@ TEST_F(HostileCrowdTest, R26SessionsTakenByOneClientAreFreedSoon) {
     connect({0, session, 1}, conn_req(0, static_cast<std::uint8_t>(0x40 + session),
                                       static_cast<std::uint8_t>(0x60 + session)));
   pass(seconds(2));
-  EXPECT_GE(heard(SeenEvent::Kind::connected), 3U);
-  EXPECT_GE(heard(SeenEvent::Kind::connect_failed), 1U);
+  EXPECT_GE(event_count(SeenEvent::Kind::connected), 3U);
+  EXPECT_GE(event_count(SeenEvent::Kind::connect_failed), 1U);
   CorrectClient& late = join(options(2, 2));
   write(early);
   EXPECT_TRUE(run_until([&] { return early.ok == 1; }, seconds(2)));
@@ -184,7 +184,7 @@ TEST_F(HostileCrowdTest, R26SessionsTakenByOneClientAreFreedSoon) {
   write(late);
   EXPECT_TRUE(run_until([&] { return late.ok == 1; }, seconds(2)));
   EXPECT_EQ(early.client.paths()[0].reconnects, 0U);
-  for (std::uint8_t session = 0; session < 8; ++session) liar->disconnect({0, session, 1});
+  for (std::uint8_t session = 0; session < 8; ++session) hostile_fabric->disconnect({0, session, 1});
   expect_nothing_left();
 }
 
@@ -199,7 +199,7 @@ TEST_F(HostileCrowdTest, R17ConnectRequestAloneAllocatesNoChunks) {
   CorrectClient& honest = join(options(1, 1));
   EXPECT_TRUE(run_until([&] { return is_whole(honest) && honest.client.link_up(); }));
   EXPECT_EQ(server_endpoint->fabric.holdings().regions, 1);
-  for (std::uint8_t session = 0; session < 4; ++session) liar->disconnect({0, session, 1});
+  for (std::uint8_t session = 0; session < 4; ++session) hostile_fabric->disconnect({0, session, 1});
   expect_nothing_left();
 }
 
@@ -216,7 +216,7 @@ TEST_F(HostileCrowdTest, EachEvictedSessionIsCountedOnce) {
   leave(honest);
   EXPECT_TRUE(run_until([&] { return honest.client.closed(); }));
   EXPECT_EQ(server->stats().crowded_out, 2U) << "sessions that end for other reasons are not counted";
-  for (std::uint8_t session = 0; session < 6; ++session) liar->disconnect({0, session, 1});
+  for (std::uint8_t session = 0; session < 6; ++session) hostile_fabric->disconnect({0, session, 1});
   expect_nothing_left();
 }
 
@@ -239,7 +239,7 @@ TEST_F(HostileCrowdTest, R26HalfOpenSessionsBlockNoClient) {
     EXPECT_EQ(one->client.paths()[0].reconnects, 0U);
   }
   EXPECT_GT(server->stats().crowded_out, 100U);
-  for (std::uint16_t round = 0; round < 200; ++round) liar->disconnect({0, round, round + 1U});
+  for (std::uint16_t round = 0; round < 200; ++round) hostile_fabric->disconnect({0, round, round + 1U});
   expect_nothing_left();
 }
 

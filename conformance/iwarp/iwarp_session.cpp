@@ -29,9 +29,9 @@ class Capture {
     segment(1, {}, 0x12);
     segment(0, {}, 0x10);
   }
-  void send(unsigned from, Bytes octets, std::size_t most) {
-    for (std::size_t at = 0; at < octets.size(); at += most)
-      segment(from, octets.subspan(at, std::min(most, octets.size() - at)), 0x18);
+  void send(unsigned from, Bytes payload, std::size_t most) {
+    for (std::size_t at = 0; at < payload.size(); at += most)
+      segment(from, payload.subspan(at, std::min(most, payload.size() - at)), 0x18);
   }
   [[nodiscard]] bool good() const { return file_.good(); }
 
@@ -39,8 +39,8 @@ class Capture {
   void little(std::uint32_t word) {
     for (unsigned i = 0; i < 4; ++i) file_.put(static_cast<char>(word >> (8 * i)));
   }
-  void segment(unsigned from, Bytes octets, unsigned flags) {
-    const auto size = static_cast<std::uint32_t>(kIpBytes + kTcpBytes + octets.size());
+  void segment(unsigned from, Bytes payload, unsigned flags) {
+    const auto size = static_cast<std::uint32_t>(kIpBytes + kTcpBytes + payload.size());
     std::array<std::byte, kIpBytes + kTcpBytes> head{};
     std::byte* const ip = head.data();
     ip[0] = std::byte{0x45};
@@ -62,8 +62,8 @@ class Capture {
     little(size);
     little(size);
     file_.write(reinterpret_cast<const char*>(head.data()), head.size());
-    file_.write(reinterpret_cast<const char*>(octets.data()), static_cast<std::streamsize>(octets.size()));
-    next_[from] += static_cast<std::uint32_t>(octets.size()) + ((flags & 0x02U) != 0 ? 1 : 0);
+    file_.write(reinterpret_cast<const char*>(payload.data()), static_cast<std::streamsize>(payload.size()));
+    next_[from] += static_cast<std::uint32_t>(payload.size()) + ((flags & 0x02U) != 0 ? 1 : 0);
   }
 
   std::ofstream file_;
@@ -78,15 +78,15 @@ class End {
   End(Capture& capture, unsigned side, std::size_t segment, bool crc)
       : writer(crc), out(arena_, pieces_), capture_(capture), side_(side), segment_(segment) {}
   void flush() {
-    ByteVector octets;
-    for (const Bytes& piece : out.pieces()) octets.insert(octets.end(), piece.begin(), piece.end());
+    ByteVector payload;
+    for (const Bytes& piece : out.pieces()) payload.insert(payload.end(), piece.begin(), piece.end());
     out.clear();
-    for (std::size_t at = 0; at < octets.size();) {
-      const std::uint32_t ulpdu = load_be<std::uint16_t>(octets.data() + at);
-      std::printf("%u %u\n", side_, std::to_integer<unsigned>(octets[at + 3]) & kOpcodeMask);
+    for (std::size_t at = 0; at < payload.size();) {
+      const std::uint32_t ulpdu = load_be<std::uint16_t>(payload.data() + at);
+      std::printf("%u %u\n", side_, std::to_integer<unsigned>(payload[at + 3]) & kOpcodeMask);
       at += fpdu_bytes(ulpdu);
     }
-    capture_.send(side_, octets, segment_);
+    capture_.send(side_, payload, segment_);
   }
 
  private:
@@ -105,7 +105,7 @@ class End {
 
 // Writes the session: each kind of SEND once, two rounds of eight requests and responses, a write of 128 KiB,
 // and a TERMINATE.
-bool converse(End& client, End& server) {
+bool write_session(End& client, End& server) {
   const ByteVector data(std::size_t{128} << 10U, std::byte{0x5a});
   const ByteVector some(60, std::byte{0x21});
   const auto part = [&data](std::size_t size) { return std::array{Bytes(data).first(size)}; };
@@ -161,5 +161,5 @@ int main(int argc, char** argv) {
   if (reject) return capture.good() ? 0 : 1;
   End client(capture, 0, segment, crc);
   End server(capture, 1, segment, crc);
-  return converse(client, server) && capture.good() ? 0 : 1;
+  return write_session(client, server) && capture.good() ? 0 : 1;
 }

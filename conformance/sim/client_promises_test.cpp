@@ -54,8 +54,8 @@ TEST(ClientPromises, EarlyNoPathIsFound) {
   EXPECT_TRUE(fails_with(judge, Oracle::promises));
 }
 
-// A message of the request may have failed in the outage of queue_timeout, while another message of it ended
-// after a path was connected again.
+// If a request was split, one message may have failed in the long outage and another may have completed after
+// a path was connected again.
 TEST(ClientPromises, NoPathAfterAnOutageIsFoundUnlessTheRequestWasSplit) {
   for (const bool whole_requests : {true, false}) {
     Judge judge;

@@ -14,7 +14,7 @@ using conformance::fails_with;
 namespace {
 
 constexpr ConnectionWatch::Limits kLimits{seconds(6), seconds(2), 2};
-constexpr Nanos kLater = milliseconds(2);  // more than the rounding error
+constexpr Nanos kLater = milliseconds(2);  // longer than the rounding error that the oracle allows
 
 ConKey con(std::uint16_t number, std::uint32_t epoch = 1) {
   return {0, number, epoch};
@@ -34,7 +34,7 @@ struct History {
     watch.up(con(1), seconds(2));
     watch.poll_ends(seconds(2));
   }
-  // `since`: the time at which the path started to wait, according to its node.
+  // `since`: the time at which the path started to wait, as its node reports.
   void begins(Nanos now, Nanos since = seconds(10)) { watch.poll_begins(now, std::span(&since, 1)); }
   void loses(Reason news, Nanos now) {
     watch.ended(con(0));

@@ -53,8 +53,8 @@ class CrowdWatchTest : public ::testing::Test {
   CrowdWatch watch{judge, limits()};
 };
 
-// The session's connections have ended, but the server still executes its requests when a path joins it
-// again.
+// The connections of the session have ended, but the server still executes requests of the session when a
+// path joins again.
 TEST_F(CrowdWatchTest, ReconnectedPathCreatesNoHalfOpenSession) {
   open(0, 7);
   watch.named(key(0));

@@ -40,7 +40,7 @@ TEST(Directed, ScriptsFitSlowSeeds) {
   plays(*find_directed("TD16"), 17);
 }
 
-// In these seeds a waiting client gets no reply, or only a part of it.
+// In these seeds a waiting client gets no reply, or only part of a reply.
 TEST(Directed, RareSeedsOfStreamsPass) {
   for (const std::uint64_t seed : {1278, 1502, 2374}) plays(*find_directed("TS01"), seed);
 }
@@ -65,13 +65,13 @@ bool is_of_queue_pairs(const Directed& one) {
 
 // Runs the real TCP fabric between a misbehaving peer and a peer that must detect the violation.
 TEST(Directed, MisbehavingPeersAreDetectedOverStreams) {
-  unsigned liars = 0;
+  unsigned peers = 0;
   for (const Directed& one : directed_scenarios()) {
     if (!has_misbehaving_peer(one) || is_of_queue_pairs(one)) continue;
-    ++liars;
+    ++peers;
     for (std::uint64_t seed = 0; seed < 2; ++seed) plays(one, seed, true);
   }
-  EXPECT_GE(liars, 80U);
+  EXPECT_GE(peers, 80U);
 }
 
 TEST(Directed, IdsAreUnique) {

@@ -48,7 +48,7 @@ class Search {
  public:
   Search(const Writes& writes, const Reads& reads) : writes_(writes), reads_(reads) {}
 
-  bool legal() {
+  bool is_valid() {
     states_ = {{0, 0, 0}};
     for (const Instant& instant : instants_of(writes_, reads_)) {
       spread();
@@ -174,9 +174,9 @@ TEST(History, AgreesWithAnExhaustiveSearch) {
       Writes writes;
       Reads reads;
       draw_history(writes, reads);
-      const bool legal = Search(writes, reads).legal();
-      illegal += legal ? 0 : 1;
-      RC_ASSERT((broken_register(writes, reads) == nullptr) == legal);
+      const bool valid = Search(writes, reads).is_valid();
+      illegal += valid ? 0 : 1;
+      RC_ASSERT((broken_register(writes, reads) == nullptr) == valid);
     }
   });
   EXPECT_TRUE(passed);

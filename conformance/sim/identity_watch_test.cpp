@@ -15,7 +15,7 @@ struct IdentityWatchTest : ::testing::Test {
   static ConKey key(unsigned session, std::uint32_t epoch) {
     return ConKey{0, 0, epoch, static_cast<std::uint16_t>(session)};
   }
-  void come(PeerIdentity who, ConKey at) {
+  void connect(PeerIdentity who, ConKey at) {
     watch.asked(++requests, who);
     watch.accepted(requests, at, 0);
   }
@@ -26,40 +26,40 @@ struct IdentityWatchTest : ::testing::Test {
 };
 
 TEST_F(IdentityWatchTest, clients_in_their_own_sessions_are_accepted) {
-  come(kAlice, key(0, 1));
-  come(kAlice, key(0, 2));
-  come(kBob, key(1, 3));
+  connect(kAlice, key(0, 1));
+  connect(kAlice, key(0, 2));
+  connect(kBob, key(1, 3));
   EXPECT_FALSE(judge.failed());
 }
 
 TEST_F(IdentityWatchTest, a_foreign_client_in_the_session_is_found) {
-  come(kAlice, key(0, 1));
-  come(kBob, key(0, 2));
+  connect(kAlice, key(0, 1));
+  connect(kBob, key(0, 2));
   EXPECT_TRUE(failed());
 }
 
 TEST_F(IdentityWatchTest, a_client_without_an_identity_is_found) {
-  come(kAlice, key(0, 1));
-  come({}, key(0, 2));
+  connect(kAlice, key(0, 1));
+  connect({}, key(0, 2));
   EXPECT_TRUE(failed());
 }
 
 TEST_F(IdentityWatchTest, an_ended_session_has_no_owner) {
-  come(kAlice, key(0, 1));
-  come(kAlice, key(0, 2));
+  connect(kAlice, key(0, 1));
+  connect(kAlice, key(0, 2));
   watch.closed(key(0, 1));
   watch.closed(key(0, 2));
-  come(kBob, key(0, 3));
+  connect(kBob, key(0, 3));
   EXPECT_FALSE(judge.failed());
-  come(kAlice, key(0, 4));
+  connect(kAlice, key(0, 4));
   EXPECT_TRUE(failed());
 }
 
 TEST_F(IdentityWatchTest, a_rejected_client_is_not_in_the_session) {
-  come(kAlice, key(0, 1));
+  connect(kAlice, key(0, 1));
   watch.asked(77, kBob);
   watch.rejected(77);
-  come(kAlice, key(0, 2));
+  connect(kAlice, key(0, 2));
   EXPECT_FALSE(judge.failed());
 }
 

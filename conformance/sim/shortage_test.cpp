@@ -1,5 +1,5 @@
-// A process fails once to get a resource (memory, a key, a connection). It must then free what it had, retry,
-// and serve.
+// A process fails to get a resource (memory, a key, a connection). The process must then free its other
+// resources, retry and work normally.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -13,9 +13,10 @@ namespace {
 
 // Exceeds the number of resources that a node needs from the start of a session until its third path is
 // connected: twelve connections, the session's memory, and a key per chunk.
-constexpr std::uint32_t kThings = 48;
+constexpr std::uint32_t kResources = 48;
 
-std::string without_thing(std::uint32_t node, std::uint32_t thing, std::uint32_t count, bool fresh_keys) {
+std::string run_with_shortage(std::uint32_t node, std::uint32_t resource, std::uint32_t count,
+                              bool fresh_keys) {
   Setups setups;
   std::string why;
   const auto common = parse_scenarios(
@@ -28,13 +29,13 @@ std::string without_thing(std::uint32_t node, std::uint32_t thing, std::uint32_t
   Step shortage;
   shortage.verb = Step::Verb::shortage;
   shortage.client = node;
-  shortage.number = thing;
+  shortage.number = resource;
   shortage.count = count;
   scenario.script.insert(scenario.script.begin(), shortage);
   WorldOptions options;
-  options.seed = thing;
+  options.seed = resource;
   options.scenario = &scenario;
-  SeededChoice choice(thing);
+  SeededChoice choice(resource);
   const WorldResult result = World(options, choice).run();
   return result.failed ? result.failure.text : std::string();
 }
@@ -42,9 +43,10 @@ std::string without_thing(std::uint32_t node, std::uint32_t thing, std::uint32_t
 void expect_all_survived(std::uint32_t node) {
   for (const bool fresh_keys : {false, true})
     for (const std::uint32_t count : {1U, 3U})
-      for (std::uint32_t thing = 0; thing < kThings; ++thing)
-        EXPECT_EQ(without_thing(node, thing, count, fresh_keys), "")
-            << count << " from thing " << thing << " on, " << (fresh_keys ? "fresh keys" : "fixed keys");
+      for (std::uint32_t resource = 0; resource < kResources; ++resource)
+        EXPECT_EQ(run_with_shortage(node, resource, count, fresh_keys), "")
+            << count << " from resource " << resource << " on, "
+            << (fresh_keys ? "fresh keys" : "fixed keys");
 }
 
 TEST(Shortage, ClientSurvivesEachShortage) {

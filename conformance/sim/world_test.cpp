@@ -53,8 +53,8 @@ TEST(World, LogReplaysItsRun) {
   EXPECT_EQ(choice_log.mismatches(), 0U);
 }
 
-// A choice that is not drawn any more, or always has one result, makes all worlds poorer and fails nothing
-// else.
+// If a kind of choice is no longer drawn or always has the same result, the worlds cover less, and no other
+// test fails.
 TEST(World, EveryKindOfChoiceIsDrawnAndHasSeveralResults) {
   std::map<Label, std::set<std::uint32_t>> drawn;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
@@ -65,7 +65,7 @@ TEST(World, EveryKindOfChoiceIsDrawnAndHasSeveralResults) {
     World(options, choice).run();
     for (const Draw& draw : choice.choice_log().draws) drawn[draw.label].insert(draw.value);
   }
-  const std::set<Label> elsewhere{// only groups
+  const std::set<Label> elsewhere{// labels of groups, for which no value is drawn
                                   Label::fault_span, Label::option, Label::request, Label::planned,
                                   // byte streams below the TCP fabric
                                   Label::pipe_size, Label::pipe_cut, Label::pipe_order, Label::pipe_break,

@@ -14,7 +14,7 @@ namespace rtrs::spec {
 
 class ClientSpec {
  public:
-  // `settings` is null if the beginning was not seen; any state is then possible until events narrow it.
+  // `settings` is null if the beginning was not seen; then any state is possible until events rule it out.
   ClientSpec(Findings& findings, unsigned machine, const Settings* settings);
   void on(const Event&);
   // Call after the last step.
@@ -93,12 +93,12 @@ class ClientSpec {
 
   void input();
   void action();
-  // `continued`: false if a Continued step follows.
+  // `continued`: true if this is a Continued step and no further Continued step follows.
   void end_step(bool continued);
   void end_path_step(Path& path, unsigned index, bool continued);
   std::string allowed_now(const Permit& permit) const;
 
-  // client_paths.cpp
+  // Defined in client_paths.cpp.
   void on_connection_input();
   void connected(Path& path);
   void info_accepted(Path& path);
@@ -114,7 +114,7 @@ class ClientSpec {
   void fence_asked();
   void fence_answered(Path& path);
 
-  // client_requests.cpp
+  // Defined in client_requests.cpp.
   void submitted();
   void imm_received(Path& path);
   void keyed_response(Path& path);
@@ -137,7 +137,7 @@ class ClientSpec {
   void check_silence(const Path& path);
   void hold(unsigned path);
 
-  // client_choice.cpp
+  // Defined in client_choice.cpp.
   bool has_room(const Path& path, const Permit& permit) const;
   bool is_preferred(unsigned index, unsigned other) const;
   void check_choice(const Permit& permit);

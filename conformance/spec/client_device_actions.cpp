@@ -1,4 +1,4 @@
-// Messages, IO and changes of devices: compared with what may be sent, done and told now.
+// Checks a client's actions (messages, IO, state changes of devices) against those that are allowed now.
 #include <algorithm>
 #include <utility>
 
@@ -63,8 +63,9 @@ void ClientDevicesSpec::send_open() {
   device->id.reset();
 }
 
-// A name in a trace is text, and in a message it is bytes; both are equal unless the name has a backslash or
-// a byte that is not ASCII.
+// Finds a device by the name bytes in an OPEN. Traces store names as escaped text, which differs from the
+// bytes if the name has a backslash or a byte that is not printable ASCII. Such a name matches any device
+// with an escaped name that waits for its OPEN.
 ClientDevicesSpec::Device* ClientDevicesSpec::find_mapped_by_bytes(std::string_view name) {
   const auto plain = [](char c) { return c >= 0x20 && c < 0x7f && c != '\\'; };
   if (std::all_of(name.begin(), name.end(), plain)) return find_mapped(name);
@@ -163,10 +164,10 @@ void ClientDevicesSpec::io_judged() {
                (done->io.doomed ? ", after changes were lost" : "");
       },
       "what the answer means: success, the loss of earlier changes, another try, or failure");
-  if (done->delivered && done->peer_errno == 0) ended_well(*device, *done);
+  if (done->delivered && done->peer_errno == 0) io_succeeded(*device, *done);
 }
 
-void ClientDevicesSpec::ended_well(Device& device, const DeviceEvent& done) {
+void ClientDevicesSpec::io_succeeded(Device& device, const DeviceEvent& done) {
   const IoFacts& io = done.io;
   if (io.changes && !io.durable) ++device.changes;
   if (!io.doomed) {

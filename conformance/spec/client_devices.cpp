@@ -80,7 +80,7 @@ bool ClientDevicesSpec::any_open_unanswered() const {
   return std::any_of(devices_.begin(), devices_.end(), [](const Device& one) { return one.open_token != 0; });
 }
 
-// Another server may answer from now on, so each device is opened again before the next IO.
+// Another server process may answer from now on, so the client must reopen every device before the next IO.
 void ClientDevicesSpec::require_reopen() {
   for (Device& device : devices_)
     if (device.is_mapped() && !device.refused) device.reopen = true;
@@ -116,7 +116,7 @@ void ClientDevicesSpec::map_requested() {
   // The OPEN may be sent in this step, before MapAnswered.
   if (find_mapped(event_.name) != nullptr) return;
   if (devices_.size() > kMostClientDevices)
-    asked_.reset();  // no client has as many: the records are wrong
+    asked_.reset();  // exceeds the limit of every client: the records are wrong
   else
     devices_.push_back(*asked_);
 }
@@ -184,10 +184,10 @@ void ClientDevicesSpec::message_done() {
 
 void ClientDevicesSpec::open_answered(Device& device) {
   device.open_token = 0;
-  // The OPEN may have been executed by another server, whose ids mean other devices.
+  // Another server process may have executed the OPEN, so the known ids may belong to other devices.
   if (!event_.delivered) return forget_ids();
   if (event_.peer_errno != 0) {
-    // With `reopen`, the answer is from before the link was lost.
+    // If `reopen` is set, the device must be opened again in any case, so this refusal does not count.
     if (!device.reopen) refused(device);
     return;
   }
@@ -241,7 +241,8 @@ void ClientDevicesSpec::opened(Device& device, std::string_view response) {
   }
   if (twice) {
     forget_ids();
-    // The client refuses the device if its server repeats this; device_changed() shows whether it does.
+    // A client refuses the device only if the server repeats this error; device_changed() shows whether it
+    // does.
     device.may_close = device.given_up = true;
     return;
   }

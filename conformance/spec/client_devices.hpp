@@ -14,11 +14,11 @@ namespace rtrs::spec {
 
 class ClientDevicesSpec {
  public:
-  // `begin`: nullptr if the beginning of the machine is not in the trace; then devices that were mapped
-  // before are not judged.
+  // `begin`: null if the trace does not contain the begin event of the machine; then devices that were mapped
+  // before the trace are not checked.
   ClientDevicesSpec(Findings&, unsigned machine, const DeviceEvent* begin);
   void on(const DeviceEvent&);
-  // The last step is complete.
+  // Call after the last step.
   void finish() { end_step(); }
 
  private:
@@ -28,26 +28,26 @@ class ClientDevicesSpec {
     AccessMode mode = AccessMode::read_only;
     DeviceState state = DeviceState::init;
     Geometry geometry;
-    std::optional<std::uint32_t> id;  // that the last server to open the device gave
-    std::uint64_t open_token = 0;     // of an unanswered OPEN; 0: none
+    std::optional<std::uint32_t> id;  // id in the last OPEN response
+    std::uint64_t open_token = 0;     // token of the unanswered OPEN; 0: none
     std::uint64_t close_token = 0;
-    std::uint64_t instance = 0;  // of the export's cache; 0: unknown
-    std::uint64_t changes = 0;   // that succeeded and were not FUA
-    std::uint64_t flushed = 0;   // of them
+    std::uint64_t instance = 0;  // instance of the export's cache; 0: unknown
+    std::uint64_t changes = 0;   // number of successful changes without FUA
+    std::uint64_t flushed = 0;   // number of these changes that a flush covered
     std::uint64_t losses = 0;
     std::uint64_t flush_told = 0;
     std::uint64_t fua_told = 0;
     std::uint32_t caches = 0;
     std::uint32_t in_flight = 0;
-    unsigned not_open_in_a_row = 0;  // IO that a server answered with ENOTCONN
+    unsigned not_open_in_a_row = 0;  // consecutive IOs that the server answered with ENOTCONN
     bool refused = false;
     bool unmapping = false;
-    bool close_allowed = false;  // its export is open at the server, and not wanted
-    bool reopen = false;         // no IO before it is opened again
-    bool may_close = false;      // this step may close it
-    bool given_up = false;       // this step may refuse it, because its server gave its id to another device
-    std::optional<Geometry> may_open;           // this step may open it, with this geometry
-    std::optional<std::uint64_t> cache_report;  // CacheReplaced is due in this step, with this number
+    bool close_allowed = false;  // the client may send CLOSE, because it does not use the open export
+    bool reopen = false;         // the device must be opened again before the next IO
+    bool may_close = false;      // the device may become closed in this step
+    bool given_up = false;       // the device may be refused in this step, because another device has its id
+    std::optional<Geometry> may_open;           // the device may become open in this step, with this geometry
+    std::optional<std::uint64_t> cache_report;  // CacheReplaced::unflushed that is due; empty: none
     bool is_mapped() const noexcept { return !unmapping && state != DeviceState::unmapped; }
   };
   using Devices = std::list<Device>;
@@ -69,7 +69,7 @@ class ClientDevicesSpec {
   void io_started();
   void io_done();
   void io_judged();
-  static void ended_well(Device&, const DeviceEvent& done);
+  static void io_succeeded(Device&, const DeviceEvent& done);
   void device_changed();
   void cache_replaced();
 
@@ -98,11 +98,11 @@ class ClientDevicesSpec {
   bool whole_;
   DeviceEvent event_;
   Devices devices_;
-  std::optional<Device> asked_;    // MapRequested in this step
+  std::optional<Device> asked_;    // device of an unanswered MapRequested in this step
   std::optional<DeviceEvent> io_;  // IoBegun or IoDone in this step, not answered yet
   std::optional<bool> link_;
   std::optional<bool> extended_;  // unknown until the first LinkUp of a trace without a beginning
-  bool informed_ = false;         // SESS_INFO was answered since the link is up
+  bool informed_ = false;         // SESS_INFO was answered since the link came up
   std::uint64_t info_token_ = 0;
   std::uint64_t last_token_ = 0;
   std::uint64_t first_open_ = 0;  // token of the first OPEN of this step; 0: none

@@ -21,8 +21,8 @@ bool may_change(S from, S to) {
     case S::closing:
       return from == S::connecting || from == S::connected;
     case S::waiting:
-      // From the state closing too: an operator requested a reconnect before the path had closed, while
-      // another path creates the session.
+      // State closing is possible: an operator requested a reconnect before the path had closed, and another
+      // path is creating the session.
       return from == S::draining || from == S::absent || from == S::waiting || from == S::closed ||
              from == S::closing;
     case S::closed:

@@ -19,7 +19,7 @@ bool ClientSpec::outstanding(const Key& key) const {
                      [&key](const Question& question) { return question.over == key; });
 }
 
-// As outstanding(), for all connections at once.
+// Sets `was_outstanding` of every connection to outstanding(), in one pass.
 void ClientSpec::note_outstanding() {
   const bool unknown = std::any_of(permits_.begin(), permits_.end(),
                                    [](const Permit& permit) { return permit.slot.anything(); });

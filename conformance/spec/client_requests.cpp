@@ -10,7 +10,6 @@ namespace {
 constexpr PathState kConnected = PathState::connected;
 }  // namespace
 
-// Text for the report: the events that were allowed for a permit.
 std::string ClientSpec::allowed_now(const Permit& permit) const {
   if (permit.slot.anything()) return "anything";
   std::string text;

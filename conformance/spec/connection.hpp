@@ -50,8 +50,8 @@ class Connection {
   bool owes_ack = false;
   // Time of the last arrival, of the last completion if deliveries are probed, or of the setup.
   Time heard_at = 0;
-  // Client: a send was outstanding when a timer was last due. Its probe may still wait for room in the send
-  // queue.
+  // Client: a send was outstanding when a timer was last due. The probe for it may still wait for room in the
+  // send queue.
   bool was_outstanding = false;
   // Client: the last HB_MSG has no answer yet.
   bool unanswered = false;
@@ -68,8 +68,8 @@ class Connection {
   std::optional<std::uint64_t> usual_receives_;
   std::uint64_t outstanding_ = 0;       // used entries of the send queue
   std::uint64_t unsignalled_ = 0;       // entries posted since the last signalled one
-  std::vector<std::uint64_t> cookies_;  // of signalled work, in the order of posting
-  std::size_t completed_ = 0;           // cookies_ before this index are of completed work
+  std::vector<std::uint64_t> cookies_;  // cookies of signalled work, in the order of posting
+  std::size_t completed_ = 0;           // cookies_ before this index belong to completed work
 };
 
 std::string to_string(const Key& key);

@@ -64,7 +64,7 @@ enum class Disposition : std::uint8_t { ok, retry_after_remap, fail, lost };
 std::string_view name_of(Disposition) noexcept;
 
 struct Geometry {
-  std::uint64_t nsectors = 0;  // of 512 bytes
+  std::uint64_t nsectors = 0;  // number of 512-byte sectors
   std::uint32_t logical_block_size = 0;
   std::uint32_t physical_block_size = 0;
   std::uint32_t max_hw_sectors = 0;
@@ -79,7 +79,7 @@ struct Geometry {
   bool operator==(const Geometry&) const = default;
 };
 
-// State of a device's losses that an IO carries from its arrival to its end.
+// Counters of the device's lost changes when an IO arrived; stored until the IO ends.
 struct IoFacts {
   std::uint64_t flush_told = 0;
   std::uint64_t fua_told = 0;
@@ -99,7 +99,7 @@ struct DeviceEvent {
   std::uint64_t seq = 0;  // number of the record
   std::uint64_t request = 0;
   std::uint64_t token = 0;
-  std::uint64_t handle = 0;  // of an export
+  std::uint64_t handle = 0;  // handle of an export
   std::uint64_t sector = 0;
   std::uint64_t nsectors = 0;
   std::uint64_t instance = 0;
@@ -108,8 +108,8 @@ struct DeviceEvent {
   std::uint32_t bytes = 0;
   std::uint32_t device = 0;  // handle of a client's device
   std::uint32_t device_id = 0;
-  std::uint32_t generations = 0;  // begin: device ids for each slot of a server
-  std::int32_t error = 0;         // as storage reported it
+  std::uint32_t generations = 0;  // begin: number of device ids per slot of a server
+  std::int32_t error = 0;         // errno reported by storage
   std::uint16_t peer_errno = 0;
   std::uint16_t operation = 0;
   std::uint16_t prio = 0;
@@ -130,7 +130,7 @@ struct DeviceEvent {
   IoFacts io;
   std::string_view header;    // message to the server; not owned
   std::string_view response;  // message to the client; not owned
-  std::string_view name;      // of a device, as text; not owned
+  std::string_view name;      // device name as text; not owned
 };
 
 }  // namespace rtrs::spec

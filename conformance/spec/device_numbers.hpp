@@ -1,4 +1,4 @@
-// Numbers of RNBD messages (protocol sections 1.3, 2.9 and 9) and of Linux.
+// Constants of RNBD messages (protocol sections 1.3, 2.9 and 9), and Linux errno values.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,13 +18,13 @@ inline constexpr std::uint8_t kVersion = 2;
 inline constexpr std::uint16_t kNotPermitted = 1, kIoError = 5, kBusy = 16, kExists = 17, kNoDevice = 19,
                                kInvalid = 22, kNoSpace = 28, kNotSupported = 95, kNotConnected = 107;
 inline constexpr unsigned kMostClientDevices = 64, kMostFutileReopens = 3;
-inline constexpr std::int32_t kMostErrno = 511;  // that an immediate can carry
+inline constexpr std::int32_t kMostErrno = 511;  // largest errno that an immediate can carry
 
 inline std::uint16_t wire_errno(std::int32_t error) noexcept {
   return error < 0 || error > kMostErrno ? kIoError : static_cast<std::uint16_t>(error);
 }
 
-// The block size has a wire form, and the size is a whole number of blocks.
+// True if a message can carry the block size and the device is a whole number of blocks long.
 inline bool is_valid(const Geometry& geometry) noexcept {
   const std::uint32_t block = geometry.logical_block_size;
   return block >= kSectorBytes && block <= 32768 && (block & (block - 1)) == 0 &&

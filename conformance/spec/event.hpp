@@ -1,6 +1,6 @@
-// Protocol events of the specification. It has its own types, so that it shares no code with the product that
-// it checks. Events and fields have the names of the trace format (docs/trace_format.md). Fields that an
-// event does not have are zero.
+// Protocol events for the specification, in separate types, so that the checks share no code with the
+// product. Events and fields have the names of the trace format (docs/trace_format.md). Fields that an event
+// does not have are zero.
 #pragma once
 #include <array>
 #include <compare>

@@ -51,7 +51,7 @@ class Findings {
   // Removes the findings at or after record `seq` for which `which(finding)` is true. Returns how many there
   // were.
   template <class Which>
-  std::uint64_t take_back(std::uint64_t seq, Which which) {
+  std::uint64_t remove_since(std::uint64_t seq, Which which) {
     const std::uint64_t taken =
         std::erase_if(kept_, [&](const Finding& finding) { return finding.seq >= seq && which(finding); });
     count_ -= taken;

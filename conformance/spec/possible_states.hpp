@@ -38,7 +38,6 @@ class PossibleStates {
     states_.assign(next.begin(), next.end());
     return true;
   }
-  // Changes each state in place.
   template <class Change>
   void change(Change change) {
     for (State& state : states_) change(state);

@@ -1,5 +1,5 @@
-// Table of all rules of the specification. Checks refer to it, `urtrs-replay check` reports from it, and
-// `urtrs-replay check --rules` prints it. The meaning of an id never changes.
+// Table of all rules of the specification. Checks name their rule in this table, `urtrs-replay check` reports
+// its texts, and `urtrs-replay check --rules` prints the table. The meaning of an id never changes.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -308,7 +308,6 @@ struct RuleInfo {
   std::string_view text;
 };
 const RuleInfo& info_of(Rule) noexcept;
-// Table of all rules in Markdown.
 std::string rules_markdown();
 
 }  // namespace rtrs::spec

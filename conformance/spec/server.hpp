@@ -90,12 +90,12 @@ class ServerSpec {
   Connection* find(const Key& key);
   void input();
   void action();
-  // `continued`: false if a Continued step follows.
+  // `continued`: true if this is a Continued step and no further Continued step follows.
   void end_step(bool continued);
   void end_path_step(Path& path, unsigned index, bool continued);
   void must_end(Path& path, Rule rule);
 
-  // server_paths.cpp
+  // Defined in server_paths.cpp.
   void on_connection_input();
   void info_requested(Path& path);
   void accept();
@@ -112,7 +112,7 @@ class ServerSpec {
   void imm_received(Path& path);
   bool probes(const Path& path) const noexcept;
 
-  // server_chunks.cpp
+  // Defined in server_chunks.cpp.
   PossibleStates<Chunk>& chunk_at(std::uint16_t index);
   bool live(const Use& use) const noexcept;
   Chunk ended(Chunk chunk) const;
@@ -140,7 +140,7 @@ class ServerSpec {
   Event event_;
   bool began_ = false;
   bool continued_ = false;  // the last input was Continued
-  std::deque<Path> paths_;  // up to the highest one of which there was an event
+  std::deque<Path> paths_;  // indexed by path, up to the highest path that had an event
   Path unused_;
   std::vector<PossibleStates<Chunk>> chunks_;
   std::vector<std::uint16_t> touched_;  // chunks changed in the current step

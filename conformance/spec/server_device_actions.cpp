@@ -1,4 +1,4 @@
-// Actions: compared with what is due.
+// Checks a server's actions against those that are due.
 #include <algorithm>
 
 #include "conformance/spec/bytes.hpp"
@@ -51,7 +51,7 @@ void ServerDevicesSpec::storage() {
   }
 }
 
-// Results of storage name the request by the number of its operation.
+// Storage results identify a request by its operation number.
 void ServerDevicesSpec::take_operation(std::uint64_t id, Request& request) {
   operations_[event_.operation] = id;
   request.operation = event_.operation;
@@ -112,10 +112,10 @@ void ServerDevicesSpec::respond() {
   }
   const Request& request = found->second;
   const std::uint16_t result = event_.peer_errno;
-  // The device ids of a slot can be used up.
+  // ENOSPC is allowed if a slot may have used up its device ids.
   const bool no_ids =
       result == kNoSpace && request.due == Due::opened && opens_ > generations_ && generations_ != 0;
-  // Before the trace, the session may have been closed, or all operations taken.
+  // The session may have been closed before the trace began, or all operations may have been in use.
   const bool unseen = !whole_ && (result == kBusy || result == kNotConnected);
   if (request.due != Due::unknown && !no_ids && !unseen) responded_with(request, result);
   if (result == 0) check_response(request);
@@ -221,7 +221,8 @@ void ServerDevicesSpec::open_export() {
   opening->operation = event_.operation;
 }
 
-// Names in traces are text: a name with a backslash or a byte that is not ASCII is written differently.
+// Traces store names as escaped text, so a name with a backslash or a byte that is not printable ASCII cannot
+// be compared.
 bool ServerDevicesSpec::is_name(std::string_view text, std::string_view name) {
   const bool plain =
       std::all_of(name.begin(), name.end(), [](char c) { return c >= 0x20 && c < 0x7f && c != '\\'; });
@@ -291,7 +292,7 @@ void ServerDevicesSpec::session_drained() {
   drained_ = true;
 }
 
-// The request was answered.
+// Removes an answered request.
 void ServerDevicesSpec::forget(std::uint64_t id) {
   const auto found = requests_.find(id);
   const Request& request = found->second;

@@ -1,4 +1,4 @@
-// Inputs: what a request, a result of storage or the end of a session makes due.
+// Handles inputs (requests, storage results, the end of a session): determines which actions become due.
 #include "conformance/spec/server_devices.hpp"
 
 #include <algorithm>
@@ -90,7 +90,7 @@ void ServerDevicesSpec::parse_io(Request& request) const {
   request.message = Message::io;
 }
 
-// Sets `message` of a well-formed message, otherwise `result`.
+// Sets `message` if the message is well-formed, otherwise sets `result` to the errno of the answer.
 void ServerDevicesSpec::parse(Request& request) const {
   const std::string_view header = event_.header;
   request.result = kInvalid;
@@ -126,8 +126,8 @@ void ServerDevicesSpec::parse(Request& request) const {
 }
 
 void ServerDevicesSpec::arrived() {
-  // No server has as many unanswered requests: the records are wrong, or the beginning of the trace is
-  // missing.
+  // More requests than any server can have unanswered: the records are wrong, or the beginning of the trace
+  // is missing.
   if (requests_.size() > 2 * kMostOperations) forget(requests_.begin()->first);
   const auto [at, fresh] = requests_.insert_or_assign(event_.request, Request{});
   static_cast<void>(fresh);
@@ -209,7 +209,8 @@ void ServerDevicesSpec::decide_close(Request& request) {
   found->second.closing = true;
 }
 
-// The errno of an IO that this device does not do; kIoError where it ends beyond the device.
+// Returns the errno with which the device must refuse the IO; 0: none. kIoError: the IO ends beyond the
+// device.
 std::uint16_t ServerDevicesSpec::refusal(const Export& device, const Io& io) const {
   const Geometry& geometry = device.geometry;
   if (io.opcode == Opcode::secure_erase ||
@@ -334,8 +335,8 @@ void ServerDevicesSpec::storage_done() {
   if (syncs) settle(request.handle);
 }
 
-// A sync that succeeded is answered when every sync that had begun before its end has ended, because a kernel
-// reports a failed writeback to one of them only.
+// A successful sync is answered only when every sync that started before its end has also ended, because a
+// kernel reports a failed writeback to one sync only.
 void ServerDevicesSpec::settle(std::uint64_t handle) {
   std::uint64_t oldest = ~std::uint64_t{0};
   for (const auto& [id, request] : requests_)

@@ -1,5 +1,6 @@
-// Specification of a server's block devices for one session (RNBD), written independently of core/rnbd. For
-// each input it knows which answers, storage operations and closings are due, and compares the actions.
+// Specification of a server's block devices for one session (RNBD), written independently of core/rnbd.
+// Determines for each input which responses, storage operations and closes are due, and checks the actions
+// against them.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -15,26 +16,26 @@ namespace rtrs::spec {
 
 class ServerDevicesSpec {
  public:
-  // `begin`: nullptr if the beginning of the machine is not in the trace; then nothing is reported that an
-  // earlier event may explain.
+  // `begin`: null if the trace does not contain the begin event of the machine; then nothing is reported that
+  // an earlier event may explain.
   ServerDevicesSpec(Findings&, unsigned machine, const DeviceEvent* begin);
   void on(const DeviceEvent&);
-  // The last step is complete.
+  // Call after the last step.
   void finish() { end_step(); }
 
  private:
   enum class Message : std::uint8_t { malformed, sess_info, open, close, io };
   // The next step of a request.
   enum class Due : std::uint8_t {
-    answer,        // Respond in this step, with `result`
-    storage,       // Storage in this step
-    measure,       // MeasureExport in this step
+    answer,        // Respond is due in this step, with `result`
+    storage,       // Storage is due in this step
+    measure,       // MeasureExport is due in this step
     opened,        // wait for ExportOpened of its device
     storage_done,  // wait for StorageDone
     measured,      // wait for ExportMeasured
     settled,       // wait for older syncs
     closed,        // wait until its export is closed
-    unknown,       // an event before the beginning of the trace decides
+    unknown,       // depends on events before the beginning of the trace
   };
   struct Io {
     std::uint32_t device_id = 0;
@@ -54,19 +55,19 @@ class ServerDevicesSpec {
     Due due = Due::unknown;
     bool reads = false;
     bool held = false;            // occupies an operation of the machine
-    bool counted = false;         // is in flight on its export
+    bool counted = false;         // included in in_flight of its export
     bool storage_failed = false;  // storage reported EIO, and the export is measured before the answer
     AccessMode mode = AccessMode::read_only;
     std::uint8_t version = 0;
     std::uint16_t result = 0;
     std::uint32_t data_len = 0;
-    std::uint32_t failures = 0;  // failed syncs of the export when this one began
-    std::uint64_t sync = 0;  // number of this sync; while it settles: of the last one begun before its end
+    std::uint32_t failures = 0;  // Export::failures when this sync began
+    std::uint64_t sync = 0;      // number of this sync; settled: of the last sync that started before its end
     std::uint64_t handle = 0;
     Io io;
     std::string name;
     std::optional<std::uint16_t> operation;  // number of the operation that was handed out last
-    std::optional<std::string> written;      // response of WriteBack
+    std::optional<std::string> written;      // response data of WriteBack
   };
   struct Export {
     std::string name;
@@ -74,21 +75,21 @@ class ServerDevicesSpec {
     Geometry geometry;
     std::uint64_t instance = 0;
     std::optional<std::uint32_t> id;  // known from the first OPEN_RSP
-    std::uint16_t sync_error = 0;     // every flush fails with it
-    std::uint32_t failures = 0;       // failed syncs of this session
+    std::uint16_t sync_error = 0;     // errno with which every flush fails; 0: none
+    std::uint32_t failures = 0;       // number of failed syncs of this session
     std::uint32_t in_flight = 0;
     std::uint32_t closers = 0;
-    std::uint64_t syncs = 0;  // that were started
+    std::uint64_t syncs = 0;  // number of started syncs
     bool closing = false;
-    bool doubtful = false;  // the operator may have closed it before its id was known
+    bool doubtful = false;  // the operator may have closed the device before its id was known
   };
   // A device between OPEN and ExportOpened.
   struct Opening {
     std::string name;
-    AccessMode mode = AccessMode::read_only;  // of the first OPEN
-    std::vector<std::uint64_t> waiters;       // requests
-    std::optional<std::uint16_t> operation;   // of OpenExport
-    bool may_be_doomed = false;               // the operator closed a device whose id is not known yet
+    AccessMode mode = AccessMode::read_only;  // mode of the first OPEN
+    std::vector<std::uint64_t> waiters;       // ids of requests
+    std::optional<std::uint16_t> operation;   // operation number of OpenExport
+    bool may_be_doomed = false;               // the operator closed a device of unknown id, possibly this one
   };
   using Exports = std::map<std::uint64_t, Export>;
 
@@ -102,7 +103,7 @@ class ServerDevicesSpec {
   std::uint16_t refusal(const Export&, const Io&) const;
   void answer_with(std::uint64_t id, Request&, std::uint16_t result);
   bool is_full() const noexcept { return operations_in_use_ >= kMostOperations; }
-  void hold(Request&, Due);  // the request occupies one of the machine's operations from now on
+  void hold(Request&, Due);  // from now on the request uses one of the machine's operations
 
   void export_opened();
   void export_measured();
@@ -155,11 +156,11 @@ class ServerDevicesSpec {
   std::map<std::uint16_t, std::uint64_t> operations_;  // requests whose operation number is known
   Exports exports_;
   std::deque<Opening> openings_;
-  std::vector<std::uint64_t> touched_;   // requests with something due in this step
-  std::vector<std::uint64_t> unwanted_;  // exports that opened in vain, to be closed in this step
+  std::vector<std::uint64_t> touched_;   // requests with an action due in this step
+  std::vector<std::uint64_t> unwanted_;  // opened exports that cannot be used; to be closed in this step
   std::optional<std::pair<std::uint64_t, std::uint16_t>> damaged_;  // CacheDamaged that is due in this step
   std::uint64_t current_ = 0;                                       // request of the current input
-  std::optional<std::uint16_t> measuring_;                          // operation to be measured in this step
+  std::optional<std::uint16_t> measuring_;  // operation whose export is to be measured
   std::uint64_t opens_ = 0;
   unsigned operations_in_use_ = 0;
   std::optional<std::uint8_t> version_;

@@ -51,7 +51,7 @@ void map(DeviceStory& story) {
   changed(story, DeviceState::open, geometry(200));
 }
 
-// The server is restarted: its cache is lost with two changes.
+// The server restarts and loses its cache, which contained two changes.
 void lose_a_cache(DeviceStory& story) {
   begin_io(story, kWrite, kId);
   begin_io(story, kRead, kId);

@@ -42,7 +42,7 @@ void connect(Story& story, std::uint16_t path, std::uint32_t epoch, std::uint32_
 }
 
 // Reposts the receive that a message consumed.
-void give_back(Story& story, std::uint16_t path, std::uint16_t con) {
+void repost_receive(Story& story, std::uint16_t path, std::uint16_t con) {
   story.add(Kind::PostReceive, on(path, con, 1, [](Event& e) { e.count = 1; }));
 }
 
@@ -102,7 +102,7 @@ Story client_story() {
   submit(story, 0, false);
   story.add(Kind::PostRequest, request(0, 1, 0, 1));
   story.add(Kind::ImmReceived, response(0, 1, 0, 1));
-  give_back(story, 0, 1);
+  repost_receive(story, 0, 1);
   story.add(Kind::Complete, complete(0));
   submit(story, 1, true);
   story.add(Kind::PostRequest, request(0, 1, 1, 1)).cookie = 2;
@@ -115,9 +115,9 @@ Story client_story() {
   }
   story.add(Kind::PostImm, on(0, 1, 1, [](Event& e) { e.imm = kHbMsg << 28; })).now = tick;
   story.add(Kind::ImmReceived, heartbeat(1, 1, kHbAck));
-  give_back(story, 1, 0);
+  repost_receive(story, 1, 0);
   story.add(Kind::ImmReceived, heartbeat(1, 1, kHbMsg));
-  give_back(story, 1, 0);
+  repost_receive(story, 1, 0);
   story.add(Kind::PostImm, heartbeat(1, 1, kHbAck));
   story.add(Kind::ConnectionLost, on(0, 1, 1));
   lose(story, 0, 1, PathState::draining);
@@ -126,13 +126,13 @@ Story client_story() {
   story.add(Kind::PathChanged, path_is(0, PathState::waiting));
   story.add(Kind::SendFenceReq, on(1, 0, 1, [](Event& e) { e.serial = 7, e.path = 0, e.recon_cnt = 1; }));
   story.add(Kind::FenceAnswered, on(1, 0, 1, [](Event& e) { e.serial = 7; }));
-  give_back(story, 1, 0);
+  repost_receive(story, 1, 0);
   story.add(Kind::FailedOver, [](Event& e) { e.permit = 1, e.from = 0, e.to = 1, e.fenced = true; });
   story.add(Kind::PostRequest, request(1, 1, 1, 2));
   story.add(Kind::DeadlineReached);
   connect(story, 0, 2, kFenceFlag | kGenerationFlag, true);
   story.add(Kind::ImmReceived, response(1, 1, 1, 2, 5));
-  give_back(story, 1, 1);
+  repost_receive(story, 1, 1);
   story.add(Kind::Complete, complete(1, Result::peer_error, 5));
   end(story);
   return story;
@@ -147,10 +147,10 @@ Story keyed_client_story() {
   submit(story, 1, true);
   story.add(Kind::PostRequest, request(0, 1, 1, 0));
   story.add(Kind::KeyInvalidated, on(0, 1, 1, [](Event& e) { e.permit = 1; }));
-  give_back(story, 0, 1);
+  repost_receive(story, 0, 1);
   story.add(Kind::KeyedResponseReceived,
             on(0, 1, 1, [](Event& e) { e.imm = kIoRspInv << 28 | 1, e.chunk = 1, e.rkey = 77; }));
-  give_back(story, 0, 1);
+  repost_receive(story, 0, 1);
   story.add(Kind::StoreKey, [](Event& e) { e.chunk = 1, e.rkey = 77; });
   story.add(Kind::Complete, complete(1));
   return story;
@@ -211,7 +211,7 @@ const std::vector<Spoiled> kClientCases = {
      [](Story& s) {
        s.at(Kind::BeginClient).settings.policy = Policy::min_latency;
        s.end_after(Kind::ImmReceived, 1);
-       give_back(s, 1, 0);
+       repost_receive(s, 1, 0);
        submit(s, 0, false);
        s.add(Kind::PostRequest, request(0, 1, 0, 2));
      }},

@@ -141,7 +141,8 @@ inline DeviceStory::Change result(std::uint16_t error) {
 DeviceStory server_device_story();
 const std::vector<DeviceSpoiled>& server_request_cases();
 const std::vector<DeviceSpoiled>& server_device_cases();
-// A device is mapped, written, loses its server and with it a cache, reports the loss, and is unmapped.
+// A device is mapped and written; its server restarts and loses its cache; the device reports the loss and is
+// unmapped.
 DeviceStory client_device_story();
 const std::vector<DeviceSpoiled>& client_message_cases();
 const std::vector<DeviceSpoiled>& client_device_cases();

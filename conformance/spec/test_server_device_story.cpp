@@ -59,7 +59,7 @@ void open_device(DeviceStory& story) {
   respond(story, 2);
 }
 
-// A read, a write, a write beyond the end that fails, and one that storage refuses.
+// A read, a write, two writes beyond the end, of which storage fails the second, and two invalid IOs.
 void do_io(DeviceStory& story) {
   const Parts write{Opcode::write, 16, 1024};
   io(story, 3, {});
@@ -89,7 +89,7 @@ void do_io(DeviceStory& story) {
   respond(story, 8, kNotSupported);
 }
 
-// Two syncs at the same time, of which the second waits for the first, which fails.
+// Two concurrent syncs: the second waits for the first, and the first fails.
 void fail_a_sync(DeviceStory& story) {
   const Parts fua{Opcode::write, 0, 512, 0x200};
   const Parts flush{Opcode::flush, 0, 0};

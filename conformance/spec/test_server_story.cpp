@@ -72,7 +72,7 @@ Story::Change heartbeat(std::uint16_t path, std::uint32_t epoch, unsigned type) 
 }
 
 // Reposts the receive that a message consumed.
-void give_back(Story& story, std::uint16_t path, std::uint16_t con, std::uint32_t epoch) {
+void repost_receive(Story& story, std::uint16_t path, std::uint16_t con, std::uint32_t epoch) {
   story.add(Kind::PostReceive, on(path, con, epoch, [](Event& e) { e.count = 1; }));
 }
 
@@ -101,20 +101,20 @@ void begin(Story& story) {
             }));
   story.add(Kind::Reject, [](Event& e) { e.request = 22, e.error = 104; });
   story.add(Kind::RequestArrived, arrival(0, 11, 0, true));
-  give_back(story, 0, 1, 11);
+  repost_receive(story, 0, 1, 11);
   story.add(Kind::Deliver, delivery(0, 11, 0, 1));
   story.add(Kind::Responded, answer(0, 1));
   story.add(Kind::PostResponse, response(0, 11, 0, 0, true)).cookie = 3;
   story.add(Kind::SendDone, on(0, 1, 11, [](Event& e) { e.cookie = 3; }));
   story.add(Kind::RequestArrived, arrival(0, 11, 1, false));
-  give_back(story, 0, 1, 11);
+  repost_receive(story, 0, 1, 11);
   story.add(Kind::Deliver, delivery(0, 11, 1, 1));
   story.wait(5 * kSecond);
   story.add(Kind::DeadlineReached);
   story.add(Kind::PostImm, heartbeat(0, 10, kHbMsg));
   story.add(Kind::PostImm, heartbeat(1, 20, kHbMsg));
   story.add(Kind::ImmReceived, heartbeat(1, 20, kHbMsg));
-  give_back(story, 1, 0, 20);
+  repost_receive(story, 1, 0, 20);
   story.add(Kind::PostImm, heartbeat(1, 20, kHbAck));
 }
 
@@ -122,12 +122,12 @@ void fence(Story& story) {
   // The client has lost path 0 and sends a fence to close it; the resent request waits for the chunk.
   story.add(Kind::FenceRequested,
             on(1, 0, 20, [](Event& e) { e.serial = 7, e.recon_cnt = 1, e.uuid = uuid_of(1); }));
-  give_back(story, 1, 0, 20);
+  repost_receive(story, 1, 0, 20);
   close(story, 0, 10);
   story.add(Kind::ConnectionClosed, on(0, 0, 10));
   story.add(Kind::ConnectionClosed, on(0, 1, 11));
   story.add(Kind::RequestArrived, arrival(1, 21, 1, false));
-  give_back(story, 1, 1, 21);
+  repost_receive(story, 1, 1, 21);
   story.add(Kind::Responded, answer(1, 1));
   release(story, 0);
   story.add(Kind::SendFenceRsp, on(1, 0, 20, [](Event& e) { e.serial = 7, e.uuid = uuid_of(1); }));
@@ -166,7 +166,7 @@ Story keyed_server_story() {
   connect(story, 0, 1, 10, kNewRkeyFlag | kFenceFlag | kGenerationFlag);
   story.add(Kind::LinkChanged, [](Event& e) { e.up = true; });
   story.add(Kind::RequestArrived, arrival(0, 11, 0, true));
-  give_back(story, 0, 1, 11);
+  repost_receive(story, 0, 1, 11);
   story.add(Kind::InvalidateChunk, on(0, 1, 11));
   story.add(Kind::ChunkInvalidated, on(0, 1, 11, [](Event& e) { e.ok = true; }));
   story.add(Kind::Deliver, delivery(0, 11, 0, 1));

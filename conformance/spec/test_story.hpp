@@ -123,7 +123,8 @@ Story joined_wire_story();
 Story wide_client_story();
 Story wide_server_story();
 
-// test_told_story.cpp: notes, each followed by the input that the driver made of the message.
+// test_told_story.cpp: notes of received messages, each followed by the input that the driver made from the
+// message.
 Story told_story();
 Story told_client_story();
 

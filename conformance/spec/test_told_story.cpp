@@ -1,4 +1,4 @@
-// Notes of received messages, each followed by what the machine was told.
+// Notes of received messages, each followed by the input that the driver made from the message.
 #include <deque>
 
 #include "conformance/spec/bytes.hpp"
@@ -74,7 +74,6 @@ const std::vector<Spoiled>& told_cases() {
   return cases;
 }
 
-// Inputs of a client from CON_RSP and from responses.
 Story told_client_story() {
   Story story;
   const std::string_view response = keep(con_rsp());

@@ -43,7 +43,7 @@ void end(Story& story, PathState gone) {
 }
 
 // Adds the input that completes the path's setup, and its actions.
-void come_up(Story& story, Kind asked) {
+void complete_setup(Story& story, Kind asked) {
   story.add(asked, on(0, 0, 1));
   in_two_steps(story, Kind::PostReceive, [] {});
 }
@@ -69,7 +69,7 @@ Story wide_client_story() {
   }
   story.add(Kind::PostReceive, on(0, 0, 1, [](Event& e) { e.count = 1; }));
   story.add(Kind::SendInfoReq, on(0, 0, 1));
-  come_up(story, Kind::InfoAccepted);
+  complete_setup(story, Kind::InfoAccepted);
   is_up(story);
   end(story, PathState::closed);
   return story;
@@ -86,7 +86,7 @@ Story wide_server_story() {
     story.add(Kind::Accept, on(0, con, 1, [=](Event& e) { e.request = con + 1U; }));
     if (con == 0) story.add(Kind::PostReceive, on(0, 0, 1, [](Event& e) { e.count = 1; }));
   }
-  come_up(story, Kind::InfoRequested);
+  complete_setup(story, Kind::InfoRequested);
   story.add(Kind::SendInfoRsp, on(0, 0, 1));
   is_up(story);
   end(story, PathState::absent);

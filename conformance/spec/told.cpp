@@ -5,8 +5,8 @@
 
 namespace rtrs::spec {
 
-// The RTRS header is at the end of the recorded bytes; the user data of a WRITE precedes it. A peer that
-// breaks the protocol may offer a buffer of another length than its immediate says: the immediate counts.
+// The RTRS header is at the end of the recorded bytes; the user data of a WRITE precedes it. If the length of
+// the offered buffer contradicts the immediate, the immediate counts.
 bool ToldSpec::request_agrees(const Event& told, const Event& note) const {
   const std::string_view head = note.bytes;
   const std::size_t size = !told.reads           ? kWriteHeader

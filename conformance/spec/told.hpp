@@ -1,5 +1,5 @@
-// Compares the inputs of a machine with the recorded messages. A driver that decodes a message wrongly would
-// otherwise give its machine a consistent but wrong history.
+// Checks that the inputs of a state machine agree with the recorded messages from which the driver made them.
+// Otherwise a driver that decodes a message wrongly would give its machine a consistent but wrong history.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -21,11 +21,11 @@ class ToldSpec {
   bool request_agrees(const Event& told, const Event& note) const;
 
   Findings& findings_;
-  std::map<unsigned, std::uint16_t> depths_;  // of server sessions, by machine
+  std::map<unsigned, std::uint16_t> depths_;  // queue depths of server sessions, by machine
   bool just_received_ = false;                // the last event was a note of a received message
   unsigned machine_ = 0;
   Event note_;
-  std::string bytes_;  // of the note
+  std::string bytes_;  // bytes of `note_`
 };
 
 }  // namespace rtrs::spec

@@ -46,15 +46,15 @@ bool needs_all_messages(Rule rule) noexcept {
 
 }  // namespace
 
-// Messages of this connection are missing from the capture, so their effects are unknown. They may have been
-// sent at any time since the last message in their direction, so findings in the other direction since then
-// are withdrawn too.
+// Messages of this connection are missing from the capture, so their effects are unknown. The missing
+// messages may have been sent at any time since the last message in their direction, so findings in the other
+// direction since then are withdrawn too.
 void WireSpec::gap() {
   ++counts_.gaps;
   const auto found = of_->connections.find(event_->key);
   if (found == of_->connections.end()) return;
-  counts_.excused += of_->found.take_back(found->second.last_seq[event_->sent ? 0 : 1],
-                                          [](const Finding& one) { return needs_all_messages(one.rule); });
+  counts_.excused += of_->found.remove_since(found->second.last_seq[event_->sent ? 0 : 1],
+                                             [](const Finding& one) { return needs_all_messages(one.rule); });
   Path& path = of_->paths[found->second.path];
   forget_slots(session_of(path));
   path.fences.clear();
@@ -81,7 +81,7 @@ bool WireSpec::may_be_capture_end(const Recording& recording, const Finding& fin
 
 void WireSpec::finish() {
   for (auto& [machine, recording] : recordings_) {
-    counts_.excused += recording.found.take_back(
+    counts_.excused += recording.found.remove_since(
         0, [this, &whole = recording](const Finding& finding) { return may_be_capture_end(whole, finding); });
     findings_.merge(std::exchange(recording.found, Findings{}));
   }

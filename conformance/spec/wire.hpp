@@ -72,7 +72,7 @@ class WireSpec {
     std::uint32_t depth = 0;  // 0: unknown
     std::uint32_t max_io_size = 0;
     std::uint32_t max_hdr_size = 0;
-    bool open = false;  // a message is missing: slots not seen again may be in any state
+    bool open = false;  // a message is missing: slots that no later message names may be in any state
     std::vector<PossibleStates<Slot>> slots;
     Rnbd rnbd;
   };
@@ -153,7 +153,7 @@ class WireSpec {
   void forget_slots(Session& session);
   PossibleStates<Slot>* slot_of(Session& session, std::uint32_t id);
 
-  // wire_connect.cpp
+  // Defined in wire_connect.cpp.
   void cm();
   void requested();
   Path& attempt(const Uuid& uuid, const Uuid& session, std::uint16_t recon_cnt, std::uint16_t cid_num,
@@ -176,7 +176,7 @@ class WireSpec {
   void fence(Path& path, bool question);
   bool form(bool holds, const char* allowed);
 
-  // wire_requests.cpp
+  // Defined in wire_requests.cpp.
   void request(Connection& con, Path& path);
   std::optional<Request> read_header(const Path& path, std::uint32_t off) const;
   void check_target(const Path& path, const Request& request, std::uint32_t buf_id, std::uint32_t off);
@@ -188,7 +188,7 @@ class WireSpec {
   void data(Connection& con, Path& path);
   void invalidation(Connection& con, Path& path);
 
-  // wire_rnbd.cpp
+  // Defined in wire_rnbd.cpp.
   bool well_formed(const Request& request, std::string_view user, std::uint32_t data_len) const;
   void rnbd_request(const Path& path, const Request& request, std::uint32_t off, Slot& slot);
   void rnbd_order(const Path& path, Rnbd& rnbd, const Slot& slot);

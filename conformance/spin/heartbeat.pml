@@ -14,13 +14,13 @@
 
 bool waiting[2];    /* a message of the peer has arrived and is not handled */
 byte missed[2];
-bool declared[2];   /* has declared its peer dead */
+bool declared[2];   /* the node has declared its peer dead */
 byte stopped[2];    /* remaining intervals of the pause */
-byte overdue[2];    /* intervals since the last run of its timer */
+byte overdue[2];    /* intervals since the last run of the node's timer */
 bool gone[2];       /* stopped forever */
-byte silence[2];    /* of the peer, in intervals of real time */
-byte longest[2];    /* the longest silence since it handled a message */
-byte watched[2];    /* intervals in which it ran while its peer was stopped forever */
+byte silence[2];    /* intervals of real time without a message from the peer */
+byte longest[2];    /* maximum of `silence` since the node handled a message */
+byte watched[2];    /* intervals in which the node ran while its peer was stopped forever */
 byte pauses = 2, deaths = 1;
 
 inline look(me) {

@@ -27,8 +27,8 @@ bool known[PROOFS];                       /* proofs that were sent on the wire *
 bool asked[PROOFS];                       /* the client made this proof */
 bool shown[PROOFS];                       /* the server made this proof */
 bool accepted[PROOFS];
-byte epoch = 1;                           /* of the server; a nonce is the epoch in which it was made */
-byte attempt = 0;                         /* of the client; public */
+byte epoch = 1;                           /* current epoch of the server; a nonce is the epoch in which it was made */
+byte attempt = 0;                         /* current attempt of the client; public */
 
 active proctype Server() {
   byte number, proof, nonce;

@@ -9,13 +9,13 @@ namespace rtrs {
 
 class AffinityRun {
  public:
-  // Maximum number of requests in a run. A larger request forms a separate run.
+  // Limits of a run. A request of more than kBytes forms a separate run.
   static constexpr std::uint32_t kRequests = 16;
   static constexpr std::uint32_t kBytes = 64U << 10U;
 
-  // `others_under_way`: other requests are in flight. Without them, a second connection has no benefit.
-  std::uint16_t next(bool others_under_way, std::uint32_t bytes) noexcept {
-    if (!others_under_way) {
+  // Without other requests in flight the affinity stays the same, because a second connection has no benefit.
+  std::uint16_t next(bool others_in_flight, std::uint32_t bytes) noexcept {
+    if (!others_in_flight) {
       requests_ = bytes_ = 0;
     } else if (requests_ == kRequests || bytes > kBytes - bytes_) {
       ++affinity_;

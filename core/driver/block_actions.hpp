@@ -11,9 +11,9 @@
 
 namespace rtrs::block {
 
-// Identifies one operation (StartStorage, OpenExport, MeasureExport) until its result is given. No other
-// operation of the same BlockServer gets the same id before 2^32 further ones have begun. A caller may keep
-// it as a plain number, for example in the user data of an IO queue.
+// Identifies one operation (StartStorage, OpenExport, MeasureExport) until its result is given. A BlockServer
+// reuses an id only after 2^32 further operations have begun. A caller may store the id as a plain number,
+// for example in the user data of an IO queue.
 enum class OpId : std::uint64_t {};
 
 // Returns the index of the session to which the operation belongs.
@@ -23,8 +23,9 @@ constexpr std::uint16_t session_of(OpId id) noexcept {
 
 // --- actions ---
 //
-// An action of the RNBD state machine (core/rnbd/server_devices.hpp), and its session. `request` and
-// `operation` are internal. The caller chooses export handles and reports them in ExportOpened::handle.
+// Most actions are those of the RNBD state machine (core/rnbd/server_devices.hpp), plus their session. Their
+// fields `request` and `operation` are internal. The caller chooses export handles and reports them in
+// ExportOpened::handle.
 
 // Execute this operation on storage; ends with storage_done().
 struct StartStorage : rnbd::Storage {
@@ -69,7 +70,7 @@ struct SessionRefused {
   std::uint16_t session = 0;
   std::string_view name{};  // valid until the next poll()
 };
-// The session has ended. Each of its exports was closed by a CloseExport before this.
+// The session has ended. A CloseExport for each of its exports was handed out earlier.
 struct SessionClosed {
   std::uint16_t session = 0;
   std::uint64_t serial = 0;
@@ -82,8 +83,8 @@ using Action = std::variant<StartStorage, OpenExport, CloseExport, MeasureExport
 // --- results ---
 
 // Result of OpenExport. The caller sets all fields but `operation`. `handle`: unique among open exports; may
-// be reused after CloseExport. `instance`: must be newer than every CacheDamaged of the export that was
-// handed out before.
+// be reused after CloseExport. `instance`: must have changed since the last CacheDamaged of the export was
+// handed out.
 struct ExportOpened : rnbd::ExportOpened {
   // Identity of the export: opens of the same storage have the same number, regardless of name and session.
   std::uint64_t export_id = 0;

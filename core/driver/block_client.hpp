@@ -91,7 +91,7 @@ class BlockClient {
   // Starts to connect. Errors: those of Client::open(); invalid if max_queued is below 256.
   Errc open(Fabric&, Nanos now);
   // Errors: EEXIST, EINVAL (name), ENOSPC (too many devices), ESHUTDOWN (after close()). On 0 a DeviceChanged
-  // follows: open, or unmapped with the server's errno. Waits while no path is connected.
+  // follows: open, or unmapped with the server's errno. The OPEN waits until a path is connected.
   rnbd::MapOutcome map(Fabric&, Nanos now, std::string_view name, wire::rnbd::AccessMode);
   // Unmaps a device: waiting requests fail with not_open, requests at the server complete, then
   // DeviceChanged{unmapped} follows. Unknown handles are ignored.

@@ -46,12 +46,12 @@ void BlockClient::Impl::begin(Fabric& fabric, Nanos now, std::uint32_t index) {
 
 // Sends as many pieces as the devices and the session accept, one piece of each device in turn.
 void BlockClient::Impl::issue(Fabric& fabric, Nanos now) {
-  bool goes_on = true;
-  while (goes_on && queued != 0 && in_flight < max_pieces) {
-    goes_on = false;
+  bool progress = true;
+  while (progress && queued != 0 && in_flight < max_pieces) {
+    progress = false;
     for (unsigned count = 0; count < slots && in_flight < max_pieces; ++count) {
       turn = turn + 1 < slots ? turn + 1 : 0;
-      goes_on = issue_one(fabric, now, devices_by_slot[turn]) || goes_on;
+      progress = issue_one(fabric, now, devices_by_slot[turn]) || progress;
     }
   }
   update_idle_since(now);
@@ -201,7 +201,8 @@ void BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t inde
   }
 }
 
-// A write with FUA to a device without a volatile cache is sent without FUA; its guarantee is the same.
+// A write with FUA to a device without a volatile cache is sent without FUA, because the guarantee is the
+// same.
 rnbd::IoNature BlockClient::Impl::nature_of(const Piece& piece) const {
   const Request& request = requests[piece.request];
   if (request.flushing) return {false, true, true};

@@ -78,8 +78,8 @@ void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::Se
 
 // Informs every session that has the export open. The session that met the error ignores the report.
 void BlockServer::Impl::report_damage(std::uint64_t export_id, int error) noexcept {
-  // SyncFailed is not an input with a time, so it is recorded at last_input. This time is valid, because
-  // opening the export was an input.
+  // SyncFailed has no time, so the record gets the time of the last input, which exists because an input
+  // opened the export.
   rnbd::ServerActions none;
   for (const Export& one : exports)
     if (one.id == export_id)

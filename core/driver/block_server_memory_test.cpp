@@ -93,7 +93,7 @@ struct Outcome {
   bool failed = false;  // set if an allocation failed
   bool ended = false;   // set if the server closed at the end
   unsigned opened = 0, refused = 0, closed = 0;
-  unsigned open = 0;  // before the client disconnected, as `alive`
+  unsigned open = 0;  // open sessions before the client disconnected; `alive` is from the same time
   std::map<InstanceId, int> alive;
 };
 

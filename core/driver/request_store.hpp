@@ -50,7 +50,7 @@ class RequestStore {
   std::span<const std::byte> user_header(std::uint16_t chunk) const noexcept {
     return {headers_.get() + header_at(chunk, chunks_[chunk].current), current(chunk).usr_len};
   }
-  // Returns the request of `key` that uses the chunk or waits for it; null if there is none.
+  // Returns the request of `key` that uses or awaits the chunk; null if there is none.
   const StoredRequest* of(std::uint16_t chunk, ConKey key) const noexcept {
     if (chunk >= chunks_.size()) return nullptr;
     for (const StoredRequest& one : chunks_[chunk].items)

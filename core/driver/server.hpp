@@ -71,7 +71,6 @@ struct ServerStats {
   std::array<std::uint64_t, kReasonCount> rejected_by{};  // `rejected`, indexed by Reason
 };
 
-// Status of one path of a session.
 struct ServerPathStatus {
   unsigned path = 0;                    // index, for disconnect_path()
   PathState state = PathState::absent;  // connecting, connected or closing

@@ -50,7 +50,7 @@ struct Server::Impl {
   };
 
   struct Path {
-    std::vector<RemoteKey> chunk_keys;  // one for all chunks, or one per chunk
+    std::vector<RemoteKey> chunk_keys;  // one key for all chunks, or one key per chunk
     bool up = false;
     std::string peer;  // client address of the last attempt
     DevicePort device{};
@@ -217,7 +217,7 @@ struct Server::Impl {
   static void note_peer(Path&, const Fabric&, std::uint32_t request) noexcept;
   static void note_peer(Path&, const Fabric&, ConKey accepted) noexcept;
   void retire(Fabric&, Nanos now, Session&);
-  std::string holder_of(const std::string& name) const;  // server_actions.cpp
+  std::string holder_of(const std::string& name) const;  // defined in server_actions.cpp
   void forget(Nanos now, std::uint16_t index);
   void drop(Nanos now, std::uint16_t index);
   std::size_t take_batch(Fabric&, Nanos now);

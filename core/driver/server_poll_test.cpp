@@ -123,7 +123,7 @@ TEST_F(ServerPollTest, NameRefusedByAccessRulesIsReported) {
   EXPECT_EQ(news.refused_name, "late");
 }
 
-// The names of opened sessions are read in later polls, when the sessions have ended.
+// The second session ends before its session_opened event is polled.
 TEST_F(ServerPollTest, NameOfAnEndedSessionIsKeptUntilItIsPolled) {
   wire::ConnReq request;
   request.cid_num = 1;
@@ -185,7 +185,7 @@ TEST_F(ServerPollTest, LostPathIsCountedAndItsTrafficForgotten) {
   poll(seconds(1));
   EXPECT_EQ(server.stats().paths_lost, 1U);
   EXPECT_EQ(server.stats().lost_by[static_cast<std::size_t>(Reason::peer_closed)], 1U);
-  // A later path uses the same place.
+  // A later path reuses the index.
   ask_for_path(1);
   ASSERT_EQ(server.sessions()[0].paths.size(), 2U);
   EXPECT_TRUE(server.sessions()[0].paths[1].traffic == Traffic{});
@@ -225,7 +225,7 @@ TEST_F(ServerPollTest, EventFloodDelaysDeadlinesForALimitedTime) {
   EXPECT_FALSE(connects_late());
 }
 
-// A fabric of two devices; sending invalidations is slow on the device that gets the requests above 1.
+// A fabric of two devices; sending invalidations is slow on the device of all requests except request 1.
 class TwoDevices final : public test::HeldFabric {
  public:
   TwoDevices() {

@@ -27,7 +27,7 @@ ServerPathStatus status_of(const ServerSession& machine, unsigned index) {
   return one;
 }
 
-// Status of a request, without the data that the driver stores for it.
+// Fills the fields that the state machine knows; the caller adds those that the driver stores.
 RequestInFlight request_of(std::uint16_t chunk, const ChunkUser& user, RequestInFlight::Waits waits) {
   RequestInFlight one;
   one.session = user.key.session;

@@ -1,5 +1,5 @@
-// Passes wire traffic to a recorder whose file contains it (core/record/wire_notes.hpp). Without such a file,
-// only on() is called.
+// Records wire traffic as notes (core/record/wire_notes.hpp) if the file of the recorder is to contain them.
+// Otherwise each call only checks on().
 #pragma once
 #include "core/fabric/fabric.hpp"
 #include "core/record/recorder.hpp"

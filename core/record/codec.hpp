@@ -1,5 +1,5 @@
-// Encoding of records as bytes: varint event number, varint instance, zigzag varint time since the record
-// before, fields.
+// Encoding of records as bytes: varint event number, varint instance, zigzag varint time since the previous
+// record, fields.
 #pragma once
 #include <cstddef>
 #include <cstdint>

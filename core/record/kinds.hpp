@@ -78,12 +78,12 @@ struct BeginServerRegistry {
   ServerConfig config;
   RTRS_FIELDS(now, config)
 };
-// A state machine is created.
+// The device state machine of a client was created.
 struct BeginClientDevices {
   Nanos now = 0;
   RTRS_FIELDS(now)
 };
-// A state machine is created for session `session` of the server.
+// The device state machine of session `session` of a server was created.
 struct BeginServerDevices {
   Nanos now = 0;
   std::uint16_t session = 0;

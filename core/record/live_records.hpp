@@ -22,7 +22,6 @@ class LiveRecords {
   explicit LiveRecords(Listener& listener) noexcept : listener_(listener) {}  // borrowed
   // `value` points to an object of the type of built-in kind `kind`.
   void append(KindId kind, InstanceId instance, const void* value);
-  // Appends a wire note.
   template <class Note>
   void append_note(InstanceId instance, const Note& note) {
     tell(instance, note);

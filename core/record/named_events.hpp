@@ -31,9 +31,9 @@ struct RequestWith {
   }
   operator rnbd::DeviceRequest() const noexcept { return {request, data_len, direction, header.span(), now}; }
 };
-using DeviceRequest = RequestWith<wire::rnbd::kIoBytes>;  // every IO
+using DeviceRequest = RequestWith<wire::rnbd::kIoBytes>;  // long enough for every IO header
 static_assert(sizeof(DeviceRequest) == 56, "fits a slot of the recorder's ring");
-using LongDeviceRequest = RequestWith<wire::rnbd::kOpenBytes>;  // as long as the longest message
+using LongDeviceRequest = RequestWith<wire::rnbd::kOpenBytes>;  // long enough for every message
 struct OpenExport {
   std::uint64_t request = 0;
   std::uint16_t operation = 0;

@@ -259,13 +259,13 @@ class Recorder {
   bool writing_ = false;
   bool checking_ = false;
   const char* broken_ = nullptr;
-  bool snapshots_owed_ = false;  // the file begins in the middle of a run
+  bool snapshots_owed_ = false;  // the file began in the middle of a run; its snapshots are not written yet
   trace::Detail detail_ = trace::Detail::machines;
   int file_errno_ = 0;
   std::uint64_t lost_ = 0;       // records lost by the failure itself
   std::uint64_t failed_at_ = 0;  // head_ at the time of the failure
   std::unique_ptr<trace::Writer> writer_;
-  std::unique_ptr<trace::LiveRecords> live_;  // used instead of writer_
+  std::unique_ptr<trace::LiveRecords> live_;  // set instead of `writer_` while a listener gets the records
   std::vector<trace::Watched> watched_;       // indexed by instance
   trace::FileOptions options_;
   std::string path_;

@@ -1,4 +1,4 @@
-// A state machine that a recorder may read between its steps.
+// A state machine whose state a recorder may read between two steps.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -66,7 +66,7 @@ struct WireCm {
   ConKey key;
   WireCmKind kind = WireCmKind::req;
   bool sent = false;         // false: received
-  wire::Bytes private_data;  // of the connect request, accept or reject; borrowed
+  wire::Bytes private_data;  // private data of the connect request, accept or reject; borrowed
   RTRS_FIELDS(now, key, kind, sent, private_data)
 };
 

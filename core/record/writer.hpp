@@ -79,16 +79,16 @@ class Writer {
   // Appends any event of the header's schema. EINVAL if the values do not fit, EOVERFLOW if they exceed a
   // block.
   int append_values(const EventInfo& event, InstanceId instance, Nanos time, std::span<const Value> values);
-  // Ends the block.
+  // Writes the current block to the sink.
   int flush() noexcept;
-  // Ends the block and writes the trailer.
+  // Writes the current block and the trailer.
   int finish() noexcept;
   // Destroys the sink; hash and counters are kept.
   void release() noexcept { sink_.reset(); }
 
   std::uint64_t records() const noexcept { return first_seq_ + count_; }
   std::uint64_t unflushed() const noexcept { return count_; }  // number of records
-  std::uint64_t bytes() const noexcept { return offset_; }     // bytes written
+  std::uint64_t bytes() const noexcept { return offset_; }
   std::size_t blocks() const noexcept { return index_.size(); }
   std::uint64_t chain_hash() const noexcept { return chain_.value_with(payload(), used_); }
 

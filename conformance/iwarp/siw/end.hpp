@@ -68,7 +68,7 @@ class End {
   virtual void disconnect() = 0;
 };
 
-// Returns one end of a connection, on the TCP fabric. It logs to standard error. `crc`: requests CRCs.
+// Returns an end on the TCP fabric, which logs to standard error. `crc`: requests CRCs.
 std::unique_ptr<End> fabric_end(bool crc);
 // Returns an end on the iWARP device that has the address, with libibverbs.
 std::unique_ptr<End> verbs_end();

@@ -26,15 +26,14 @@ constexpr unsigned kCalls = 40;
 constexpr std::size_t kSlot = 512;   // bytes of memory for each write of the burst
 constexpr std::size_t kMargin = 64;  // bytes around a write that must not change
 
-// Byte `i` of pattern `number`.
-std::byte octet(std::uint32_t number, std::size_t i) {
+std::byte pattern_byte(std::uint32_t number, std::size_t i) {
   const std::uint64_t mixed = (std::uint64_t{number} << 32U | (i & 0xffffffffU)) * 0x9e3779b97f4a7c15U;
   return static_cast<std::byte>(mixed >> 56U);
 }
 
 ByteVector pattern(std::uint32_t number, std::size_t size) {
   ByteVector made(size);
-  for (std::size_t i = 0; i < size; ++i) made[i] = octet(number, i);
+  for (std::size_t i = 0; i < size; ++i) made[i] = pattern_byte(number, i);
   return made;
 }
 
@@ -208,7 +207,7 @@ void judge_private_data(Bytes data, Plan plan, std::uint32_t number, const std::
   compare(data, data_of(plan, number, data.size()), what);
 }
 
-void say(const char* who, Plan plan, const std::string& text) {
+void log_result(const char* who, Plan plan, const std::string& text) {
   std::printf("%s: plan %c: %s\n", who, static_cast<char>(plan), text.c_str());
   std::fflush(stdout);
 }
@@ -223,7 +222,7 @@ void carry_out(End& end, const std::string& source, const std::string& address, 
                                   : "the request was rejected");
   judge_private_data(answer.data, plan, kAnswerNumber, "private data of the answer");
   if (plan == Plan::refused) {
-    say("initiator", plan, "rejected");
+    log_result("initiator", plan, "rejected");
     end.disconnect();
     return;
   }
@@ -235,7 +234,7 @@ void carry_out(End& end, const std::string& source, const std::string& address, 
       plan == Plan::responder_uses_invalid_key)
     how = end.wait_for_end();
   end.disconnect();
-  say("initiator", plan, "talk holds, " + how);
+  log_result("initiator", plan, "talk holds, " + how);
 }
 
 }  // namespace
@@ -257,7 +256,7 @@ void run_responder(End& end, const std::string& address, std::uint16_t port, Cor
     const ByteVector answer = private_data(end, plan, false, spoil);
     if (plan == Plan::refused) {
       end.reject(answer);
-      say("responder", plan, "rejected");
+      log_result("responder", plan, "rejected");
       continue;
     }
     end.accept(answer);
@@ -267,7 +266,7 @@ void run_responder(End& end, const std::string& address, std::uint16_t port, Cor
     if (plan == Plan::responder_uses_invalid_key) talk.write_with_invalid_key();
     if (plan != Plan::responder_ends) how = end.wait_for_end();
     end.disconnect();
-    say("responder", plan, "talk holds, " + how);
+    log_result("responder", plan, "talk holds, " + how);
   }
 }
 

@@ -59,7 +59,7 @@ class VerbsEnd final : public End {
   }
   VerbsEnd(const VerbsEnd&) = delete;
   VerbsEnd& operator=(const VerbsEnd&) = delete;
-  // Nothing is freed: the process ends, and the kernel frees what is left after a failure.
+  // Frees nothing, because the process ends next and the kernel then frees all objects.
   ~VerbsEnd() override = default;
 
   void listen(const std::string& address, std::uint16_t port) override {
