@@ -78,7 +78,7 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
   using Node = MockNode;
   using End = MockEnd;
 
-  static constexpr std::uint64_t kNameStep = 4096;  // names are multiples, as addresses of pages are
+  static constexpr std::uint64_t kNameStep = 4096;  // step between names, as large as a page
   static constexpr std::uint32_t kPorts = 4;        // ports that a node has initially
   // Connection identifier whose message is sent again until the peer answers.
   struct Asking {
