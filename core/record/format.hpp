@@ -13,7 +13,7 @@
 namespace rtrs::trace {
 
 inline constexpr std::uint16_t kMajor = 1;  // readers reject other major versions
-inline constexpr std::uint16_t kMinor = 2;  // a higher minor version has additions that can be skipped
+inline constexpr std::uint16_t kMinor = 3;  // a higher minor version has additions that can be skipped
 
 // The first byte and the line ends reveal a file that was transferred as text.
 inline constexpr std::string_view kMagic{"\x89RTRC\r\n\x1a", 8};
@@ -45,6 +45,7 @@ struct Header {
   std::uint16_t major = kMajor;
   std::uint16_t minor = kMinor;
   std::uint32_t flags = 0;  // bits of HeaderFlags
+  Nanos start = 0;          // time of the first record of the run, which may precede the file; 0: unknown
   Origin origin;
   Schema schema;
   bool operator==(const Header&) const = default;

@@ -18,6 +18,7 @@ enum Tag : std::uint16_t {
   tag_flags = 6,
   tag_enums = 7,
   tag_events = 8,
+  tag_clock = 9,
 };
 
 void add_u8(std::string& out, unsigned value) {
@@ -220,6 +221,12 @@ const char* parse_tlv(unsigned tag, std::span<const std::uint8_t> value, Header&
       return parse_enums(Cursor(value), header.schema);
     case tag_events:
       return parse_events(Cursor(value), header.schema);
+    case tag_clock:
+      if (value.size() != 24) return "the clock has a wrong size";
+      header.start = get_u64(value.data());
+      header.origin.taken = get_u64(value.data() + 8);
+      header.origin.wall = get_u64(value.data() + 16);
+      return nullptr;
     default:
       return nullptr;
   }
@@ -241,6 +248,9 @@ std::string encode_header(const Header& header) {
   add_tlv(tlvs, tag_flags, fixed(header.flags, 4));
   add_tlv(tlvs, tag_enums, encode_enums(header.schema));
   add_tlv(tlvs, tag_events, encode_events(header.schema));
+  if ((header.start | header.origin.taken | header.origin.wall) != 0)
+    add_tlv(tlvs, tag_clock,
+            fixed(header.start, 8) + fixed(header.origin.taken, 8) + fixed(header.origin.wall, 8));
   if (tlvs.size() > kMaxHeader) return {};
 
   std::string out(kMagic);

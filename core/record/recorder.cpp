@@ -77,14 +77,14 @@ void Recorder::forget(InstanceId instance) noexcept {
 }
 
 void Recorder::begin(Nanos now, InstanceId instance, MachineKind, const ClientConfig& config) noexcept {
-  forget(instance);
+  begins(now, instance);
   const BeginClient event{now, config};
   put_large(kKindOf<BeginClient>, instance, &event, sizeof event);
 }
 
 void Recorder::begin(Nanos now, InstanceId instance, MachineKind kind, const ServerConfig& config,
                      std::uint16_t session) noexcept {
-  forget(instance);
+  begins(now, instance);
   if (kind == MachineKind::server_registry) {
     const BeginServerRegistry event{now, config};
     put_large(kKindOf<BeginServerRegistry>, instance, &event, sizeof event);
@@ -225,12 +225,12 @@ void Recorder::stop_writing(int error) noexcept {
   failed_at_ = head_;
 }
 
+trace::Header Recorder::header_of(const trace::Origin& origin, std::uint32_t flags) const {
+  return {.flags = flags, .start = start_, .origin = origin, .schema = trace::builtin_schema()};
+}
+
 int Recorder::start(std::unique_ptr<trace::Writer> writer, bool partial) {
-  trace::Header header;
-  header.origin = origin_;
-  header.schema = trace::builtin_schema();
-  if (partial) header.flags |= trace::partial;
-  if (const int error = writer->start(header)) return error;
+  if (const int error = writer->start(header_of(origin_, partial ? trace::partial : 0U))) return error;
   writer_ = std::move(writer);
   file_errno_ = 0;
   lost_ = 0;
@@ -351,12 +351,8 @@ int Recorder::dump_ring(const char* path, const trace::Origin& origin) const {
   auto sink = trace::FdSink::create(path, error);
   if (!sink) return error;
   trace::Writer writer(std::move(sink));
-  trace::Header header;
-  header.origin = origin;
-  header.schema = trace::builtin_schema();
   const std::uint64_t first = ring_first();
-  header.flags = trace::action_counts | (first != 0 ? trace::partial : 0U);
-  error = writer.start(header);
+  error = writer.start(header_of(origin, trace::action_counts | (first != 0 ? trace::partial : 0U)));
   const auto kept = kept_since(first);
   auto due = kept.begin();
   for (std::uint64_t at = first; at != head_ && error == 0; ++at) {

@@ -36,6 +36,7 @@ namespace trace {
 class Listener;
 class LiveRecords;
 class Writer;
+struct Header;
 
 // Content of a file in addition to inputs and actions.
 enum class Detail : std::uint8_t {
@@ -90,7 +91,7 @@ class Recorder {
   template <class Begin>
   void begin(InstanceId instance, const Begin& event) noexcept {
     static_assert(trace::KindOf<Begin>::category == trace::EventClass::control);
-    forget(instance);
+    begins(event.now, instance);
     put(trace::kKindOf<Begin>, instance, event);
   }
   void end(Nanos now, InstanceId) noexcept;
@@ -231,6 +232,11 @@ class Recorder {
   std::vector<KeptAt> kept_since(std::uint64_t first) const;
   void watch(InstanceId instance, trace::Watched watched);
   void forget(InstanceId instance) noexcept;
+  void begins(Nanos now, InstanceId instance) noexcept {
+    if (head_ == 0) start_ = now;
+    forget(instance);
+  }
+  trace::Header header_of(const trace::Origin&, std::uint32_t flags) const;
   // Returns false if there is no memory for the snapshot.
   bool take_snapshot(Nanos now, trace::Watched&) noexcept;
   static bool make_room(const trace::Watched&, trace::Watched::Kept&) noexcept;
@@ -256,6 +262,7 @@ class Recorder {
   std::size_t watched_count_ = 0;
   std::uint64_t ring_begin_ = 0;  // earlier records are overwritten
   std::uint64_t head_ = 0;
+  Nanos start_ = 0;  // time of the first record
   bool writing_ = false;
   bool checking_ = false;
   const char* broken_ = nullptr;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "backends/bindings/asio/path_syntax.hpp"
+#include "backends/platform/system/clock.hpp"
 #include "core/base/assert_hook.hpp"
 #include "core/proto/reasons.hpp"
 #include "core/record/writer.hpp"
@@ -21,7 +22,9 @@ namespace {
 
 using Error = boost::system::error_code;
 
-const char* const kTool = "nbdkit-urtrs-plugin";
+trace::Origin origin_of(const std::string& backend, const std::vector<std::string>& options) {
+  return {"nbdkit-urtrs-plugin", "client", backend, 0, options, platform::steady_now(), platform::wall_now()};
+}
 
 // kEndCheck: while requests are in flight, tick() checks once per this time whether the program should end.
 // kReportPause: time between two status reports of tick().
@@ -78,7 +81,7 @@ std::string Remote::start() {
     why = open_control();
     if (!why.empty()) return;
     if (settings_.trace.empty()) return;
-    const trace::Origin origin{kTool, "client", backend, 0, settings_.given};
+    const trace::Origin origin = origin_of(backend, settings_.given);
     const Lock lock = session_->lock();
     const int error =
         session_->recorder().open_file(settings_.trace.c_str(), origin, settings_.file_options());
@@ -120,7 +123,7 @@ void Remote::dump_trace(bool locked) {
   const std::string file = !settings_.trace_dump.empty() ? settings_.trace_dump
                                                          : settings_.directory + "/nbdkit-urtrs-" +
                                                                std::to_string(::getpid()) + ".rtrc";
-  const trace::Origin origin{kTool, "client", "", 0, settings_.given};
+  const trace::Origin origin = origin_of("", settings_.given);
   const auto dump = [&] { return session_->recorder().dump_ring(file.c_str(), origin); };
   const auto lock_and_dump = [&] {
     const Lock lock = session_->lock();

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "backends/options/process.hpp"
+#include "backends/platform/system/clock.hpp"
 #include "core/record/writer.hpp"
 
 namespace rtrs::perf {
@@ -24,9 +25,12 @@ bool open_record(Recorder& recorder, const Options& options, const std::string& 
   if (options.record.empty()) return true;
   rtrs::options::ProcessOptions process;
   process.trace_detail = options.record_detail;
-  return told(options,
-              recorder.open_file(options.record.c_str(), {"urtrs-perf " URTRS_VERSION, role, backend, 0, {}},
-                                 process.file_options()));
+  return told(
+      options,
+      recorder.open_file(
+          options.record.c_str(),
+          {"urtrs-perf " URTRS_VERSION, role, backend, 0, {}, platform::steady_now(), platform::wall_now()},
+          process.file_options()));
 }
 
 bool close_record(Recorder& recorder, const Options& options) {

@@ -12,6 +12,7 @@
 #include "tools/lib/trace/reader/reader.hpp"
 #include "tools/lib/trace/reader/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/time_range.hpp"
 
 namespace rtrs::replay_tool {
 namespace {
@@ -22,6 +23,7 @@ struct CatOptions {
   bool wide = false;
   std::optional<std::uint64_t> last;
   std::optional<std::uint16_t> instance;
+  TimeOptions times;
 };
 
 // Returns the maximum line length: on a terminal its width, or 120 if the width is unknown; otherwise 0,
@@ -38,10 +40,11 @@ std::string cut_to(std::string line, std::size_t columns) {
                                                     : tools::shortened(line, columns - kDots);
 }
 
-std::string header_text(const trace::Header& header) {
+std::string header_text(const trace::Header& header, const trace::TimeBase& base) {
   const trace::Origin& origin = header.origin;
   std::string out = "# trace " + std::to_string(header.major) + '.' + std::to_string(header.minor) +
-                    ", tool " + origin.tool + ", role " + origin.role + ", backend " + origin.backend;
+                    ", times: " + base.words() + ", tool " + origin.tool + ", role " + origin.role +
+                    ", backend " + origin.backend;
   if (has_seed(origin)) out += ", seed " + std::to_string(origin.seed);
   for (const std::string& option : origin.options) out += ", " + option;
   if ((header.flags & trace::partial) != 0) out += ", beginning missing";
@@ -55,26 +58,29 @@ std::string header_text(const trace::Header& header) {
 int cat(const CatOptions& options) {
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
-  trace::FdSource source(file.fd());
-  trace::Reader reader(source);
+  trace::Reader reader(file.source());
   trace::Reader::Status status = reader.open();
   Output out;
   if (status != trace::Reader::Status::ok) return report_stop(options.file, status, reader);
 
+  trace::Record record;
+  status = reader.next(record);
+  const auto base = base_of(options.times, reader.header(), reader.first_time(), options.file);
+  if (!base) return exit_usage;
   const std::size_t columns = columns_for(options);
   const bool filtered = options.last || options.instance;
   const trace::Schema& schema = reader.header().schema;
   if (!options.json || !filtered) {
     out.line(options.json ? trace::header_json(reader.header())
-                          : cut_to(header_text(reader.header()), columns));
+                          : cut_to(header_text(reader.header(), *base), columns));
   }
   Progress progress(file.size(), ::isatty(STDOUT_FILENO) == 0);
   std::deque<std::string> tail;
-  trace::Record record;
-  while ((status = reader.next(record)) == trace::Reader::Status::ok) {
+  for (; status == trace::Reader::Status::ok; status = reader.next(record)) {
     progress.at(reader.bytes());
     if (options.instance && record.instance != *options.instance) continue;
-    std::string text = options.json ? trace::record_json(record, schema) : trace::record_text(record, schema);
+    std::string text =
+        options.json ? trace::record_json(record, schema) : trace::record_text(record, schema, *base);
     text = cut_to(std::move(text), columns);
     if (!options.last) {
       if (!out.line(text)) return out.finish(exit_ok);
@@ -96,7 +102,7 @@ int cat(const CatOptions& options) {
 
 void add_cat(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, CatOptions& options) {
-    command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
+    add_trace(command, options.file);
     command.add_flag("--json", options.json, "One JSON object per line, lossless");
     command.add_flag("--wide", options.wide, "Do not cut lines at the width of the terminal");
     command.add_option("--last", options.last, "Only the last N records")
@@ -105,6 +111,7 @@ void add_cat(CLI::App& app, Runner& runner) {
     command.add_option("--instance", options.instance, "Only records of this machine")
         ->check(CLI::NonNegativeNumber.description(""))
         ->type_name("I");
+    add_wall(command, options.times);
   };
   add_command<CatOptions>(app, runner, "cat", "Print the records of a trace",
                           "Examples:\n"

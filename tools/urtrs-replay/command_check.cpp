@@ -8,10 +8,14 @@
 #include "tools/lib/trace/judge/law_check.hpp"
 #include "tools/lib/trace/judge/trace_check.hpp"
 #include "tools/lib/trace/reader/text.hpp"
+#include "tools/lib/trace/sequence/build.hpp"
 #include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/time_range.hpp"
 
 namespace rtrs::replay_tool {
 namespace {
+
+namespace sequence = tools::sequence;
 
 struct CheckOptions {
   std::vector<std::string> files;
@@ -19,6 +23,7 @@ struct CheckOptions {
   bool rules = false;
   std::size_t show = 3;
   std::uint64_t heartbeat_ms = 0;
+  TimeOptions times;
 };
 
 struct Checked {
@@ -30,9 +35,9 @@ std::string machine_text(unsigned machine) {
   return "instance " + std::to_string(machine);
 }
 
-void print_finding(Output& out, const spec::Finding& finding) {
+void print_finding(Output& out, const spec::Finding& finding, const trace::TimeBase& times) {
   const spec::RuleInfo& rule = spec::info_of(finding.rule);
-  out.line("  record " + std::to_string(finding.seq) + ", " + trace::time_text(finding.now) + " s, " +
+  out.line("  record " + std::to_string(finding.seq) + ", " + times.with_unit(finding.now) + ", " +
            machine_text(finding.machine) + ": " + std::string(rule.id) + " (" + std::string(rule.oracle) +
            ")");
   out.line("    rule:    " + std::string(rule.text));
@@ -54,7 +59,7 @@ void print_file(Output& out, const Checked& checked, std::size_t show) {
            std::to_string(result.coverage.wire) + " wire notes, at most " +
            std::to_string(result.most_states) + " states at a time");
   for (std::size_t at = 0; at < std::min(show, result.findings.size()); ++at)
-    print_finding(out, result.findings[at]);
+    print_finding(out, result.findings[at], result.times);
   if (result.violations > show)
     out.line("  and " + std::to_string(result.violations - show) +
              " more violations, which may be consequences");
@@ -164,6 +169,26 @@ int code_of(trace::CheckVerdict verdict) {
   return exit_cannot_read;
 }
 
+// Gives the times of all traces a common origin if a finding will be printed. Returns false after an error.
+bool set_times(const CheckOptions& options, std::vector<Checked>& all) {
+  const bool several = all.size() > 1 && std::none_of(all.begin(), all.end(), [](const Checked& one) {
+                         return one.file == "-" || one.result.status != trace::Reader::Status::end;
+                       });
+  if (several &&
+      std::any_of(all.begin(), all.end(), [](const Checked& one) { return one.result.violations; })) {
+    int code = exit_ok;
+    const sequence::Story story = sequence::build_story(options.files, {}, code);
+    for (std::size_t i = 0; i < std::min(all.size(), story.files.size()); ++i)
+      all[i].result.times = story.files[i].times;
+  }
+  for (Checked& one : all) {
+    if (!options.times.wall || one.result.times.use_wall()) continue;
+    error(one.file + " does not say at what wall time it was recorded; use seconds, without --wall");
+    return false;
+  }
+  return true;
+}
+
 int check(const CheckOptions& options) {
   if (options.rules) {
     Output out;
@@ -182,12 +207,12 @@ int check(const CheckOptions& options) {
   for (const std::string& name : options.files) {
     InputFile file(name);
     if (!file.is_open()) return exit_usage;
-    trace::FdSource source(file.fd());
     Progress progress(file.size(), true);
     all.push_back({name, trace::check_trace(
-                             source, &collector, [&](std::uint64_t bytes) { progress.at(bytes); },
+                             file.source(), &collector, [&](std::uint64_t bytes) { progress.at(bytes); },
                              options.heartbeat_ms * 1'000'000)});
   }
+  if (!options.json && !set_times(options, all)) return exit_usage;
   const BothSides both = both_sides(all, collector.judge());
   const trace::CheckVerdict verdict = overall(all, both);
   Output out;
@@ -198,6 +223,7 @@ int check(const CheckOptions& options) {
         {"schema_version", 1}, {"verdict", to_string(verdict)}, {"traces", traces}, {"laws", json_of(both)}}
                  .dump());
   } else {
+    out.line(times_line(all.front().result.times));
     for (const Checked& one : all) print_file(out, one, options.show);
     print_laws(out, both, options.show);
     out.line(std::string("verdict: ") + to_string(verdict));
@@ -209,7 +235,7 @@ int check(const CheckOptions& options) {
 
 void add_check(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, CheckOptions& options) {
-    command.add_option("FILE", options.files, "Trace files: one side, or both sides of the same run");
+    add_traces(command, "FILE", options.files, "Trace files: one side, or both sides of the same run");
     command.add_flag("--json", options.json, "The judgement as a JSON object");
     command.add_option("--show", options.show, "Violations to print for each file (default 3)")
         ->type_name("N");
@@ -220,6 +246,7 @@ void add_check(CLI::App& app, Runner& runner) {
         ->check(CLI::Range(1, 3'600'000))
         ->type_name("MS");
     command.add_flag("--rules", options.rules, "Print the table of all rules instead");
+    add_wall(command, options.times);
   };
   add_command<CheckOptions>(
       app, runner, "check", "Judge a trace by the protocol: conforming, violating or inconclusive",

@@ -65,6 +65,7 @@ int diff(const DiffOptions& options) {
     }
     out.line(json.dump());
   } else if (difference.found) {
+    out.line("# times: seconds since the start of each run");
     print(out, options, difference);
   } else {
     out.line("no difference: " + std::to_string(a.records) + " and " + std::to_string(b.records) +

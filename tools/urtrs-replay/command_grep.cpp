@@ -14,6 +14,7 @@ namespace {
 struct GrepOptions {
   std::string file;
   FilterOptions filter;
+  TimeOptions times;
   std::size_t before = 0;
   std::size_t after = 0;
   bool count = false;
@@ -23,7 +24,10 @@ struct GrepOptions {
 // Prints matching records, optionally with context records of the same machine.
 class Printer {
  public:
-  Printer(const GrepOptions& options, const trace::Schema& schema) : options_(options), schema_(schema) {}
+  Printer(const GrepOptions& options, const trace::Schema& schema, const trace::TimeBase& base)
+      : options_(options), schema_(schema), base_(base) {
+    if (!options.count && !options.json) out_.line(times_line(base));
+  }
 
   // Processes a record. Returns false if no more output can be written.
   bool take(const trace::Record& record, bool matches) {
@@ -58,11 +62,12 @@ class Printer {
     if (options_.json) return trace::record_json(record, schema_);
     std::string number = std::to_string(record.seq);
     if (number.size() < 8) number.insert(0, 8 - number.size(), ' ');
-    return number + ' ' + trace::record_text(record, schema_);
+    return number + ' ' + trace::record_text(record, schema_, base_);
   }
 
   const GrepOptions& options_;
   const trace::Schema& schema_;
+  const trace::TimeBase& base_;
   Output out_;
   std::deque<std::pair<std::uint64_t, std::string>> earlier_;
   std::uint64_t found_ = 0;
@@ -72,14 +77,9 @@ class Printer {
 };
 
 int grep(const GrepOptions& options) {
-  if (options.filter.from && options.filter.to && *options.filter.from > *options.filter.to) {
-    error("--from is later than --to: no record is in between");
-    return exit_usage;
-  }
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
-  trace::FdSource source(file.fd());
-  trace::Reader reader(source);
+  trace::Reader reader(file.source());
   trace::Reader::Status status = reader.open();
   if (status != trace::Reader::Status::ok) return report_stop(options.file, status, reader);
   std::string why;
@@ -88,10 +88,23 @@ int grep(const GrepOptions& options) {
     error(why);
     return exit_usage;
   }
-  Printer printer(options, reader.header().schema);
   trace::Record record;
-  while ((status = reader.next(record)) == trace::Reader::Status::ok) {
+  status = reader.next(record);
+  const auto base = base_of(options.times, reader.header(), reader.first_time(), options.file);
+  const auto range = base ? range_of(options.times, *base) : std::nullopt;
+  if (!range) return exit_usage;
+  filter.set_range(*range);
+  Printer printer(options, reader.header().schema, *base);
+  bool any = false;
+  Nanos last = 0;
+  for (; status == trace::Reader::Status::ok; status = reader.next(record)) {
+    last = record.time;
+    any = any || range->contains(last);
     if (!printer.take(record, filter.matches(record))) break;
+  }
+  if (!any && reader.records() != 0) {
+    report_empty_range(options.file, *base, reader.first_time(), last);
+    return exit_usage;
   }
   return printer.finish(report_stop(options.file, status, reader));
 }
@@ -100,8 +113,9 @@ int grep(const GrepOptions& options) {
 
 void add_grep(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, GrepOptions& options) {
-    command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
+    add_trace(command, options.file);
     add_filter_options(command, options.filter);
+    add_times(command, options.times);
     command.add_option("-B,--before", options.before, "Also this many records before each")
         ->check(CLI::NonNegativeNumber.description(""))
         ->type_name("N");

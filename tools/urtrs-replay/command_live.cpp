@@ -201,9 +201,9 @@ int live(const LiveCommandOptions& options) {
     error(settings.error());
     return exit_usage;
   }
-  const InputFile file(options.file);
+  InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
-  tools::BoundedSource source(file.fd(), options.max_size);
+  tools::BoundedSource source(file.source(), options.max_size);
   trace::Reader reader(source);
   const auto status = reader.open();
   const auto work = status == trace::Reader::Status::ok

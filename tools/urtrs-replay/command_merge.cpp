@@ -1,6 +1,7 @@
 // Merges traces so that each message is received after it was sent.
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "tools/lib/trace/reader/text.hpp"
 #include "tools/lib/trace/sequence/build.hpp"
 #include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/time_range.hpp"
 
 namespace rtrs::replay_tool {
 namespace {
@@ -29,20 +31,21 @@ constexpr std::size_t kMaxFiles = 16;
 
 class MergedFile {
  public:
-  explicit MergedFile(const std::string& path) : input_(path), source_(input_.fd()), reader_(source_) {}
+  explicit MergedFile(const std::string& path) : input_(path) {
+    if (input_.is_open()) reader_.emplace(input_.source());
+  }
   bool open() {
     // Does not print read errors, because build_story() has already printed them.
-    return input_.is_open() && reader_.open() == trace::Reader::Status::ok && next();
+    return reader_ && reader_->open() == trace::Reader::Status::ok && next();
   }
-  bool next() { return more_ = reader_.next(record_) == trace::Reader::Status::ok; }
+  bool next() { return more_ = reader_->next(record_) == trace::Reader::Status::ok; }
   bool more() const { return more_; }
   const trace::Record& record() const { return record_; }
-  const trace::Header& header() const { return reader_.header(); }
+  const trace::Header& header() const { return reader_->header(); }
 
  private:
   InputFile input_;
-  trace::FdSource source_;
-  trace::Reader reader_;
+  std::optional<trace::Reader> reader_;
   trace::Record record_;
   bool more_ = false;
 };
@@ -50,8 +53,9 @@ class MergedFile {
 // Writes the merged records, and renumbers their instances so that they are unique in the merged trace.
 class Destination {
  public:
-  Destination(const MergeOptions& options, const std::vector<std::unique_ptr<MergedFile>>& files)
-      : options_(options), files_(files) {}
+  Destination(const MergeOptions& options, const std::vector<std::unique_ptr<MergedFile>>& files,
+              const sequence::Story& story)
+      : options_(options), files_(files), story_(story) {}
 
   // Opens the output file. Returns an exit code.
   int open() {
@@ -86,10 +90,10 @@ class Destination {
                                            record.values));
     }
     const trace::Schema& schema = files_[from]->header().schema;
-    const std::string line =
-        options_.json
-            ? "{\"file\":" + std::to_string(from) + ",\"record\":" + trace::record_json(record, schema) + '}'
-            : std::string(1, static_cast<char>('A' + from)) + ' ' + record_text(record, schema);
+    const std::string line = options_.json ? "{\"file\":" + std::to_string(from) +
+                                                 ",\"record\":" + trace::record_json(record, schema) + '}'
+                                           : std::string(1, static_cast<char>('A' + from)) + ' ' +
+                                                 record_text(record, schema, story_.files[from].times);
     return out_.line(line) ? exit_ok : exit_usage;
   }
   int finish(int code) {
@@ -107,6 +111,7 @@ class Destination {
 
   const MergeOptions& options_;
   const std::vector<std::unique_ptr<MergedFile>>& files_;
+  const sequence::Story& story_;
   std::unique_ptr<trace::Writer> writer_;
   Output out_;
 };
@@ -125,9 +130,10 @@ int merge(const MergeOptions& options) {
     files.push_back(std::make_unique<MergedFile>(path));
     files.back()->open();
   }
-  Destination to(options, files);
+  Destination to(options, files, story);
   if (const int wrong = to.open()) return wrong;
   if (options.output.empty() && !options.json) {
+    to.out().line(times_line(story.clock_file().times));
     for (std::size_t i = 0; i < files.size(); ++i) {
       const sequence::TraceFile& file = story.files[i];
       to.out().line("# " + std::string(1, static_cast<char>('A' + i)) + ": " + file.name + ", " + file.role +
@@ -155,7 +161,7 @@ int merge(const MergeOptions& options) {
 
 void add_merge(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, MergeOptions& options) {
-    command.add_option("FILE", options.files, "Trace files of both sides")->required();
+    add_traces(command, "FILE", options.files, "Trace files of both sides")->required();
     command.add_option("-o,--output", options.output, "Write one trace instead of printing")
         ->type_name("TRACE");
     command.add_flag("--json", options.json, "One JSON object per record");
@@ -166,7 +172,7 @@ void add_merge(CLI::App& app, Runner& runner) {
       "  urtrs-replay merge client.rtrc server.rtrc\n"
       "  urtrs-replay merge client.rtrc server.rtrc --output both.rtrc\n"
       "\n"
-      "Each file keeps its own order and times; nothing arrives before it was sent. Clocks decide only "
+      "Each file keeps its own order; nothing arrives before it was sent. Clocks decide only "
       "what messages leave open. Instance i of file f of n becomes i * n + f in the merged trace.\n"
       "Exit codes: 0 merged, 2 wrong usage, 3 no trace, 5 a trace is damaged: the records before the damage "
       "were merged.",

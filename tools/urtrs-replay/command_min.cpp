@@ -33,8 +33,8 @@ struct MinOptions {
 };
 
 // Reads the whole file. Prints errors on stderr. Returns the exit code.
-int read_all(const MinOptions& options, const InputFile& file, std::string& bytes) {
-  tools::BoundedSource source(file.fd(), options.max_size);
+int read_all(const MinOptions& options, InputFile& file, std::string& bytes) {
+  tools::BoundedSource source(file.source(), options.max_size);
   char part[1 << 16];
   std::ptrdiff_t got = 0;
   while ((got = source.read(part, sizeof part)) > 0) bytes.append(part, static_cast<std::size_t>(got));
@@ -232,7 +232,7 @@ void add_min(CLI::App& app, Runner& runner) {
           "Exit codes: 0 nothing fails, 1 it fails and the short trace is written, 2 wrong usage, 3 no "
           "judgement, 5 the trace is damaged, and nothing fails before that."),
       [](CLI::App& command, MinOptions& options) {
-        command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
+        add_trace(command, options.file);
         command.add_option("--out", options.out, "Trace file to write; no file is replaced")->required();
         command.add_option("--for", options.looks, "Which failure to look for")
             ->check(CLI::IsMember({"all", "invariant", "check", "replay"}))

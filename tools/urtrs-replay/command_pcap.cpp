@@ -71,8 +71,7 @@ class OutputBytes {
 int load(const std::string& path, roce::Recordings& recordings) {
   InputFile file(path);
   if (!file.is_open()) return exit_usage;
-  trace::FdSource source(file.fd());
-  trace::Reader reader(source);
+  trace::Reader reader(file.source());
   const trace::Reader::Status status = reader.open();
   if (status != trace::Reader::Status::ok) return report_stop(path, status, reader);
   const std::uint64_t before = recordings.notes();
@@ -147,9 +146,8 @@ int pcap(const PcapOptions& options) {
 
 void add_pcap(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, PcapOptions& options) {
-    command
-        .add_option("TRACE", options.traces,
-                    "Traces of one run: client, server, or both; - for standard input")
+    add_traces(command, "TRACE", options.traces,
+               "Traces of one run: client, server, or both; - for standard input")
         ->required();
     command
         .add_option("-o,--output", options.to, "Capture to write, - for standard output; no file is replaced")

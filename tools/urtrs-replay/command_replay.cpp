@@ -16,6 +16,7 @@
 #include "tools/lib/trace/reader/text.hpp"
 #include "tools/lib/trace/replay/replay_machines.hpp"
 #include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/time_range.hpp"
 
 namespace rtrs::replay_tool {
 namespace {
@@ -112,9 +113,9 @@ std::string counts_text(const trace::ReplayResult& result) {
               : ", " + std::to_string(result.skipped) + " records before the first known state skipped");
 }
 
-void print_divergence(Output& out, const trace::Divergence& at) {
-  out.line("first divergence: record " + std::to_string(at.seq) + ", " + trace::time_text(at.time) +
-           " s, instance " + std::to_string(at.instance) + ", in answer to record " +
+void print_divergence(Output& out, const trace::Divergence& at, const trace::TimeBase& times) {
+  out.line("first divergence: record " + std::to_string(at.seq) + ", " + times.with_unit(at.time) +
+           ", instance " + std::to_string(at.instance) + ", in answer to record " +
            std::to_string(at.input_seq));
   out.line("  recorded: " + at.recorded);
   out.line("  re-run:   " + at.rerun);
@@ -199,7 +200,8 @@ void print_verdict(Output& out, const ReplayCommandOptions& options, const trace
       }
       break;
     case trace::Verdict::diverged:
-      print_divergence(out, result.divergence);
+      out.line(times_line(result.times));
+      print_divergence(out, result.divergence, result.times);
       break;
     case trace::Verdict::damaged:
       out.line("identical as far as it can be read: " + counts_text(result));
@@ -220,7 +222,6 @@ int replay(const ReplayCommandOptions& options) {
   }
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
-  trace::FdSource source(file.fd());
   Progress progress(file.size(), true);
   trace::ReplayOptions replay_options;
   replay_options.progress = [&progress](std::uint64_t bytes) { progress.at(bytes); };
@@ -235,7 +236,7 @@ int replay(const ReplayCommandOptions& options) {
     visits.push_back({record, std::move(states)});
   };
   std::signal(SIGABRT, on_abort);
-  const trace::ReplayResult result = trace::replay(source, trace::core_machines(), replay_options);
+  const trace::ReplayResult result = trace::replay(file.source(), trace::core_machines(), replay_options);
   std::signal(SIGABRT, SIG_DFL);
 
   Output out;
@@ -254,7 +255,7 @@ int replay(const ReplayCommandOptions& options) {
 
 void add_replay(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, ReplayCommandOptions& options) {
-    command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
+    add_trace(command, options.file);
     command.add_option("--stop-at", options.stop_at, "Stop before this record")->type_name("RECORD");
     command.add_flag("--state", options.state, "Print the machines' states where the replay stops");
     command.add_option("--diff-state", options.diff_from, "Print what changed since this record")

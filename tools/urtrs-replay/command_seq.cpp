@@ -16,6 +16,7 @@
 #include "tools/lib/trace/sequence/page.hpp"
 #include "tools/lib/trace/sequence/text_diagram.hpp"
 #include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/time_range.hpp"
 
 namespace rtrs::replay_tool {
 namespace {
@@ -32,7 +33,7 @@ struct SeqOptions {
   std::vector<std::string> marks;
   bool check = false;
   std::vector<std::string> show, hide;
-  std::optional<double> from, to;
+  TimeOptions times;
   std::optional<std::size_t> limit;
   std::string color = "auto";
   bool ascii = false;
@@ -55,6 +56,21 @@ std::optional<WantedMark> parse_mark(const std::string& text, std::size_t files)
   return mark;
 }
 
+bool parse_marks(const SeqOptions& options, std::vector<WantedMark>& marks) {
+  for (const std::string& text : options.marks) {
+    const auto mark = parse_mark(text, options.files.size());
+    if (!mark) {
+      error(
+          "--mark takes RECORD or RECORD:TEXT, with the letter of the file in front if it is not the first "
+          "(B17:TEXT), not '" +
+          text + "'");
+      return false;
+    }
+    marks.push_back(*mark);
+  }
+  return true;
+}
+
 // Adds the violations that `urtrs-replay check` finds as marks.
 bool add_findings(const std::vector<std::string>& files, std::vector<WantedMark>& marks) {
   for (std::size_t i = 0; i < files.size(); ++i) {
@@ -64,8 +80,7 @@ bool add_findings(const std::vector<std::string>& files, std::vector<WantedMark>
     }
     InputFile file(files[i]);
     if (!file.is_open()) return false;
-    trace::FdSource source(file.fd());
-    for (const spec::Finding& finding : trace::check_trace(source).findings)
+    for (const spec::Finding& finding : trace::check_trace(file.source()).findings)
       marks.push_back({i, finding.seq,
                        std::string(spec::info_of(finding.rule).id) + ": " + finding.seen +
                            "; allowed: " + finding.allowed});
@@ -104,23 +119,24 @@ unsigned usual_groups(const Story& story) {
 
 // Selects the steps to show. If there are more than `limit`, shows those around the first mark; without a
 // mark, the first ones after --from; otherwise the last ones, because most failures are near the end.
-Window choose_window(const Story& story, const SeqOptions& options, std::size_t limit) {
+//
+// `range`: on the clock of `times`.
+Window choose_window(const Story& story, const trace::TimeBase& times, const TimeRange& range,
+                     std::size_t limit) {
   Window window;
-  const auto before = [](double time) {
-    return [time](const sequence::Step& step) { return static_cast<double>(step.at) / 1e9 < time; };
+  const auto first = [&](auto reached) {
+    return static_cast<std::size_t>(
+        std::partition_point(story.steps.begin(), story.steps.end(),
+                             [&](const sequence::Step& step) {
+                               return !reached(static_cast<std::int64_t>(static_cast<Nanos>(times.zero()) +
+                                                                         static_cast<Nanos>(step.at)));
+                             }) -
+        story.steps.begin());
   };
-  window.to = story.steps.size();
-  if (options.from)
-    window.from = static_cast<std::size_t>(
-        std::partition_point(story.steps.begin(), story.steps.end(), before(*options.from)) -
-        story.steps.begin());
-  if (options.to)
-    window.to = static_cast<std::size_t>(
-        std::partition_point(story.steps.begin(), story.steps.end(), before(*options.to)) -
-        story.steps.begin());
-  window.to = std::max(window.from, window.to);
+  window.from = first([&range](std::int64_t time) { return time >= range.from; });
+  window.to = first([&range](std::int64_t time) { return time > range.to; });
   if (limit == 0 || window.to - window.from <= limit) return window;
-  std::size_t begin = options.from && !options.to ? window.from : window.to - limit;
+  std::size_t begin = window.from != 0 && window.to == story.steps.size() ? window.from : window.to - limit;
   if (!story.marks.empty()) {
     const auto mark = static_cast<std::size_t>(story.marks.front().step);
     begin = std::clamp(mark < limit / 2 ? 0 : mark - limit / 2, window.from, window.to - limit);
@@ -150,17 +166,7 @@ int write_page(const std::string& path, const std::string& page) {
 int seq(const SeqOptions& options) {
   if (!options.html.empty() && !may_write(options.html)) return exit_usage;
   std::vector<WantedMark> marks;
-  for (const std::string& text : options.marks) {
-    const auto mark = parse_mark(text, options.files.size());
-    if (!mark) {
-      error(
-          "--mark takes RECORD or RECORD:TEXT, with the letter of the file in front if it is not the first "
-          "(B17:TEXT), not '" +
-          text + "'");
-      return exit_usage;
-    }
-    marks.push_back(*mark);
-  }
+  if (!parse_marks(options, marks)) return exit_usage;
   if (options.check && !add_findings(options.files, marks)) return exit_usage;
   const auto show = group_bits(options.show), hide = group_bits(options.hide);
   if (!show || !hide) return exit_usage;
@@ -174,8 +180,22 @@ int seq(const SeqOptions& options) {
     return code == exit_ok ? exit_cannot_read : code;
   }
   const bool page = !options.html.empty();
+  trace::TimeBase times = story.clock_file().times;
+  if (options.times.wall && !times.use_wall()) {
+    error("no trace says at what wall time it was recorded; use seconds, without --wall");
+    return exit_usage;
+  }
+  const auto range = range_of(options.times, times);
+  if (!range) return exit_usage;
   Window window =
-      choose_window(story, options, options.limit.value_or(page || options.json ? kPageLimit : 0));
+      choose_window(story, times, *range, options.limit.value_or(page || options.json ? kPageLimit : 0));
+  if (window.from == window.to) {
+    const auto zero = static_cast<Nanos>(times.zero());
+    report_empty_range(CLI::detail::join(options.files, ", "), times,
+                       zero + static_cast<Nanos>(story.steps.front().at),
+                       zero + static_cast<Nanos>(story.steps.back().at));
+    return exit_usage;
+  }
   window.groups = (usual_groups(story) | *show) & ~*hide;
 
   if (page) {
@@ -192,13 +212,14 @@ int seq(const SeqOptions& options) {
   style.color = color;
   style.ascii = options.ascii;
   style.by_path = options.by_path;
+  style.times = times;
   style.width = tools::columns_of(stdout);
   sequence::print_diagram(story, window, style, [&out](std::string_view line) { return out.line(line); });
   return out.finish(code);
 }
 
 void bind(CLI::App& command, SeqOptions& options) {
-  command.add_option("FILE", options.files, "Trace files: of one side, or of the server and its clients")
+  add_traces(command, "FILE", options.files, "Trace files: of one side, or of the server and its clients")
       ->required();
   command
       .add_option("--html", options.html,
@@ -215,8 +236,7 @@ void bind(CLI::App& command, SeqOptions& options) {
       .add_option("--hide", options.hide,
                   "Groups to hide: io, connect, heartbeat, fence, state, local, wire, control, all")
       ->delimiter(',');
-  command.add_option("--from", options.from, "Only from this second on")->type_name("S");
-  command.add_option("--to", options.to, "Only before this second")->type_name("S");
+  add_times(command, options.times);
   command.add_option("--limit", options.limit, "At most N steps (a page: 20000; text: all)")->type_name("N");
   command.add_option("--color", options.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));

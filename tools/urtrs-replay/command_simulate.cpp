@@ -62,7 +62,7 @@ int find_scenario(const SimulateOptions& options) {
   if (!may_write(options.out)) return exit_usage;
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
-  tools::BoundedSource source(file.fd(), options.max_size);
+  tools::BoundedSource source(file.source(), options.max_size);
   const auto trace = tools::load_machines(source);
   if (source.exceeded()) {
     report_too_long(options.file, options.max_size);
@@ -115,7 +115,7 @@ void add_simulate(CLI::App& app, Runner& runner) {
                   "is written, 2 wrong usage, 3 no judgement, 4 the trace has a failure, but no world shows "
                   "it, 5 the trace is damaged, and nothing is wrong with the records before that."),
       [](CLI::App& command, SimulateOptions& options) {
-        command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
+        add_trace(command, options.file);
         command.add_option("--out", options.out, "Choice log to write; no file is replaced")->required();
         command.add_option("--seeds", options.seeds, "Delays to try for each guess")
             ->capture_default_str()

@@ -11,12 +11,14 @@
 #include "tools/lib/trace/reader/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/latency.hpp"
+#include "tools/urtrs-replay/time_range.hpp"
 
 namespace rtrs::replay_tool {
 namespace {
 
 struct StatOptions {
   std::string file;
+  TimeOptions times;
   bool json = false;
 };
 
@@ -48,7 +50,8 @@ std::string rate(std::uint64_t count, double seconds) {
 constexpr std::pair<const char*, double> kPercentiles[] = {
     {"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}, {"max", 1.0}};
 
-void print_requests(Output& out, const Summary& summary, const LatencyMeter& meter) {
+void print_requests(Output& out, const Summary& summary, const LatencyMeter& meter,
+                    const trace::TimeBase& base) {
   for (const auto& [place, path] : meter.paths()) {
     out.line("requests        #" + std::to_string(place.first) + " path " + std::to_string(place.second) +
              ": " + std::to_string(path.reads) + " reads, " + std::to_string(path.writes) + " writes, " +
@@ -62,7 +65,7 @@ void print_requests(Output& out, const Summary& summary, const LatencyMeter& met
   }
   for (const Gap& gap : meter.gaps()) {
     out.line("gap             #" + std::to_string(gap.instance) + " " + duration(gap.length) + " from " +
-             trace::time_text(gap.from) + " s, before record " + std::to_string(gap.record) + ", " +
+             base.with_unit(gap.from) + ", before record " + std::to_string(gap.record) + ", " +
              std::to_string(gap.waiting) + " requests waited");
   }
 }
@@ -96,7 +99,7 @@ nlohmann::json gaps_json(const LatencyMeter& meter) {
 }
 
 void print_text(const Summary& summary, const LatencyMeter& meter, const trace::Reader& reader,
-                bool complete) {
+                const trace::TimeBase& base, bool complete) {
   const trace::Header& header = reader.header();
   Output out;
   const auto row = [&out](const char* name, const std::string& value) {
@@ -105,6 +108,7 @@ void print_text(const Summary& summary, const LatencyMeter& meter, const trace::
     for (const char c : value) text += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
     out.line(text);
   };
+  out.line(times_line(base));
   row("format", std::to_string(header.major) + '.' + std::to_string(header.minor));
   row("tool", header.origin.tool);
   row("role", header.origin.role);
@@ -117,8 +121,10 @@ void print_text(const Summary& summary, const LatencyMeter& meter, const trace::
   row("records", std::to_string(reader.records()));
   row("blocks", std::to_string(reader.blocks()));
   row("bytes", std::to_string(reader.bytes()));
-  row("from", trace::time_text(summary.first) + " s");
-  row("to", trace::time_text(summary.last) + " s");
+  row("from", base.with_unit(summary.first));
+  row("to", base.with_unit(summary.last));
+  if ((header.flags & trace::action_counts) != 0 && header.origin.taken != 0)
+    row("taken", base.with_unit(header.origin.taken));
   row("rate", rate(reader.records(), summary.seconds()) + " records");
   char hash[20];
   std::snprintf(hash, sizeof hash, "%016" PRIx64, reader.chain_hash());
@@ -132,7 +138,7 @@ void print_text(const Summary& summary, const LatencyMeter& meter, const trace::
   std::sort(events.begin(), events.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : a.second < b.second;
   });
-  print_requests(out, summary, meter);
+  print_requests(out, summary, meter, base);
   row("events", std::to_string(events.size()) + " kinds");
   for (const auto& [count, name] : events) {
     char number[24];
@@ -168,6 +174,7 @@ std::string as_json(const Summary& summary, const LatencyMeter& meter, const tra
                       {"requests", requests_json(meter)},
                       {"gaps", gaps_json(meter)},
                       {"events", summary.events}};
+  if (header.origin.taken != 0) json["taken"] = header.origin.taken;
   if (has_seed(header.origin)) json["seed"] = header.origin.seed;
   return json.dump();
 }
@@ -175,8 +182,7 @@ std::string as_json(const Summary& summary, const LatencyMeter& meter, const tra
 int stat(const StatOptions& options) {
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
-  trace::FdSource source(file.fd());
-  trace::Reader reader(source);
+  trace::Reader reader(file.source());
   trace::Reader::Status status = reader.open();
   if (status != trace::Reader::Status::ok) return report_stop(options.file, status, reader);
   Summary summary;
@@ -199,11 +205,13 @@ int stat(const StatOptions& options) {
   }
   meter.finish();
   const bool complete = status == trace::Reader::Status::end;
+  const auto base = base_of(options.times, reader.header(), reader.first_time(), options.file);
+  if (!base) return exit_usage;
   Output out;
   if (options.json) {
     out.line(as_json(summary, meter, reader, complete));
   } else {
-    print_text(summary, meter, reader, complete);
+    print_text(summary, meter, reader, *base, complete);
   }
   return out.finish(report_stop(options.file, status, reader));
 }
@@ -212,8 +220,9 @@ int stat(const StatOptions& options) {
 
 void add_stat(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, StatOptions& options) {
-    command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
+    add_trace(command, options.file);
     command.add_flag("--json", options.json, "A JSON object");
+    add_wall(command, options.times);
   };
   add_command<StatOptions>(
       app, runner, "stat", "Print who recorded a trace, what it holds, and the latency of its requests",

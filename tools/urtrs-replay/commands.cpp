@@ -20,6 +20,15 @@ void add_replay(CLI::App&, Runner&);
 void add_seq(CLI::App&, Runner&);
 void add_stat(CLI::App&, Runner&);
 
+CLI::Option* add_traces(CLI::App& command, const char* name, std::vector<std::string>& into,
+                        const std::string& what) {
+  return command.add_option(name, into, what);
+}
+
+void add_trace(CLI::App& command, std::string& into) {
+  command.add_option("FILE", into, "Trace file, - for standard input")->required();
+}
+
 void report_too_long(const std::string& path, std::uint64_t max_size) {
   error(path + ": longer than " + std::to_string(max_size) +
         " bytes; the whole trace is held in memory: record less, or allow more with --max-size");

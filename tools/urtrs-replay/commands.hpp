@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "backends/options/quantity.hpp"
 #include "tools/lib/trace/command/exit_codes.hpp"
@@ -46,6 +47,12 @@ CLI::App* add_command(CLI::App& app, Runner& runner, const char* name, const cha
   command->callback([&runner, options, work] { runner.run = [options, work] { return work(*options); }; });
   return command;
 }
+
+// Adds the argument FILE for one trace.
+void add_trace(CLI::App& command, std::string& into);
+// Adds the argument `name` for any number of traces.
+CLI::Option* add_traces(CLI::App& command, const char* name, std::vector<std::string>& into,
+                        const std::string& what);
 
 // Table of exit codes, shown at the end of the help of each subcommand that gives a verdict.
 inline constexpr const char* kExitCodes =

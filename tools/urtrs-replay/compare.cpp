@@ -56,12 +56,13 @@ class Collector {
  public:
   Collector(CompareMode mode, const trace::Schema& schema) : mode_(mode), schema_(schema) {}
 
+  void show_times(const trace::TimeBase& base) { base_ = base; }
   void add(const trace::Record& record) {
     const std::string& event = record.event->name;
     if (mode_ != CompareMode::exact && event.starts_with("Begin")) begin(record);
     if (!is_compared(record)) return;
     Thread& thread = thread_of(record.instance);
-    thread.steps.push_back({record.seq, key_of(record), trace::record_text(record, schema_)});
+    thread.steps.push_back({record.seq, key_of(record), trace::record_text(record, schema_, base_)});
   }
   std::vector<Thread> take() { return std::move(threads_); }
 
@@ -129,6 +130,7 @@ class Collector {
 
   CompareMode mode_;
   const trace::Schema& schema_;
+  trace::TimeBase base_;
   std::vector<Thread> threads_;
   std::vector<Names> names_;  // indexed by thread index
   std::map<InstanceId, std::size_t> current_;
@@ -159,14 +161,14 @@ ComparedTrace read_for_compare(const std::string& path, CompareMode mode) {
     result.code = exit_usage;
     return result;
   }
-  trace::FdSource source(file.fd());
-  trace::Reader reader(source);
+  trace::Reader reader(file.source());
   trace::Reader::Status status = reader.open();
   if (status == trace::Reader::Status::ok) {
     Collector collector(mode, reader.header().schema);
     Progress progress(file.size(), true);
     trace::Record record;
     while ((status = reader.next(record)) == trace::Reader::Status::ok) {
+      if (record.seq == 0) collector.show_times(trace::TimeBase(reader.header(), record.time));
       collector.add(record);
       progress.at(reader.bytes());
     }

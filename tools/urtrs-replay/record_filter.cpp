@@ -47,11 +47,6 @@ bool names(std::string_view pattern, std::string_view name) {
 
 }  // namespace
 
-bool FilterOptions::any() const {
-  return !(events.empty() && classes.empty() && instances.empty() && sessions.empty() && paths.empty() &&
-           connections.empty() && permits.empty() && devices.empty() && fields.empty() && !from && !to);
-}
-
 void add_filter_options(CLI::App& command, FilterOptions& options) {
   command
       .add_option("--event", options.events, "Events of this name; Path* matches all that begin with Path")
@@ -83,9 +78,6 @@ void add_filter_options(CLI::App& command, FilterOptions& options) {
       ->delimiter(',');
   command.add_option("--field", options.fields, "Where a field has this value, as cat prints it")
       ->type_name("NAME=VALUE");
-  command.add_option("--from", options.from, "From this time on, in seconds as cat prints them")
-      ->type_name("S");
-  command.add_option("--to", options.to, "Up to this time")->type_name("S");
 }
 
 RecordFilter::RecordFilter(const FilterOptions& options, const trace::Schema& schema, std::string& why)
@@ -122,10 +114,8 @@ RecordFilter::RecordFilter(const FilterOptions& options, const trace::Schema& sc
 
 bool RecordFilter::matches(const trace::Record& record) {
   follow(record);
-  const double seconds = static_cast<double>(record.time) / 1e9;
-  if (options_.from && seconds < *options_.from) return false;
-  if (options_.to && seconds > *options_.to) return false;
-  return matches_event(record) && matches_place(record) && matches_permit(record) && matches_fields(record);
+  return range_.contains(record.time) && matches_event(record) && matches_place(record) &&
+         matches_permit(record) && matches_fields(record);
 }
 
 void RecordFilter::follow(const trace::Record& record) {

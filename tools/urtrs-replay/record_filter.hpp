@@ -11,6 +11,7 @@
 
 #include "core/record/codec.hpp"
 #include "core/record/schema.hpp"
+#include "tools/urtrs-replay/time_range.hpp"
 
 namespace rtrs::replay_tool {
 
@@ -24,8 +25,6 @@ struct FilterOptions {
   std::vector<std::uint32_t> permits;    // permits or chunks
   std::vector<std::uint32_t> devices;    // client handles, or device ids of the server
   std::vector<std::string> fields;       // NAME=VALUE, as printed by `cat`
-  std::optional<double> from, to;        // seconds, as printed by `cat`
-  bool any() const;
 };
 
 // Adds the options to a subcommand.
@@ -35,6 +34,7 @@ class RecordFilter {
  public:
   // Sets `why` to an error message if an option is wrong, otherwise to "".
   RecordFilter(const FilterOptions& options, const trace::Schema& schema, std::string& why);
+  void set_range(const TimeRange& range) noexcept { range_ = range; }
   // Must be called for every record in order. The filter tracks the queue depth of each session, which it
   // needs to find the permit of a response.
   bool matches(const trace::Record& record);
@@ -52,6 +52,7 @@ class RecordFilter {
   void follow(const trace::Record& record);
 
   const FilterOptions& options_;
+  TimeRange range_;
   const trace::Schema& schema_;
   std::vector<Connection> connections_;
   std::vector<std::pair<std::string, std::string>> fields_;

@@ -89,7 +89,9 @@ TEST_F(ToolTest, ReplayOfAGoodTraceIsIdentical) {
 TEST_F(ToolTest, CatShowsEvents) {
   const Outcome outcome = run("cat good.rtrc");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_TRUE(has(outcome, "# trace 1.2, tool tool_test, role client, backend none, seed 5, paths=1\n"));
+  EXPECT_TRUE(has(outcome,
+                  "# trace 1.3, times: seconds since the start of the run, tool tool_test, role client, "
+                  "backend none, seed 5, paths=1\n"));
   EXPECT_TRUE(has(outcome, "         0.000000010  #1   > PathAdded                path=0\n")) << outcome.text;
   EXPECT_TRUE(has(outcome, "< Connect ")) << outcome.text;
   EXPECT_EQ(shell(std::string(URTRS_REPLAY) + " cat good.rtrc --last 3 | wc -l").text, "4\n");

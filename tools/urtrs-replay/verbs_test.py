@@ -53,7 +53,7 @@ class TestGrep:
 
     def test_time_range(self):
         all_records = everything(CLIENT)
-        middle = all_records[len(all_records) // 2]["time"] / 1e9
+        middle = (all_records[len(all_records) // 2]["time"] - all_records[0]["time"]) / 1e9
         found = records("grep", CLIENT, "--to", repr(middle))
         later = records("grep", CLIENT, "--from", repr(middle))
         assert len(found) > 10
@@ -71,10 +71,10 @@ class TestGrep:
         lost = run("grep", CLIENT, "--event", "PathChanged", "--field", "state=connected", "-c")
         assert int(lost) > 0
         text = run("grep", CLIENT, "--event", "EndSession", "-B", "2", "-A", "1")
-        assert len(text.splitlines()) == 4
+        assert len(text.splitlines()) == 5
 
     def test_no_match_and_invalid_criteria(self):
-        assert run("grep", CLIENT, "--permit", "60000", code=1) == ""
+        assert run("grep", CLIENT, "--permit", "60000", code=1).startswith("# times: ")
         assert "has no event 'Nope'" in run("grep", CLIENT, "--event", "Nope", code=2)
         assert "is not a connection" in run("grep", CLIENT, "--connection", "a:b", code=2)
         assert "the classes are" in run("grep", CLIENT, "--class", "x", code=2)
@@ -245,7 +245,7 @@ class TestMerge:
 
     def test_text_and_errors(self):
         text = run("merge", CLIENT, SERVER)
-        assert text.startswith("# A: ")
+        assert text.splitlines()[1].startswith("# A: ")
         assert "\nB " in text
         run("merge", CLIENT, "/nonexistent", code=2)
 

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "backends/platform/system/clock.hpp"
 #include "core/proto/reasons.hpp"
 #include "core/record/writer.hpp"
 #include "tools/urtrsd/config/config_text.hpp"
@@ -20,7 +21,8 @@ constexpr Nanos kBetweenDumps = seconds(10);
 }  // namespace
 
 trace::Origin Daemon::origin() const {
-  return {"urtrsd", "server", fabric_->capabilities().name, 0, {}};
+  return {
+      "urtrsd", "server", fabric_->capabilities().name, 0, {}, platform::steady_now(), platform::wall_now()};
 }
 
 std::string Daemon::open_trace(const std::string& path) {

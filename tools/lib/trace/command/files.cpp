@@ -111,6 +111,7 @@ InputFile::InputFile(const std::string& path) {
           "; give the path of a trace file, or - for stdin");
     return;
   }
+  source_ = std::make_unique<trace::FdSource>(fd_);
   struct stat status {};
   if (::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode))
     size_ = static_cast<std::uint64_t>(status.st_size);

@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,34 +12,36 @@
 
 namespace rtrs::tools {
 
-// A file to read; "-" is standard input. Prints an error on stderr if it cannot be opened.
+// A trace or another file to read; "-" is standard input. Prints an error on stderr if it cannot be opened.
 class InputFile {
  public:
   explicit InputFile(const std::string& path);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
-  bool is_open() const { return fd_ >= 0; }
+  bool is_open() const { return source_ != nullptr; }
   int fd() const { return fd_; }
+  trace::Source& source() { return *source_; }
   std::uint64_t size() const { return size_; }  // in bytes; 0: unknown
 
  private:
   int fd_ = -1;
   std::uint64_t size_ = 0;
+  std::unique_ptr<trace::Source> source_;
 };
 
 // Returns true, and prints an error, if two of the paths are the same file, even under different names.
 bool given_twice(const std::vector<std::string>& paths);
 
-// Reads at most `most` bytes of a file. If the file has more, the next read fails with EFBIG.
+// Reads at most `most` bytes of `source` (borrowed). If it has more, the next read fails with EFBIG.
 class BoundedSource final : public trace::Source {
  public:
-  BoundedSource(int fd, std::uint64_t most) : source_(fd), left_(most) {}  // does not own `fd`
+  BoundedSource(trace::Source& source, std::uint64_t most) : source_(source), left_(most) {}
   std::ptrdiff_t read(void* to, std::size_t size) noexcept override;
   bool exceeded() const { return exceeded_; }
 
  private:
-  trace::FdSource source_;
+  trace::Source& source_;
   std::uint64_t left_;
   bool exceeded_ = false;
 };

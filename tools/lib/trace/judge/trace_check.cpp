@@ -93,6 +93,7 @@ TraceCheck check_trace(trace::Source& source, LawCollector* laws, const CheckPro
   if (laws != nullptr) laws->end_trace(whole);
   check.stop = reader.stop();
   check.records = reader.records();
+  check.times = trace::TimeBase(reader.header(), reader.first_time());
   check.findings = checker.findings().kept();
   check.violations = checker.findings().count();
   check.most_states = checker.findings().most_states();

@@ -9,6 +9,7 @@
 #include "conformance/spec/checker.hpp"
 #include "tools/lib/trace/judge/law_check.hpp"
 #include "tools/lib/trace/reader/reader.hpp"
+#include "tools/lib/trace/reader/time_base.hpp"
 
 namespace rtrs::trace {
 
@@ -23,6 +24,7 @@ struct TraceCheck {
   spec::Coverage coverage;
   spec::WireCounts wire;
   std::uint64_t records = 0;
+  trace::TimeBase times;
   trace::Reader::Status status = trace::Reader::Status::ok;
   trace::Reader::Stop stop;
   std::vector<std::string> judged;  // descriptions of the parts of the trace that were judged

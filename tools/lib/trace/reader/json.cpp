@@ -186,6 +186,12 @@ void parse_header_json(const Json& json, Header& header) {
   header.origin.role = json.at("role").get<std::string>();
   header.origin.backend = json.at("backend").get<std::string>();
   header.origin.seed = get_unsigned<std::uint64_t>(json.at("seed"));
+  const auto time = [&json](const char* name) {
+    return json.contains(name) ? get_unsigned<std::uint64_t>(json.at(name)) : 0;
+  };
+  header.start = time("start");
+  header.origin.taken = time("taken");
+  header.origin.wall = time("wall");
   for (const Json& option : json.at("options")) header.origin.options.push_back(option.get<std::string>());
   for (const Json& item : json.at("enums")) {
     EnumInfo& info = header.schema.enums.emplace_back();
@@ -217,16 +223,19 @@ struct JsonImporter::Line {
 
 std::string header_json(const Header& header) {
   const Origin& origin = header.origin;
-  const Json json = {{"major", header.major},
-                     {"minor", header.minor},
-                     {"flags", header.flags},
-                     {"tool", origin.tool},
-                     {"role", origin.role},
-                     {"backend", origin.backend},
-                     {"seed", origin.seed},
-                     {"options", origin.options},
-                     {"enums", schema_json(header.schema, "enums")},
-                     {"events", schema_json(header.schema, "events")}};
+  Json json = {{"major", header.major},
+               {"minor", header.minor},
+               {"flags", header.flags},
+               {"tool", origin.tool},
+               {"role", origin.role},
+               {"backend", origin.backend},
+               {"seed", origin.seed},
+               {"options", origin.options},
+               {"enums", schema_json(header.schema, "enums")},
+               {"events", schema_json(header.schema, "events")}};
+  for (const auto& [name, time] :
+       {std::pair("start", header.start), {"taken", origin.taken}, {"wall", origin.wall}})
+    if (time != 0) json[name] = time;
   return Json{{"trace", json}}.dump();
 }
 

@@ -41,6 +41,9 @@ RC_GTEST_PROP(Json, RoundTripGivesTheSameBytes, ()) {
   header.flags = *rc::gen::arbitrary<std::uint32_t>();
   header.origin.tool = clean_text(*rc::gen::arbitrary<std::string>());
   header.origin.seed = random_number<std::uint64_t>();
+  header.start = random_number<std::uint64_t>();
+  header.origin.taken = random_number<std::uint64_t>();
+  header.origin.wall = random_number<std::uint64_t>();
   RC_ASSERT(writer.start(header) == 0);
   std::vector<Written> written;
   for (const EventInfo& event : builtin_schema().events) write_random(writer, event.id, written);

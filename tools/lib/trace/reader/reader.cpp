@@ -91,6 +91,7 @@ Reader::Status Reader::next(Record& record) {
   if (why == nullptr && --block_left_ == 0 && at_ != end_) why = "the block has more bytes than records";
   if (why != nullptr) return halt(Status::damaged, offset, why);
   record.offset = offset;
+  if (seq_ == 0) first_time_ = record.time;
   record.seq = seq_++;
   return Status::ok;
 }

@@ -62,6 +62,8 @@ class Reader {
   const Header& header() const noexcept { return header_; }
   const Stop& stop() const noexcept { return stop_; }
   std::uint64_t records() const noexcept { return seq_; }  // number of records read so far
+  // Time of the first record that was read, on the clock of the recorder.
+  Nanos first_time() const noexcept { return first_time_; }
   std::uint64_t blocks() const noexcept { return index_.size(); }
   std::uint64_t bytes() const noexcept { return offset_; }  // number of bytes read so far
   // Chain hash of the blocks read so far.
@@ -93,6 +95,7 @@ class Reader {
   std::uint64_t block_left_ = 0;    // records left in the block
   std::uint64_t seq_ = 0;
   Nanos time_ = 0;
+  Nanos first_time_ = 0;
   std::vector<IndexEntry> index_;
   ChainHash chain_;
 };

@@ -106,6 +106,22 @@ TEST_F(RecorderTest, RingKeepsTheNewestRecords) {
   EXPECT_EQ(recorder.counters().ring_overwritten, recorder.counters().ring_records - 64);
 }
 
+TEST_F(RecorderTest, HeaderHasTheStartOfTheRunAndTheTimeOfTheDump) {
+  Recorder recorder(64);
+  recorder.begin(700, 3, MachineKind::client_session, ClientConfig{});
+  feed(recorder, 701, 1000);
+  Origin origin = origin_;
+  origin.taken = 5000;
+  origin.wall = 1'700'000'000'000'000'000;
+  ASSERT_EQ(recorder.dump_ring(path("ring").c_str(), origin), 0);
+  ASSERT_EQ(recorder.open_file(path("file").c_str(), origin_), 0);
+  ASSERT_EQ(recorder.close_file(), 0);
+  const Header dump = read_all(content(path("ring"))).header;
+  EXPECT_EQ(dump.start, 700U);
+  EXPECT_EQ(dump.origin, origin);
+  EXPECT_EQ(read_all(content(path("file"))).header.start, 700U);
+}
+
 // With 100 state machines, an input causes no more snapshots than with 16. The ring keeps its records when it
 // grows.
 TEST_F(RecorderTest, RingGrowsWithTheNumberOfWatchedMachines) {

@@ -1,6 +1,5 @@
 #include "tools/lib/trace/reader/text.hpp"
 
-#include <cinttypes>
 #include <cstdio>
 
 namespace rtrs::trace {
@@ -14,13 +13,6 @@ std::string hex_text(std::string_view bytes) {
     out += kDigits[value & 15];
   }
   return out;
-}
-
-std::string time_text(Nanos time) {
-  if (time == kNever) return "never";
-  char buffer[40];
-  std::snprintf(buffer, sizeof buffer, "%" PRIu64 ".%09" PRIu64, time / 1'000'000'000, time % 1'000'000'000);
-  return buffer;
 }
 
 namespace {
@@ -96,9 +88,9 @@ const char* mark_of(EventClass category) {
 }
 }  // namespace
 
-std::string record_text(const Record& record, const Schema& schema) {
+std::string record_text(const Record& record, const Schema& schema, const TimeBase& times) {
   char head[64];
-  std::snprintf(head, sizeof head, "%20s  #%-3u ", time_text(record.time).c_str(), record.instance);
+  std::snprintf(head, sizeof head, "%20s  #%-3u ", times.text(record.time).c_str(), record.instance);
   std::string name = mark_of(record.event->category) + plain(record.event->name);
   const std::string fields = fields_text(*record.event, record.values, schema);
   constexpr std::size_t kNameWidth = 26;

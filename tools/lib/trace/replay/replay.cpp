@@ -101,7 +101,8 @@ bool Run::diverge(const Record& record, const Live& live, std::string recorded, 
   divergence.input_seq = live.input_seq;
   divergence.recorded = std::move(recorded);
   divergence.rerun = std::move(rerun);
-  divergence.before = history_.lines(reader_.header().schema);
+  divergence.before =
+      history_.lines(reader_.header().schema, TimeBase(reader_.header(), reader_.first_time()));
   return false;
 }
 
@@ -337,6 +338,7 @@ ReplayResult Run::run() {
 void Run::finish(Reader::Status status, const Record& last) {
   result_.records = reader_.records();
   result_.chain_hash = reader_.chain_hash();
+  result_.times = TimeBase(reader_.header(), reader_.first_time());
   if (result_.verdict != Verdict::identical) return visit(kNever);
   visit(kNever);
   if (result_.machines == 0 && result_.skipped != 0) {

@@ -12,6 +12,7 @@
 #include "core/record/codec.hpp"
 #include "core/record/state.hpp"
 #include "tools/lib/trace/reader/reader.hpp"
+#include "tools/lib/trace/reader/time_base.hpp"
 
 namespace rtrs::trace {
 
@@ -112,6 +113,7 @@ struct ReplayResult {
   std::uint64_t chain_hash = 0;    // chain hash of the blocks that were read
   bool counts_only = false;        // the trace has only the number of actions per step
   bool stopped = false;            // the replay ended after the last of ReplayOptions::visit
+  TimeBase times;                  // origin of the times in the texts of the divergence
   Divergence divergence;
   Reader::Stop stop;
   std::string why;

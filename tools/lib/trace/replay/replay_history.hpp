@@ -18,7 +18,7 @@ class History {
     kept.record = record;
     kept.fields.assign(record.fields);
   }
-  std::vector<std::string> lines(const Schema& schema) const {
+  std::vector<std::string> lines(const Schema& schema, const TimeBase& base) const {
     std::vector<std::string> lines;
     std::vector<Value> values(kMaxFields);
     const std::uint64_t first = count_ > ring_.size() ? count_ - ring_.size() : 0;
@@ -28,7 +28,7 @@ class History {
       const auto* at = reinterpret_cast<const std::uint8_t*>(kept.fields.data());
       get_values(at, at + kept.fields.size(), *record.event, values.data());
       record.values = {values.data(), record.event->fields.size()};
-      lines.push_back(std::to_string(record.seq) + "  " + record_text(record, schema));
+      lines.push_back(std::to_string(record.seq) + "  " + record_text(record, schema, base));
     }
     return lines;
   }

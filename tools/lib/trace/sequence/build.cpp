@@ -14,8 +14,7 @@ namespace {
 int read_file(Story& story, const std::string& path) {
   InputFile input(path);
   if (!input.is_open()) return exit_usage;
-  trace::FdSource source(input.fd());
-  trace::Reader reader(source);
+  trace::Reader reader(input.source());
   trace::Reader::Status status = reader.open();
   if (status != trace::Reader::Status::ok) {
     // A file without a valid header is not added. The caller must then stop, because files are numbered by
@@ -44,6 +43,8 @@ int read_file(Story& story, const std::string& path) {
   }
   TraceFile& read = story.files.back();
   read.records = reader.records();
+  read.first = reader.first_time();
+  read.times = trace::TimeBase(header, read.first);
   if (status != trace::Reader::Status::end)
     read.stopped = "byte " + std::to_string(reader.stop().offset) + ": " + reader.stop().reason;
   return report_stop(path, status, reader);

@@ -44,6 +44,12 @@ bool Story::has(Side side) const noexcept {
   return false;
 }
 
+const TraceFile& Story::clock_file() const noexcept {
+  for (const TraceFile& file : files)
+    if (file.times.has_wall()) return file;
+  return files.front();
+}
+
 std::string errno_words(std::uint64_t number) {
   if (number == 0) return "ok";
   const char* name = number < 4096 ? ::strerrorname_np(static_cast<int>(number)) : nullptr;

@@ -11,6 +11,11 @@ namespace {
 
 constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max() / 4;
 
+// Times of a trace may have any value, so a sum may wrap around.
+constexpr std::int64_t sum(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+
 // Range of the server's clock minus the client's clock, in ns, computed from the messages between two files.
 struct Offset {
   std::int64_t least = -kFar, most = kFar;
@@ -73,7 +78,7 @@ class Merge {
  private:
   std::int64_t time(Index at) const {
     const Step& step = story_.steps[static_cast<std::size_t>(at)];
-    return static_cast<std::int64_t>(step.time) + story_.files[static_cast<std::size_t>(step.file)].clock;
+    return sum(static_cast<std::int64_t>(step.time), story_.files[static_cast<std::size_t>(step.file)].clock);
   }
   bool waits(Index at) const {
     const Step& step = story_.steps[static_cast<std::size_t>(at)];
@@ -101,15 +106,24 @@ class Merge {
     return queues_[free][next_[free]++];
   }
 
+  // Finds the start of the earliest run, and makes it the origin of all files.
+  std::int64_t common_zero() {
+    std::int64_t zero = kFar;
+    for (const TraceFile& file : story_.files)
+      if (file.records != 0) zero = std::min(zero, sum(file.times.zero(), file.clock));
+    for (TraceFile& file : story_.files) file.times.move_to(sum(zero, -file.clock));
+    return zero;
+  }
+
   Index moved(Index at) const { return at == kNone ? kNone : place_[static_cast<std::size_t>(at)]; }
 
   void rearrange(const std::vector<Index>& order) {
     std::vector<Step> sorted;
     sorted.reserve(order.size());
-    const std::int64_t zero = order.empty() ? 0 : time(order.front());
+    const std::int64_t zero = common_zero();
     std::int64_t last = 0;
     for (const Index at : order) {
-      last = std::max(last, time(at) - zero);
+      last = std::max(last, sum(time(at), -zero));
       Step& step = story_.steps[static_cast<std::size_t>(at)];
       step.at = last;
       step.peer = moved(step.peer);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/proto/ids.hpp"
+#include "tools/lib/trace/reader/time_base.hpp"
 
 namespace rtrs::tools::sequence {
 
@@ -46,6 +47,8 @@ struct TraceFile {
   std::string stopped;  // reason why reading stopped early; empty: the file was read to its end
   bool has_client = false, has_server = false;
   std::int64_t clock = 0;  // ns to add to the times of this file to get common times
+  Nanos first = 0;         // time of the first record, as recorded
+  trace::TimeBase times;   // shows recorded times of this file with the common origin
 };
 
 // A state machine in one file, from its begin record to its end record. An instance that begins again becomes
@@ -77,7 +80,7 @@ struct Step {
   Index file = kNone;
   std::uint64_t record = 0;  // number of the record in its file
   Nanos time = 0;            // time as recorded, in ns
-  std::int64_t at = 0;       // common time in ns; 0 is the first step
+  std::int64_t at = 0;       // common time in ns; 0 is the start of the earliest run
   Index machine = kNone;
   Shape shape = Shape::point;
   Group group = Group::local;
@@ -162,6 +165,8 @@ struct Story {
 
   Index lane_of(const Step& step) const noexcept;  // returns the lane of the step's machine
   bool has(Side side) const noexcept;
+  // Returns the file whose times stand for the common times: the first one that knows the wall time.
+  const TraceFile& clock_file() const noexcept;
 };
 
 }  // namespace rtrs::tools::sequence

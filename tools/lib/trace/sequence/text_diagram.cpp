@@ -102,12 +102,20 @@ class TextDiagram {
     width_ = at;
   }
 
+  // `at`: common time.
+  Nanos recorded(std::int64_t at) const {
+    return static_cast<Nanos>(style_.times.zero()) + static_cast<Nanos>(at);
+  }
+
   bool header() {
+    if (!line_("# times: " + style_.times.words())) return false;
     for (std::size_t file = 0; file < story_.files.size(); ++file) {
       const TraceFile& one = story_.files[file];
-      std::string text = std::string("# ") + letter(static_cast<Index>(file)) + ": " + one.name + ", " +
-                         one.tool + ", " + one.role + ", " + one.backend + ", " +
-                         std::to_string(one.records) + " records";
+      std::string text =
+          std::string("# ") + letter(static_cast<Index>(file)) + ": " + one.name + ", " + one.tool + ", " +
+          one.role + ", " + one.backend + ", " + std::to_string(one.records) + " records from " +
+          style_.times.with_unit(
+              recorded(static_cast<std::int64_t>(one.first - static_cast<Nanos>(one.times.zero()))));
       if (one.beginning_missing) text += ", beginning missing";
       if (one.clock != 0) text += ", clock shifted by " + duration_words(one.clock);
       if (!one.stopped.empty()) text += ", stopped at " + one.stopped;
@@ -118,7 +126,8 @@ class TextDiagram {
     }
     std::string names(width_, ' ');
     for (const Column& column : columns_) names.replace(column.at, column.name.size(), column.name);
-    return line_(style("         time s  record   IOs " + names + " path.connection; IOs in flight", kDim));
+    const std::string time = std::string(static_cast<std::size_t>(time_width()) - 6, ' ') + "time s";
+    return line_(style(time + "  record   IOs " + names + " path.connection; IOs in flight", kDim));
   }
 
   std::string style(const std::string& text, const char* how) const {
@@ -140,6 +149,8 @@ class TextDiagram {
     }
     in_flight_ += change_[at];
   }
+
+  int time_width() const { return style_.times.in_wall() ? 30 : 15; }
 
   bool quiet(std::int64_t ns) {
     return line_(style(
@@ -214,10 +225,10 @@ class TextDiagram {
   bool row(const Step& step) {
     char head[64];
     const std::string record = letter(step.file) + std::to_string(step.record);
-    std::snprintf(head, sizeof head, "%15s  %-8s %4d ", trace::time_text(static_cast<Nanos>(step.at)).c_str(),
-                  record.c_str(), in_flight_);
+    std::snprintf(head, sizeof head, "%*s  %-8s %4d ", time_width(),
+                  style_.times.text(recorded(step.at)).c_str(), record.c_str(), in_flight_);
     std::string text = words(step);
-    const std::size_t used = 31 + width_ + 1;
+    const std::size_t used = static_cast<std::size_t>(time_width()) + 16 + width_ + 1;
     if (style_.width > used + 8 && text.size() > style_.width - used)
       text = text.substr(0, style_.width - used - 1) + '>';
     const char* tone = step.tone == Tone::normal && step.path != kNone

@@ -22,6 +22,7 @@ struct TextStyle {
   bool ascii = false;     // draw with ASCII instead of box drawing characters
   std::size_t width = 0;  // columns of the terminal; 0: no limit
   bool by_path = false;   // one lane per path instead of per connection
+  trace::TimeBase times;  // shows the times of Story::clock_file()
 };
 
 // Calls `line` for each line of the diagram; stops if it returns false.
