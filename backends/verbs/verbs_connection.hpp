@@ -147,8 +147,8 @@ class Connection {
   void reuse_shown() noexcept { receives_.reuse_shown(); }
   bool has_shown() const noexcept { return receives_.has_shown(); }
 
-  // Maintained by the fabric: true if the loss is to be reported, if the next poll() flushes, and if reported
-  // bytes are in use until the next poll().
+  // Maintained by the fabric. Ending: the loss is to be reported. Unposted: the next poll() posts collected
+  // work. Shown: reported bytes are in use until the next poll().
   bool in_ending_list = false;
   bool in_unposted_list = false;
   bool in_shown_list = false;

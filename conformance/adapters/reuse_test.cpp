@@ -232,7 +232,7 @@ TEST_F(Again, RequestKeysNeedType2Windows) {
   EXPECT_EQ(key.error(), Errc::not_supported);
 }
 
-// Two connections, each with more keys than its queue holds work requests.
+// Two connections. The keys of each one outnumber the work requests that its queue holds.
 class QueuedKeysTest : public Again {
  protected:
   static constexpr std::size_t kKeys = 300;

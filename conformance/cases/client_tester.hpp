@@ -86,11 +86,11 @@ class ClientTester {
 
   // --- settings with which a case misbehaves ---
   std::function<void(std::uint16_t cid, Message&)> spoil_accept;
-  std::function<int(std::uint16_t cid)> reject_with;  // errno of a reject; negative: accept
-  std::function<bool(Message&)> spoil_info;           // returns false: send no INFO_RSP
+  std::function<int(std::uint16_t cid)> reject_with;  // returns the errno of a reject; negative to accept
+  std::function<bool(Message&)> spoil_info;           // returns false to send no INFO_RSP
   std::uint16_t runs = 1;                             // number of descriptors in INFO_RSP
   std::uint32_t flags = 0;                            // flags of the accept
-  bool grants_data_with_answer = false;               // granted to a client that requests it
+  bool grants_data_with_answer = false;               // grants the extension to clients that request it
   bool hold_requests = false;                         // requests wait for take_request()
 
  private:

@@ -168,7 +168,7 @@ TEST_F(HostileClientTest, HalfOpenPathIsReaped) {  // requirement R01
 struct BadRequest {
   const char* name;
   std::uint32_t imm;
-  Message at_chunk_start;  // written to the start of the chunk; the immediate gives any offset
+  Message at_chunk_start;  // written to the start of the chunk, whatever the offset in the immediate is
 };
 void PrintTo(const BadRequest& bad, std::ostream* out) {
   *out << bad.name;

@@ -103,7 +103,7 @@ Story keyed_client_story();
 // test_challenge_story.cpp: a client whose server asks for a proof of the key, accepts one and rejects
 // another.
 Story challenged_client_story();
-// A server session with two paths, one of which a fence closes with a request in flight; heartbeats; close.
+// A server session with two paths. A fence closes one of them, which has a request in flight.
 Story server_story();
 Story keyed_server_story();
 Story registry_story();

@@ -42,7 +42,7 @@ void end(Story& story, PathState gone) {
   story.add(Kind::EndSession);
 }
 
-// Adds the input that completes the path's setup, and its actions.
+// Adds the input that completes the path's setup, and the actions of that input.
 void complete_setup(Story& story, Kind asked) {
   story.add(asked, on(0, 0, 1));
   in_two_steps(story, Kind::PostReceive, [] {});

@@ -29,9 +29,9 @@ Nanos BlockClient::Impl::held_until() const noexcept {
   return queued == 0 ? kNever : std::min(hold_ends(oldest_held), refusals_end);
 }
 
-// Limits the wait of held requests if a server does not answer OPEN or the link flaps, for which the session
-// has no limit. The time counts only while no piece is in flight, because a device is reopened only after all
-// pieces have completed, and storage may take any time for them.
+// Limits the wait of held requests if a server does not answer OPEN or the link flaps. The session has no
+// limit for these cases. The time counts only while no piece is in flight: a device is reopened only after
+// all pieces have completed, and storage has no time limit.
 void BlockClient::Impl::update_idle_since(Nanos now) noexcept {
   idle_since = queued != 0 && in_flight == 0 ? std::min(idle_since, now) : kNever;
 }

@@ -49,7 +49,7 @@ class BlockServer {
   // Processes fabric events and due timers. Hands out up to out.size() actions, oldest first, and returns
   // their number. Takes no new event from the fabric before all older actions are handed out.
   std::size_t poll(Fabric&, Nanos now, std::span<block::Action> out);
-  // Latest time of the next poll(); 0: at once.
+  // Call poll() no later than at this time; 0 means at once.
   Nanos next_deadline() const noexcept;
   // Collects responses while the returned object exists, then passes them to the fabric in one call.
   // Meanwhile do not call poll() or gather() again.

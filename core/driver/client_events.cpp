@@ -52,8 +52,8 @@ Reason failure_of(Reason told_by_fabric) noexcept {
 }
 
 // Every server, even the kernel's, refuses a session name by closing the connection instead of sending
-// INFO_RSP (protocol section 2.3), the only message that the client waits for then. While another path of the
-// session is connected, the server has accepted the name, so the close has another reason.
+// INFO_RSP (protocol section 2.3). While another path of the session is connected, the server has accepted
+// the name, so the close has another reason.
 Reason loss_of(const ClientSession& session, const ClientConfig& config, const event::ConnectionLost& lost) {
   if (lost.reason != Reason::peer_closed || lost.key.path >= kMaxPaths || session.connected_paths() != 0)
     return lost.reason;

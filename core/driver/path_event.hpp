@@ -28,7 +28,7 @@ struct PathEvent {
   // Server, kind path: Fabric::describe() of its first connection. Kind refused: Fabric::describe_request().
   std::string peer{};
   std::string identity{};  // server: the client's identity, Fabric::identity_of_request()
-  // Kind refused: Fabric::refusal_of_request(). Kind path: the session that holds refused_name.
+  // Kind refused: Fabric::refusal_of_request(). Kind path: describes the session that holds refused_name.
   std::string refusal_words{};
   std::string refused_name{};  // server, kind path: session name for which an INFO_REQ was refused
 };

@@ -109,8 +109,8 @@ class Fabric {
   // SEND_WITH_INV. Free it with release_key(). Needs capability `per_io_keys`.
   virtual Result<RemoteKey> make_request_key(ConKey, RegionId, std::size_t offset, std::size_t length) = 0;
   // Invalidates a revocable remote key; reported as ChunkInvalidated{key, cookie}. Needs capability
-  // `invalidation`. On a connection that is not up, or is lost before the key is dead, the report may be
-  // missing: the end of the connection stands for it, because it ends what the peer can do with the key.
+  // `invalidation`. On a connection that is not up, or is lost before the key is dead, the event may be
+  // missing: after the end of its connection, the peer cannot use the key.
   virtual void invalidate(ConKey, RemoteKeyId, std::uint64_t cookie) = 0;
   // Gives an invalidated remote key a new rkey that differs from its last 50, valid for work requests posted
   // on `key` from now on. `docs/fabric.md` says after how many calls an rkey can repeat.

@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxPrivateBytes = 512;  // maximum on the wire, in
 inline constexpr std::size_t kMaxGreetingBytes = kGreetingHeaderBytes + kMaxPrivateBytes;
 inline constexpr std::size_t kDepthFieldBytes = 4;  // IRD and ORD of revision 2
 inline constexpr std::size_t kOwnFieldBytes = 8;    // "uRTR", version 1, flags, two zero bytes
-// Maximum length of the caller's private data that fits, whichever of these fields the frame has.
+// Maximum length of the caller's private data. A frame with both fields has room for it.
 inline constexpr std::size_t kMaxCallerBytes = kMaxPrivateBytes - kDepthFieldBytes - kOwnFieldBytes;
 
 // Options that a peer requests. Both peers pass their own and the received options to agree().

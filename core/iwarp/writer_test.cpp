@@ -99,7 +99,7 @@ TEST(Writer, SegmentsOf60KiB) {
   }
 }
 
-// Adjacent memory becomes one piece: a write with immediate has three pieces, many responses have one.
+// Adjacent memory becomes one piece: a write with immediate has three pieces, most responses have only one.
 TEST(Writer, AdjacentPiecesAreMerged) {
   Out out;
   Writer writer(false);

@@ -24,7 +24,7 @@ enum class FieldType : std::uint8_t {
 struct FieldInfo {
   std::string name;  // nested members are joined by a dot: key.path
   FieldType type = FieldType::unsigned_number;
-  std::uint8_t width = 0;         // bytes of a number, boolean or enumeration: 1, 2, 4 or 8; else 0
+  std::uint8_t width = 0;         // bytes: 1, 2, 4 or 8 for number, boolean and enumeration; else 0
   std::uint16_t enumeration = 0;  // index into Schema::enums
   bool operator==(const FieldInfo&) const = default;
 };

@@ -264,8 +264,8 @@ void DiskBook::cover(const Io& io) {
     if (loss.device == io.device && loss.acked < io.synced) loss.reported = 0;
 }
 
-// A loss may be reported until a flush has reported it, and later by any IO that was submitted before that
-// report.
+// Any IO may report a loss, until a flush has reported it. After that, only IO that was submitted before the
+// report of the flush may.
 void DiskBook::judge_alarm(const Io& io) {
   BlockDisk& disk = disks_.at(io.disk);
   expect(disk.may_alarm || io.moment < disk.alarm_at,

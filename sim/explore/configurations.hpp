@@ -1,4 +1,4 @@
-// The small worlds to search, by name, and the expected result of each search.
+// Configurations for exhaustive searches: small simulated systems by name, and the expected result of each.
 #pragma once
 #include <string>
 #include <vector>

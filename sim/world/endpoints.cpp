@@ -136,8 +136,8 @@ class DiskClient final : public ClientEnd {
 
  private:
   // True if the result means that a request failed while it waited to be sent. With the option
-  // request_timeout, Errc::request_timeout can also mean that the server did not respond. Requests of more
-  // than one message are excluded.
+  // request_timeout, Errc::request_timeout can also mean that the server did not respond. False for requests
+  // of more than one message.
   bool is_wait_timeout(Errc result) const noexcept {
     const bool waited = result == Errc::no_path || result == Errc::no_permit ||
                         (result == Errc::request_timeout && !has_request_timeout_);

@@ -38,7 +38,7 @@ LivenessBound liveness_bound(const Scenario& s) {
   // Each path that may create the session first tries the dead addresses before the working one.
   bound.lead += s.paths * s.names.before *
                 (std::min(s.client.connect_timeout, Nanos{kAddressTimeout}) + bound.teardown);
-  // For each permit, a request may wait for storage, and another request may then wait for the chunk.
+  // Each permit can cost two waits: one request waits for storage, and the next one for its chunk.
   const std::uint32_t depth = std::min<std::uint32_t>(s.server.queue_depth, s.client.max_depth);
   const Nanos turns = 3 + s.workload.window / depth;
   const auto slow = [](const ClockRate& rate) { return (rate.den + rate.num - 1) / rate.num; };

@@ -18,8 +18,8 @@
 namespace rtrs::nbdkit::shared_poller_test {
 namespace {
 
-// A source whose answers come from a server thread; step() completes the operations. The lock of the poller
-// guards all members except `requests_` and `arrived_`, which ThreadSanitizer checks.
+// A source whose answers come from a server thread; step() completes the operations. The poller's
+// lock guards all members except `requests_` and `arrived_`. ThreadSanitizer checks this rule.
 class Echo : public SharedPoller::Source {
  public:
   struct Operation : SharedPoller::Waiter {

@@ -153,7 +153,7 @@ int serve(const Options& options, Loaded loaded) {
     return missing;
   }
   log_times();
-  keeper.begin();  // the socket is open by now: otherwise no process must be started
+  keeper.begin();  // after the socket is open, because a program that cannot listen must start no process
   boost::asio::signal_set signals(context, SIGTERM, SIGINT);
   signals.async_wait([&](const boost::system::error_code& error, int) {
     if (error) return;

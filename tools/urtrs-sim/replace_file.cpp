@@ -37,7 +37,7 @@ int sync_folder_of(const std::string& file) {
 
 struct Target {
   int error = 0;
-  std::string file;  // not a symbolic link, which would be replaced in place of the file that it names
+  std::string file;  // never a symbolic link, because rename() would replace the link
   mode_t mode = 0;
 };
 

@@ -33,7 +33,7 @@ def test_parts_add_up_to_the_whole(tmp_path):
     whole = part(tmp_path, "10..130", "--jobs", "2", *options)
     parts = [part(tmp_path, seeds, "--jobs", jobs, *options) for seeds, jobs in (("10..11", 1), ("11..70", 3), ("70..130", 1))]
     out = tmp_path / "out"
-    # Any order; a part that is there twice counts once.
+    # The order of the parts does not matter, and a repeated part counts once.
     said = sim("merge", parts[2], parts[0], parts[1], parts[0], "--out", out)
     assert out.read_bytes() == whole.read_bytes()
     assert re.search(r"^[1-9][0-9]* seeds in .* seeds/s each$", said, re.MULTILINE) and "0 failures; result of seeds 10..130" in said

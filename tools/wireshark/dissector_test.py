@@ -207,7 +207,7 @@ def test_requests_sent_as_a_send_are_decoded(tmp_path):
     assert count(str(sent), 'rtrs.type == "IO_REQ" && rtrs.malformed') == changed
 
 
-# The fabric tcp: a session of one path and two connections, recorded with an MTU of 1500.
+# The tcp fabric: a session of one path and two connections, recorded with an MTU of 1500.
 TCP_SESSION = str(pathlib.Path(__file__).resolve().parent / "tcp_session.pcap")
 
 

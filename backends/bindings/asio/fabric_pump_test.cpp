@@ -99,7 +99,7 @@ class FabricPumpTest : public ::testing::Test {
   std::unique_ptr<FabricPump> pump;
   std::deque<bool> again;  // return values of the next steps; false once empty
   Nanos deadline = kNever;
-  int serves_at = 1;  // number of steps with a due deadline, of which the last clears the deadline
+  int serves_at = 1;  // the deadline is cleared by this step of those for which it is due
   int steps = 0;
   int stops_at = 0;
   int due = 0;

@@ -92,7 +92,7 @@ std::string set(Settings& settings, std::string_view name, const std::string& va
   std::string_view word = value;
   const Option* option = find_option(name == "io_connections" ? "connections" : name);
   if (name == "host_names" || (option != nullptr && option->rule.kind == Kind::toggle))
-    word = word == "1" ? "on" : word == "0" ? "off" : word;  // spelling of earlier releases and of Python
+    word = word == "1" ? "on" : word == "0" ? "off" : word;  // earlier releases and Python spell it so
   if (name == "host_names") {
     options::Value checked;
     std::string error = options::parse(options::toggle(), name, word, checked);

@@ -26,7 +26,7 @@ bool same_path(const PathAddress&, const PathAddress&);
 // Returns the destination with its port: "10.0.0.2:1234", "[fd00::2]:1234". A port in the text, as
 // in 10.0.0.2:7 and [fd00::2]:7, overrides PathAddress::port, as in the fabrics.
 std::string endpoint_text(const PathAddress&);
-// Returns the port of endpoint_text().
+// Returns the port that endpoint_text() prints.
 std::uint16_t port_of(const PathAddress&);
 
 // Returns "SRC@DST", or "DST" for a path without a source.

@@ -1,4 +1,4 @@
-// An End on the TCP fabric, which is used in the same way as by sessions.
+// One end of a connection (End) on the TCP fabric, which is called as sessions call it.
 #include <poll.h>
 
 #include <array>

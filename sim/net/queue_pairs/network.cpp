@@ -128,7 +128,7 @@ std::size_t Network::poll(NodeId node_id, std::span<FabricEvent> out) {
   Node& node = nodes_[node_id];
   for (const PayloadId id : node.held) pool_.give_back(id);
   node.held.clear();
-  if (node.first == node.events.size()) return 0;  // the case of most polls
+  if (node.first == node.events.size()) return 0;  // the common case
   const std::size_t count = std::min(out.size(), node.events.size() - node.first);
   for (std::size_t i = 0; i < count; ++i) {
     const Pending& pending = node.events[node.first + i];

@@ -107,7 +107,7 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
   void put_back(NodeId, std::uint32_t port) override;
   void collect_problems();
   std::size_t adapter_of(NodeId, std::uint32_t port);
-  // `start` counts the processes on the node from 1.
+  // `start`: number of the process on its node, counted from 1.
   verbs::VerbsOptions options_of_start(NodeId, std::uint32_t start) const;
   // Peers know memory by addresses that the network assigns, because heap addresses would make the messages
   // of one seed differ from run to run.

@@ -99,8 +99,8 @@ class Catalog {
     bool late = false;
   };
   // Opens dev_search_path and every configured device in parallel, as peers would, but without a lease.
-  // `take` also locks each device, and a device locked by another process is a problem. `ask` takes no lock,
-  // and such a device only causes a warning.
+  // `take` also locks each device; it reports a device that another process has locked as a problem. `ask`
+  // takes no lock; it reports a device that another process has locked as a warning.
   enum class CheckLocks : std::uint8_t { ask, take };
   std::vector<Problem> check(CheckLocks locks);
   // Checks one export again (an empty name stands for dev_search_path). Blocks at most kPatience. If a thread

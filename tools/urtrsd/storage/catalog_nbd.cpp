@@ -70,8 +70,8 @@ struct Catalog::NbdLease {
     std::shared_ptr<NbdDisk> over;  // destroyed after the lock is released: the destructor waits for a thread
     const std::lock_guard guard(place->mutex);
     if (!place->lent.expired() || place->disk == nullptr) return;
-    // Keeps a disk that has recorded losses, because the number of losses tells later opens that the cache
-    // has changed.
+    // Keeps a disk that has recorded losses: by their number, an open later notices that the cache has
+    // changed.
     if (!place->disk->owes_flush() && place->disk->losses().count == 0) over = std::move(place->disk);
   }
   std::shared_ptr<NbdPlace> place;

@@ -211,8 +211,8 @@ TEST_F(DevicesMinimizeTest, ExtraActionHasTheDeviceHandleOfTheShorterRun) {
   FAIL() << "no IO of a device that was not mapped first";
 }
 
-// The other core starts an operation twice. The extra action must have the operation number of the shorter
-// run.
+// A core with a bug starts an operation twice. After minimising, the second start has the operation number
+// that it has in the shorter run.
 TEST_F(DevicesMinimizeTest, ExtraOperationHasTheNumberOfTheShorterRun) {
   constexpr auto kEndsBesideAnother = [](const ServerDevicesInput& input) {
     const auto* done = event_if<trace::StorageDone>(input);

@@ -103,7 +103,7 @@ std::optional<StepDifference> step_difference(const Actions& recorded, const Act
   return std::nullopt;
 }
 
-// Returns the action number `n` of the kind, counted from 0; nullptr if there are fewer.
+// Returns the n-th action of the kind, counted from 0; nullptr if there are fewer.
 template <class Actions>
 const auto* counterpart(const Actions& all, std::size_t kind, std::size_t n) {
   const typename Actions::value_type* none = nullptr;
