@@ -9,6 +9,7 @@
 #include "tools/lib/trace/judge/trace_check.hpp"
 #include "tools/lib/trace/reader/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/hang_output.hpp"
 
 namespace rtrs::replay_tool {
 namespace {
@@ -19,11 +20,13 @@ struct CheckOptions {
   bool rules = false;
   std::size_t show = 3;
   std::uint64_t heartbeat_ms = 0;
+  double hang_after = kHangAfterSeconds;
 };
 
 struct Checked {
   std::string file;
   trace::TraceCheck result;
+  std::vector<trace::Pause> pauses;
 };
 
 std::string machine_text(unsigned machine) {
@@ -58,6 +61,7 @@ void print_file(Output& out, const Checked& checked, std::size_t show) {
   if (result.violations > show)
     out.line("  and " + std::to_string(result.violations - show) +
              " more violations, which may be consequences");
+  print_pauses(out, checked.pauses, "  ");
   for (const std::string& judged : result.judged) out.line("  judged: " + judged);
   for (const std::string& doubt : result.doubts) out.line("  not judged: " + doubt);
 }
@@ -115,6 +119,7 @@ nlohmann::json json_of(const Checked& checked) {
           {"verdict", to_string(result.verdict)},
           {"violations", result.violations},
           {"findings", findings},
+          {"pauses", pauses_json(checked.pauses)},
           {"judged", result.judged},
           {"not_judged", result.doubts},
           {"records", result.records},
@@ -141,10 +146,11 @@ nlohmann::json json_of(const BothSides& both) {
           {"findings", findings}};
 }
 
-// Returns the worst verdict. The order is violating, inconclusive, conforming.
-trace::CheckVerdict overall(const std::vector<Checked>& all, const BothSides& both) {
+// Returns the worst verdict. The order is violating, inconclusive, conforming. `hangs`: requests are
+// unanswered, which no rule judges.
+trace::CheckVerdict overall(const std::vector<Checked>& all, const BothSides& both, bool hangs) {
   using Verdict = trace::CheckVerdict;
-  Verdict verdict = both.doubts.empty() ? Verdict::conforming : Verdict::inconclusive;
+  Verdict verdict = both.doubts.empty() && !hangs ? Verdict::conforming : Verdict::inconclusive;
   for (const Checked& one : all) {
     if (one.result.verdict == Verdict::violating) return Verdict::violating;
     if (one.result.verdict == Verdict::inconclusive) verdict = Verdict::inconclusive;
@@ -179,27 +185,36 @@ int check(const CheckOptions& options) {
   if (given_twice(options.files)) return exit_usage;
   std::vector<Checked> all;
   trace::LawCollector collector;
+  trace::HangCollector hangs;
   for (const std::string& name : options.files) {
     InputFile file(name);
     if (!file.is_open()) return exit_usage;
     trace::FdSource source(file.fd());
     Progress progress(file.size(), true);
-    all.push_back({name, trace::check_trace(
-                             source, &collector, [&](std::uint64_t bytes) { progress.at(bytes); },
-                             options.heartbeat_ms * 1'000'000)});
+    all.push_back({name,
+                   trace::check_trace(
+                       source, &collector, [&](std::uint64_t bytes) { progress.at(bytes); },
+                       options.heartbeat_ms * 1'000'000, &hangs),
+                   {}});
+    all.back().pauses = hangs.pauses(all.size() - 1);
   }
   const BothSides both = both_sides(all, collector.judge());
-  const trace::CheckVerdict verdict = overall(all, both);
+  const std::vector<trace::Unanswered> unanswered = hangs.unanswered(nanos_of(options.hang_after));
+  const trace::CheckVerdict verdict = overall(all, both, !unanswered.empty());
   Output out;
   if (options.json) {
     nlohmann::json traces = nlohmann::json::array();
     for (const Checked& one : all) traces.push_back(json_of(one));
-    out.line(nlohmann::json{
-        {"schema_version", 1}, {"verdict", to_string(verdict)}, {"traces", traces}, {"laws", json_of(both)}}
+    out.line(nlohmann::json{{"schema_version", 1},
+                            {"verdict", to_string(verdict)},
+                            {"traces", traces},
+                            {"unanswered", unanswered_json(unanswered, options.files)},
+                            {"laws", json_of(both)}}
                  .dump());
   } else {
     for (const Checked& one : all) print_file(out, one, options.show);
     print_laws(out, both, options.show);
+    print_unanswered(out, unanswered, options.files, "unanswered: ");
     out.line(std::string("verdict: ") + to_string(verdict));
   }
   return out.finish(code_of(verdict));
@@ -219,6 +234,7 @@ void add_check(CLI::App& app, Runner& runner) {
                     "without it, the frequency of heartbeats there is not judged")
         ->check(CLI::Range(1, 3'600'000))
         ->type_name("MS");
+    add_hang_after(command, options.hang_after);
     command.add_flag("--rules", options.rules, "Print the table of all rules instead");
   };
   add_command<CheckOptions>(
@@ -227,7 +243,8 @@ void add_check(CLI::App& app, Runner& runner) {
       "largest number of states that the specification considered possible at once; then what was judged, "
       "and what was not and why. Of both sides: connections that were paired, messages that were compared, "
       "how many of them with their content and how many without it, violations of the laws of reliable "
-      "connections.\n"
+      "connections. Then requests that the end of the traces left without an answer and what they wait for: "
+      "with them, traces are inconclusive at best.\n"
       "\n"
       "Examples:\n"
       "  urtrs-replay check run.rtrc\n"

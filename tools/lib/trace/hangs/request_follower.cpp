@@ -184,6 +184,11 @@ FollowedSession* RequestFollower::session_of(unsigned instance, const Event& eve
       if (!session.client) session.depth = event.settings.depth;
       return nullptr;
     }
+    case Kind::BeginServerRegistry:
+      // Another process of the server: its sessions are new.
+      if (!registries_.insert(instance).second)
+        std::erase_if(sessions_, [](const auto& one) { return !one.second.client; });
+      return nullptr;
     case Kind::End:
     case Kind::EndSession:
       sessions_.erase(instance);

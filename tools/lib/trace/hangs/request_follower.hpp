@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -94,6 +95,7 @@ class RequestFollower {
   bool counts_only_;
   std::uint64_t last_time_ = 0;
   std::map<unsigned, FollowedSession> sessions_;  // by instance
+  std::set<unsigned> registries_;                 // instances that have begun
   // Requests by (instance of the devices, operation of storage).
   std::map<std::pair<unsigned, std::uint16_t>, std::uint64_t> operations_;
   // Names of devices that are being opened, by (instance, request or token).

@@ -203,6 +203,8 @@ Unanswered Listing::of_client(std::size_t trace, unsigned instance, const Follow
     return one;
   }
   if (!session.heard.event.empty()) one.heard = SideEvent{trace, true, session.heard};
+  const auto ours = session.connections.find(request.key);
+  if (ours != session.connections.end()) one.connection_heard = ours->second.last.time;
   const auto server = at_server(session, request);
   if (!server) return one;
   if (server->request != nullptr) {

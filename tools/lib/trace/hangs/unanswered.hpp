@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/lib/trace/hangs/pauses.hpp"
 #include "tools/lib/trace/hangs/request_follower.hpp"
 
 namespace rtrs::trace {
@@ -37,10 +38,10 @@ struct Unanswered {
   OpenRequest request;
   std::uint64_t age = 0;  // at the end of its trace, in ns
   HangStage stage = HangStage::sent;
-  std::string message;          // RNBD message in words; empty if the traces do not have it
-  std::vector<SideEvent> last;  // last event of the request at each side
-  // Last arrival from the other side on the connection of the request, or in the session.
-  std::optional<SideEvent> heard;
+  std::string message;                 // RNBD message in words; empty if the traces do not have it
+  std::vector<SideEvent> last;         // last event of the request at each side
+  std::optional<SideEvent> heard;      // client: last arrival from the server
+  std::uint64_t connection_heard = 0;  // client: time of the last arrival on the connection of the request
 };
 
 // Returns "write of 4096 bytes, permit 3", with the RNBD message if it is known.
@@ -51,9 +52,17 @@ std::string request_words(const Unanswered&);
 class HangCollector {
  public:
   // Call before the records of each trace.
-  void begin_trace(bool counts_only) { traces_.emplace_back(counts_only); }
-  template <class Event>
-  void on(unsigned instance, const Event& event) {
+  void begin_trace(bool counts_only) {
+    traces_.emplace_back(counts_only);
+    pauses_.emplace_back();
+  }
+  void on(unsigned instance, const spec::Event& event) {
+    pauses_.back().at(event.seq, event.now);
+    pauses_.back().on(instance, event);
+    traces_.back().on(instance, event);
+  }
+  void on(unsigned instance, const spec::DeviceEvent& event) {
+    pauses_.back().at(event.seq, event.now);
     traces_.back().on(instance, event);
   }
   // Takes a record of the trace. `translator`: tools/lib/trace/judge/translate.hpp.
@@ -67,9 +76,12 @@ class HangCollector {
   // Requests that have waited for at least `hang_after` ns at the end of their trace, oldest first in each
   // trace. A request that is in the traces of both sides is listed once.
   std::vector<Unanswered> unanswered(std::uint64_t hang_after = kHangAfter) const;
+  // Times in which the process that recorded the trace did not run.
+  const std::vector<Pause>& pauses(std::size_t trace) const { return pauses_[trace].pauses(); }
 
  private:
   std::vector<RequestFollower> traces_;
+  std::vector<PauseFinder> pauses_;
 };
 
 }  // namespace rtrs::trace

@@ -182,6 +182,18 @@ TEST(Unanswered, LostPathEndsWhatStorageHasNot) {
   EXPECT_EQ(stages(hangs), "1:storage");
 }
 
+TEST(Unanswered, RestartedServerHasNoOldRequests) {
+  HangCollector hangs;
+  Trace server = begun_server(hangs);
+  server.add(0, Kind::BeginServerRegistry);
+  arrive(server, 0);
+  end(server, kServer);
+  EXPECT_EQ(stages(hangs), "0:server");
+  server.add(0, Kind::BeginServerRegistry);
+  end(server, kServer);
+  EXPECT_EQ(stages(hangs), "");
+}
+
 TEST(Unanswered, BothSidesTellWhereARequestIs) {
   HangCollector hangs;
   Trace client = begun_client(hangs);
