@@ -151,3 +151,9 @@ def test_stopped_process(run, tmp_path):
     checked = fits(replay("check", "--json", client, server), "urtrs-replay", "check")
     assert [len(one["pauses"]) for one in checked["traces"]] == [0, 1]
     assert "this process did not run from 1.0" in replay("check", client, server)
+    drawn = replay("seq", client, server)
+    band, = [line for line in drawn.splitlines() if "this process did not run for 3.3" in line]
+    assert f" B{pause['record']} " in band
+    assert "on the way, or waiting for this process, for 4.0" in drawn
+    marked = replay("seq", client, server, "--mark", f"B{pause['record']}:here")
+    assert marked.count("VIOLATION") == 1
