@@ -157,3 +157,19 @@ def test_stopped_process(run, tmp_path):
     assert "on the way, or waiting for this process, for 4.0" in drawn
     marked = replay("seq", client, server, "--mark", f"B{pause['record']}:here")
     assert marked.count("VIOLATION") == 1
+
+
+@pytest.mark.parametrize("side, event", [("client1", "Submitted"), ("server", "RequestArrived")])
+def test_min_keeps_the_hang(run, tmp_path, side, event):
+    file = run("storage").write(side, tmp_path, 5)
+    found = fits(replay("min", "--json", file, "--out", tmp_path / "short.rtrc", "--unanswered", code=1), "urtrs-replay", "min")
+    assert "is not answered" in found["failure"] and found["records"] < found["records_before"] / 2
+    again, = unanswered("stat", tmp_path / "short.rtrc", code=0)
+    assert again["write"] and again["age_ns"] >= 1e9
+    record = again["record"]
+    replay("min", tmp_path / "short.rtrc", "--out", tmp_path / "that.rtrc", "--unanswered", record, code=1)
+    answered = replay("min", file, "--out", tmp_path / "none.rtrc", "--unanswered", "--hang-after", "9s")
+    assert answered.startswith("every request is answered")
+    wrong = subprocess.run([REPLAY, "min", file, "--out", tmp_path / "none.rtrc", "--unanswered", "1"], capture_output=True, text=True,
+                           timeout=BOUND, check=False)
+    assert wrong.returncode == 2 and "record 1 is no unanswered request" in wrong.stderr
