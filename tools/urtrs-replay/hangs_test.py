@@ -173,3 +173,28 @@ def test_min_keeps_the_hang(run, tmp_path, side, event):
     wrong = subprocess.run([REPLAY, "min", file, "--out", tmp_path / "none.rtrc", "--unanswered", "1"], capture_output=True, text=True,
                            timeout=BOUND, check=False)
     assert wrong.returncode == 2 and "record 1 is no unanswered request" in wrong.stderr
+
+
+def hanging_world(trace, folder):
+    """Makes a world of a client's trace. Returns what `simulate` found and what `urtrs-sim` says of the world."""
+    log = folder / "hang.choices"
+    found = fits(replay("simulate", "--json", trace, "--out", log, "--unanswered", "--seeds", "3", "--time", "20s", code=1), "urtrs-replay",
+                 "simulate")
+    said = subprocess.run([program("urtrs-sim"), "run", "--choices", log], capture_output=True, text=True, timeout=4 * BOUND, check=False)
+    assert said.returncode == 4 and "FAIL" in said.stdout, said.stdout
+    return found, said.stdout
+
+
+@pytest.mark.parametrize("scenario, seconds, cause", [("storage", 5, "storage that never completes"),
+                                                      ("stopped_server", 4, "a server that does not run"),
+                                                      ("black_hole", 5.5, "connections that deliver nothing")])
+def test_simulated_world_hangs_as_the_trace(run, tmp_path, scenario, seconds, cause):
+    found, said = hanging_world(run(scenario).write("client1", tmp_path, seconds), tmp_path)
+    assert cause in found["guess"] and "never came: completed number=2" in found["seen"]
+    assert "never came: completed number=2" in said and "client 1: 1 requests in flight" in said
+
+
+def test_simulate_of_a_trace_without_a_hang(run, tmp_path):
+    file = run("stopped_server").write("client1", tmp_path)
+    said = replay("simulate", file, "--out", tmp_path / "none.choices", "--unanswered")
+    assert said.startswith("every request is answered")
