@@ -97,6 +97,7 @@ void Checker::on(unsigned machine, const Event& event) {
 
 void Checker::on(unsigned machine, const DeviceEvent& event) {
   if (!actions_) return;
+  told_.on(event);
   const bool begins = class_of(event.kind) == EventClass::begin;
   const auto known = devices_.find(machine);
   if (begins || known == devices_.end()) {
@@ -131,6 +132,7 @@ void Checker::finish(bool whole) {
     if (whole) std::visit([](auto& one) { one.finish(); }, machine);
   for (auto& [number, machine] : machines_)
     if (whole && machine != nullptr) std::visit([](auto& one) { one.finish(); }, *machine);
+  if (whole) told_.finish();
   wire_.finish();
 }
 

@@ -70,5 +70,36 @@ TEST(DeviceSpec, AnyTailOfACorrectStoryHasNoFindings) {
   }
 }
 
+// Returns whether a session that is told of `told` requests, of one that its devices answered, has findings.
+bool owes_an_answer(bool told, Time later) {
+  Checker checker(true);
+  Event event;
+  event.kind = Kind::BeginServerSession;
+  event.session = 3;
+  checker.on(4, event);
+  DeviceEvent answer;
+  answer.kind = DeviceKind::Respond;
+  answer.request = std::uint64_t{3} << 32 | 5 << 16 | 7;
+  checker.on(1028, answer);
+  event = {};
+  event.kind = Kind::Responded;
+  event.chunk = 5;
+  event.serial16 = 7;
+  if (told) checker.on(4, event);
+  event.kind = Kind::DeadlineReached;
+  event.now = later;
+  checker.on(4, event);
+  checker.finish();
+  const auto& found = checker.findings().kept();
+  return std::any_of(found.begin(), found.end(),
+                     [](const Finding& finding) { return finding.rule == Rule::response_due; });
+}
+
+TEST(DeviceSpec, SessionIsToldOfEachAnswer) {
+  EXPECT_TRUE(owes_an_answer(false, 2'000'000'000));
+  EXPECT_FALSE(owes_an_answer(true, 2'000'000'000));
+  EXPECT_FALSE(owes_an_answer(false, 1000)) << "the driver has not come to it";
+}
+
 }  // namespace
 }  // namespace rtrs::spec::device_spec_test

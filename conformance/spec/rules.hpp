@@ -145,6 +145,9 @@ namespace rtrs::spec {
     "the upper layer answers each request that it was given once")                                           \
   X(response_once, "response-once", "O1", "protocol section 11, invariant 11",                               \
     "a request is answered once, after the upper layer answered")                                            \
+  X(response_due, "response-due", "O9", "protocol section 5.7",                                              \
+    "what the upper layer answered goes out at once, or as soon as the send queue has room, while its path " \
+    "is connected")                                                                                          \
   X(response_connection, "response-connection", "O13", "protocol section 11, invariant 18",                  \
     "a response goes over the connection of its request, while its path is connected")                       \
   X(response_imm, "response-imm", "O13", "protocol section 1.3",                                             \

@@ -128,6 +128,7 @@ class ServerSpec {
   bool sends_invalidation(const Use& use) const;
   bool may_join_data(const Use& use) const;  // the response may carry the data, if there is any
   bool renews_key(const Use& use) const;     // the chunk's key is invalidated before the request is delivered
+  bool owes_response(const PossibleStates<Chunk>&);
   void chunks_end_step();
   void drop_path_users(unsigned index);
   void path_released(unsigned index, std::uint32_t incarnation);

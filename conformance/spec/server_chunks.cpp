@@ -281,8 +281,36 @@ bool ServerSpec::renews_key(const Use& use) const {
   return settings_.always_invalidate && !may_join_data(use);
 }
 
+// A response waits only for room in the send queue, or behind another one of its connection that does.
+bool ServerSpec::owes_response(const PossibleStates<Chunk>& chunk) {
+  // A response and the entries that a sender keeps free for heartbeats need fewer.
+  constexpr std::uint32_t kEnoughRoom = 8;
+  const auto answering = [&](const Chunk& state) {
+    return state.phase == Phase::answering && live(state.user);
+  };
+  if (!whole_ || chunk.anything() || !chunk.all(answering)) return false;
+  const Key key = chunk.states().front().user.key;
+  Connection* const con = find(key);
+  if (con == nullptr || !con->up() || !con->has_room(settings_.send_depth, kEnoughRoom)) return false;
+  return std::none_of(chunks_.begin(), chunks_.end(), [&](const PossibleStates<Chunk>& other) {
+    return &other != &chunk && other.any([&](const Chunk& state) {
+      return state.phase == Phase::answering && state.user.key == key;
+    });
+  });
+}
+
 void ServerSpec::chunks_end_step() {
   for (const std::uint16_t index : touched_) {
+    if (owes_response(chunks_[index])) {
+      context().check(
+          false, Rule::response_due,
+          [&] {
+            return "the request in chunk " + std::to_string(index) +
+                   " was answered, and no response went out";
+          },
+          [&] { return allowed_now(chunks_[index]); });
+      chunks_[index].set(Chunk{});
+    }
     const bool waits = chunks_[index].all(
         [&](const Chunk& state) { return state.phase == Phase::taken && state.due && live(state.user); });
     if (!waits) continue;

@@ -269,6 +269,7 @@ const std::vector<Spoiled> kServerCases = {
     {Rule::respond_once, "another serial", [](Story& s) { s.at(Kind::Responded).serial16 = 9; }},
     {Rule::response_once, "a response twice", [](Story& s) { s.repeat(Kind::PostResponse); }},
     {Rule::response_once, "before the upper layer", [](Story& s) { s.drop(Kind::Responded); }},
+    {Rule::response_due, "a response is forgotten", [](Story& s) { s.drop(Kind::PostResponse); }},
     {Rule::response_connection, "over another connection",
      [](Story& s) {
        s.at(Kind::PostResponse).key = Key{0, 0, 10};

@@ -1,5 +1,7 @@
 #include "conformance/spec/told.hpp"
 
+#include <algorithm>
+
 #include "conformance/spec/bytes.hpp"
 #include "conformance/spec/immediate.hpp"
 
@@ -48,7 +50,41 @@ bool ToldSpec::agrees(const Event& told, const Event& note) const {
   }
 }
 
+// A request number consists of session, chunk and serial number.
+void ToldSpec::on(const DeviceEvent& event) {
+  now_ = event.now;
+  if (event.kind == DeviceKind::Respond) answers_[event.request] = {event.seq, event.now};
+}
+
+void ToldSpec::session_told(unsigned machine, const Event& event) {
+  const auto known = sessions_.find(machine);
+  if (event.kind == Kind::BeginServerSession || event.kind == Kind::End || event.kind == Kind::EndSession) {
+    if (known != sessions_.end())
+      std::erase_if(answers_, [&](const auto& one) { return one.first >> 32 == known->second; });
+    sessions_.erase(machine);
+    if (event.kind == Kind::BeginServerSession) sessions_[machine] = event.session;
+  } else if (event.kind == Kind::Responded && known != sessions_.end()) {
+    answers_.erase(known->second << 32 | std::uint64_t{event.chunk} << 16 | event.serial16);
+  }
+}
+
+// A driver may first take several answers of the devices, so the session is told of them a little later.
+void ToldSpec::finish() {
+  constexpr Time kAtOnce = 1'000'000'000;
+  for (const auto& [request, answer] : answers_) {
+    const auto session = std::find_if(sessions_.begin(), sessions_.end(),
+                                      [&](const auto& one) { return one.second == request >> 32; });
+    if (session == sessions_.end() || now_ - answer.now < kAtOnce) continue;
+    findings_.add(Rule::response_due, answer.seq, answer.now, session->first,
+                  "the devices answered the request in chunk " + std::to_string(request >> 16 & 0xffff) +
+                      ", and the session was not told",
+                  "Responded");
+  }
+}
+
 void ToldSpec::on(unsigned machine, const Event& event) {
+  now_ = event.now;
+  session_told(machine, event);
   if (event.kind == Kind::BeginServerSession && event.settings.depth != 0)
     depths_[machine] = event.settings.depth;
   if (event.kind == Kind::WireReceived || (event.kind == Kind::WireCm && !event.sent)) {

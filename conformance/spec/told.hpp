@@ -1,10 +1,12 @@
-// Checks that the inputs of a state machine agree with the recorded messages from which the driver made them.
-// Otherwise a driver that decodes a message wrongly would give its machine a consistent but wrong history.
+// Judges what drivers tell their machines. Compares inputs with the recorded messages: a driver that decodes
+// a message wrongly would otherwise give its machine a consistent but wrong history. Requires that a server's
+// session is told of each answer of its devices.
 #pragma once
 #include <cstdint>
 #include <map>
 #include <string>
 
+#include "conformance/spec/device_event.hpp"
 #include "conformance/spec/findings.hpp"
 
 namespace rtrs::spec {
@@ -15,14 +17,25 @@ class ToldSpec {
   // Takes every event of the trace, in order. Compares an input with the note that the driver recorded
   // directly before it for the same machine and connection.
   void on(unsigned machine, const Event&);
+  void on(const DeviceEvent&);
+  // Call after the last record.
+  void finish();
 
  private:
+  struct Answer {
+    std::uint64_t seq = 0;
+    Time now = 0;
+  };
+  void session_told(unsigned machine, const Event&);
   bool agrees(const Event& told, const Event& note) const;
   bool request_agrees(const Event& told, const Event& note) const;
 
   Findings& findings_;
-  std::map<unsigned, std::uint16_t> depths_;  // queue depths of server sessions, by machine
-  bool just_received_ = false;                // the last event was a note of a received message
+  std::map<unsigned, std::uint16_t> depths_;    // of server sessions, by machine
+  std::map<unsigned, std::uint64_t> sessions_;  // indexes of server sessions, by machine
+  std::map<std::uint64_t, Answer> answers_;     // of devices, by request, until the session is told
+  Time now_ = 0;
+  bool just_received_ = false;  // the last event was a note of a received message
   unsigned machine_ = 0;
   Event note_;
   std::string bytes_;  // bytes of `note_`

@@ -10,6 +10,7 @@
 #include "tools/lib/trace/reader/text.hpp"
 #include "tools/lib/trace/sequence/build.hpp"
 #include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/hang_output.hpp"
 #include "tools/urtrs-replay/time_range.hpp"
 
 namespace rtrs::replay_tool {
@@ -24,11 +25,13 @@ struct CheckOptions {
   std::size_t show = 3;
   std::uint64_t heartbeat_ms = 0;
   TimeOptions times;
+  double hang_after = kHangAfterSeconds;
 };
 
 struct Checked {
   std::string file;
   trace::TraceCheck result;
+  std::vector<trace::Pause> pauses;
 };
 
 std::string machine_text(unsigned machine) {
@@ -63,6 +66,7 @@ void print_file(Output& out, const Checked& checked, std::size_t show) {
   if (result.violations > show)
     out.line("  and " + std::to_string(result.violations - show) +
              " more violations, which may be consequences");
+  print_pauses(out, checked.pauses, result.times, "  ");
   for (const std::string& judged : result.judged) out.line("  judged: " + judged);
   for (const std::string& doubt : result.doubts) out.line("  not judged: " + doubt);
 }
@@ -120,6 +124,7 @@ nlohmann::json json_of(const Checked& checked) {
           {"verdict", to_string(result.verdict)},
           {"violations", result.violations},
           {"findings", findings},
+          {"pauses", pauses_json(checked.pauses)},
           {"judged", result.judged},
           {"not_judged", result.doubts},
           {"records", result.records},
@@ -146,10 +151,11 @@ nlohmann::json json_of(const BothSides& both) {
           {"findings", findings}};
 }
 
-// Returns the worst verdict. The order is violating, inconclusive, conforming.
-trace::CheckVerdict overall(const std::vector<Checked>& all, const BothSides& both) {
+// Returns the worst verdict. The order is violating, inconclusive, conforming. `hangs`: requests are
+// unanswered, which no rule judges.
+trace::CheckVerdict overall(const std::vector<Checked>& all, const BothSides& both, bool hangs) {
   using Verdict = trace::CheckVerdict;
-  Verdict verdict = both.doubts.empty() ? Verdict::conforming : Verdict::inconclusive;
+  Verdict verdict = both.doubts.empty() && !hangs ? Verdict::conforming : Verdict::inconclusive;
   for (const Checked& one : all) {
     if (one.result.verdict == Verdict::violating) return Verdict::violating;
     if (one.result.verdict == Verdict::inconclusive) verdict = Verdict::inconclusive;
@@ -169,13 +175,14 @@ int code_of(trace::CheckVerdict verdict) {
   return exit_cannot_read;
 }
 
-// Gives the times of all traces a common origin if a finding will be printed. Returns false after an error.
-bool set_times(const CheckOptions& options, std::vector<Checked>& all) {
+// Gives the times of all traces a common origin if a time will be printed. Returns false after an error.
+bool set_times(const CheckOptions& options, bool hangs, std::vector<Checked>& all) {
   const bool several = all.size() > 1 && std::none_of(all.begin(), all.end(), [](const Checked& one) {
                          return one.file == "-" || one.result.status != trace::Reader::Status::end;
                        });
-  if (several &&
-      std::any_of(all.begin(), all.end(), [](const Checked& one) { return one.result.violations; })) {
+  if (several && (hangs || std::any_of(all.begin(), all.end(), [](const Checked& one) {
+                    return one.result.violations != 0 || !one.pauses.empty();
+                  }))) {
     int code = exit_ok;
     const sequence::Story story = sequence::build_story(options.files, {}, code);
     for (std::size_t i = 0; i < std::min(all.size(), story.files.size()); ++i)
@@ -204,28 +211,39 @@ int check(const CheckOptions& options) {
   if (given_twice(options.files)) return exit_usage;
   std::vector<Checked> all;
   trace::LawCollector collector;
+  trace::HangCollector hangs;
   for (const std::string& name : options.files) {
     InputFile file(name);
     if (!file.is_open()) return exit_usage;
     Progress progress(file.size(), true);
-    all.push_back({name, trace::check_trace(
-                             file.source(), &collector, [&](std::uint64_t bytes) { progress.at(bytes); },
-                             options.heartbeat_ms * 1'000'000)});
+    all.push_back({name,
+                   trace::check_trace(
+                       file.source(), &collector, [&](std::uint64_t bytes) { progress.at(bytes); },
+                       options.heartbeat_ms * 1'000'000, &hangs),
+                   {}});
+    all.back().pauses = hangs.pauses(all.size() - 1);
   }
-  if (!options.json && !set_times(options, all)) return exit_usage;
   const BothSides both = both_sides(all, collector.judge());
-  const trace::CheckVerdict verdict = overall(all, both);
+  const std::vector<trace::Unanswered> unanswered = hangs.unanswered(nanos_of(options.hang_after));
+  const trace::CheckVerdict verdict = overall(all, both, !unanswered.empty());
+  if (!options.json && !set_times(options, !unanswered.empty(), all)) return exit_usage;
   Output out;
   if (options.json) {
     nlohmann::json traces = nlohmann::json::array();
     for (const Checked& one : all) traces.push_back(json_of(one));
-    out.line(nlohmann::json{
-        {"schema_version", 1}, {"verdict", to_string(verdict)}, {"traces", traces}, {"laws", json_of(both)}}
+    out.line(nlohmann::json{{"schema_version", 1},
+                            {"verdict", to_string(verdict)},
+                            {"traces", traces},
+                            {"unanswered", unanswered_json(unanswered, options.files)},
+                            {"laws", json_of(both)}}
                  .dump());
   } else {
     out.line(times_line(all.front().result.times));
     for (const Checked& one : all) print_file(out, one, options.show);
     print_laws(out, both, options.show);
+    std::vector<trace::TimeBase> times;
+    for (const Checked& one : all) times.push_back(one.result.times);
+    print_unanswered(out, unanswered, times, options.files, "unanswered: ");
     out.line(std::string("verdict: ") + to_string(verdict));
   }
   return out.finish(code_of(verdict));
@@ -245,6 +263,7 @@ void add_check(CLI::App& app, Runner& runner) {
                     "without it, the frequency of heartbeats there is not judged")
         ->check(CLI::Range(1, 3'600'000))
         ->type_name("MS");
+    add_hang_after(command, options.hang_after);
     command.add_flag("--rules", options.rules, "Print the table of all rules instead");
     add_wall(command, options.times);
   };
@@ -254,7 +273,8 @@ void add_check(CLI::App& app, Runner& runner) {
       "largest number of states that the specification considered possible at once; then what was judged, "
       "and what was not and why. Of both sides: connections that were paired, messages that were compared, "
       "how many of them with their content and how many without it, violations of the laws of reliable "
-      "connections.\n"
+      "connections. Then requests that the end of the traces left without an answer and what they wait for: "
+      "with them, traces are inconclusive at best.\n"
       "\n"
       "Examples:\n"
       "  urtrs-replay check run.rtrc\n"

@@ -12,8 +12,10 @@
 #include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/text/terminal/progress_line.hpp"
 #include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/judge/trace_check.hpp"
 #include "tools/lib/trace/minimize/minimize.hpp"
 #include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/hang_output.hpp"
 
 namespace rtrs::replay_tool {
 namespace {
@@ -25,6 +27,8 @@ struct MinOptions {
   std::string reference;
   std::string predicate;
   std::vector<std::string> shows;
+  std::string unanswered;  // record of the request, or kAnyRequest
+  double hang_after = kHangAfterSeconds;
   double seconds = 60;
   std::uint64_t max_size = kMaxTraceBytes;
   bool hashes = false;
@@ -32,19 +36,7 @@ struct MinOptions {
   bool json = false;
 };
 
-// Reads the whole file. Prints errors on stderr. Returns the exit code.
-int read_all(const MinOptions& options, InputFile& file, std::string& bytes) {
-  tools::BoundedSource source(file.source(), options.max_size);
-  char part[1 << 16];
-  std::ptrdiff_t got = 0;
-  while ((got = source.read(part, sizeof part)) > 0) bytes.append(part, static_cast<std::size_t>(got));
-  if (source.exceeded()) {
-    report_too_long(options.file, options.max_size);
-    return exit_cannot_read;
-  }
-  if (got < 0) error("cannot read " + options.file + ": " + std::strerror(static_cast<int>(-got)));
-  return got == 0 ? exit_ok : exit_usage;
-}
+constexpr const char* kAnyRequest = "any";
 
 // Returns the session state machine of the trace if there is only one. Without any session, returns the only
 // machine, as in a minimised trace of block devices. Returns null if the choice is ambiguous.
@@ -93,6 +85,8 @@ void print_sound(Output& out, const MinOptions& options) {
   if (!options.reference.empty())
     return out.line("this core and " + options.reference + " behave identically: nothing to minimise"),
            void();
+  if (!options.unanswered.empty())
+    return out.line("every request is answered, or is younger at the end than --hang-after"), void();
   if (!options.predicate.empty() || !options.shows.empty())
     return out.line("the whole trace does not show what is searched for"), void();
   if (options.looks == "replay")
@@ -100,8 +94,9 @@ void print_sound(Output& out, const MinOptions& options) {
   if (options.looks == "invariant")
     return out.line("the core breaks no invariant on these inputs: nothing to minimise"), void();
   out.line(
-      "the trace conforms: nothing to minimise; give --reference, another build to compare with, or "
-      "--predicate or --shows, what is to be kept");
+      "the trace conforms: nothing to minimise; give --reference, another build to compare with, "
+      "--unanswered "
+      "for a hang, or --predicate or --shows, what is to be kept");
 }
 
 void print(const MinOptions& options, const tools::Minimized& result) {
@@ -144,8 +139,9 @@ void print(const MinOptions& options, const tools::Minimized& result) {
 // Checks that at most one of the options that define what a failure is was given.
 bool is_clear(const MinOptions& options) {
   const int given = (options.reference.empty() ? 0 : 1) + (options.predicate.empty() ? 0 : 1) +
-                    (options.shows.empty() ? 0 : 1) + (options.looks == "all" ? 0 : 1);
-  if (given > 1) error("give one of --for, --reference, --predicate and --shows");
+                    (options.shows.empty() ? 0 : 1) + (options.unanswered.empty() ? 0 : 1) +
+                    (options.looks == "all" ? 0 : 1);
+  if (given > 1) error("give one of --for, --reference, --predicate, --shows and --unanswered");
   return given <= 1;
 }
 
@@ -161,6 +157,27 @@ tools::MinimizeOptions how_to(const MinOptions& options, const std::string& dire
   if (!options.predicate.empty()) how.judge = tools::judge_by_command(options.predicate, options.seconds);
   if (!options.shows.empty()) how.judge = tools::judge_by_marks(options.shows);
   return how;
+}
+
+// Sets the judge for --unanswered. Returns an error if the trace has no such request.
+std::string want_unanswered(const MinOptions& options, std::string_view bytes, tools::MinimizeOptions& how) {
+  tools::HangWanted wanted;
+  wanted.hang_after = nanos_of(options.hang_after);
+  if (options.unanswered != kAnyRequest) {
+    trace::MemorySource source(bytes);
+    const auto hangs = trace::hangs_of(source);
+    if (!hangs) return hangs.error();
+    const auto all = hangs->unanswered(wanted.hang_after);
+    const auto found = std::find_if(all.begin(), all.end(), [&](const trace::Unanswered& one) {
+      return std::to_string(one.request.begun.record) == options.unanswered;
+    });
+    if (found == all.end())
+      return "record " + options.unanswered + " is no unanswered request; `urtrs-replay stat` lists them";
+    wanted.reads = found->request.reads;
+    wanted.bytes = found->request.bytes;
+  }
+  how.judge = tools::judge_by_unanswered(wanted);
+  return {};
 }
 
 // Copies the result to the output file.
@@ -189,10 +206,17 @@ int minimize_file(const MinOptions& options) {
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
   std::string bytes;
-  if (const int wrong = read_all(options, file, bytes); wrong != exit_ok) return wrong;
+  if (const int wrong = read_whole(options.file, file, options.max_size, bytes); wrong != exit_ok)
+    return wrong;
   if (options.rerun) return rerun(options, bytes);
   const tools::ScratchFolder workplace;
   tools::MinimizeOptions how = how_to(options, workplace.path().string());
+  if (!options.unanswered.empty()) {
+    if (const std::string wrong = want_unanswered(options, bytes, how); !wrong.empty()) {
+      error(options.file + ": " + wrong);
+      return exit_usage;
+    }
+  }
   tools::ProgressLine line;
   how.progress = [&line](std::size_t left, std::uint64_t runs) {
     line.show(tools::with_commas(runs) + " attempts, " + tools::with_commas(left) + " records left");
@@ -226,6 +250,7 @@ void add_min(CLI::App& app, Runner& runner) {
           "Examples:\n"
           "  urtrs-replay min run.rtrc --out short.rtrc\n"
           "  urtrs-replay min run.rtrc --out shown.rtrc --shows Complete\n"
+          "  urtrs-replay min run.rtrc --out hang.rtrc --unanswered\n"
           "  urtrs-replay min run.rtrc --out asked.rtrc \\\n"
           "      --predicate 'urtrs-replay grep {} --event Complete'\n"
           "\n"
@@ -246,6 +271,13 @@ void add_min(CLI::App& app, Runner& runner) {
             ->expected(1)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
             ->type_name("MARK");
+        command
+            .add_option("--unanswered", options.unanswered,
+                        "The failure is a request without an answer: any, or that of this record")
+            ->expected(0, 1)
+            ->default_str(kAnyRequest)
+            ->type_name("RECORD");
+        add_hang_after(command, options.hang_after);
         add_duration(command, "--time", options.seconds, "Stop after this time and write the result so far");
         add_max_size(command, options.max_size);
         command.add_flag("--hashes", options.hashes, "Write the state after every input too");

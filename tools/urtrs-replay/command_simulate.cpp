@@ -8,8 +8,10 @@
 #include "tools/lib/text/terminal/progress_line.hpp"
 #include "tools/lib/trace/choice_log/choice_log_file.hpp"
 #include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/judge/trace_check.hpp"
 #include "tools/lib/trace/to_scenario/trace_to_scenario.hpp"
 #include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/hang_output.hpp"
 
 namespace rtrs::replay_tool {
 namespace {
@@ -20,6 +22,8 @@ struct SimulateOptions {
   std::uint64_t seeds = 200;
   double seconds = 120;
   std::uint64_t max_size = kMaxTraceBytes;
+  bool unanswered = false;
+  double hang_after = kHangAfterSeconds;
   bool json = false;
 };
 
@@ -43,8 +47,9 @@ void print(const SimulateOptions& options, const tools::FoundScenario& found) {
     }
     out.line(json.dump());
   } else if (!found.fails) {
-    out.line("none of " + std::to_string(found.tried) +
-             " worlds made from this trace breaks a rule; --seeds tries more of them");
+    if (found.tried != 0)
+      out.line("none of " + std::to_string(found.tried) +
+               " worlds made from this trace breaks a rule; --seeds tries more of them");
     out.line(found.why);
   } else {
     out.line("fails: " + found.run.last.signature + " at " + sim::to_seconds(found.run.last.time) + ": " +
@@ -62,12 +67,11 @@ int find_scenario(const SimulateOptions& options) {
   if (!may_write(options.out)) return exit_usage;
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
-  tools::BoundedSource source(file.source(), options.max_size);
+  std::string bytes;
+  if (const int wrong = read_whole(options.file, file, options.max_size, bytes); wrong != exit_ok)
+    return wrong;
+  trace::MemorySource source(bytes);
   const auto trace = tools::load_machines(source);
-  if (source.exceeded()) {
-    report_too_long(options.file, options.max_size);
-    return exit_cannot_read;
-  }
   if (!trace) {
     error(options.file + ": " + trace.error());
     return exit_cannot_read;
@@ -76,6 +80,17 @@ int find_scenario(const SimulateOptions& options) {
   tools::ScenarioSearch how;
   how.seeds = options.seeds;
   how.seconds = options.seconds;
+  if (options.unanswered) {
+    trace::MemorySource again(bytes);
+    const auto hangs = trace::hangs_of(again);
+    if (hangs) how.unanswered = hangs->unanswered(nanos_of(options.hang_after));
+    if (how.unanswered.empty()) {
+      tools::FoundScenario none;
+      none.why = "every request is answered, or is younger at the end than --hang-after";
+      print(options, none);
+      return trace->damage.empty() ? exit_ok : exit_damaged;
+    }
+  }
   tools::ProgressLine line;
   how.progress = [&line](const std::string& what) { line.show(what); };
   const tools::FoundScenario found = tools::find_scenario(*trace, how);
@@ -106,7 +121,9 @@ void add_simulate(CLI::App& app, Runner& runner) {
       app, runner, "simulate", "Search for a simulated run that fails as the trace of a client does",
       std::string("Its requests, path losses and operators are played to real drivers over a simulated "
                   "network, with many different delays, until a rule is broken; that run is then reduced. It "
-                  "is written as a choice log, which `urtrs-sim run --choices` plays.\n"
+                  "is written as a choice log, which `urtrs-sim run --choices` plays. With --unanswered, the "
+                  "requests that the trace leaves without an answer hang there as long: storage is silent, "
+                  "the server does not run, or no connection delivers.\n"
                   "\n"
                   "Example:\n"
                   "  urtrs-replay simulate run.rtrc --out run.choices --seeds 5\n"
@@ -120,6 +137,9 @@ void add_simulate(CLI::App& app, Runner& runner) {
         command.add_option("--seeds", options.seeds, "Delays to try for each guess")
             ->capture_default_str()
             ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));
+        command.add_flag("--unanswered", options.unanswered,
+                         "The failure is that requests of the client are not answered");
+        add_hang_after(command, options.hang_after);
         add_duration(command, "--time", options.seconds, "Stop after this time");
         add_max_size(command, options.max_size);
         command.add_flag("--json", options.json, "The result as a JSON object");

@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/hangs/unanswered.hpp"
+#include "tools/lib/trace/judge/translate.hpp"
 #include "tools/lib/trace/reader/reader.hpp"
 #include "tools/lib/trace/reader/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/hang_output.hpp"
 #include "tools/urtrs-replay/latency.hpp"
 #include "tools/urtrs-replay/time_range.hpp"
 
@@ -19,26 +22,20 @@ namespace {
 struct StatOptions {
   std::string file;
   TimeOptions times;
+  double hang_after = kHangAfterSeconds;
   bool json = false;
 };
 
 struct Summary {
+  std::vector<trace::Unanswered> unanswered;
+  std::vector<trace::Pause> pauses;
+
   std::map<std::string, std::uint64_t> events;
   std::map<unsigned, std::uint64_t> instances;
   Nanos first = 0;
   Nanos last = 0;
   double seconds() const { return static_cast<double>(last - first) / 1e9; }
 };
-
-std::string duration(Nanos nanos) {
-  char text[32];
-  if (nanos < 10'000'000) {
-    std::snprintf(text, sizeof text, "%.1f us", static_cast<double>(nanos) / 1e3);
-  } else {
-    std::snprintf(text, sizeof text, "%.1f ms", static_cast<double>(nanos) / 1e6);
-  }
-  return text;
-}
 
 std::string rate(std::uint64_t count, double seconds) {
   if (seconds <= 0) return "-";
@@ -68,6 +65,14 @@ void print_requests(Output& out, const Summary& summary, const LatencyMeter& met
              base.with_unit(gap.from) + ", before record " + std::to_string(gap.record) + ", " +
              std::to_string(gap.waiting) + " requests waited");
   }
+  for (const Slow& slow : meter.slowest()) {
+    out.line("slow            #" + std::to_string(slow.instance) + " path " + std::to_string(slow.path) +
+             " " + duration(slow.took) + (slow.write ? ", write" : ", read") + " from " +
+             base.with_unit(slow.since) + ", records " + std::to_string(slow.record) + " to " +
+             std::to_string(slow.end) + (slow.failed ? ", failed" : ""));
+  }
+  print_pauses(out, summary.pauses, base, "stopped         ");
+  print_unanswered(out, summary.unanswered, {base}, {}, "unanswered      ");
 }
 
 nlohmann::json requests_json(const LatencyMeter& meter) {
@@ -94,6 +99,21 @@ nlohmann::json gaps_json(const LatencyMeter& meter) {
                    {"from", gap.from},
                    {"record", gap.record},
                    {"waiting", gap.waiting}});
+  }
+  return all;
+}
+
+nlohmann::json slowest_json(const LatencyMeter& meter) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const Slow& slow : meter.slowest()) {
+    all.push_back({{"instance", slow.instance},
+                   {"path", slow.path},
+                   {"took_ns", slow.took},
+                   {"from", slow.since},
+                   {"record", slow.record},
+                   {"end_record", slow.end},
+                   {"write", slow.write},
+                   {"failed", slow.failed}});
   }
   return all;
 }
@@ -173,6 +193,9 @@ std::string as_json(const Summary& summary, const LatencyMeter& meter, const tra
                       {"instances", instances},
                       {"requests", requests_json(meter)},
                       {"gaps", gaps_json(meter)},
+                      {"slowest", slowest_json(meter)},
+                      {"pauses", pauses_json(summary.pauses)},
+                      {"unanswered", unanswered_json(summary.unanswered, {})},
                       {"events", summary.events}};
   if (header.origin.taken != 0) json["taken"] = header.origin.taken;
   if (has_seed(header.origin)) json["seed"] = header.origin.seed;
@@ -191,7 +214,11 @@ int stat(const StatOptions& options) {
     Progress progress(file.size(), true);
     std::vector<std::uint64_t> by_kind(std::size_t{1} << 16);
     trace::Record record;
+    trace::Translator translator(reader.header().schema);
+    trace::HangCollector hangs;
+    hangs.begin_trace((reader.header().flags & trace::action_counts) != 0);
     while ((status = reader.next(record)) == trace::Reader::Status::ok) {
+      hangs.read(translator, record);
       if (record.seq == 0) summary.first = record.time;
       summary.last = record.time;
       ++by_kind[record.event->id];
@@ -202,6 +229,8 @@ int stat(const StatOptions& options) {
     for (const trace::EventInfo& event : reader.header().schema.events) {
       if (by_kind[event.id] != 0) summary.events[event.name] = by_kind[event.id];
     }
+    summary.pauses = hangs.pauses(0);
+    summary.unanswered = hangs.unanswered(nanos_of(options.hang_after));
   }
   meter.finish();
   const bool complete = status == trace::Reader::Status::end;
@@ -221,6 +250,7 @@ int stat(const StatOptions& options) {
 void add_stat(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, StatOptions& options) {
     add_trace(command, options.file);
+    add_hang_after(command, options.hang_after);
     command.add_flag("--json", options.json, "A JSON object");
     add_wall(command, options.times);
   };
@@ -231,7 +261,10 @@ void add_stat(CLI::App& app, Runner& runner) {
       "  urtrs-replay stat run.rtrc --json\n"
       "\n"
       "Latencies: at a client from submission to completion, at a server from delivery to answer. "
-      "Gaps: the longest times in which a machine with requests recorded nothing.",
+      "Gaps: the longest times in which a machine with requests recorded nothing. Slow: the slowest "
+      "requests. "
+      "Unanswered: requests that the end of the trace left without an answer, with what they wait for; "
+      "`check` of both sides knows more about them. Requests of machines that ended are not listed.",
       bind, stat);
 }
 

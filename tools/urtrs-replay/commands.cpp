@@ -1,5 +1,7 @@
 #include "tools/urtrs-replay/commands.hpp"
 
+#include <cstring>
+
 #include "tools/lib/trace/command/files.hpp"
 
 namespace rtrs::replay_tool {
@@ -32,6 +34,19 @@ void add_trace(CLI::App& command, std::string& into) {
 void report_too_long(const std::string& path, std::uint64_t max_size) {
   error(path + ": longer than " + std::to_string(max_size) +
         " bytes; the whole trace is held in memory: record less, or allow more with --max-size");
+}
+
+int read_whole(const std::string& path, InputFile& file, std::uint64_t max_size, std::string& bytes) {
+  tools::BoundedSource source(file.source(), max_size);
+  char part[1 << 16];
+  std::ptrdiff_t got = 0;
+  while ((got = source.read(part, sizeof part)) > 0) bytes.append(part, static_cast<std::size_t>(got));
+  if (source.exceeded()) {
+    report_too_long(path, max_size);
+    return exit_cannot_read;
+  }
+  if (got < 0) error("cannot read " + path + ": " + std::strerror(static_cast<int>(-got)));
+  return got == 0 ? exit_ok : exit_usage;
 }
 
 void add_commands(CLI::App& app, Runner& runner) {

@@ -104,6 +104,9 @@ inline void add_max_size(
 // Prints the error that the trace is larger than `max_size` bytes.
 void report_too_long(const std::string& path, std::uint64_t max_size);
 
+// Reads a trace that a command holds in memory. Prints errors on stderr. Returns the exit code.
+int read_whole(const std::string& path, InputFile& file, std::uint64_t max_size, std::string& bytes);
+
 // Adds all subcommands (commands.cpp).
 void add_commands(CLI::App& app, Runner& runner);
 

@@ -9,7 +9,17 @@ namespace rtrs::replay_tool {
 
 namespace {
 
-constexpr std::size_t kGaps = 5;
+constexpr std::size_t kLongest = 5;  // number of gaps and of slowest requests
+
+// Inserts into a list of the longest, longest first. Among equals, the first stays.
+template <class T>
+void keep_longest(std::vector<T>& all, const T& one, Nanos T::*length) {
+  if (all.size() == kLongest && all.back().*length >= one.*length) return;
+  const auto at = std::upper_bound(all.begin(), all.end(), one,
+                                   [length](const T& a, const T& b) { return a.*length > b.*length; });
+  all.insert(at, one);
+  if (all.size() > kLongest) all.pop_back();
+}
 constexpr Nanos kMinGap = milliseconds(1);
 // Maximum number of permits and chunks that is accepted, because the numbers in a trace are not trusted.
 constexpr std::uint64_t kMostSlots = 65536;
@@ -66,10 +76,7 @@ void LatencyMeter::note_gap(const trace::Record& record, Machine& machine) {
   if (machine.seen && machine.waiting != 0 && record.time > machine.last &&
       record.time - machine.last >= kMinGap) {
     const Gap gap{record.time - machine.last, machine.last, record.seq, record.instance, machine.waiting};
-    const auto at = std::upper_bound(gaps_.begin(), gaps_.end(), gap,
-                                     [](const Gap& a, const Gap& b) { return a.length > b.length; });
-    gaps_.insert(at, gap);
-    if (gaps_.size() > kGaps) gaps_.pop_back();
+    keep_longest(gaps_, gap, &Gap::length);
   }
   machine.last = record.time;
   machine.seen = true;
@@ -84,6 +91,9 @@ void LatencyMeter::close(const trace::Record& record, Machine& machine, Open& op
   path.bytes += open.bytes;
   path.failed += failed ? 1 : 0;
   path.took.push_back(record.time - open.since);
+  const Slow slow{record.time - open.since, open.since, open.record, record.seq,
+                  record.instance,          open.path,  open.write,  failed};
+  keep_longest(slowest_, slow, &Slow::took);
 }
 
 void LatencyMeter::add(const trace::Record& record) {
@@ -109,6 +119,7 @@ void LatencyMeter::add(const trace::Record& record) {
         open.write = value(record, known.direction) != 0;
       }
       open.since = record.time;
+      open.record = record.seq;
       open.path = key.path;
       open.used = true;
       break;

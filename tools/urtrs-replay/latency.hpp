@@ -33,6 +33,18 @@ struct Gap {
   std::uint64_t waiting = 0;  // number of pending requests
 };
 
+// A completed request.
+struct Slow {
+  Nanos took = 0;
+  Nanos since = 0;
+  std::uint64_t record = 0;  // its submission or delivery
+  std::uint64_t end = 0;     // record of its end
+  InstanceId instance = 0;
+  std::uint16_t path = 0;
+  bool write = false;
+  bool failed = false;
+};
+
 class LatencyMeter {
  public:
   explicit LatencyMeter(const trace::Schema& schema);
@@ -41,11 +53,13 @@ class LatencyMeter {
 
   using Place = std::pair<InstanceId, std::uint16_t>;  // machine, path index in its session
   const std::map<Place, PathLatency>& paths() const { return paths_; }
-  const std::vector<Gap>& gaps() const { return gaps_; }  // the longest gaps, longest first
+  const std::vector<Gap>& gaps() const { return gaps_; }         // the longest gaps, longest first
+  const std::vector<Slow>& slowest() const { return slowest_; }  // the slowest requests, slowest first
 
  private:
   struct Open {
     Nanos since = 0;
+    std::uint64_t record = 0;
     std::uint16_t path = 0;
     std::uint32_t bytes = 0;
     bool write = false;
@@ -84,6 +98,7 @@ class LatencyMeter {
   std::map<InstanceId, Machine> machines_;
   std::map<Place, PathLatency> paths_;
   std::vector<Gap> gaps_;
+  std::vector<Slow> slowest_;
 };
 
 }  // namespace rtrs::replay_tool

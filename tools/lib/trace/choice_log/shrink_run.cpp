@@ -34,6 +34,7 @@ ShrunkRun shrink_run(IsolatedRunner& runner, const sim::WorldOptions& world, con
     ++runs;
     tried = runner.run(bounded, [&candidate] { return std::make_unique<sim::GroupedChoice>(candidate); });
     if (!tried->failed || tried->signature != result.first.signature) return std::nullopt;
+    if (options.accepts && !options.accepts(*tried)) return std::nullopt;
     return tried->choice_log;
   };
   sim::ShrinkOptions how;

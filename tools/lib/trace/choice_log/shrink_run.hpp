@@ -12,6 +12,8 @@ struct ShrinkRunOptions {
   double seconds = 30;            // maximum duration
   std::function<bool()> stopped;  // returns true to stop early; may be empty
   std::function<void(const sim::LogSize&, std::uint64_t runs)> progress;  // may be empty
+  // Accepts only runs that also satisfy this; may be empty.
+  std::function<bool(const IsolatedResult&)> accepts;
 };
 struct ShrunkRun {
   IsolatedResult first;  // original run

@@ -65,26 +65,41 @@ const char* to_string(CheckVerdict verdict) noexcept {
   return "unknown";
 }
 
+tl::expected<HangCollector, std::string> hangs_of(trace::Source& source) {
+  trace::Reader reader(source);
+  if (reader.open() != trace::Reader::Status::ok) return tl::make_unexpected(reader.stop().reason);
+  Translator translator(reader.header().schema);
+  HangCollector hangs;
+  hangs.begin_trace((reader.header().flags & trace::action_counts) != 0);
+  trace::Record record;
+  while (reader.next(record) == trace::Reader::Status::ok) hangs.read(translator, record);
+  return hangs;
+}
+
 TraceCheck check_trace(trace::Source& source, LawCollector* laws, const CheckProgress& progress,
-                       std::uint64_t capture_heartbeat) {
+                       std::uint64_t capture_heartbeat, HangCollector* hangs) {
   TraceCheck check;
   if (laws != nullptr) laws->begin_trace();
   trace::Reader reader(source);
   check.status = reader.open();
   if (check.status != trace::Reader::Status::ok) {
+    if (hangs != nullptr) hangs->begin_trace(false);
     check.stop = reader.stop();
     check.doubts.push_back(check.stop.reason);
     return check;
   }
   Translator translator(reader.header().schema);
+  if (hangs != nullptr) hangs->begin_trace((reader.header().flags & trace::action_counts) != 0);
   spec::Checker checker((reader.header().flags & trace::action_counts) == 0, capture_heartbeat);
   trace::Record record;
   while ((check.status = reader.next(record)) == trace::Reader::Status::ok) {
     if (const spec::Event* event = translator.translate(record)) {
       checker.on(record.instance, *event);
       if (laws != nullptr) laws->on(record.instance, *event);
+      if (hangs != nullptr) hangs->on(record.instance, *event);
     } else if (const spec::DeviceEvent* device = translator.translate_device(record)) {
       checker.on(record.instance, *device);
+      if (hangs != nullptr) hangs->on(record.instance, *device);
     }
     if (progress && record.seq % kProgressEvery == 0) progress(reader.bytes());
   }

@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
+#include <tl/expected.hpp>
+
 #include "conformance/spec/checker.hpp"
+#include "tools/lib/trace/hangs/unanswered.hpp"
 #include "tools/lib/trace/judge/law_check.hpp"
 #include "tools/lib/trace/reader/reader.hpp"
 #include "tools/lib/trace/reader/time_base.hpp"
@@ -32,11 +35,16 @@ struct TraceCheck {
   std::vector<std::string> doubts;
 };
 
+// Reads a trace only for its unanswered requests. The error says why the header cannot be read; after a
+// damage, the records before it count.
+tl::expected<HangCollector, std::string> hangs_of(trace::Source& source);
+
 using CheckProgress = std::function<void(std::uint64_t bytes)>;
 // `laws`: receives the wire notes, to be judged after all traces are read; may be nullptr.
 // `capture_heartbeat`: heartbeat interval of both peers in ns, for traces made from captures; 0: unknown, so
-// the timing of heartbeats is not judged.
+// the timing of heartbeats is not judged. `hangs`: receives the records as another trace; may be nullptr.
 TraceCheck check_trace(trace::Source& source, LawCollector* laws = nullptr,
-                       const CheckProgress& progress = {}, std::uint64_t capture_heartbeat = 0);
+                       const CheckProgress& progress = {}, std::uint64_t capture_heartbeat = 0,
+                       HangCollector* hangs = nullptr);
 
 }  // namespace rtrs::trace

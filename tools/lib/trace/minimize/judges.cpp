@@ -18,6 +18,7 @@
 
 #include "tools/lib/trace/choice_log/without_numbers.hpp"
 #include "tools/lib/trace/judge/trace_check.hpp"
+#include "tools/lib/trace/judge/translate.hpp"
 #include "tools/lib/trace/reader/reader.hpp"
 #include "tools/lib/trace/reader/text.hpp"
 
@@ -187,6 +188,25 @@ Judge judge_by_marks(std::vector<std::string> marks) {
     while (next < parsed.size() && reader.next(record) == trace::Reader::Status::ok) {
       if (!matches(parsed[next], record, reader.header().schema)) continue;
       if (++next == parsed.size()) return Fault{"contains the marks", record.seq, {}};
+    }
+    return std::nullopt;
+  };
+}
+
+Judge judge_by_unanswered(HangWanted wanted) {
+  return [wanted](const std::string& path) -> Judged {
+    const OpenFile file(path);
+    trace::FdSource source(file.fd());
+    const auto hangs = trace::hangs_of(source);
+    if (!hangs) return tl::make_unexpected(hangs.error());
+    for (const trace::Unanswered& one : hangs->unanswered(wanted.hang_after)) {
+      if (wanted.reads.value_or(one.request.reads) != one.request.reads ||
+          wanted.bytes.value_or(one.request.bytes) != one.request.bytes)
+        continue;
+      return Fault{std::string("a ") + (one.request.reads ? "read" : "write") +
+                       " is not answered: " + trace::words_of(one.stage),
+                   Fault::kLast,
+                   trace::request_words(one) + ", record " + std::to_string(one.request.begun.record)};
     }
     return std::nullopt;
   };

@@ -9,6 +9,8 @@
 
 #include <tl/expected.hpp>
 
+#include "tools/lib/trace/hangs/unanswered.hpp"
+
 namespace rtrs::tools {
 
 struct Fault {
@@ -33,6 +35,15 @@ Judge judge_by_command(std::string command, double seconds);
 // A trace fails if it contains records that match the marks, in this order. A mark is EVENT or EVENT
 // FIELD=VALUE..., as printed by `urtrs-replay cat`.
 Judge judge_by_marks(std::vector<std::string> marks);
+
+// Requests that judge_by_unanswered() accepts. Empty fields accept any.
+struct HangWanted {
+  std::uint64_t hang_after = trace::kHangAfter;  // in ns
+  std::optional<bool> reads;
+  std::optional<std::uint32_t> bytes;
+};
+// A trace fails if a request is unanswered at its end.
+Judge judge_by_unanswered(HangWanted wanted);
 
 // Returns the path quoted for a shell command.
 std::string quoted(const std::string& path);

@@ -2,12 +2,33 @@
 
 #include "tools/lib/trace/command/exit_codes.hpp"
 #include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/hangs/pauses.hpp"
+#include "tools/lib/trace/judge/translate.hpp"
 #include "tools/lib/trace/reader/reader.hpp"
 #include "tools/lib/trace/sequence/explain.hpp"
+#include "tools/lib/trace/sequence/text_diagram.hpp"
 
 namespace rtrs::tools::sequence {
 
 namespace {
+
+// Adds the step for a pause of the process that recorded the last file.
+void add_pause(Story& story, const Pause& pause) {
+  Step step;
+  step.file = static_cast<Index>(story.files.size() - 1);
+  step.record = pause.record;
+  step.time = pause.to;
+  for (std::size_t machine = 0; machine < story.machines.size() && step.machine == kNone; ++machine)
+    if (story.machines[machine].file == step.file) step.machine = static_cast<Index>(machine);
+  step.group = Group::state;
+  step.tone = Tone::bad;
+  step.event = kPauseEvent;
+  step.title = "this process did not run for " + duration_words(static_cast<std::int64_t>(pause.length())) +
+               ": its timer was due, and it recorded nothing";
+  step.fields = "from=" + std::to_string(pause.from) + "\nto=" + std::to_string(pause.to) +
+                "\nsilent_since=" + std::to_string(pause.silent_since);
+  story.steps.push_back(std::move(step));
+}
 
 // Adds the records of a file to the story and returns an exit code. From a damaged trace, adds the records
 // before the damage.
@@ -37,14 +58,19 @@ int read_file(Story& story, const std::string& path) {
   Explainer explainer(story, index);
   Progress progress(input.size(), true);
   trace::Record record;
+  trace::PauseFinder pauses;
+  trace::Translator translator(header.schema);
   while ((status = reader.next(record)) == trace::Reader::Status::ok) {
     progress.at(reader.bytes());
+    if (pauses.at(record.seq, record.time)) add_pause(story, pauses.pauses().back());
+    if (const spec::Event* event = translator.translate(record)) pauses.on(record.instance, *event);
     explainer.add(Fields(record, header.schema));
   }
   TraceFile& read = story.files.back();
   read.records = reader.records();
   read.first = reader.first_time();
   read.times = trace::TimeBase(header, read.first);
+  read.pauses = pauses.pauses();
   if (status != trace::Reader::Status::end)
     read.stopped = "byte " + std::to_string(reader.stop().offset) + ": " + reader.stop().reason;
   return report_stop(path, status, reader);
@@ -57,6 +83,7 @@ bool set_marks(Story& story, const std::vector<WantedMark>& wanted) {
     for (std::size_t mark = 0; mark < wanted.size(); ++mark) {
       const WantedMark& one = wanted[mark];
       if (static_cast<std::size_t>(step.file) != one.file || step.record != one.record) continue;
+      if (step.event == kPauseEvent) continue;
       step.mark += (step.mark.empty() ? "" : "; ") + one.text;
       story.marks.push_back({static_cast<Index>(i), one.text});
       found[mark] = true;

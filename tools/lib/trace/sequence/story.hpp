@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "core/proto/ids.hpp"
+#include "tools/lib/trace/hangs/pauses.hpp"
 #include "tools/lib/trace/reader/time_base.hpp"
 
 namespace rtrs::tools::sequence {
 
+using trace::Pause;
 using Index = std::int32_t;
 inline constexpr Index kNone = -1;
 
@@ -21,6 +23,9 @@ enum class Side : std::uint8_t { client, server };
 enum class Group : std::uint8_t { io, connect, heartbeat, fence, state, local, wire, control };
 inline constexpr unsigned kGroups = 8;
 const char* to_string(Group) noexcept;
+
+// Event of the step for a pause of the process, which is inserted before the record that ended it.
+inline constexpr std::string_view kPauseEvent = "pause";
 
 // Where the line of a step starts and ends.
 enum class Shape : std::uint8_t {
@@ -46,9 +51,10 @@ struct TraceFile {
   bool beginning_missing = false;
   std::string stopped;  // reason why reading stopped early; empty: the file was read to its end
   bool has_client = false, has_server = false;
-  std::int64_t clock = 0;  // ns to add to the times of this file to get common times
-  Nanos first = 0;         // time of the first record, as recorded
-  trace::TimeBase times;   // shows recorded times of this file with the common origin
+  std::int64_t clock = 0;     // ns to add to the times of this file to get common times
+  Nanos first = 0;            // time of the first record, as recorded
+  trace::TimeBase times;      // shows recorded times of this file with the common origin
+  std::vector<Pause> pauses;  // times in which the process did not run
 };
 
 // A state machine in one file, from its begin record to its end record. An instance that begins again becomes

@@ -204,12 +204,23 @@ class TextDiagram {
     return out;
   }
 
+  // True if the process did not run at some time in the last `took` ns before the step.
+  bool waited_for_process(const Step& step, std::int64_t took) const {
+    const auto& pauses = story_.files[static_cast<std::size_t>(step.file)].pauses;
+    return std::any_of(pauses.begin(), pauses.end(), [&](const Pause& pause) {
+      return pause.to <= step.time && step.time - pause.to < static_cast<Nanos>(took);
+    });
+  }
+
   std::string words(const Step& step) const {
     std::string text = step.title;
     if (step.lost) text += " - never arrived";
     if (step.shape == Shape::receive && step.peer != kNone && story_.same_clock) {
       const std::int64_t took = step.at - story_.steps[static_cast<std::size_t>(step.peer)].at;
-      if (took >= 1'000'000) text += "  (on the way for " + duration_words(took) + ')';
+      if (took >= 1'000'000)
+        text += (waited_for_process(step, took) ? "  (on the way, or waiting for this process, for "
+                                                : "  (on the way for ") +
+                duration_words(took) + ')';
     }
     if (step.shape == Shape::complete && step.io != kNone) {
       const Request& request = story_.requests[static_cast<std::size_t>(step.io)];

@@ -28,10 +28,15 @@ Nanos slow_disk(Nanos interval) {
   return std::min(interval / 2, milliseconds(2500));
 }
 
+// Why requests are never answered.
+enum class Cause : std::uint8_t { storage, stopped_server, black_hole };
+
 class Story {
  public:
-  // `devices`: nullptr if the session has no block devices.
-  Story(const Trace& trace, const DeviceStory* devices) : trace_(trace), devices_(devices) {}
+  // `devices`: nullptr if the session has no block devices. `hung`: records of requests that are never
+  // answered.
+  Story(const Trace& trace, const DeviceStory* devices, std::set<std::uint64_t> hung = {})
+      : trace_(trace), devices_(devices), hung_(std::move(hung)) {}
 
   // Reads the trace. Returns false if the client never connected.
   bool read() {
@@ -42,6 +47,45 @@ class Story {
       if (cut) add(last_, step(Verb::heal, path));
     if (devices_ != nullptr) steps_.insert(steps_.end(), devices_->steps.begin(), devices_->steps.end());
     return first_info_ != 0;
+  }
+
+  // Adds the cause to the world. The last step waits for all requests until the trace ends.
+  sim::Scenario hanging(Cause cause) {
+    constexpr Nanos kForever = seconds(1'000'000);
+    slow_.clear();
+    for (const std::size_t at : hung_steps_) {
+      Step before = step(Verb::storage, 0);
+      before.number = 1;
+      before.time = before.length = kForever;
+      if (cause == Cause::storage) slow_.emplace(at, before);
+    }
+    if (cause == Cause::stopped_server) {
+      Step pause = step(Verb::pause, 0);
+      pause.client = 0;
+      pause.time = kForever;
+      slow_.emplace(hung_steps_.front(), pause);
+    }
+    for (const std::uint16_t path : paths_) {
+      for (std::uint16_t con = 1; con < trace_.config.con_num && cause == Cause::black_hole; ++con) {
+        Step hang = step(Verb::hang, path);
+        hang.con = con;
+        slow_.emplace(hung_steps_.front(), hang);
+      }
+    }
+    sim::Scenario s = scenario();
+    // Without the first wait, a world without the requests would fail in the same way.
+    for (const Verb wait : {Verb::submitted, Verb::completed}) {
+      s.script.push_back(step(wait, 0));
+      s.script.back().number = count_;
+    }
+    s.safety = std::max(last_ - first_info_, trace_.config.heartbeat.interval);
+    return s;
+  }
+  bool hangs() const { return !hung_steps_.empty(); }
+  // Both sides probe each connection with a request in flight.
+  bool probes() const {
+    return has(trace_.config.extensions & wire::granted_extensions(accepted_->flags),
+               wire::Extensions::probe);
   }
 
   sim::Scenario scenario() const {
@@ -106,8 +150,8 @@ class Story {
   sim::Script script() const {
     std::vector<Timed> sorted;
     for (std::size_t at = 0; at < steps_.size(); ++at) {
-      const auto slow = slow_.find(at);
-      if (slow != slow_.end()) sorted.push_back({steps_[at].time, slow->second});
+      const auto [first, last] = slow_.equal_range(at);
+      for (auto slow = first; slow != last; ++slow) sorted.push_back({steps_[at].time, slow->second});
       sorted.push_back(steps_[at]);
     }
     std::stable_sort(sorted.begin(), sorted.end(),
@@ -208,6 +252,7 @@ class Story {
     // Consecutive requests overlap, and later requests use the same sectors again.
     request.time = count_++ % (kSectors - kMaxSectors);
     begun_[index] = {input.now, steps_.size()};
+    if (hung_.count(trace_.metas[index].record) != 0) hung_steps_.push_back(steps_.size());
     add(input.now, request);
     most_ = std::max(most_, static_cast<std::uint32_t>(begun_.size()));
   }
@@ -222,16 +267,19 @@ class Story {
     Step slow = step(Verb::storage, 0);
     slow.number = 1;
     slow.time = slow.length = now - since;
-    slow_[at] = slow;
+    slow_.emplace(at, slow);
   }
 
   const Trace& trace_;
   const DeviceStory* devices_;
+  std::set<std::uint64_t> hung_;
+  std::vector<std::size_t> hung_steps_;  // indexes of the steps of hung_
   std::optional<Connected> accepted_;
   Nanos first_info_ = 0;
   Nanos last_ = 0;
   std::vector<Timed> steps_;
-  std::map<std::size_t, Step> slow_;  // storage delay of a request, by index of its step
+  // Steps that delay a request, by index of its step.
+  std::multimap<std::size_t, Step> slow_;
   std::set<std::uint16_t> paths_, removed_;
   std::set<std::uint16_t> joined_;             // paths that connected while another path was already up
   std::map<std::uint16_t, unsigned> strange_;  // refusals because of an unknown session, by path
@@ -316,6 +364,30 @@ std::vector<Guess> infer(const Trace& trace, const ClientDevicesInputs* devices)
   const sim::Scenario& plain = *world;
   std::vector<Guess> guesses{{"paths as they were lost", plain}, {"and a rough network", rough(plain)}};
   if (const auto crash = crashed(plain)) guesses.push_back({"the server crashed", *crash});
+  return guesses;
+}
+
+std::vector<Guess> infer_hang(const ClientInputs& trace, InstanceId instance,
+                              const std::vector<trace::Unanswered>& unanswered) {
+  std::set<std::uint64_t> hung;
+  // Did the server, or its end of the connection, send something after it had the request?
+  bool server_lives = false, connection_lives = false;
+  for (const trace::Unanswered& one : unanswered) {
+    if (one.instance != instance || !one.last.front().client) continue;
+    hung.insert(one.request.begun.record);
+    const Nanos later = one.request.last.time + trace.config.heartbeat.interval;
+    server_lives |= one.heard && one.heard->at.time > later;
+    connection_lives |= one.connection_heard > later;
+  }
+  Story story(trace, nullptr, std::move(hung));
+  if (!story.read() || !story.hangs()) return {};
+  std::vector<Guess> guesses{{"storage that never completes the request", story.hanging(Cause::storage)},
+                             {"a server that does not run", story.hanging(Cause::stopped_server)},
+                             {"connections that deliver nothing", story.hanging(Cause::black_hole)}};
+  if (!server_lives)
+    std::swap(guesses[0], guesses[1]);
+  else if (!connection_lives && story.probes())
+    std::swap(guesses[0], guesses[2]);
   return guesses;
 }
 

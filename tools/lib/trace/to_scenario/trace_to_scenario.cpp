@@ -28,13 +28,14 @@ const ClientDevicesInputs* devices_of(const LoadedTrace& trace, std::size_t sess
   return all.size() == sessions ? all[number] : next;
 }
 
-// Returns the guesses for the first client that ever connected.
-std::vector<Guess> guesses_of(const LoadedTrace& trace) {
+// Returns the guesses for the first client that ever connected, or that has an unanswered request.
+std::vector<Guess> guesses_of(const LoadedTrace& trace, const std::vector<trace::Unanswered>& unanswered) {
   std::size_t number = 0;
   for (std::size_t at = 0; at < trace.machines.size(); ++at) {
     const auto* client = std::get_if<ClientInputs>(&trace.machines[at].machine);
     if (client == nullptr) continue;
-    auto guesses = infer(*client, devices_of(trace, at, number++));
+    auto guesses = unanswered.empty() ? infer(*client, devices_of(trace, at, number++))
+                                      : infer_hang(*client, trace.machines[at].instance, unanswered);
     if (!guesses.empty()) return guesses;
   }
   return {};
@@ -69,6 +70,14 @@ bool is_not_played(const tools::IsolatedResult& result) {
   return result.signature.find("(not played)") != std::string::npos;
 }
 
+// Returns true if the world fails as wanted: a rule is broken or, for a hang, only the last step, which waits
+// for all requests, did not come.
+bool fails_as_wanted(const tools::IsolatedResult& result, bool hang) {
+  if (!result.failed) return false;
+  return hang ? is_not_played(result) && result.seen.find("never came: completed") != std::string::npos
+              : !is_not_played(result);
+}
+
 }  // namespace
 
 FoundScenario find_scenario(const LoadedTrace& trace, const ScenarioSearch& options) {
@@ -76,9 +85,12 @@ FoundScenario find_scenario(const LoadedTrace& trace, const ScenarioSearch& opti
   const auto began = Clock::now();
   const auto elapsed = [began] { return std::chrono::duration<double>(Clock::now() - began).count(); };
   FoundScenario found;
-  const std::vector<Guess> guesses = guesses_of(trace);
+  const std::vector<Guess> guesses = guesses_of(trace, options.unanswered);
   if (guesses.empty()) {
-    found.error = "no client session of this trace ever connected; use the trace of a client";
+    found.error =
+        options.unanswered.empty()
+            ? "no client session of this trace ever connected; use the trace of a client"
+            : "no client session of this trace has an unanswered request; use the trace of a client";
     return found;
   }
   tools::IsolatedRunner runner;
@@ -100,13 +112,17 @@ FoundScenario find_scenario(const LoadedTrace& trace, const ScenarioSearch& opti
       const tools::MakeChoice choice = [seed] { return std::make_unique<sim::SeededChoice>(seed); };
       ++found.tried;
       const tools::IsolatedResult result = runner.run(world, choice);
-      if (!result.failed || is_not_played(result)) continue;
+      if (!fails_as_wanted(result, !options.unanswered.empty())) continue;
       found.fails = true;
       found.words = guess.words;
       found.seed = seed;
       found.scenario = guess.scenario;
       tools::ShrinkRunOptions shrinking;
       shrinking.seconds = options.seconds - elapsed();
+      if (!options.unanswered.empty())
+        shrinking.accepts = [](const tools::IsolatedResult& shorter) {
+          return fails_as_wanted(shorter, true);
+        };
       if (options.progress)
         shrinking.progress = [&](const sim::LogSize& size, std::uint64_t runs) {
           options.progress(std::to_string(runs) + " runs, " + sim::to_text(size));
@@ -116,7 +132,9 @@ FoundScenario find_scenario(const LoadedTrace& trace, const ScenarioSearch& opti
       break;
     }
   }
-  if (!found.fails) explain(trace, found);
+  if (!found.fails && options.unanswered.empty()) explain(trace, found);
+  if (!found.fails && !options.unanswered.empty())
+    found.why = "in each world all requests were answered before the trace ended";
   return found;
 }
 

@@ -13,6 +13,8 @@ struct ScenarioSearch {
   std::uint64_t seeds = 200;
   double seconds = 120;  // time limit for everything; the search gets half of it
   std::function<void(const std::string& what)> progress;  // may be empty
+  // If not empty: the failure is that these requests of a client are not answered.
+  std::vector<trace::Unanswered> unanswered;
 };
 struct FoundScenario {
   bool fails = false;
