@@ -151,10 +151,14 @@ void give_one_id_to_two(DeviceStory& story) {
   lose_server(story, 46, 2, {.cache = 2});
   lose_server(story, 49, 2, {.cache = 2});
   give_up(story, 2, {.cache = 2});
+  story.add(DeviceKind::ReopenDue);
+  send(story, 52, MessageKind::open, open_message("b"), true, kOpenRspBytes);
+  done(story, 52, open_rsp(kSecondId, 7));
+  changed(story, DeviceState::open, geometry(), 2);
 }
 
 // An OPEN is lost, so the answer to another counts no longer. A device is unmapped while its OPEN is in
-// flight, the other one while its IO is; then as many are mapped as a client may have.
+// flight; the other one while its IO is, and mapped again.
 void unmap_at_any_time(DeviceStory& story) {
   lose_link(story);
   ask(story, 60);
@@ -174,13 +178,34 @@ void unmap_at_any_time(DeviceStory& story) {
   const IoFacts facts{.losses = 1, .cache = 2};
   begin_io(story, facts, kId);
   story.add(DeviceKind::UnmapRequested, [](DeviceEvent& e) { e.device = 1; });
+  map(story, "a", 4);
   io_done(story, facts, kNotConnected);
   send(story, 67, MessageKind::close, close_message(kId), false, 0);
   story.add(DeviceKind::IoJudged, [](DeviceEvent& e) { e.disposition = Disposition::fail; });
   done(story, 67, "");
   changed(story, DeviceState::unmapped);
+  send(story, 68, MessageKind::open, open_message("a"), true, kOpenRspBytes);
+  done(story, 68, open_rsp(kId, 7));
+  changed(story, DeviceState::open, geometry(), 4);
+}
+
+// A server without extensions sends reserved bytes, and FUA without a write cache. As many devices are mapped
+// as a client may have.
+void meet_an_old_server(DeviceStory& story) {
+  Geometry announced = geometry(), understood = geometry();
+  announced.write_cache = understood.write_cache = understood.fua = false;
+  announced.features = 3;
   story.add(DeviceKind::LinkDown);
-  for (unsigned device = 1; device <= kMostClientDevices; ++device)
+  changed(story, DeviceState::closed, geometry(), 4);
+  story.add(DeviceKind::LinkUp);
+  ask(story, 69);
+  done(story, 69, sess_info(kSessInfoRsp));
+  send(story, 70, MessageKind::open, open_message("a"), true, kOpenRspBytes);
+  done(story, 70, open_rsp(kId, 99, announced));
+  changed(story, DeviceState::open, understood, 4);
+  story.add(DeviceKind::LinkDown);
+  changed(story, DeviceState::closed, understood, 4);
+  for (unsigned device = 5; device < 4 + kMostClientDevices; ++device)
     map(story, "d" + std::to_string(device), device);
   map(story, "one too many", 0, kNoSpace);
 }
@@ -194,6 +219,7 @@ DeviceStory client_edges_story() {
   reopen_in_vain(story);
   give_one_id_to_two(story);
   unmap_at_any_time(story);
+  meet_an_old_server(story);
   return story;
 }
 
@@ -219,6 +245,19 @@ const std::vector<DeviceSpoiled>& client_edges_cases() {
          for (const K kind : {K::IoBegun, K::IoStarted, K::IoDone}) s.at(kind, 8).io.flush_told = 1;
          s.at(K::IoStarted, 8).io.doomed = s.at(K::IoDone, 8).io.doomed = false;
          s.at(K::IoJudged, 8).disposition = Disposition::ok;
+       }},
+      {Rule::io_disposition, "an IO that was not delivered succeeds",
+       edit(K::IoDone, 0, [](DeviceEvent& e) { e.delivered = false; })},
+      {Rule::message_form, "CLOSE is a READ",
+       [](DeviceStory& s) {
+         for (DeviceEvent& event : s.events()) event.reads |= event.message == MessageKind::close;
+       }},
+      {Rule::open_alone, "CLOSE is sent while an OPEN is in flight",
+       [](DeviceStory& s) {
+         const std::string_view header = s.keep(close_message(kId));
+         s.insert_before(K::MessageDone, 1, K::SendMessage, [&](DeviceEvent& e) {
+           e.token = 4, e.message = MessageKind::close, e.header = header;
+         });
        }},
       {Rule::message_form, "CLOSE of a device whose IO is in flight",
        [](DeviceStory& s) {

@@ -4,7 +4,8 @@ namespace rtrs::spec {
 
 namespace {
 
-constexpr unsigned kWaiters = 8;  // requests that may wait for one device
+constexpr unsigned kGenerations = 6;  // devices that the session opens before it has no id left
+constexpr unsigned kWaiters = 8;      // requests that may wait for one device
 constexpr std::uint16_t kLargest = kMostErrno, kTooLarge = kLargest + 1;
 constexpr std::uint16_t kErrors[] = {0, kNotConnected, kLargest, kTooLarge};
 
@@ -20,7 +21,7 @@ void open_two(DeviceStory& story) {
   Geometry disk = geometry(), announced = geometry();
   disk.max_segments = 70'000, announced.max_segments = 0xffff;
   const Geometry tape = tape_of(80), grown = tape_of(200);
-  story.add(DeviceKind::BeginServerDevices, [](DeviceEvent& e) { e.generations = 1000; });
+  story.add(DeviceKind::BeginServerDevices, [](DeviceEvent& e) { e.generations = kGenerations; });
   request(story, 1, sess_info(), true, kSessInfoBytes);
   write_back(story, 1, sess_info(kSessInfoRsp));
   respond(story, 1);
@@ -48,11 +49,11 @@ void open_two(DeviceStory& story) {
 
 // Each operation and flag up to its limit, and errors of storage that no response can carry.
 void do_edges(DeviceStory& story) {
-  const Parts last{Opcode::write, 99, 512, 0x800};
+  const Parts last{Opcode::write, 99, 512, 0xc00}, read{Opcode::read, 8, 512, 0x200};
   const Parts zeroes{Opcode::write_zeroes, 0, 64 * 512, 0x800};
   const Parts discard{Opcode::discard, 8, 4096, 0, kSecondId};
   std::uint64_t id = 30;
-  for (const Parts& parts : {last, zeroes, discard})
+  for (const Parts& parts : {last, zeroes, discard, read})
     for (const std::uint16_t error : kErrors) {
       io(story, ++id, parts);
       storage(story, id, 1, parts);
@@ -69,6 +70,14 @@ void do_edges(DeviceStory& story) {
   refused.opcode = Opcode::write_zeroes;
   io(story, 52, refused);
   respond(story, 52, kNotSupported);
+  refused = discard;
+  refused.sector = 9;
+  io(story, 53, refused);
+  respond(story, 53, kInvalid);
+  request(story, 54, io_message(read).substr(0, kIoMinBytes), true, read.size);
+  storage(story, 54, 1, read, 0);
+  storage_done(story, 1);
+  respond(story, 54);
 }
 
 // A flush waits for a younger sync, a write with FUA fails with its sync, and the first failure remains.
@@ -98,6 +107,9 @@ void sync_in_every_order(DeviceStory& story) {
   respond(story, 64, kIoError);
   io(story, 65, flush);
   respond(story, 65, kNoSpace);
+  story.add(DeviceKind::SyncFailed, [](DeviceEvent& e) { e.handle = kSecondHandle, e.error = kIoError; });
+  io(story, 66, {Opcode::flush, 0, 0, 0, kSecondId});
+  respond(story, 66, kIoError);
 }
 
 // Devices are closed by clients, by the operator while they are measured or opened, and with the session.
@@ -138,22 +150,33 @@ void end_an_old_session(DeviceStory& story) {
   request(story, 90, old, true, kSessInfoBytes);
   write_back(story, 90, answer);
   respond(story, 90);
-  request(story, 91, open_message("disk"), true, kOpenRspBytes);
-  open_export(story, 91, 0, AccessMode::read_write);
+  request(story, 91, open_message("disk", AccessMode::read_only), true, kOpenRspBytes);
+  open_export(story, 91, 0, AccessMode::read_only);
   export_opened(story, 0, kHandle, geometry());
   write_back(story, 91, open_rsp(kId));
   respond(story, 91);
+  io(story, 95, {Opcode::write_zeroes, 0, 512});
+  respond(story, 95, kNotPermitted);
+  request(story, 96, open_message("tape"), true, kOpenRspBytes);
+  open_export(story, 96, 2, AccessMode::read_write, "tape");
+  request(story, 97, open_message("one too many"), true, kOpenRspBytes);
+  respond(story, 97, kNoSpace);
   io(story, 92, {});
   storage(story, 92, 1, {}, 0);
   request(story, 93, close_message(kId), false, 0);
   request(story, 94, open_message("disk"), true, kOpenRspBytes);
   story.add(DeviceKind::SessionClosed);
+  export_opened(story, 2, kSecondHandle, geometry());
+  respond(story, 96, kNotConnected);
+  close_export(story, kSecondHandle);
   storage_done(story, 1);
   respond(story, 92);
   close_export(story, kHandle);
   respond(story, 93);
   respond(story, 94, kNotConnected);
   story.add(DeviceKind::SessionDrained);
+  request(story, 98, "", false, 0);
+  respond(story, 98, kNotConnected);
 }
 
 }  // namespace
@@ -176,6 +199,8 @@ const std::vector<DeviceSpoiled>& server_edges_cases() {
          s.at(K::WriteBack, 1 + kWaiters).response = s.keep(open_rsp(kId, 5, tape_of(80)));
          s.at(K::WriteBack, 2 + kWaiters).response = s.keep(open_rsp(kId, 5, tape_of(200)));
        }},
+      {Rule::device_storage_same, "PREFLUSH is forgotten",
+       edit(K::Storage, 0, [](DeviceEvent& e) { e.preflush = false; })},
       {Rule::device_storage_same, "zeroes at another sector",
        edit(K::Storage, 4, [](DeviceEvent& e) { e.sector = 8; })},
       {Rule::device_storage_same, "a longer discard",

@@ -24,13 +24,13 @@ inline void io(DeviceStory& story, std::uint64_t id, const Parts& parts) {
 }
 inline void storage(DeviceStory& story, std::uint64_t id, std::uint16_t operation, const Parts& parts,
                     std::uint16_t prio = 3) {
-  const bool flush = parts.opcode == Opcode::flush;
+  const bool flush = parts.opcode == Opcode::flush, changes = !flush && parts.opcode != Opcode::read;
   story.add(DeviceKind::Storage, [=](DeviceEvent& e) {
     e.request = id, e.operation = operation, e.opcode = parts.opcode, e.prio = prio;
     e.handle = parts.id == kId ? kHandle : kSecondHandle;
     e.nounmap = parts.opcode == Opcode::write_zeroes && (parts.flags & 0x800) != 0;
     e.sector = flush ? 0 : parts.sector, e.bytes = flush ? 0 : parts.size;
-    e.fua = !flush && (parts.flags & 0x200) != 0;
+    e.fua = changes && (parts.flags & 0x200) != 0, e.preflush = !flush && (parts.flags & 0x400) != 0;
   });
 }
 inline void storage_done(DeviceStory& story, std::uint16_t operation, int error = 0,
