@@ -55,7 +55,8 @@ void ClientDevicesSpec::send_open() {
     check(!whole_, Rule::message_form, "OPEN names a device that is not mapped", "a mapped one");
     return;
   }
-  check(static_cast<AccessMode>(header[4]) == device->mode && device->open_token == 0 && device->reopen,
+  check(static_cast<AccessMode>(header[4]) == device->mode && device->open_token == 0 &&
+            (device->reopen || !whole_),
         Rule::message_form, "OPEN has another access mode, or its device needs none",
         "the mode of the mapping, once after each change of the link or server");
   device->open_token = event_.token;
@@ -117,7 +118,9 @@ void ClientDevicesSpec::io_started() {
   facts.doomed = device->losses > told;
   facts.losses = device->losses;
   facts.cache = device->caches;
-  check(event_.io == facts, Rule::io_losses, "an IO begins with other facts about lost changes",
+  const bool arrived = facts.flush_told <= device->flush_told && facts.fua_told <= device->fua_told &&
+                       facts.changes_before <= device->changes;
+  check(arrived && event_.io == facts, Rule::io_losses, "an IO begins with other facts about lost changes",
         "those of its arrival and of its device");
   ++device->in_flight;
   ++io_in_flight_;
@@ -148,7 +151,7 @@ void ClientDevicesSpec::io_judged() {
     wanted = done->io.doomed ? Disposition::lost : Disposition::ok;
   bool fine = told == wanted;
   if (not_open && device->is_mapped()) {
-    const bool hopeless = device->refused || ++device->not_open_in_a_row > kMostFutileReopens;
+    const bool hopeless = device->refused || !whole_ || ++device->not_open_in_a_row > kMostFutileReopens;
     fine = told == Disposition::retry_after_remap || (told == Disposition::fail && hopeless);
     if (told == Disposition::retry_after_remap && !device->refused && link_ != false) require_reopen();
     if (told == Disposition::fail && !device->refused) refused(*device);

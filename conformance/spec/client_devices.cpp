@@ -28,7 +28,7 @@ void ClientDevicesSpec::on(const DeviceEvent& event) {
       return unmap_requested();
     case DeviceKind::RemapRequested:
       if (Device* const device = find(event.device); device != nullptr && device->refused && link_ == true)
-        device->refused = false, device->reopen = true;
+        device->refused = false, device->reopen = true, device->not_open_in_a_row = 0;
       return;
     case DeviceKind::ReopenDue:
       for (Device& device : devices_)
@@ -230,6 +230,8 @@ void ClientDevicesSpec::opened(Device& device, std::string_view response) {
   }
   const std::uint32_t id = u32_at(response, 4);
   const bool twice = is_id_of_another(device, id);
+  // A device that was mapped before the trace may have the id.
+  if (!whole_) device.may_close = device.given_up = true;
   Geometry geometry = geometry_of(response);
   const std::uint32_t block = geometry.logical_block_size;
   const bool usable = block >= kSectorBytes && (block & (block - 1)) == 0 && geometry.nsectors < kMostSectors;
@@ -241,8 +243,9 @@ void ClientDevicesSpec::opened(Device& device, std::string_view response) {
   }
   if (twice) {
     forget_ids();
-    // A client refuses the device only if the server repeats this error; device_changed() shows whether it
-    // does.
+    // A client refuses the device only if the server repeats this error, or refuses its IO; device_changed()
+    // shows whether it does.
+    ++device.not_open_in_a_row;
     device.may_close = device.given_up = true;
     return;
   }

@@ -39,7 +39,7 @@ class ClientDevicesSpec {
     std::uint64_t fua_told = 0;
     std::uint32_t caches = 0;
     std::uint32_t in_flight = 0;
-    unsigned not_open_in_a_row = 0;  // consecutive IOs that the server answered with ENOTCONN
+    unsigned not_open_in_a_row = 0;  // consecutive IOs with ENOTCONN and OPENs with an id in use
     bool refused = false;
     bool unmapping = false;
     bool close_allowed = false;  // the client may send CLOSE, because it does not use the open export

@@ -18,8 +18,10 @@ struct Suite {
 };
 const Suite kSuites[] = {{"requests of a server", server_device_story, server_request_cases},
                          {"devices of a server", server_device_story, server_device_cases},
+                         {"limits of a server", server_edges_story, server_edges_cases},
                          {"messages of a client", client_device_story, client_message_cases},
-                         {"devices of a client", client_device_story, client_device_cases}};
+                         {"devices of a client", client_device_story, client_device_cases},
+                         {"limits of a client", client_edges_story, client_edges_cases}};
 
 std::string text_of(const Findings& findings) {
   std::string text;

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "conformance/spec/bytes.hpp"
 #include "conformance/spec/rules.hpp"
 #include "conformance/spec/test_story.hpp"
 
@@ -111,6 +112,35 @@ TEST(Spec, DocumentedExamplesAreRules) {
     EXPECT_NE(rules.find(line + "\n"), std::string::npos)
         << "not a line of `urtrs-replay check --rules`: " << line;
   EXPECT_GT(examples, 0U) << "docs/conformance.md does not show `urtrs-replay check --rules`";
+}
+
+// Sessions of one trace may have different depths, and inputs of other machines or connections may follow a
+// message.
+TEST(Spec, AnInputIsComparedOnlyWithTheMessageOfItsConnection) {
+  Findings findings;
+  ToldSpec told(findings);
+  std::string header(kWriteHeader, '\0');
+  header[0] = static_cast<char>(kWrite);
+  for (const unsigned machine : {1, 2}) {
+    Event begin;
+    begin.kind = Kind::BeginServerSession;
+    begin.settings.depth = static_cast<std::uint16_t>(8 * machine);
+    told.on(machine, begin);
+  }
+  const auto receive = [&](unsigned from, unsigned to, const Key& key, std::uint16_t chunk) {
+    Event note, input;
+    note.kind = Kind::WireReceived, note.key = {0, 1, 7}, note.has_imm = true;
+    note.imm = request_imm(8 * from, 5, 0), note.bytes = header, note.length = kWriteHeader;
+    input.kind = Kind::RequestArrived, input.key = key, input.chunk = chunk;
+    told.on(from, note);
+    told.on(to, input);
+    return findings.count();
+  };
+  EXPECT_EQ(receive(1, 1, {0, 1, 7}, 5), 0U);
+  EXPECT_EQ(receive(2, 2, {0, 1, 7}, 5), 0U);
+  EXPECT_EQ(receive(1, 2, {0, 1, 7}, 6), 0U);
+  EXPECT_EQ(receive(1, 1, {0, 2, 7}, 6), 0U);
+  EXPECT_EQ(receive(2, 2, {0, 1, 7}, 6), 1U) << text_of(findings);
 }
 
 }  // namespace

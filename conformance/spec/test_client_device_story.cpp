@@ -1,35 +1,8 @@
-#include "conformance/spec/test_device_story.hpp"
+#include "conformance/spec/test_client_device_steps.hpp"
 
 namespace rtrs::spec {
 
 namespace {
-
-void send(DeviceStory& story, std::uint64_t token, MessageKind kind, std::string header, bool reads,
-          std::uint16_t length) {
-  const std::string_view kept = story.keep(std::move(header));
-  story.add(DeviceKind::SendMessage, [&](DeviceEvent& e) {
-    e.token = token, e.message = kind, e.header = kept, e.reads = reads, e.response_length = length;
-  });
-}
-void done(DeviceStory& story, std::uint64_t token, std::string response, std::uint16_t error = 0) {
-  const std::string_view kept = story.keep(std::move(response));
-  story.add(DeviceKind::MessageDone, [&](DeviceEvent& e) {
-    e.token = token, e.delivered = true, e.response = kept, e.peer_errno = error;
-  });
-}
-void changed(DeviceStory& story, DeviceState state, const Geometry& of = geometry()) {
-  story.add(DeviceKind::DeviceChanged,
-            [&](DeviceEvent& e) { e.device = 1, e.state = state, e.geometry = of; });
-}
-void begin_io(DeviceStory& story, const IoFacts& facts, std::uint32_t id) {
-  story.add(DeviceKind::IoBegun, [&](DeviceEvent& e) { e.device = 1, e.io = facts; });
-  story.add(DeviceKind::IoStarted, [&](DeviceEvent& e) { e.device_id = id, e.io = facts; });
-}
-void end_io(DeviceStory& story, const IoFacts& facts, std::uint16_t error, Disposition disposition) {
-  story.add(DeviceKind::IoDone,
-            [&](DeviceEvent& e) { e.device = 1, e.delivered = true, e.peer_errno = error, e.io = facts; });
-  story.add(DeviceKind::IoJudged, [=](DeviceEvent& e) { e.disposition = disposition; });
-}
 
 constexpr IoFacts kRead{}, kWrite{.changes = true}, kFlush{.changes_before = 2, .flushes = true};
 
@@ -60,9 +33,7 @@ void lose_a_cache(DeviceStory& story) {
   begin_io(story, kWrite, kId);
   end_io(story, kWrite, 0, Disposition::ok);
   begin_io(story, kWrite, kId);
-  story.add(DeviceKind::IoDone, [](DeviceEvent& e) {
-    e.device = 1, e.delivered = true, e.peer_errno = kNotConnected, e.io = kWrite;
-  });
+  io_done(story, kWrite, kNotConnected);
   changed(story, DeviceState::closed, geometry(200));
   send(story, 3, MessageKind::sess_info, sess_info(), true, kSessInfoBytes);
   story.add(DeviceKind::IoJudged, [](DeviceEvent& e) { e.disposition = Disposition::retry_after_remap; });

@@ -141,10 +141,16 @@ inline DeviceStory::Change result(std::uint16_t error) {
 DeviceStory server_device_story();
 const std::vector<DeviceSpoiled>& server_request_cases();
 const std::vector<DeviceSpoiled>& server_device_cases();
+// Two devices of a server at the limits of what is legal.
+DeviceStory server_edges_story();
+const std::vector<DeviceSpoiled>& server_edges_cases();
 // A device is mapped and written; its server restarts and loses its cache; the device reports the loss and is
 // unmapped.
 DeviceStory client_device_story();
 const std::vector<DeviceSpoiled>& client_message_cases();
 const std::vector<DeviceSpoiled>& client_device_cases();
+// Two devices of a client at the limits of what is legal.
+DeviceStory client_edges_story();
+const std::vector<DeviceSpoiled>& client_edges_cases();
 
 }  // namespace rtrs::spec

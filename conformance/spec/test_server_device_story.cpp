@@ -1,49 +1,8 @@
-#include "conformance/spec/test_device_story.hpp"
+#include "conformance/spec/test_server_device_steps.hpp"
 
 namespace rtrs::spec {
 
 namespace {
-
-void request(DeviceStory& story, std::uint64_t id, std::string header, bool reads, std::uint32_t data_len) {
-  const std::string_view kept = story.keep(std::move(header));
-  story.add(DeviceKind::DeviceRequest,
-            [&](DeviceEvent& e) { e.request = id, e.header = kept, e.reads = reads, e.data_len = data_len; });
-}
-void respond(DeviceStory& story, std::uint64_t id, std::uint16_t error = 0) {
-  story.add(DeviceKind::Respond, [=](DeviceEvent& e) { e.request = id, e.peer_errno = error; });
-}
-void write_back(DeviceStory& story, std::uint64_t id, std::string response) {
-  const std::string_view kept = story.keep(std::move(response));
-  story.add(DeviceKind::WriteBack, [&](DeviceEvent& e) { e.request = id, e.response = kept; });
-}
-void io(DeviceStory& story, std::uint64_t id, const Parts& parts) {
-  const bool moves = parts.opcode == Opcode::read || parts.opcode == Opcode::write;
-  request(story, id, io_message(parts), parts.opcode == Opcode::read || parts.opcode == Opcode::flush,
-          moves ? parts.size : 0);
-}
-void storage(DeviceStory& story, std::uint64_t id, std::uint16_t operation, const Parts& parts) {
-  const bool flush = parts.opcode == Opcode::flush;
-  story.add(DeviceKind::Storage, [=](DeviceEvent& e) {
-    e.request = id, e.operation = operation, e.handle = kHandle, e.opcode = parts.opcode, e.prio = 3;
-    e.sector = flush ? 0 : parts.sector, e.bytes = flush ? 0 : parts.size;
-    e.fua = !flush && (parts.flags & 0x200) != 0;
-  });
-}
-void storage_done(DeviceStory& story, std::uint16_t operation, int error = 0, bool sync_failed = false) {
-  story.add(DeviceKind::StorageDone,
-            [=](DeviceEvent& e) { e.operation = operation, e.error = error, e.sync_failed = sync_failed; });
-}
-void measure(DeviceStory& story, std::uint16_t operation) {
-  story.add(DeviceKind::MeasureExport, [=](DeviceEvent& e) { e.handle = kHandle, e.operation = operation; });
-}
-void measured(DeviceStory& story, std::uint16_t operation, std::uint64_t sectors) {
-  story.add(DeviceKind::ExportMeasured,
-            [=](DeviceEvent& e) { e.operation = operation, e.nsectors = sectors; });
-}
-void open_export(DeviceStory& story, std::uint64_t id, std::uint16_t operation, AccessMode mode) {
-  story.add(DeviceKind::OpenExport,
-            [=](DeviceEvent& e) { e.request = id, e.operation = operation, e.mode = mode, e.name = "disk"; });
-}
 
 void open_device(DeviceStory& story) {
   story.add(DeviceKind::BeginServerDevices, [](DeviceEvent& e) { e.generations = 1000; });
