@@ -308,8 +308,8 @@ class Import {
       error(options_.from + ": it contains no setup of an RTRS connection (" + std::to_string(wire.packets) +
             " RoCEv2 packets, " + std::to_string(tcp.segments) + " TCP segments, " +
             std::to_string(strangers) +
-            " of unknown connections); capture UDP port 4791 or the server's TCP port from before the client "
-            "connects");
+            " of unknown connections); capture UDP port 4791 or the server's TCP port (--port) from before the "
+            "client connects");
     } else if (strangers > 0) {
       error(std::to_string(strangers) +
             " packets belong to connections whose setup is not in the capture, because it began later or has "

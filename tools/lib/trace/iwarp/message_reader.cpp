@@ -194,7 +194,13 @@ void MessageReader::interrupt(Drop drop) {
   number_.reset();
   drop_ = drop;
   stream_ = new_stream(iwarp::kFirstNumber);
-  sink_.gap();
+  unsure_ = true;
+}
+
+// Reports a message, and before it the gap after lost bytes: messages may be missing until here.
+void MessageReader::deliver(Position end, roce::Message&& message) {
+  if (std::exchange(unsure_, false)) sink_.gap();
+  sink_.message(end, std::move(message));
 }
 
 void MessageReader::stop() {
@@ -274,7 +280,8 @@ void MessageReader::take(Bytes fpdu) {
   }
   if (!stream_.ended()) return;
   flush();
-  if (stream_.fault() != iwarp::Fault::none) sink_.gap();
+  fault_ = stream_.fault();
+  if (fault_ != iwarp::Fault::none) interrupt(Drop::none);
   state_ = State::stopped;
 }
 
@@ -284,30 +291,31 @@ void MessageReader::on(const iwarp::Event& event) {
     if (held_) message = *std::exchange(held_, std::nullopt);
     message.op = roce::Message::Op::write_imm;
     message.imm = immediate->imm;
-    return sink_.message(end_, std::move(message));
+    return deliver(end_, std::move(message));
   }
   flush();
   if (const auto* send = std::get_if<iwarp::Message>(&event)) {
     message.op = send->imm ? roce::Message::Op::send_imm : roce::Message::Op::send;
     message.imm = send->imm.value_or(0);
     message.payload.assign(send->payload.begin(), send->payload.end());
-    return sink_.message(end_, std::move(message));
+    return deliver(end_, std::move(message));
   }
   if (const auto* invalidated = std::get_if<iwarp::Invalidated>(&event)) {
     message.op = roce::Message::Op::send_inv;
     message.rkey = invalidated->key;
     message.payload.assign(invalidated->payload.begin(), invalidated->payload.end());
-    return sink_.message(end_, std::move(message));
+    return deliver(end_, std::move(message));
   }
 }
 
 void MessageReader::flush() {
-  if (held_) sink_.message(held_end_, *std::exchange(held_, std::nullopt));
+  if (held_) deliver(held_end_, *std::exchange(held_, std::nullopt));
 }
 
 void MessageReader::finish() {
   if (state_ == State::seeking) stop();
   flush();
+  if (unsure_) sink_.gap();
 }
 
 }  // namespace rtrs::iwarp_capture

@@ -19,7 +19,7 @@ class MessageReader final : iwarp::Memory {
   struct Sink {
     // `end`: position after the message.
     std::function<void(Position end, roce::Message&&)> message;
-    // At least one message is missing.
+    // Messages are missing since the message before, or since the beginning.
     std::function<void()> gap;
   };
   // `start`: position of the first byte.
@@ -31,7 +31,7 @@ class MessageReader final : iwarp::Memory {
   void finish();
 
   // Fault of the peer, after which nothing is decoded; Fault::none if there is none.
-  [[nodiscard]] iwarp::Fault fault() const noexcept { return stream_.fault(); }
+  [[nodiscard]] iwarp::Fault fault() const noexcept { return fault_; }
   // Number of bytes that were not decoded, because they follow a fault, or because no FPDU was found after
   // lost bytes.
   [[nodiscard]] std::uint64_t skipped() const noexcept { return skipped_; }
@@ -59,6 +59,7 @@ class MessageReader final : iwarp::Memory {
   [[nodiscard]] bool drops(Bytes fpdu) noexcept;
   void end_damaged();
   void interrupt(Drop drop);
+  void deliver(Position end, roce::Message&& message);
   void stop();
   void on(const iwarp::Event& event);
   void flush();
@@ -75,6 +76,7 @@ class MessageReader final : iwarp::Memory {
   std::uint64_t ignored_ = 0;    // number of bytes of a damaged FPDU after those in `fpdu_`
   std::unique_ptr<std::byte[]> staging_;  // only with CRC; the stream needs it, but gets whole FPDUs
   iwarp::Stream stream_;
+  iwarp::Fault fault_ = iwarp::Fault::none;
   std::optional<std::uint32_t> number_;  // sequence number of the next message; nullopt after lost bytes
   std::uint32_t last_number_ = 0;        // last known sequence number
   std::unique_ptr<std::byte[]> receive_;
@@ -82,6 +84,7 @@ class MessageReader final : iwarp::Memory {
   std::optional<roce::Message> held_;  // a write that may be followed by its immediate
   Position held_end_ = 0;
   std::uint64_t skipped_ = 0;
+  bool unsure_ = false;  // a gap has to be reported before the next message
   std::uint64_t tried_ = 0;  // number of bytes of FPDUs whose CRC was computed while seeking
 };
 
