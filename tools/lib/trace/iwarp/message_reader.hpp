@@ -84,7 +84,7 @@ class MessageReader final : iwarp::Memory {
   std::optional<roce::Message> held_;  // a write that may be followed by its immediate
   Position held_end_ = 0;
   std::uint64_t skipped_ = 0;
-  bool unsure_ = false;  // a gap has to be reported before the next message
+  bool unsure_ = false;      // a gap has to be reported before the next message
   std::uint64_t tried_ = 0;  // number of bytes of FPDUs whose CRC was computed while seeking
 };
 
