@@ -7,16 +7,17 @@
 #include <cstring>
 #include <ctime>
 #include <nlohmann/json.hpp>
-#include <span>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <system_error>
+#include <variant>
 #include <vector>
 
 #include "core/record/format.hpp"
 #include "core/record/schema.hpp"
 #include "core/record/writer.hpp"
 #include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/iwarp/analyzer.hpp"
 #include "tools/lib/trace/roce/analyzer.hpp"
 #include "tools/lib/trace/roce/capture_reader.hpp"
 #include "tools/lib/trace/roce/clock_offsets.hpp"
@@ -70,7 +71,7 @@ class FileBytes final : public roce::ByteSource {
 // Number of frames in the capture, by kind.
 struct Frames {
   std::uint64_t all = 0;
-  std::uint64_t other = 0;       // number of frames that are not RoCEv2
+  std::uint64_t other = 0;       // number of frames that are neither RoCEv2 nor iWARP
   std::uint64_t malformed = 0;   // number of invalid RoCEv2 frames
   std::uint64_t unreadable = 0;  // number of frames with an unknown link type
   std::uint64_t first = 0;       // time of the first frame
@@ -90,10 +91,12 @@ std::string date_of(std::uint64_t nanoseconds) {
 }
 
 nlohmann::ordered_json as_json(const Frames& frames, const roce::AnalyzerCounters& wire,
+                               const iwarp_capture::AnalyzerCounters& tcp,
                                const roce::ImportCounters& trace) {
   return {{"frames", frames.all},
           {"seconds", static_cast<double>(frames.last - frames.first) / 1e9},
           {"packets", wire.packets},
+          {"tcp_segments", tcp.segments},
           {"other_frames", frames.other},
           {"malformed_packets", frames.malformed},
           {"unreadable_frames", frames.unreadable},
@@ -104,17 +107,21 @@ nlohmann::ordered_json as_json(const Frames& frames, const roce::AnalyzerCounter
           {"unparsed_requests", trace.unparsed_requests},
           {"requests_without_header", trace.headless},
           {"other_connections", trace.other_connections},
-          {"retransmitted_packets", wire.retransmitted},
+          {"retransmitted_packets", wire.retransmitted + tcp.retransmitted},
           {"retransmitted_cm_messages", wire.cm_retransmitted},
           {"rnr_naks", wire.rnr_naks},
           {"sequence_naks", wire.sequence_naks},
           {"fatal_naks", wire.fatal_naks},
           {"acknowledgements", wire.acknowledgements},
           {"messages_taken_as_received", wire.unproven},
-          {"gaps", wire.gaps},
+          {"gaps", wire.gaps + tcp.gaps},
           {"lost_packets", wire.lost_packets},
-          {"unacknowledged_messages", wire.unacknowledged},
-          {"packets_without_connection", wire.strangers},
+          {"lost_tcp_bytes", tcp.lost_bytes},
+          {"undecoded_tcp_bytes", tcp.undecoded},
+          {"unacknowledged_messages", wire.unacknowledged + tcp.unacknowledged},
+          {"packets_without_connection", wire.strangers + tcp.strangers},
+          {"tls_segments", tcp.sealed},
+          {"invalid_tcp_streams", tcp.faults},
           {"bad_icrc", wire.bad_icrc}};
 }
 
@@ -134,11 +141,27 @@ void print_text(Output& out, const nlohmann::ordered_json& numbers) {
   }
 }
 
-// True if the frame contains the start of an MPA request or reply (docs/iwarp.md).
-bool is_iwarp_setup(std::span<const std::byte> frame) {
-  static constexpr std::string_view kKey = "MPA ID Re";
-  const std::string_view text(reinterpret_cast<const char*>(frame.data()), frame.size());
-  return text.find(kKey) != std::string_view::npos;
+// Passes what a frame shows about the order of events to the estimate of the clocks.
+void look(roce::ClockOffsets& clocks, std::uint64_t time, const iwarp_capture::Segment& segment) {
+  const std::size_t size = segment.payload.size() + segment.cut + (segment.syn ? 1 : 0);
+  clocks.look(
+      time,
+      {segment.source.address, segment.destination.address, {segment.source.port, segment.destination.port}},
+      size == 0 ? std::nullopt : std::optional(segment.sequence + static_cast<std::uint32_t>(size)),
+      segment.ack ? std::optional(segment.acknowledgement) : std::nullopt);
+}
+
+using Decoded = std::variant<std::monostate, roce::Packet, iwarp_capture::Segment>;
+
+// Decodes a frame; monostate if it is neither RoCEv2 nor TCP. Sets `malformed` if it is invalid RoCEv2.
+Decoded decode(const roce::CapturedFrame& frame, bool& malformed) {
+  roce::Packet packet;
+  const roce::Decoded found = roce::decode(frame.link, frame.bytes, frame.original, packet);
+  malformed = found == roce::Decoded::malformed;
+  if (found == roce::Decoded::packet) return packet;
+  iwarp_capture::Segment segment;
+  if (iwarp_capture::decode(frame.link, frame.bytes, frame.original, segment)) return segment;
+  return {};
 }
 
 class Import {
@@ -158,7 +181,7 @@ class Import {
     auto status = reader.next(frame);
     if (status == roce::CaptureReader::Status::ok && !start(frame.time)) return exit_usage;
     Progress progress(file_.size(), true);
-    order_ = roce::FrameOrder(static_cast<std::uint64_t>(std::abs(clocks_.largest())));
+    order_ = roce::FrameOrder<Decoded>(static_cast<std::uint64_t>(std::abs(clocks_.largest())));
     while (status == roce::CaptureReader::Status::ok && trace_->error() == 0) {
       take(frame);
       progress.at(reader.offset());
@@ -175,19 +198,24 @@ class Import {
     roce::CapturedFrame frame;
     if (reader.open() == roce::CaptureReader::Status::ok) {
       while (reader.next(frame) == roce::CaptureReader::Status::ok) {
-        roce::Packet packet;
-        if (roce::decode(frame.link, frame.bytes, frame.original, packet) == roce::Decoded::packet)
-          clocks_.look(frame.time, packet);
+        bool malformed = false;
+        const Decoded decoded = decode(frame, malformed);
+        if (const auto* packet = std::get_if<roce::Packet>(&decoded)) clocks_.look(frame.time, *packet);
+        if (const auto* segment = std::get_if<iwarp_capture::Segment>(&decoded))
+          look(clocks_, frame.time, *segment);
       }
     }
     clocks_.finish();
     ::lseek(file_.fd(), 0, SEEK_SET);
   }
 
-  // Receives packets in the order of their corrected times. A corrected time can be before the first frame of
+  // Receives frames in the order of their corrected times. A corrected time can be before the first frame of
   // the capture; it is replaced by the time of that frame.
-  void in_order(std::uint64_t time, roce::Packet&& packet) {
-    analyzer_->packet(std::max(time, frames_.first), std::move(packet));
+  void in_order(std::uint64_t time, Decoded&& decoded) {
+    time = std::max(time, frames_.first);
+    if (auto* packet = std::get_if<roce::Packet>(&decoded)) roce_->packet(time, std::move(*packet));
+    if (auto* segment = std::get_if<iwarp_capture::Segment>(&decoded))
+      if (!iwarp_->segment(time, std::move(*segment))) ++frames_.other;
   }
 
   bool start(std::uint64_t first) {
@@ -209,8 +237,9 @@ class Import {
     }
     trace_ = std::make_unique<roce::TraceImport>(*writer_,
                                                  roce::ImportOptions{options_.port, options_.payload, first});
-    analyzer_ = std::make_unique<roce::Analyzer>(
-        [this](const roce::WireEvent& event) { trace_->on(*analyzer_, event); });
+    const auto take = [this](const roce::WireEvent& event) { trace_->on(event); };
+    roce_ = std::make_unique<roce::Analyzer>(take);
+    iwarp_ = std::make_unique<iwarp_capture::Analyzer>(options_.port, take);
     return true;
   }
 
@@ -221,24 +250,21 @@ class Import {
       ++frames_.unreadable;
       return;
     }
-    roce::Packet packet;
-    switch (roce::decode(frame.link, frame.bytes, frame.original, packet)) {
-      case roce::Decoded::packet: {
-        const std::int64_t more = clocks_.correction(packet);
-        const std::uint64_t earlier = more < 0 ? std::min(frame.time, static_cast<std::uint64_t>(-more)) : 0U;
-        const std::uint64_t time =
-            frame.time - earlier + static_cast<std::uint64_t>(std::max(more, std::int64_t{0}));
-        return order_.add(time, std::move(packet),
-                          [this](std::uint64_t at, roce::Packet&& next) { in_order(at, std::move(next)); });
-      }
-      case roce::Decoded::other:
-        ++frames_.other;
-        iwarp_ = iwarp_ || is_iwarp_setup(frame.bytes);
-        return;
-      case roce::Decoded::malformed:
-        ++frames_.malformed;
-        return;
+    bool malformed = false;
+    Decoded decoded = decode(frame, malformed);
+    if (std::holds_alternative<std::monostate>(decoded)) {
+      ++(malformed ? frames_.malformed : frames_.other);
+      return;
     }
+    const auto* segment = std::get_if<iwarp_capture::Segment>(&decoded);
+    const std::int64_t more = segment != nullptr
+                                  ? clocks_.correction(segment->source.address, segment->destination.address)
+                                  : clocks_.correction(std::get<roce::Packet>(decoded));
+    const std::uint64_t earlier = more < 0 ? std::min(frame.time, static_cast<std::uint64_t>(-more)) : 0U;
+    const std::uint64_t time =
+        frame.time - earlier + static_cast<std::uint64_t>(std::max(more, std::int64_t{0}));
+    order_.add(time, std::move(decoded),
+               [this](std::uint64_t at, Decoded&& next) { in_order(at, std::move(next)); });
   }
 
   int failed_to_write(int number) const {
@@ -251,10 +277,12 @@ class Import {
       error(options_.from + ": the capture has no frames");
       return exit_cannot_read;
     }
-    order_.finish([this](std::uint64_t at, roce::Packet&& next) { in_order(at, std::move(next)); });
-    analyzer_->finish();
-    if (analyzer_->counters().strangers != 0)
-      trace_->without_setup(analyzer_->counters().strangers, frames_.last);
+    order_.finish([this](std::uint64_t at, Decoded&& next) { in_order(at, std::move(next)); });
+    roce_->finish();
+    iwarp_->finish();
+    const std::uint64_t unknown =
+        roce_->counters().strangers + iwarp_->counters().strangers + iwarp_->counters().sealed;
+    if (unknown != 0) trace_->without_setup(unknown, frames_.last);
     int wrong = trace_->error();
     if (wrong == 0) wrong = writer_->finish();
     if (wrong != 0) return failed_to_write(wrong);
@@ -267,19 +295,23 @@ class Import {
     return summarize(code);
   }
 
-  int summarize(int code) const {
-    const roce::AnalyzerCounters& wire = analyzer_->counters();
-    const roce::ImportCounters& trace = trace_->counters();
-    if (trace.connections == 0) {
+  // Prints what the capture lacks, in one line for each reason.
+  void explain(std::uint64_t connections) const {
+    const roce::AnalyzerCounters& wire = roce_->counters();
+    const iwarp_capture::AnalyzerCounters& tcp = iwarp_->counters();
+    const std::uint64_t strangers = wire.strangers + tcp.strangers;
+    if (tcp.sealed > 0)
+      error(std::to_string(tcp.sealed) +
+            " segments are encrypted by TLS and cannot be decoded: record a trace at the client or server "
+            "instead (trace=FILE trace_detail=wire, --trace FILE --trace-detail wire)");
+    if (connections == 0) {
       error(options_.from + ": it contains no setup of an RTRS connection (" + std::to_string(wire.packets) +
-            " RoCEv2 packets, " + std::to_string(wire.strangers) + " of unknown connections); " +
-            (iwarp_ ? "it contains iWARP, the fabric tcp, which import does not read: record a trace at the "
-                      "client or server (trace=FILE trace_detail=wire, --trace FILE --trace-detail wire) and "
-                      "turn it into a capture with urtrs-replay pcap"
-                    : "capture UDP port 4791 from before the client connects"));
-      code = code == exit_ok ? exit_cannot_read : code;
-    } else if (wire.strangers > 0) {
-      error(std::to_string(wire.strangers) +
+            " RoCEv2 packets, " + std::to_string(tcp.segments) + " TCP segments, " +
+            std::to_string(strangers) +
+            " of unknown connections); capture UDP port 4791 or the server's TCP port (--port) from before the "
+            "client connects");
+    } else if (strangers > 0) {
+      error(std::to_string(strangers) +
             " packets belong to connections whose setup is not in the capture, because it began later or has "
             "one direction only; they are skipped, and check reports inconclusive");
     }
@@ -292,7 +324,21 @@ class Import {
     if (wire.gaps > 0)
       error("the capture misses " + std::to_string(wire.lost_packets) + " packets in " +
             std::to_string(wire.gaps) + " places; they are marked WireGap, and check is inconclusive there");
-    auto numbers = as_json(frames_, wire, trace);
+    if (tcp.lost_bytes > 0)
+      error("the capture misses " + std::to_string(tcp.lost_bytes) + " bytes of TCP connections, and " +
+            std::to_string(tcp.undecoded) + " bytes behind them could not be decoded; the " +
+            std::to_string(tcp.gaps) + " places are marked WireGap, and check is inconclusive there");
+    if (tcp.faults > 0)
+      error("the iWARP messages of " + std::to_string(tcp.faults) +
+            " TCP streams are invalid; the rest of these streams is skipped; the first reason: " +
+            iwarp::to_string(tcp.first_fault));
+  }
+
+  int summarize(int code) const {
+    const roce::ImportCounters& trace = trace_->counters();
+    explain(trace.connections);
+    if (trace.connections == 0 && code == exit_ok) code = exit_cannot_read;
+    auto numbers = as_json(frames_, roce_->counters(), iwarp_->counters(), trace);
     numbers["clock_correction_ns"] = clocks_.largest();
     Output out;
     if (options_.json) {
@@ -309,11 +355,11 @@ class Import {
   InputFile file_;
   Frames frames_;
   roce::ClockOffsets clocks_;
-  bool iwarp_ = false;  // the capture contains a connection setup of the tcp fabric (iWARP)
-  roce::FrameOrder order_{0};
+  roce::FrameOrder<Decoded> order_{0};
   std::unique_ptr<trace::Writer> writer_;
   std::unique_ptr<roce::TraceImport> trace_;
-  std::unique_ptr<roce::Analyzer> analyzer_;
+  std::unique_ptr<roce::Analyzer> roce_;
+  std::unique_ptr<iwarp_capture::Analyzer> iwarp_;
 };
 
 int import(const ImportCommand& options) {
@@ -325,7 +371,8 @@ int import(const ImportCommand& options) {
 
 void add_import(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, ImportCommand& options) {
-    command.add_option("CAPTURE", options.from, "pcap or pcapng file with RoCEv2, - for standard input")
+    command
+        .add_option("CAPTURE", options.from, "pcap or pcapng file with RoCEv2 or iWARP, - for standard input")
         ->required();
     command.add_option("TRACE", options.to, "Trace file to write, not standard output")->required();
     command.add_option("--port", options.port, "Port of the RTRS servers")
@@ -336,12 +383,13 @@ void add_import(CLI::App& app, Runner& runner) {
     command.add_flag("--json", options.json, "What was found as a JSON object");
   };
   add_command<ImportCommand>(
-      app, runner, "import", "Turn a capture of RoCEv2 traffic into a trace",
+      app, runner, "import", "Turn a capture of RoCEv2 or TCP traffic into a trace",
       std::string(
           "Examples:\n"
           "  urtrs-replay import capture.pcapng capture.rtrc\n"
           "  urtrs-replay import capture.pcapng capture.rtrc --json\n"
           "\n"
+          "Decodes RoCEv2 and the fabric tcp (iWARP) without TLS, also in one capture.\n"
           "The trace has the messages as the clients saw them, rebuilt by sequence number. A file is read "
           "twice: if the clocks of the two ends differ (by up to 100 ms), timestamps are corrected first.\n"
           "Exit codes: 0 imported, 2 wrong usage, 3 no capture or no RTRS in it, 5 the capture is damaged: "

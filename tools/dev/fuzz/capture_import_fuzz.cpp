@@ -7,6 +7,7 @@
 
 #include "conformance/fuzz/fuzz.hpp"
 #include "core/record/schema.hpp"
+#include "tools/lib/trace/iwarp/analyzer.hpp"
 #include "tools/lib/trace/judge/trace_check.hpp"
 #include "tools/lib/trace/roce/analyzer.hpp"
 #include "tools/lib/trace/roce/capture_reader.hpp"
@@ -48,17 +49,20 @@ std::string imported(roce::CaptureReader& reader) {
   roce::ImportOptions options;
   options.time_zero = first;
   roce::TraceImport import(writer, options);
-  roce::Analyzer* self = nullptr;
-  roce::Analyzer analyzer([&](const roce::WireEvent& event) { import.on(*self, event); });
-  self = &analyzer;
+  const auto take = [&](const roce::WireEvent& event) { import.on(event); };
+  roce::Analyzer analyzer(take);
+  iwarp_capture::Analyzer iwarp(options.port, take);
   for (; status == roce::CaptureReader::Status::ok; status = reader.next(frame)) {
     roce::Packet packet;
-    if (roce::readable_link(frame.link) &&
-        roce::decode(frame.link, frame.bytes, frame.original, packet) == roce::Decoded::packet)
+    iwarp_capture::Segment segment;
+    if (roce::decode(frame.link, frame.bytes, frame.original, packet) == roce::Decoded::packet)
       analyzer.packet(std::max(frame.time, first), std::move(packet));
+    else if (iwarp_capture::decode(frame.link, frame.bytes, frame.original, segment))
+      iwarp.segment(std::max(frame.time, first), std::move(segment));
   }
   RTRS_FUZZ_CHECK(status == roce::CaptureReader::Status::end || !reader.reason().empty());
   analyzer.finish();
+  iwarp.finish();
   RTRS_FUZZ_CHECK(import.error() == 0);
   RTRS_FUZZ_CHECK(writer.finish() == 0);
   return text;

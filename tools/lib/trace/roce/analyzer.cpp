@@ -134,6 +134,7 @@ void Analyzer::cm_request(const Packet& packet, CmMessage&& message) {
   WireEvent event;
   event.kind = WireEvent::Kind::request;
   event.connection = number;
+  event.number = message.service;
   event.data = std::move(message.private_data);
   add(std::move(event));
 }

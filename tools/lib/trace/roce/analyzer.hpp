@@ -10,29 +10,9 @@
 
 #include "tools/lib/trace/roce/cm.hpp"
 #include "tools/lib/trace/roce/stream.hpp"
+#include "tools/lib/trace/roce/wire_event.hpp"
 
 namespace rtrs::roce {
-
-using ConnectionNumber = std::uint32_t;
-
-// Event in capture order. `to_server`: sent by the side that requested the connection.
-struct WireEvent {
-  enum class Kind : std::uint8_t {
-    request,  // first event of a connection; data: 56 bytes of private data, padded by RDMA CM
-    reply,    // data: 196 bytes of private data
-    reject,   // data: 148 bytes of private data; `number`: CM reject reason
-    closed,   // first DREQ of the connection, or a reject after the reply
-    message,
-    gap,  // `number` packets are missing from the capture
-  };
-  Kind kind = Kind::message;
-  bool to_server = true;
-  ConnectionNumber connection = 0;
-  std::uint64_t time = 0;
-  std::uint64_t number = 0;
-  std::vector<std::byte> data;
-  Message message;
-};
 
 struct ConnectionInfo {
   Address client;

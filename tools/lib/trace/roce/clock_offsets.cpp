@@ -111,30 +111,44 @@ void ClockOffsets::remember(std::unordered_map<std::uint32_t, std::uint64_t>& ti
   lane.order.pop_front();
 }
 
+// Processes the first packet `number` of a lane, and its first acknowledgement.
+void ClockOffsets::sent(std::uint64_t time, Lane& lane, std::uint32_t number, const Address& by,
+                        const Address& to) {
+  if (lane.sent.contains(number)) return;
+  remember(lane.sent, lane, number, time);
+  const auto effect = lane.acknowledged.find(number);
+  if (effect != lane.acknowledged.end()) caused(bounds_, by, time, to, effect->second);
+}
+
+void ClockOffsets::acknowledged(std::uint64_t time, Lane& lane, std::uint32_t number, const Address& by,
+                                const Address& to) {
+  if (lane.acknowledged.contains(number)) return;
+  remember(lane.acknowledged, lane, number, time);
+  const auto cause = lane.sent.find(number);
+  if (cause != lane.sent.end()) caused(bounds_, to, cause->second, by, time);
+}
+
 void ClockOffsets::look(std::uint64_t time, const Packet& packet) {
   if (packet.dest_qp == kCmQueuePair) return manage(time, packet);
   const QueuePair to{packet.destination, packet.dest_qp};
-  if (!headers_of(packet.opcode).aeth) {
-    Lane& lane = lanes_[to];
-    if (lane.sent.contains(packet.psn)) return;
-    remember(lane.sent, lane, packet.psn, time);
-    const auto effect = lane.acknowledged.find(packet.psn);
-    if (effect != lane.acknowledged.end())
-      caused(bounds_, packet.source, time, packet.destination, effect->second);
-    return;
-  }
+  if (!headers_of(packet.opcode).aeth)
+    return sent(time, lanes_[to], packet.psn, packet.source, packet.destination);
   const auto peer = peers_.find(to);
   if (peer == peers_.end() || packet.acknowledgement() != Acknowledgement::ack) return;
-  Lane& lane = lanes_[peer->second];
-  if (lane.acknowledged.contains(packet.psn)) return;
-  remember(lane.acknowledged, lane, packet.psn, time);
-  const auto cause = lane.sent.find(packet.psn);
-  if (cause != lane.sent.end()) caused(bounds_, packet.destination, cause->second, packet.source, time);
+  acknowledged(time, lanes_[peer->second], packet.psn, packet.source, packet.destination);
 }
 
-std::int64_t ClockOffsets::correction(const Packet& packet) const {
-  if (offsets_.empty() || packet.source < packet.destination) return 0;
-  const auto found = offsets_.find(Ends{packet.destination, packet.source});
+void ClockOffsets::look(std::uint64_t time, const Flow& flow, std::optional<std::uint32_t> end,
+                        std::optional<std::uint32_t> before) {
+  if (flow.source == flow.destination) return;
+  if (end) sent(time, flows_[flow], *end, flow.source, flow.destination);
+  const Flow back{flow.destination, flow.source, {flow.ports.second, flow.ports.first}};
+  if (before) acknowledged(time, flows_[back], *before, flow.source, flow.destination);
+}
+
+std::int64_t ClockOffsets::correction(const Address& source, const Address& destination) const {
+  if (offsets_.empty() || source < destination) return 0;
+  const auto found = offsets_.find(Ends{destination, source});
   return found == offsets_.end() ? 0 : found->second;
 }
 

@@ -25,11 +25,25 @@ class ClockOffsets {
 
   // Processes a packet. Call it for each packet, in capture order. `time` is in ns.
   void look(std::uint64_t time, const Packet& packet);
+  // Processes a TCP segment likewise. `ports`: those of source and destination. `end`: number of the first
+  // byte after the segment; nullopt if it has neither payload nor SYN. `before`: it acknowledges all bytes
+  // before this number.
+  struct Flow {
+    Address source;
+    Address destination;
+    std::pair<std::uint16_t, std::uint16_t> ports;
+    auto operator<=>(const Flow&) const = default;
+  };
+  void look(std::uint64_t time, const Flow& flow, std::optional<std::uint32_t> end,
+            std::optional<std::uint32_t> before);
   // Call after the last packet.
   void finish();
-  // Returns the number of ns to add to the time of this packet; call it after finish(). Returns 0 if no
-  // effect comes before its cause, or if no single offset explains the order.
-  [[nodiscard]] std::int64_t correction(const Packet& packet) const;
+  // Returns the number of ns to add to the time of packets of these addresses; call it after finish().
+  // Returns 0 if no effect comes before its cause, or if no single offset explains the order.
+  [[nodiscard]] std::int64_t correction(const Address& source, const Address& destination) const;
+  [[nodiscard]] std::int64_t correction(const Packet& packet) const {
+    return correction(packet.source, packet.destination);
+  }
   // Returns the largest offset, by absolute value, of all address pairs.
   [[nodiscard]] std::int64_t largest() const noexcept { return largest_; }
 
@@ -60,6 +74,9 @@ class ClockOffsets {
   };
 
   void manage(std::uint64_t time, const Packet& packet);
+  void sent(std::uint64_t time, Lane& lane, std::uint32_t number, const Address& by, const Address& to);
+  void acknowledged(std::uint64_t time, Lane& lane, std::uint32_t number, const Address& by,
+                    const Address& to);
   void rejected(std::uint64_t time, const Packet& packet, std::uint32_t client_id);
   static void caused(std::map<Ends, Bounds>& of, const Address& by, std::uint64_t cause, const Address& at,
                      std::uint64_t effect);
@@ -75,19 +92,22 @@ class ClockOffsets {
   std::map<QueuePair, Handshake> handshakes_;  // keyed by address and CM id of the client
   std::map<QueuePair, QueuePair> peers_;
   std::map<QueuePair, Lane> lanes_;
+  std::map<Flow, Lane> flows_;
 };
 
-// Sorts frames by corrected time. Holds a frame as long as a later frame could still have an earlier time.
+// Sorts frames (type Frame) by corrected time. Holds a frame as long as a later frame could still have an
+// earlier time.
+template <class Frame>
 class FrameOrder {
  public:
   // `slack`: maximum number of ns by which the time of a frame may be before the time of an earlier frame.
   explicit FrameOrder(std::uint64_t slack) : slack_(slack) {}
 
-  // Adds a frame. Calls take(time, packet) for each frame whose order is final.
+  // Adds a frame. Calls take(time, frame) for each frame whose order is final.
   template <class Take>
-  void add(std::uint64_t time, Packet&& packet, const Take& take) {
+  void add(std::uint64_t time, Frame&& frame, const Take& take) {
     newest_ = std::max(newest_, time);
-    held_.emplace(time, std::move(packet));
+    held_.emplace(time, std::move(frame));
     while (!held_.empty() && held_.begin()->first + slack_ <= newest_) pop(take);
   }
   template <class Take>
@@ -104,7 +124,7 @@ class FrameOrder {
 
   std::uint64_t slack_;
   std::uint64_t newest_ = 0;
-  std::multimap<std::uint64_t, Packet> held_;
+  std::multimap<std::uint64_t, Frame> held_;
 };
 
 }  // namespace rtrs::roce

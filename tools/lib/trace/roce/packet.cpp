@@ -1,9 +1,5 @@
 #include "tools/lib/trace/roce/packet.hpp"
 
-#include <arpa/inet.h>
-
-#include <algorithm>
-
 namespace rtrs::roce {
 
 HeaderSet headers_of(Opcode opcode) noexcept {
@@ -52,47 +48,6 @@ HeaderSet headers_of(Opcode opcode) noexcept {
   }
   set.known = false;
   return set;
-}
-
-namespace {
-constexpr std::array<std::uint8_t, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-}  // namespace
-
-bool Address::is_ipv4() const noexcept {
-  return std::equal(kMapped.begin(), kMapped.end(), bytes.begin());
-}
-
-Address ipv4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d) noexcept {
-  Address address;
-  std::copy(kMapped.begin(), kMapped.end(), address.bytes.begin());
-  address.bytes[12] = a;
-  address.bytes[13] = b;
-  address.bytes[14] = c;
-  address.bytes[15] = d;
-  return address;
-}
-
-std::string to_string(const Address& address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  const bool four = address.is_ipv4();
-  ::inet_ntop(four ? AF_INET : AF_INET6, address.bytes.data() + (four ? kMapped.size() : 0), text,
-              sizeof text);
-  return text;
-}
-
-bool readable_link(std::uint16_t link) noexcept {
-  switch (link) {
-    case link_null:
-    case link_ethernet:
-    case link_raw:
-    case link_cooked:
-    case link_ipv4:
-    case link_ipv6:
-    case link_cooked2:
-      return true;
-    default:
-      return false;
-  }
 }
 
 }  // namespace rtrs::roce

@@ -1,13 +1,10 @@
 // Encodes and decodes RoCEv2 packets: Ethernet, IP, UDP port 4791, InfiniBand transport headers, payload,
 // ICRC.
 #pragma once
-#include <array>
-#include <compare>
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "tools/lib/trace/roce/big_endian.hpp"
+#include "tools/lib/trace/roce/ip.hpp"
 
 namespace rtrs::roce {
 
@@ -54,15 +51,6 @@ struct HeaderSet {
 };
 [[nodiscard]] HeaderSet headers_of(Opcode) noexcept;
 
-// IPv6 address. IPv4 addresses are mapped: ::ffff:a.b.c.d.
-struct Address {
-  std::array<std::uint8_t, 16> bytes{};
-  auto operator<=>(const Address&) const = default;
-  [[nodiscard]] bool is_ipv4() const noexcept;
-};
-[[nodiscard]] Address ipv4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d) noexcept;
-[[nodiscard]] std::string to_string(const Address&);
-
 // Upper three bits of the AETH syndrome. The lower five bits are timer, credits or error code.
 enum class Acknowledgement : std::uint8_t { ack = 0, rnr_nak = 1, nak = 3 };
 enum class NakCode : std::uint8_t {
@@ -99,18 +87,6 @@ struct Packet {
   }
   [[nodiscard]] std::uint8_t syndrome_value() const noexcept { return syndrome & 0x1fU; }
 };
-
-// Supported link types of captures, with the numbers of pcap.
-enum LinkType : std::uint16_t {
-  link_null = 0,
-  link_ethernet = 1,
-  link_raw = 101,
-  link_cooked = 113,
-  link_ipv4 = 228,
-  link_ipv6 = 229,
-  link_cooked2 = 276,
-};
-[[nodiscard]] bool readable_link(std::uint16_t link) noexcept;
 
 enum class Decoded : std::uint8_t {
   packet,

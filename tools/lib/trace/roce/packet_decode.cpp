@@ -7,70 +7,9 @@
 namespace rtrs::roce {
 namespace {
 
-constexpr std::uint16_t kEthertypeIpv4 = 0x0800;
-constexpr std::uint16_t kEthertypeIpv6 = 0x86dd;
+constexpr std::uint8_t kUdp = 17;
 constexpr std::size_t kUdpHeader = 8;
 constexpr std::size_t kBthHeader = 12;
-constexpr std::size_t kNotIp = ~std::size_t{0};
-
-// Returns the offset of the byte after the Ethernet header and its VLAN tags; kNotIp if the frame has no IP
-// packet.
-std::size_t behind_ethernet(Bytes frame) noexcept {
-  std::size_t at = 12;
-  while (at + 2 <= frame.size()) {
-    const std::uint16_t type = load_be16(frame, at);
-    at += 2;
-    if (type == kEthertypeIpv4 || type == kEthertypeIpv6) return at;
-    if (type != 0x8100 && type != 0x88a8) return kNotIp;
-    at += 2;
-  }
-  return kNotIp;
-}
-
-std::size_t ip_offset(std::uint16_t link, Bytes frame) noexcept {
-  switch (link) {
-    case link_ethernet:
-      return behind_ethernet(frame);
-    case link_cooked:
-      return 16;
-    case link_cooked2:
-      return 20;
-    case link_null:
-      return 4;
-    case link_raw:
-    case link_ipv4:
-    case link_ipv6:
-      return 0;
-    default:
-      return kNotIp;
-  }
-}
-
-struct Ip {
-  std::size_t header = 0;  // length of the IP header, in bytes
-  std::size_t total = 0;   // length of the packet with its IP header, in bytes
-  Address source;
-  Address destination;
-};
-
-// Returns false if `bytes` does not begin with an unfragmented IP packet that carries UDP.
-bool parse_ip(Bytes bytes, Ip& ip) noexcept {
-  if (bytes.size() < 20) return false;
-  if (load_be8(bytes, 0) >> 4 == 4) {
-    ip.header = (load_be8(bytes, 0) & 0xfU) * 4;
-    ip.total = load_be16(bytes, 2);
-    if (load_be8(bytes, 9) != 17 || (load_be16(bytes, 6) & 0x3fff) != 0) return false;
-    ip.source = ipv4(load_be8(bytes, 12), load_be8(bytes, 13), load_be8(bytes, 14), load_be8(bytes, 15));
-    ip.destination = ipv4(load_be8(bytes, 16), load_be8(bytes, 17), load_be8(bytes, 18), load_be8(bytes, 19));
-    return ip.header >= 20;
-  }
-  if (load_be8(bytes, 0) >> 4 != 6 || bytes.size() < 40 || load_be8(bytes, 6) != 17) return false;
-  ip.header = 40;
-  ip.total = std::size_t{40} + load_be16(bytes, 4);
-  for (std::size_t i = 0; i < 16; ++i) ip.source.bytes[i] = load_be8(bytes, 8 + i);
-  for (std::size_t i = 0; i < 16; ++i) ip.destination.bytes[i] = load_be8(bytes, 24 + i);
-  return true;
-}
 
 // Decodes the extended headers after the BTH. Returns the offset of the payload; 0 if the headers are
 // truncated.
@@ -112,7 +51,8 @@ std::uint32_t load_icrc(Bytes bytes, std::size_t at) noexcept {
   return value;
 }
 
-Decoded parse_transport(Bytes whole, const Ip& ip, Packet& packet) {
+Decoded parse_transport(const IpPacket& ip, Packet& packet) {
+  const Bytes whole = ip.bytes;
   const std::size_t bth = ip.header + kUdpHeader;
   if (ip.total < bth + kBthHeader + kIcrcBytes) return Decoded::malformed;
   const std::size_t end = ip.total - kIcrcBytes;  // end of the padded payload, on the wire
@@ -142,20 +82,15 @@ Decoded parse_transport(Bytes whole, const Ip& ip, Packet& packet) {
 }  // namespace
 
 Decoded decode(std::uint16_t link, Bytes frame, std::size_t original, Packet& packet) {
-  const std::size_t at = ip_offset(link, frame);
-  Ip ip;
-  if (at == kNotIp || at >= frame.size() || !parse_ip(frame.subspan(at), ip)) return Decoded::other;
-  Bytes whole = frame.subspan(at);
-  if (whole.size() < ip.header + kUdpHeader) return Decoded::other;
-  if (load_be16(whole, ip.header + 2) != kUdpPort) return Decoded::other;
-  if (original < at + ip.total) return Decoded::malformed;
-  whole = whole.first(std::min(whole.size(), ip.total));  // removes the padding of short frames
-  if (whole.size() < ip.header + kUdpHeader + kBthHeader) return Decoded::malformed;
+  const std::optional<IpPacket> ip = find_ip(link, frame, original);
+  if (!ip || ip->protocol != kUdp || ip->bytes.size() < ip->header + kUdpHeader) return Decoded::other;
+  if (load_be16(ip->bytes, ip->header + 2) != kUdpPort) return Decoded::other;
+  if (!ip->complete || ip->bytes.size() < ip->header + kUdpHeader + kBthHeader) return Decoded::malformed;
   packet = Packet{};
-  packet.source = ip.source;
-  packet.destination = ip.destination;
-  packet.source_port = load_be16(whole, ip.header);
-  return parse_transport(whole, ip, packet);
+  packet.source = ip->source;
+  packet.destination = ip->destination;
+  packet.source_port = load_be16(ip->bytes, ip->header);
+  return parse_transport(*ip, packet);
 }
 
 }  // namespace rtrs::roce

@@ -33,9 +33,7 @@ std::string exported_and_imported(const Recordings& recordings, std::uint32_t mt
   header.schema = trace::builtin_schema();
   EXPECT_EQ(writer.start(header), 0);
   TraceImport import(writer, ImportOptions{});
-  Analyzer* self = nullptr;
-  Analyzer analyzer([&](const WireEvent& event) { import.on(*self, event); });
-  self = &analyzer;
+  Analyzer analyzer([&](const WireEvent& event) { import.on(event); });
   Synthesis synthesis(recordings, SynthesisOptions{mtu, 1234}, [&](Nanos time, Bytes frame) {
     Packet packet;
     ASSERT_EQ(decode(link_ethernet, frame, frame.size(), packet), Decoded::packet);
@@ -146,13 +144,11 @@ Story imported(const Frames& frames, AnalyzerCounters& counters) {
   header.schema = trace::builtin_schema();
   EXPECT_EQ(writer.start(header), 0);
   TraceImport import(writer, ImportOptions{});
-  Analyzer* self = nullptr;
-  Analyzer analyzer([&](const WireEvent& event) { import.on(*self, event); });
-  self = &analyzer;
+  Analyzer analyzer([&](const WireEvent& event) { import.on(event); });
   ClockOffsets clocks;
   for (const auto& [time, packet] : frames) clocks.look(time, packet);
   clocks.finish();
-  FrameOrder order(static_cast<std::uint64_t>(std::abs(clocks.largest())));
+  FrameOrder<Packet> order(static_cast<std::uint64_t>(std::abs(clocks.largest())));
   const auto take = [&](std::uint64_t time, Packet&& packet) { analyzer.packet(time, std::move(packet)); };
   for (const auto& [time, packet] : frames)
     order.add(time + static_cast<std::uint64_t>(clocks.correction(packet)), Packet(packet), take);

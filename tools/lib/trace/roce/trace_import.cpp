@@ -4,6 +4,7 @@
 
 #include "core/record/chain_hash.hpp"
 #include "core/wire/imm.hpp"
+#include "tools/lib/trace/roce/cm.hpp"
 
 namespace rtrs::roce {
 namespace {
@@ -47,10 +48,11 @@ void TraceImport::put(const Connection& connection, const Note& note) {
   ++counters_.notes;
 }
 
-void TraceImport::on(const Analyzer& analyzer, const WireEvent& event) {
-  while (connections_.size() <= event.connection) connections_.emplace_back();
-  Connection& connection = connections_[event.connection];
-  if (event.kind == WireEvent::Kind::request) return request(analyzer, event, connection);
+void TraceImport::on(const WireEvent& event) {
+  std::vector<Connection>& connections = connections_[event.iwarp ? 1 : 0];
+  while (connections.size() <= event.connection) connections.emplace_back();
+  Connection& connection = connections[event.connection];
+  if (event.kind == WireEvent::Kind::request) return request(event, connection);
   if (!connection.ours) return;
   switch (event.kind) {
     case WireEvent::Kind::request:
@@ -72,11 +74,11 @@ void TraceImport::on(const Analyzer& analyzer, const WireEvent& event) {
   }
 }
 
-void TraceImport::request(const Analyzer& analyzer, const WireEvent& event, Connection& connection) {
+void TraceImport::request(const WireEvent& event, Connection& connection) {
   const auto parsed = wire::parse_conn_req(event.data);
   if (parsed) {
     place(parsed.value, connection);
-  } else if (analyzer.connection(event.connection).service == kTcpServicePrefix + options_.port) {
+  } else if (event.number == kTcpServicePrefix + options_.port) {
     ++counters_.unparsed_requests;
     connection.key = ConKey{0, 0, ++unparsed_};
   } else {
@@ -169,8 +171,26 @@ std::pair<std::size_t, std::size_t> TraceImport::head_of(const WireEvent& event,
   return {from, size - from};
 }
 
+// On iWARP, a response with data looks like data followed by a response without it. A server joins them only
+// if that was agreed.
+void TraceImport::split(const WireEvent& event, const Connection& connection) {
+  WireEvent part = event;
+  part.iwarp = false;
+  part.message.op = Message::Op::write;
+  part.message.imm = 0;
+  message(part, connection);
+  part.message = Message{};
+  part.message.op = Message::Op::write_imm;
+  part.message.imm = event.message.imm;
+  message(part, connection);
+}
+
 void TraceImport::message(const WireEvent& event, const Connection& connection) {
   const Message& message = event.message;
+  if (event.iwarp && !event.to_server && message.op == Message::Op::write_imm && !message.payload.empty()) {
+    const ChunkTable* agreed = chunks(connection);
+    if (agreed == nullptr || !agreed->joins_data()) return split(event, connection);
+  }
   if (is_filled_invalidation(message)) {
     WireEvent bare = event;
     bare.message.payload.clear();

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/record/writer.hpp"
-#include "tools/lib/trace/roce/analyzer.hpp"
 #include "tools/lib/trace/roce/chunk_table.hpp"
+#include "tools/lib/trace/roce/wire_event.hpp"
 
 namespace rtrs::roce {
 
@@ -36,8 +36,8 @@ class TraceImport {
   // `writer`: already started with the schema of this build; must outlive this object.
   TraceImport(trace::Writer& writer, const ImportOptions& options) : writer_(writer), options_(options) {}
 
-  // Takes the next event of `analyzer`.
-  void on(const Analyzer& analyzer, const WireEvent& event);
+  // Takes the next event of the capture.
+  void on(const WireEvent& event);
   // Call last. Reports, as a gap without a connection, that the capture has `packets` packets of connections
   // whose setup is missing. `time`: time of the last packet.
   void without_setup(std::uint64_t packets, std::uint64_t time);
@@ -71,10 +71,11 @@ class TraceImport {
     bool parsed = false;
   };
 
-  void request(const Analyzer& analyzer, const WireEvent& event, Connection& connection);
+  void request(const WireEvent& event, Connection& connection);
   void place(const wire::ConnReq& request, Connection& connection);
   void cm(const WireEvent& event, const Connection& connection);
   void message(const WireEvent& event, const Connection& connection);
+  void split(const WireEvent& event, const Connection& connection);
   // Returns offset and length of the payload's head, which the protocol state machines parse.
   std::pair<std::size_t, std::size_t> head_of(const WireEvent& event, const Connection& connection);
   ChunkTable* chunks(const Connection& connection);
@@ -85,7 +86,8 @@ class TraceImport {
   ImportOptions options_;
   ImportCounters counters_;
   int error_ = 0;
-  std::vector<Connection> connections_;  // indexed by ConnectionNumber
+  // Indexed by ConnectionNumber; of RoCE, and of iWARP.
+  std::array<std::vector<Connection>, 2> connections_;
   std::map<wire::Uuid, Session> sessions_;
   // Keyed by the uuids of session and path.
   std::map<std::pair<wire::Uuid, wire::Uuid>, std::size_t> path_index_;
