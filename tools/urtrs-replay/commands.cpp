@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/command/rotation.hpp"
 
 namespace rtrs::replay_tool {
 
@@ -24,11 +25,23 @@ void add_stat(CLI::App&, Runner&);
 
 CLI::Option* add_traces(CLI::App& command, const char* name, std::vector<std::string>& into,
                         const std::string& what) {
-  return command.add_option(name, into, what);
+  return command.add_option_function<std::vector<std::string>>(
+      name, [&into](const std::vector<std::string>& given) { into = tools::trace_names(given); }, what);
 }
 
 void add_trace(CLI::App& command, std::string& into) {
-  command.add_option("FILE", into, "Trace file, - for standard input")->required();
+  command
+      .add_option_function<std::vector<std::string>>(
+          "FILE",
+          [&into](const std::vector<std::string>& given) {
+            const std::vector<std::string> names = tools::trace_names(given);
+            if (names.size() != 1)
+              throw CLI::ValidationError("FILE",
+                                         "expected one trace, got " + CLI::detail::join(names, " and "));
+            into = names.front();
+          },
+          "Trace file, - for standard input, FILE.* for all files of a rotation")
+      ->required();
 }
 
 void report_too_long(const std::string& path, std::uint64_t max_size) {

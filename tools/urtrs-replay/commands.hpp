@@ -48,7 +48,7 @@ CLI::App* add_command(CLI::App& app, Runner& runner, const char* name, const cha
   return command;
 }
 
-// Adds the argument FILE for one trace.
+// Adds the argument FILE for one trace, which may be given as the files of one rotation.
 void add_trace(CLI::App& command, std::string& into);
 // Adds the argument `name` for any number of traces.
 CLI::Option* add_traces(CLI::App& command, const char* name, std::vector<std::string>& into,

@@ -14,6 +14,7 @@
 #include "core/base/utf8.hpp"
 #include "tools/lib/text/printable.hpp"
 #include "tools/lib/trace/command/exit_codes.hpp"
+#include "tools/lib/trace/command/rotation.hpp"
 
 namespace rtrs::tools {
 
@@ -101,6 +102,14 @@ void warn_of_damage(const std::string& path, const std::string& damage, std::uin
 }
 
 InputFile::InputFile(const std::string& path) {
+  if (is_rotation(path)) {
+    std::vector<std::string> files = rotation_files(path);
+    struct stat status {};
+    for (const std::string& file : files)
+      if (::stat(file.c_str(), &status) == 0) size_ += static_cast<std::uint64_t>(status.st_size);
+    if (!files.empty()) source_ = std::make_unique<RotationSource>(std::move(files));
+    return;
+  }
   if (path == "-") {
     fd_ = ::dup(STDIN_FILENO);
   } else {

@@ -12,7 +12,8 @@
 
 namespace rtrs::tools {
 
-// A trace or another file to read; "-" is standard input. Prints an error on stderr if it cannot be opened.
+// A trace or another file to read. "-" is standard input, and "FILE.*" all files of a rotation. Prints an
+// error on stderr if it cannot be opened.
 class InputFile {
  public:
   explicit InputFile(const std::string& path);
@@ -20,7 +21,7 @@ class InputFile {
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
   bool is_open() const { return source_ != nullptr; }
-  int fd() const { return fd_; }
+  int fd() const { return fd_; }  // -1 for a rotation
   trace::Source& source() { return *source_; }
   std::uint64_t size() const { return size_; }  // in bytes; 0: unknown
 
