@@ -49,8 +49,7 @@ bool ToldSpec::agrees(const Event& told, const Event& note) const {
 }
 
 void ToldSpec::on(unsigned machine, const Event& event) {
-  if (event.kind == Kind::BeginServerSession && event.settings.depth != 0)
-    depths_[machine] = event.settings.depth;
+  if (event.kind == Kind::BeginServerSession) begin(machine, event.settings.depth);
   if (event.kind == Kind::WireReceived || (event.kind == Kind::WireCm && !event.sent)) {
     just_received_ = true;
     machine_ = machine;

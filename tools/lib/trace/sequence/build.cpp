@@ -3,11 +3,22 @@
 #include "tools/lib/trace/command/exit_codes.hpp"
 #include "tools/lib/trace/command/files.hpp"
 #include "tools/lib/trace/reader/reader.hpp"
-#include "tools/lib/trace/sequence/explain.hpp"
+#include "tools/lib/trace/sequence/story_records.hpp"
 
 namespace rtrs::tools::sequence {
 
 namespace {
+
+// Standard input cannot be read twice: the records before its first snapshots then have no depth.
+void look_ahead(StoryRecords& records, const std::string& path) {
+  if (path == "-") return;
+  InputFile input(path);
+  if (!input.is_open()) return;
+  trace::Reader reader(input.source());
+  trace::Record record;
+  if (reader.open() != trace::Reader::Status::ok) return;
+  while (reader.next(record) == trace::Reader::Status::ok) records.look_ahead(record);
+}
 
 // Adds the records of a file to the story and returns an exit code. From a damaged trace, adds the records
 // before the damage.
@@ -34,12 +45,13 @@ int read_file(Story& story, const std::string& path) {
   file.beginning_missing = (header.flags & trace::partial) != 0;
   story.files.push_back(file);
   const auto index = static_cast<Index>(story.files.size() - 1);
-  Explainer explainer(story, index);
+  StoryRecords records(story, index, header);
+  if ((header.flags & trace::action_counts) != 0) look_ahead(records, path);
   Progress progress(input.size(), true);
   trace::Record record;
   while ((status = reader.next(record)) == trace::Reader::Status::ok) {
     progress.at(reader.bytes());
-    explainer.add(Fields(record, header.schema));
+    records.add(record);
   }
   TraceFile& read = story.files.back();
   read.records = reader.records();
