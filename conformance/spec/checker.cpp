@@ -69,6 +69,7 @@ Checker::Machine* Checker::machine_of(unsigned machine, const Event& event) {
 
 void Checker::on(unsigned machine, const Event& event) {
   const EventClass category = class_of(event.kind);
+  if (category == EventClass::begin) begun_.insert(machine);
   told_.on(machine, event);
   if (category == EventClass::wire) {
     ++coverage_.wire;

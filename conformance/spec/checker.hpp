@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <variant>
 
 #include "conformance/spec/client.hpp"
@@ -19,6 +20,8 @@ struct Coverage {
   std::uint64_t events = 0;             // events that rules can judge
   std::uint64_t machines = 0;           // machines whose beginning is in the trace
   std::uint64_t without_beginning = 0;  // machines whose beginning is missing
+  std::uint64_t resumed = 0;            // sessions whose state a snapshot told, instead of their beginning
+  std::uint64_t earlier_requests = 0;   // their requests that began before it
   std::uint64_t wire = 0;               // wire notes
 };
 
@@ -29,6 +32,8 @@ class Checker {
   explicit Checker(bool actions, Time capture_heartbeat = 0)
       : actions_(actions), wire_(findings_, capture_heartbeat), told_(findings_) {}
   void on(unsigned machine, const Event&);
+  // A snapshot tells the state of a session. Does nothing if its state is known already.
+  void resume(unsigned machine, const KnownSession&);
   void on(unsigned machine, const DeviceEvent&);
   // Call once, after the last record. `whole` false: the trace was cut, possibly within a step, so missing
   // actions of the last step are no violation.
@@ -48,6 +53,7 @@ class Checker {
   mutable Findings findings_;
   Coverage coverage_;
   std::map<unsigned, std::unique_ptr<Machine>> machines_;
+  std::set<unsigned> begun_;  // machines whose state is known: they began, or a snapshot told it
   std::map<unsigned, Devices> devices_;
   WireSpec wire_;
   ToldSpec told_;

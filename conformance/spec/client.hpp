@@ -12,10 +12,15 @@
 
 namespace rtrs::spec {
 
+struct KnownRequest;
+struct KnownSession;
+
 class ClientSpec {
  public:
   // `settings` is null if the beginning was not seen; then any state is possible until events rule it out.
   ClientSpec(Findings& findings, unsigned machine, const Settings* settings);
+  // Call before the first event of a trace that begins in the middle of a run.
+  void resume(const KnownSession&);
   void on(const Event&);
   // Call after the last step.
   void finish();
@@ -91,6 +96,7 @@ class ClientSpec {
   bool grants_fence(const Path& path) const noexcept { return path.fence; }
   std::uint16_t depth() const noexcept;
 
+  void resume(const KnownRequest&);
   void input();
   void action();
   // `continued`: true if this is a Continued step and no further Continued step follows.
@@ -159,8 +165,8 @@ class ClientSpec {
   std::uint32_t max_io_size_ = 0;
   std::uint32_t max_hdr_size_ = 0;
   unsigned connected_ = 0;
-  unsigned turn_ = 0;            // next path of round-robin
-  std::uint64_t submitted_ = 0;  // number of submitted requests
+  std::optional<unsigned> turn_ = 0;  // next path of round-robin; empty: unknown
+  std::uint64_t submitted_ = 0;       // number of submitted requests
   std::optional<bool> link_;
   bool counts_known_;
   bool closing_ = false;

@@ -20,7 +20,7 @@ bool ClientSpec::is_preferred(unsigned index, unsigned other) const {
   const Path& than = paths_[other];
   switch (settings_.policy) {
     case Policy::round_robin:
-      return (index + kPaths - turn_) % kPaths < (other + kPaths - turn_) % kPaths;
+      return turn_ && (index + kPaths - *turn_) % kPaths < (other + kPaths - *turn_) % kPaths;
     case Policy::min_inflight:
       return path.flying < than.flying || (path.flying == than.flying && index < other);
     case Policy::min_latency: {

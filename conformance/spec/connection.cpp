@@ -1,5 +1,7 @@
 #include "conformance/spec/connection.hpp"
 
+#include <algorithm>
+
 namespace rtrs::spec {
 
 namespace {
@@ -52,7 +54,7 @@ void Connection::closed(const RuleContext& context) {
   phase_ = Phase::closed;
   cookies_.clear();
   completed_ = 0;
-  receives_ = outstanding_ = unsignalled_ = 0;
+  receives_ = outstanding_ = unsignalled_ = earlier_ = 0;
 }
 
 void Connection::disconnect(const RuleContext& context, Rule rule) {
@@ -83,7 +85,7 @@ void Connection::heard(const RuleContext& context) const {
 }
 
 void Connection::take_receive(const RuleContext& context) {
-  if (phase_ == Phase::closed) return;
+  if (phase_ == Phase::closed || began_before_) return;
   if (context.check(
           receives_ > 0, Rule::receive_room,
           [&] { return "a message took a receive of " + to_string(key_) + ", which has none"; },
@@ -92,6 +94,7 @@ void Connection::take_receive(const RuleContext& context) {
 }
 
 void Connection::balance(const RuleContext& context, std::uint32_t least) {
+  if (began_before_) return;
   const bool first = !usual_receives_;
   const std::uint64_t usual = first ? receives_ : *usual_receives_;
   usual_receives_ = receives_;
@@ -132,6 +135,17 @@ void Connection::post(const RuleContext& context, std::uint32_t entries, std::ui
 
 void Connection::completed(const RuleContext& context) {
   if (phase_ == Phase::closed) return;
+  if (earlier_ != 0) {
+    const std::uint64_t cookie = context.event.cookie;
+    context.check(
+        cookie != 0 && cookie <= earlier_, Rule::send_order,
+        [&] { return "completion with cookie " + std::to_string(cookie) + " on " + to_string(key_); },
+        [&] { return "1 to " + std::to_string(earlier_) + ", of work that was posted before the trace"; });
+    const std::uint64_t retired = std::min(cookie, earlier_);
+    earlier_ -= retired;
+    outstanding_ -= retired;
+    return;
+  }
   const bool known = completed_ < cookies_.size();
   const std::uint64_t expected = known ? cookies_[completed_] : 0;
   context.check(

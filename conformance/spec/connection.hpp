@@ -18,7 +18,18 @@ class Connection {
  public:
   enum class Phase : std::uint8_t { asked, up, failed, ending, closed };
 
+  // State in the middle of a run. The number of receives is unknown.
+  struct Known {
+    Key key;
+    Phase phase = Phase::closed;
+    std::uint64_t outstanding = 0;  // used entries of the send queue
+    std::uint64_t unsignalled = 0;  // those after the last signalled one
+    bool owes_ack = false;
+    bool unanswered = false;
+  };
+
   Connection() = default;
+  explicit Connection(const Known& known);  // resume.cpp
   Connection(const Key& key, Phase phase) : key_(key), phase_(phase) {}
 
   const Key& key() const noexcept { return key_; }
@@ -38,7 +49,7 @@ class Connection {
 
   void post_receives(std::uint32_t count) noexcept { receives_ += count; }
   void take_receive(const RuleContext& context);
-  std::uint64_t receives() const noexcept { return receives_; }
+  std::uint64_t receives() const noexcept { return began_before_ ? 1 : receives_; }
   // Call at the end of each step of a connected path. The first call records the number of posted receives,
   // which must be at least `least`, the number of messages that may arrive before the next step. Later calls
   // expect the same number.
@@ -64,10 +75,12 @@ class Connection {
  private:
   Key key_;
   Phase phase_ = Phase::closed;
+  bool began_before_ = false;  // the setup is not in the trace
   std::uint64_t receives_ = 0;
   std::optional<std::uint64_t> usual_receives_;
   std::uint64_t outstanding_ = 0;       // used entries of the send queue
   std::uint64_t unsignalled_ = 0;       // entries posted since the last signalled one
+  std::uint64_t earlier_ = 0;           // entries of signalled work that was posted before the trace
   std::vector<std::uint64_t> cookies_;  // cookies of signalled work, in the order of posting
   std::size_t completed_ = 0;           // cookies_ before this index belong to completed work
 };

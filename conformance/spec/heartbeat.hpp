@@ -9,9 +9,13 @@
 
 namespace rtrs::spec {
 
+struct KnownHeartbeat;
+
 class Heartbeat {
  public:
   void start(Time now, const Settings& settings);
+  // Begins in the middle of a run.
+  void resume(Time now, const Settings& settings, const KnownHeartbeat& known);
   void stop() noexcept { running_ = false; }
   bool running() const noexcept { return running_; }
   void received(bool is_message);

@@ -13,6 +13,9 @@
 
 namespace rtrs::spec {
 
+struct KnownChunk;
+struct KnownSession;
+
 class ServerSpec {
  public:
   // Paths of one session have keys whose path is session * kPaths + index in the session
@@ -21,6 +24,8 @@ class ServerSpec {
 
   // `settings` is null if the beginning was not seen.
   ServerSpec(Findings& findings, unsigned machine, const Settings* settings);
+  // Call before the first event of a trace that begins in the middle of a run.
+  void resume(const KnownSession&);
   void on(const Event&);
   void finish();
 
@@ -88,6 +93,7 @@ class ServerSpec {
     return index % kPaths < paths_.size() ? paths_[index % kPaths] : unused_;
   }
   Connection* find(const Key& key);
+  void resume(const KnownChunk&);
   void input();
   void action();
   // `continued`: true if this is a Continued step and no further Continued step follows.

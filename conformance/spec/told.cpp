@@ -85,8 +85,7 @@ void ToldSpec::finish() {
 void ToldSpec::on(unsigned machine, const Event& event) {
   now_ = event.now;
   session_told(machine, event);
-  if (event.kind == Kind::BeginServerSession && event.settings.depth != 0)
-    depths_[machine] = event.settings.depth;
+  if (event.kind == Kind::BeginServerSession) begin(machine, event.settings.depth);
   if (event.kind == Kind::WireReceived || (event.kind == Kind::WireCm && !event.sent)) {
     just_received_ = true;
     machine_ = machine;

@@ -14,6 +14,10 @@ namespace rtrs::spec {
 class ToldSpec {
  public:
   explicit ToldSpec(Findings& findings) : findings_(findings) {}
+  // `depth`: number of chunks of a server session; 0: unknown.
+  void begin(unsigned machine, std::uint16_t depth) {
+    if (depth != 0) depths_[machine] = depth;
+  }
   // Takes every event of the trace, in order. Compares an input with the note that the driver recorded
   // directly before it for the same machine and connection.
   void on(unsigned machine, const Event&);

@@ -14,8 +14,11 @@
 
 namespace rtrs::spec {
 
+struct KnownSession;
+
 struct WireCounts {
   std::uint64_t connections = 0;
+  std::uint64_t resumed = 0;   // connections of which a snapshot told
   std::uint64_t unplaced = 0;  // messages on connections whose beginning was not seen
   std::uint64_t partial = 0;   // attempts whose setup was seen only in part
   std::uint64_t gaps = 0;
@@ -29,6 +32,8 @@ class WireSpec {
       : findings_(findings), capture_heartbeat_(capture_heartbeat) {}
   // The begin event of a state machine names the side that recorded the following notes.
   void begin(unsigned machine, const Event&);
+  // Begins the notes of a session in the middle of a run, unless its beginning was seen.
+  void resume(unsigned machine, const KnownSession&);
   void on(unsigned machine, const Event&);
   // Call after the last event.
   void finish();
@@ -94,9 +99,10 @@ class WireSpec {
     bool open = false;                    // a message is missing: negotiated values and requests are unknown
     bool info_asked = false;
     bool info_answered = false;
-    bool was_up = false;  // the path was used, or may have been used
-    bool over = false;    // a connection of the path ended
-    bool left = false;    // this side started to close the path
+    bool resumed = false;  // the setup is not in the trace; of a client the UUIDs are then unknown
+    bool was_up = false;   // the path was used, or may have been used
+    bool over = false;     // a connection of the path ended
+    bool left = false;     // this side started to close the path
     Time up = 0;
     std::vector<Buffer> chunks;         // empty: unknown
     std::vector<std::uint32_t> fences;  // serial numbers of unanswered fences
@@ -156,6 +162,7 @@ class WireSpec {
   // Defined in wire_connect.cpp.
   void cm();
   void requested();
+  Path* resumed_attempt(const Uuid& uuid, const Uuid& session);
   Path& attempt(const Uuid& uuid, const Uuid& session, std::uint16_t recon_cnt, std::uint16_t cid_num,
                 std::uint16_t cid);
   void accepted(Connection& con);

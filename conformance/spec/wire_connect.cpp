@@ -79,11 +79,28 @@ void WireSpec::requested() {
   ++counts_.connections;
 }
 
+// A connect request of a client tells the UUIDs that a snapshot did not have. Returns the attempt in which
+// the trace begins, if the request belongs to it.
+WireSpec::Path* WireSpec::resumed_attempt(const Uuid& uuid, const Uuid& session) {
+  if (of_->paths.empty() || !of_->paths.front().resumed) return nullptr;
+  if (of_->paths.front().session == Uuid{}) {
+    for (Session& one : of_->sessions) one.uuid = session;
+    for (Path& path : of_->paths) path.session = session;
+  }
+  const auto first = of_->connections.find(Key{event_->key.path, 0, event_->key.epoch});
+  if (!of_->client || first == of_->connections.end()) return nullptr;
+  Path& path = of_->paths[first->second.path];
+  if (!path.resumed) return nullptr;
+  path.uuid = uuid;
+  return &path;
+}
+
 // Finds or creates the attempt with this path UUID and reconnect counter. Searches all attempts, because
 // requests of older attempts may arrive late.
 WireSpec::Path& WireSpec::attempt(const Uuid& uuid, const Uuid& session, std::uint16_t recon_cnt,
                                   std::uint16_t cid_num, std::uint16_t cid) {
   const RuleContext at = context();
+  if (Path* resumed = resumed_attempt(uuid, session)) return *resumed;
   for (std::size_t back = of_->paths.size(); back-- > 0;) {
     Path& path = of_->paths[back];
     if (path.uuid != uuid || path.recon_cnt != recon_cnt) continue;
@@ -188,7 +205,7 @@ void WireSpec::info_request(Path& path) {
   const bool complete = path.accepted.size() == path.cid_num;
   at.check(
       event_->length == kInfoReqBytes && named && (!path.info_asked || path.open) &&
-          (complete || !of_->machine),
+          (complete || path.resumed || !of_->machine),
       Rule::info_req_wire,
       [&] {
         return "INFO_REQ of " + std::to_string(event_->length) + " bytes with " +

@@ -137,7 +137,7 @@ def test_machines_without_a_beginning_are_counted(tmp_path):
     """If `urtrs trace start` started the trace during a run, the report must count the machines that it judged."""
     begun = strip(TRACES / "seed-420-client1.rtrc", tmp_path, lambda record: not record["event"].startswith("Begin"))
     verdict = check("no beginning", [begun], 3)["traces"][0]
-    says("no beginning", {"traces": [verdict], "laws": {"not_judged": []}}, "its beginning is missing")
+    says("no beginning", {"traces": [verdict], "laws": {"not_judged": []}}, "began before the trace")
     assert verdict["machines"] == 1
     assert any(judged.endswith("of 1 machines") for judged in verdict["judged"]), verdict["judged"]
     assert ", 1 machines, " in run("check", begun).stdout

@@ -52,7 +52,7 @@ void print_finding(Output& out, const spec::Finding& finding, const trace::TimeB
 // Returns the number of judged machines. State machines whose beginning is not in the trace are included,
 // because they are judged as far as their state is known.
 std::uint64_t machines_of(const trace::TraceCheck& result) {
-  return result.coverage.machines + result.coverage.without_beginning;
+  return result.coverage.machines + result.coverage.without_beginning + result.coverage.resumed;
 }
 
 void print_file(Output& out, const Checked& checked, std::size_t show) {
@@ -131,7 +131,7 @@ nlohmann::json json_of(const Checked& checked) {
           {"machines", machines_of(result)},
           {"events", result.coverage.events},
           {"wire_notes", result.coverage.wire},
-          {"connections", result.wire.connections},
+          {"connections", result.wire.connections + result.wire.resumed},
           {"most_states", result.most_states}};
 }
 

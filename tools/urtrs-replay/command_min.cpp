@@ -14,6 +14,7 @@
 #include "tools/lib/trace/command/files.hpp"
 #include "tools/lib/trace/judge/trace_check.hpp"
 #include "tools/lib/trace/minimize/minimize.hpp"
+#include "tools/lib/trace/replay/write_rerun.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/hang_output.hpp"
 
@@ -50,8 +51,19 @@ const tools::MachineTrace* only_machine(const tools::LoadedTrace& trace) {
   return sessions == 0 && trace.machines.size() == 1 ? &trace.machines[0] : nullptr;
 }
 
+bool is_dump(std::string_view bytes) {
+  trace::MemorySource source(bytes);
+  trace::Reader reader(source);
+  return reader.open() == trace::Reader::Status::ok && (reader.header().flags & trace::action_counts) != 0;
+}
+
 int rerun(const MinOptions& options, std::string_view bytes) {
   trace::MemorySource source(bytes);
+  if (is_dump(bytes)) {
+    const std::string why = trace::write_rerun(source, options.out);
+    if (!why.empty()) error(options.file + ": " + why);
+    return why.empty() ? exit_ok : exit_cannot_read;
+  }
   const auto trace = tools::load_machines(source);
   if (!trace) {
     error(options.file + ": " + trace.error());

@@ -53,7 +53,7 @@ LAYERS = {
     "tools/lib/trace/reader": ["core"],
     "tools/lib/trace/replay": ["core", "tools/lib/trace/reader"],
     "tools/lib/trace/hangs": ["core", "conformance/spec", "tools/lib/trace/reader"],
-    "tools/lib/trace/judge": ["core", "sim", "conformance/spec", "tools/lib/trace/hangs", "tools/lib/trace/reader"],
+    "tools/lib/trace/judge": ["core", "sim", "conformance/spec", "tools/lib/trace/hangs", "tools/lib/trace/reader", "tools/lib/trace/replay"],
     "tools/lib/trace": ["core", "sim", "conformance/spec", "tools/lib/files", "tools/lib/text", "tools/lib/trace"],
     "tools/lib/text": ["core", "backends", "tools/lib/text", "tools/lib/files"],
     "tools/lib/control": ["core", "backends", "tools/lib/control", "tools/lib/files", "tools/lib/text"],

@@ -28,6 +28,8 @@ struct TraceCheck {
   spec::WireCounts wire;
   std::uint64_t records = 0;
   trace::TimeBase times;
+  std::uint64_t skipped = 0;  // records of a ring dump before the first state of their machine
+  std::string difference;     // ring dump: where this core took another number of actions; empty: nowhere
   trace::Reader::Status status = trace::Reader::Status::ok;
   trace::Reader::Stop stop;
   std::vector<std::string> judged;  // descriptions of the parts of the trace that were judged

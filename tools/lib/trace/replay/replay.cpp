@@ -2,10 +2,10 @@
 
 #include <cstring>
 #include <map>
-#include <unordered_map>
 
 #include "tools/lib/trace/reader/text.hpp"
 #include "tools/lib/trace/replay/replay_history.hpp"
+#include "tools/lib/trace/replay/snapshots.hpp"
 
 namespace rtrs::trace {
 
@@ -47,11 +47,6 @@ class Run {
     std::uint64_t input_seq = 0;
     bool same_fields = true;  // the begin record of the machine has the same fields as this build
   };
-  // Parts of a snapshot that were read so far.
-  struct Assembly {
-    std::string bytes;
-    bool refused = false;
-  };
 
   // step() and the next functions return false if the replay must end.
   bool step(const Record& record);
@@ -79,7 +74,7 @@ class Run {
   const ReplayOptions& options_;
   std::unique_ptr<Compatibility> compatibility_;
   std::map<InstanceId, std::unique_ptr<Live>> live_;
-  std::unordered_map<InstanceId, Assembly> assembling_;
+  SnapshotParts parts_;
   std::string no_snapshot_;  // reason why the first unusable snapshot could not be used
   std::size_t visited_ = 0;
   History history_;
@@ -145,15 +140,11 @@ bool Run::unknown(const Record& record) {
 bool Run::snapshot(const Record& record) {
   if (!options_.blank) return true;
   const auto part = get_struct<Snapshot>(record, compatibility_->map(record.event->id));
-  Assembly& assembly = assembling_[record.instance];
-  if (part.offset == 0) assembly = {};
-  if (part.offset != assembly.bytes.size() || part.part.size() > part.size - part.offset) {
+  const SnapshotParts::Status status = parts_.add(record.instance, part);
+  if (status == SnapshotParts::Status::out_of_order)
     return refuse(record, "a part of a snapshot does not follow the one before");
-  }
-  assembly.bytes.append(reinterpret_cast<const char*>(part.part.data()), part.part.size());
-  if (assembly.bytes.size() != part.size) return true;
-  const std::string state = std::move(assembly.bytes);
-  assembly = {};
+  if (status == SnapshotParts::Status::incomplete) return true;
+  const std::string& state = parts_.state();
   if (const Live* live = find(record)) return compare(record, *live, part, state);
   auto machine = options_.blank(part.machine);
   const char* why = machine ? machine->load(state, part.layout) : "this program has no such machine";

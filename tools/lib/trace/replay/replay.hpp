@@ -68,6 +68,8 @@ class ReplayMachine {
   // Loads the state from a snapshot. Returns nullptr, or the reason why it cannot be loaded.
   virtual const char* load(std::string_view state, std::uint64_t layout) = 0;
   virtual StateText text() const = 0;
+  // Returns the state as load() takes it, and sets `layout`.
+  virtual std::string save(std::uint64_t& layout) const = 0;
 };
 
 // Creates a state machine from its begin event. Returns nullptr for an unknown event or an invalid

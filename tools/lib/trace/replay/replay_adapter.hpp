@@ -24,6 +24,18 @@ const char* load_state(Machine& machine, std::string_view bytes, std::uint64_t l
   }
 }
 
+template <class Machine>
+std::string save_state(const Machine& machine, std::uint64_t& layout) {
+  if constexpr (Reflected<Machine>) {
+    std::string bytes(state::bound(machine), '\0');
+    auto* const begin = reinterpret_cast<std::uint8_t*>(bytes.data());
+    bytes.resize(static_cast<std::size_t>(state::save(begin, machine) - begin));
+    layout = state_layout(machine);
+    return bytes;
+  }
+  return {};
+}
+
 template <class Machine, class Inputs, class Actions>
 class ReplayAdapter;
 
@@ -47,6 +59,7 @@ class ReplayAdapter<Machine, std::variant<Inputs...>, Actions> final : public Re
   const char* load(std::string_view bytes, std::uint64_t layout) override {
     return load_state(machine_, bytes, layout);
   }
+  std::string save(std::uint64_t& layout) const override { return save_state(machine_, layout); }
   StateText text() const override {
     if constexpr (Reflected<Machine>) return state_text(machine_);
     return {};

@@ -21,6 +21,7 @@ class DevicesReplay : public ReplayMachine {
     return load_state(machine_, bytes, layout);
   }
   StateText text() const override { return state_text(machine_); }
+  std::string save(std::uint64_t& layout) const override { return save_state(machine_, layout); }
 
  protected:
   template <class... Arguments>

@@ -5,7 +5,7 @@
 #include "tools/lib/trace/hangs/pauses.hpp"
 #include "tools/lib/trace/judge/translate.hpp"
 #include "tools/lib/trace/reader/reader.hpp"
-#include "tools/lib/trace/sequence/explain.hpp"
+#include "tools/lib/trace/sequence/story_records.hpp"
 #include "tools/lib/trace/sequence/text_diagram.hpp"
 
 namespace rtrs::tools::sequence {
@@ -28,6 +28,17 @@ void add_pause(Story& story, const Pause& pause) {
   step.fields = "from=" + std::to_string(pause.from) + "\nto=" + std::to_string(pause.to) +
                 "\nsilent_since=" + std::to_string(pause.silent_since);
   story.steps.push_back(std::move(step));
+}
+
+// Standard input cannot be read twice: the records before its first snapshots then have no depth.
+void look_ahead(StoryRecords& records, const std::string& path) {
+  if (path == "-") return;
+  InputFile input(path);
+  if (!input.is_open()) return;
+  trace::Reader reader(input.source());
+  trace::Record record;
+  if (reader.open() != trace::Reader::Status::ok) return;
+  while (reader.next(record) == trace::Reader::Status::ok) records.look_ahead(record);
 }
 
 // Adds the records of a file to the story and returns an exit code. From a damaged trace, adds the records
@@ -55,7 +66,8 @@ int read_file(Story& story, const std::string& path) {
   file.beginning_missing = (header.flags & trace::partial) != 0;
   story.files.push_back(file);
   const auto index = static_cast<Index>(story.files.size() - 1);
-  Explainer explainer(story, index);
+  StoryRecords records(story, index, header);
+  if ((header.flags & trace::action_counts) != 0) look_ahead(records, path);
   Progress progress(input.size(), true);
   trace::Record record;
   trace::PauseFinder pauses;
@@ -64,7 +76,7 @@ int read_file(Story& story, const std::string& path) {
     progress.at(reader.bytes());
     if (pauses.at(record.seq, record.time)) add_pause(story, pauses.pauses().back());
     if (const spec::Event* event = translator.translate(record)) pauses.on(record.instance, *event);
-    explainer.add(Fields(record, header.schema));
+    records.add(record);
   }
   TraceFile& read = story.files.back();
   read.records = reader.records();

@@ -1,6 +1,7 @@
 #include "tools/lib/trace/sequence/explain.hpp"
 
 #include <cstring>
+#include <tuple>
 
 #include "core/wire/imm.hpp"
 
@@ -100,12 +101,20 @@ Explainer::Known& Explainer::known(const Fields& record) {
   const std::string_view name = record.event();
   const bool registry = name == "SessionSought" || name == "NameClaimed" || name == "SessionDropped" ||
                         name == "AdmitSession" || name == "AnswerName" || name == "CrowdOut";
-  return begin(record, registry ? Side::server : guess_side(record), registry);
+  Known& guessed = begin(record, registry ? Side::server : guess_side(record), registry);
+  const auto ahead = ahead_.find(record.record().instance);
+  if (ahead != ahead_.end()) {
+    Machine& machine = story_.machines[static_cast<std::size_t>(guessed.machine)];
+    std::tie(machine.depth, machine.generations) = ahead->second;
+  }
+  return guessed;
 }
 
 void Explainer::attach(const Fields& record, Step& step) {
-  if (!record.has_key()) return;
-  const ConKey key = record.key();
+  if (record.has_key()) step.connection = connection_at(record.key());
+}
+
+Index Explainer::connection_at(const ConKey& key) {
   const auto [at, fresh] = now_->connections.try_emplace(key, kNone);
   if (fresh) {
     at->second = static_cast<Index>(story_.connections.size());
@@ -115,7 +124,7 @@ void Explainer::attach(const Fields& record, Step& step) {
     connection.attempt = static_cast<std::uint16_t>(key.epoch);  // on a client, the epoch equals the attempt
     story_.connections.push_back(connection);
   }
-  step.connection = at->second;
+  return at->second;
 }
 
 Step Explainer::step_of(const Fields& record) const {
@@ -138,6 +147,7 @@ void Explainer::add(const Fields& record) {
   now_ = begins ? &begin(record, record.event() == "BeginClient" ? Side::client : Side::server,
                          record.event() == "BeginServerRegistry")
                 : &known(record);
+  if (begins) machine().begun = true;
   step.machine = now_->machine;
   attach(record, step);
   const auto handler = handlers().find(record.event());

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "conformance/spec/known.hpp"
 #include "core/record/kinds.hpp"
 #include "tools/lib/trace/sequence/fields.hpp"
 #include "tools/lib/trace/sequence/story.hpp"
@@ -18,6 +19,9 @@ class Explainer {
   // Adds the steps, state machines and connections of file `file` to the story.
   Explainer(Story& story, Index file);
   void add(const Fields& record);
+  // The snapshot in this record, which was added before, tells the state of its machine. `ahead`: only its
+  // depth is used, for the records before the snapshot.
+  void resume(const trace::Record& record, const spec::KnownSession& known, bool ahead);
 
  private:
   // Facts that are known about a state machine while its records are read.
@@ -44,6 +48,7 @@ class Explainer {
   Machine& machine() { return story_.machines[static_cast<std::size_t>(now_->machine)]; }
   bool on_server() { return machine().side == Side::server; }
   std::string chunk_or_permit(std::uint64_t number);
+  Index connection_at(const ConKey& key);
   void attach(const Fields& record, Step& step);
   Step step_of(const Fields& record) const;
   // Records of device state machines (explain_devices.cpp).
@@ -100,6 +105,8 @@ class Explainer {
   Story& story_;
   Index file_;
   std::map<std::uint16_t, Known> by_instance_;
+  // Depth, and whether generations were negotiated, by instance; from the first snapshot of each.
+  std::map<std::uint16_t, std::pair<std::uint32_t, bool>> ahead_;
   std::set<std::uint16_t> devices_;  // instances of device machines
   Known* now_ = nullptr;             // machine of the record that is being converted
 };

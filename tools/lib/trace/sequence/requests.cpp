@@ -1,4 +1,5 @@
 // Follows each request from the application over the network to storage and back.
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -25,6 +26,7 @@ class Follower {
       if (step.machine == kNone) continue;
       const Machine& machine = story_.machines[static_cast<std::size_t>(step.machine)];
       if (step.event.starts_with("Begin") || step.event == "End") forget(machine);
+      if (step.event == "Snapshot" && step.record == machine.resumed_at) resume(step, machine);
       machine.side == Side::client ? client(step, machine) : server(step);
       if (step.io != kNone && step.tone == Tone::bad) request(step.io).failed = true;
     }
@@ -71,6 +73,35 @@ class Follower {
     }
   }
 
+  // Begins with the requests that were in flight at a snapshot. A request that was not has ended before it.
+  void resume(Step& step, const Machine& machine) {
+    const auto carries = [&machine](std::uint16_t number) {
+      return std::any_of(machine.carried.begin(), machine.carried.end(),
+                         [number](const auto& one) { return one.number == number; });
+    };
+    for (auto it = permits_.begin(); it != permits_.end();) {
+      const bool over = it->first.first == step.machine && !carries(it->first.second);
+      if (over) close(it->second.io);
+      it = over ? permits_.erase(it) : std::next(it);
+    }
+    for (const auto& [place, io] : arrived_)
+      if (is_open_at(place.first, step.machine, io) && !carries(place.second)) close(io);
+    for (const Machine::Carried& one : machine.carried) {
+      if (machine.side == Side::client) {
+        const auto [at, fresh] =
+            permits_.try_emplace({step.machine, one.number}, Holder{kNone, one.generation});
+        if (fresh) at->second.io = open(step, one.number, one.write);
+        if (fresh) request(at->second.io).bytes = one.bytes;
+      } else if (known(one.connection, one.number) == kNone) {
+        const Index io = arrived_[{one.connection, one.number}] = open(step, one.number, one.write);
+        own_[io] = true;
+        delivered_[{step.machine, one.number, one.serial}] = {
+            io, static_cast<Index>(story_.storage_spans.size())};
+        story_.storage_spans.push_back({io, at_, kNone});
+      }
+    }
+  }
+
   // Returns the permit of a response. Returns kNone for other immediates, and for a late response to an
   // earlier request with the same permit.
   Index answered(const Step& step, const Machine& machine) {
@@ -95,6 +126,8 @@ class Follower {
     const auto permit = static_cast<std::uint16_t>(field(step, "permit"));
     const auto found = permits_.find({step.machine, permit});
     if (step.event == "Submitted") {
+      // The permit was free, so its request has ended, although the trace does not show when.
+      if (found != permits_.end()) close(found->second.io);
       step.io = open(step, permit, value_of(step.fields, "direction") == "write");
       permits_[{step.machine, permit}] = {step.io, 0};
     } else if (step.event == "ImmReceived" || step.event == "KeyedResponseReceived") {
@@ -120,6 +153,7 @@ class Follower {
     const auto chunk = static_cast<std::uint16_t>(field(step, "chunk"));
     if (step.event == "RequestArrived") {
       if (step.peer != kNone) step.io = story_.steps[static_cast<std::size_t>(step.peer)].io;
+      end_former(step, chunk);
       if (step.io == kNone) {
         step.io = open(step, chunk, value_of(step.fields, "direction") == "write");
         own_[step.io] = true;
@@ -144,6 +178,22 @@ class Follower {
       step.io = known(step.connection, chunk);
       if (step.io != kNone && own_.contains(step.io)) close(step.io);
     }
+  }
+
+  // Before the snapshot of a ring dump there are no actions: a request ends at the latest when its chunk has
+  // another user.
+  void end_former(const Step& step, std::uint16_t chunk) {
+    const Machine& machine = story_.machines[static_cast<std::size_t>(step.machine)];
+    if (!machine.begun || step.record >= machine.resumed_at || machine.resumed_at == kNever) return;
+    for (const auto& [place, io] : arrived_)
+      if (place.second == chunk && is_open_at(place.first, step.machine, io)) close(io);
+  }
+
+  // True if the request was recorded by this server only, and has no end yet.
+  bool is_open_at(Index connection, Index machine, Index io) const {
+    return connection != kNone &&
+           story_.connections[static_cast<std::size_t>(connection)].machine == machine && own_.contains(io) &&
+           !closed_[static_cast<std::size_t>(io)];
   }
 
   Index known(Index connection, std::uint16_t chunk) const {

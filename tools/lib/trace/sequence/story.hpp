@@ -68,6 +68,18 @@ struct Machine {
   std::uint32_t depth = 0;    // number of chunks or permits; 0: not known yet
   bool generations = false;   // generations were negotiated
   std::uint16_t start = 0;    // counts the starts of this instance, from 0
+  bool begun = false;         // the state is known: the machine began in the trace, or a snapshot told it
+  // Requests in flight at the snapshot in record `resumed_at`.
+  struct Carried {
+    std::uint16_t number = 0;  // permit or chunk
+    std::uint8_t generation = 0;
+    bool write = false;
+    std::uint32_t bytes = 0;
+    std::uint16_t serial = 0;  // server only
+    Index connection = kNone;  // server only
+  };
+  std::vector<Carried> carried;
+  std::uint64_t resumed_at = kNever;  // kNever: none
 };
 
 // One incarnation of a connection, as recorded by one side.
