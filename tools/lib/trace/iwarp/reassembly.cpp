@@ -49,9 +49,9 @@ void Reassembly::acknowledged_before(std::uint32_t number) noexcept {
   if (position <= next_ + kMaxWindow) acknowledged_ = std::max(acknowledged_, position);
 }
 
-// Returns the end of the lost bytes at `next_`; `next_` if none are known to be lost. Acknowledged bytes count
-// as lost only if all bytes before the next waiting segment or the FIN were acknowledged, because a capture
-// may contain an acknowledgement before its segment.
+// Returns the end of the lost bytes at `next_`; `next_` if none are known to be lost. Acknowledged bytes
+// count as lost only if all bytes before the next waiting segment or the FIN were acknowledged, because a
+// capture may contain an acknowledgement before its segment.
 Position Reassembly::lost_until() const noexcept {
   if (waiting_.empty() && !fin_) return std::max(next_, missing_until_);
   const Position there = waiting_.empty() ? std::max(next_, *fin_) : waiting_.begin()->first;
