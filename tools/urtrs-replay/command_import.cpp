@@ -305,11 +305,11 @@ class Import {
             " segments are encrypted by TLS and cannot be decoded: record a trace at the client or server "
             "instead (trace=FILE trace_detail=wire, --trace FILE --trace-detail wire)");
     if (connections == 0) {
-      error(options_.from + ": it contains no setup of an RTRS connection (" + std::to_string(wire.packets) +
-            " RoCEv2 packets, " + std::to_string(tcp.segments) + " TCP segments, " +
-            std::to_string(strangers) +
-            " of unknown connections); capture UDP port 4791 or the server's TCP port (--port) from before the "
-            "client connects");
+      error(
+          options_.from + ": it contains no setup of an RTRS connection (" + std::to_string(wire.packets) +
+          " RoCEv2 packets, " + std::to_string(tcp.segments) + " TCP segments, " + std::to_string(strangers) +
+          " of unknown connections); capture UDP port 4791 or the server's TCP port (--port) from before the "
+          "client connects");
     } else if (strangers > 0) {
       error(std::to_string(strangers) +
             " packets belong to connections whose setup is not in the capture, because it began later or has "

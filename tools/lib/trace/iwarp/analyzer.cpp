@@ -88,8 +88,7 @@ void Analyzer::take(const ConnectionRef& connection, Segment&& segment) {
   }
   if (!own.bytes->add(std::move(segment))) ++counters_.retransmitted;
   read(connection);
-  if (own.bytes && own.bytes->finished()) closed(connection, to_server);
-  if (rst) closed(connection, to_server);
+  if (rst || (own.bytes && own.bytes->finished())) closed(connection, to_server);
   const auto finished = [](const Direction& one) { return one.bytes && one.bytes->finished(); };
   if (rst || (finished(connection->to_server) && finished(connection->to_client))) end(connection);
 }
@@ -213,8 +212,13 @@ void Analyzer::unreadable(const ConnectionRef& connection, bool sealed) {
   }
 }
 
+// Reports the end of the connection, and before it the gaps of both directions, because the trace has no
+// later message of the connection that they would precede.
 void Analyzer::closed(const ConnectionRef& connection, bool to_server) {
   if (connection->stage != Stage::open || std::exchange(connection->closed, true)) return;
+  for (Direction* one : {&connection->to_server, &connection->to_client}) one->bytes->finish();
+  read(connection);
+  for (Direction* one : {&connection->to_server, &connection->to_client}) one->messages->pause();
   roce::WireEvent event;
   event.kind = roce::WireEvent::Kind::closed;
   event.to_server = to_server;

@@ -128,6 +128,24 @@ TEST_P(Iwarp, LostEndOfAConnectionIsAGap) {
   EXPECT_EQ(capture.finish(), (Lines{"> req", "< rep", "> gap"}));
 }
 
+TEST_P(Iwarp, GapPrecedesTheEndOfItsConnection) {
+  for (const bool reset : {false, true}) {
+    Capture one;
+    one.open(crc);
+    one.acknowledge(kToServer);
+    one.lose(kToClient, Sender(crc).send(filled(30, 1)));
+    one.lose(kToServer, Sender(crc).send(filled(30, 1)));
+    one.acknowledge(kToServer);
+    one.acknowledge(kToClient);
+    Segment last = one.segment(kToServer);
+    (reset ? last.rst : last.fin) = true;
+    ++one.next[0];
+    one.take(last);
+    one.fin(kToClient);
+    EXPECT_EQ(one.finish(), (Lines{"> req", "< rep", "> gap", "< gap", "> closed"}));
+  }
+}
+
 TEST_P(Iwarp, MessagesThatTheClientDidNotAcknowledgeAreDropped) {
   capture.open(crc);
   capture.acknowledge(kToServer);

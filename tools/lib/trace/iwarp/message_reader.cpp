@@ -312,10 +312,14 @@ void MessageReader::flush() {
   if (held_) deliver(held_end_, *std::exchange(held_, std::nullopt));
 }
 
+void MessageReader::pause() {
+  flush();
+  if (std::exchange(unsure_, false)) sink_.gap();
+}
+
 void MessageReader::finish() {
   if (state_ == State::seeking) stop();
-  flush();
-  if (unsure_) sink_.gap();
+  pause();
 }
 
 }  // namespace rtrs::iwarp_capture

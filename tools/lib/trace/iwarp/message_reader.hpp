@@ -27,7 +27,9 @@ class MessageReader final : iwarp::Memory {
 
   void bytes(Bytes bytes);
   void lost(std::uint64_t count);
-  // Call after the last piece.
+  // Reports what is known. Call after the last piece, or before others learn that the connection ends.
+  void pause();
+  // Call after the last piece, before skipped().
   void finish();
 
   // Fault of the peer, after which nothing is decoded; Fault::none if there is none.

@@ -50,11 +50,11 @@ void Reassembly::acknowledged_before(std::uint32_t number) noexcept {
 }
 
 // Returns the end of the lost bytes at `next_`; `next_` if none are known to be lost. Acknowledged bytes
-// count as lost only if all bytes before the next waiting segment were acknowledged, because a capture may
-// contain an acknowledgement before its segment.
+// count as lost only if all bytes before the next waiting segment or the FIN were acknowledged, because a
+// capture may contain an acknowledgement before its segment.
 Position Reassembly::lost_until() const noexcept {
-  if (waiting_.empty()) return std::max(next_, missing_until_);
-  const Position there = waiting_.begin()->first;
+  if (waiting_.empty() && !fin_) return std::max(next_, missing_until_);
+  const Position there = waiting_.empty() ? std::max(next_, *fin_) : waiting_.begin()->first;
   if (acknowledged_ >= there || full()) return there;
   return std::clamp(missing_until_, next_, there);
 }

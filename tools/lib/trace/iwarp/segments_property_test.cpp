@@ -104,6 +104,8 @@ RC_GTEST_PROP(IwarpSegments, MessagesAfterLostSegmentsAreThoseThatWereSent, ()) 
       *rc::gen::inRange(0, 4) == 0 ? holed.lose(kToServer, part) : holed.send(kToServer, part);
     holed.acknowledge(kToClient);
   }
+  // Without a FIN, a lost last byte would look like one.
+  holed.fin(kToServer);
   whole.finish();
   holed.finish();
   std::size_t at = 0;

@@ -1,56 +1,17 @@
 """Converts a run over TCP to a capture: urtrsd and the nbdkit plugin record the run, `urtrs-replay pcap` makes a RoCEv2
 capture, Wireshark decodes every frame, `import` returns the same messages, and `check` finds no violation."""
-import collections
-import hashlib
 import json
 import os
 import shutil
 import signal
-import subprocess
 
 import pytest
-from programs import PLUGIN, free_port, program
+from recorded_run import REPLAY, SIZE, RecordedRun, messages, run
 
-REPLAY, URTRSD = program("urtrs-replay"), program("urtrsd")
 LUA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../wireshark/urtrs.lua")
-SIZE = 2 << 20
-CON_REQ_HEX = 2 * 56
 
 pytestmark = pytest.mark.skipif(not all(map(shutil.which, ("tshark", "nbdkit", "nbdcopy"))),
                                 reason="needs tshark, nbdkit and nbdcopy")
-
-
-def run(*command, code=0):
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == code, (command, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
-    return done
-
-
-def messages(trace, by_client):
-    """Returns the messages of each connection in both directions, in the form of the client's trace. Facts that only
-    one side knows are left out: data of reads, keys and addresses of requests, data that is recorded as a digest."""
-    said = collections.defaultdict(lambda: ([], []))
-    names, seen = {}, collections.Counter()
-    for text in run(REPLAY, "cat", trace, "--json").stdout.splitlines():
-        record = json.loads(text)
-        event = record.get("event", "")
-        if event not in ("WireSent", "WireReceived", "WireCm"):
-            continue
-        fields = record["fields"]
-        key = (record["instance"], fields["key.path"], fields["key.con"], fields["key.epoch"])
-        if event == "WireCm":
-            if fields["kind"] == "req":
-                request = fields["private_data"][:CON_REQ_HEX]
-                names[key] = (request, seen[request])
-                seen[request] += 1
-            continue
-        if fields["op"] == "write":
-            continue
-        to_server = (event == "WireSent") == by_client
-        length = 0 if fields["op"] == "write_imm" and not to_server else fields["length"]
-        said[names[key]][0 if to_server else 1].append(
-            (fields["op"], fields["has_imm"], fields["imm"], length, fields["head"]))
-    return said
 
 
 def io_messages(trace, by_client):
@@ -76,50 +37,7 @@ def tshark(capture, *options, show):
     return run("tshark", *options, "-r", capture, "-Y", show).stdout
 
 
-class TestRun:
-    @pytest.fixture(autouse=True)
-    def given(self, tmp_path):
-        self.folder = tmp_path
-        with open(self.file("disk.img"), "wb") as image:
-            image.write(b"".join(hashlib.sha512(str(i).encode()).digest() for i in range(SIZE // 64)))
-        with open(self.file("target"), "wb") as target:
-            target.truncate(SIZE)
-        self.port = free_port()
-        self.server = None
-        yield
-        self.end_server()
-
-    def file(self, name):
-        return os.path.join(self.folder, name)
-
-    def start_server(self, trace):
-        self.server = subprocess.Popen(
-            [URTRSD, "--listen=127.0.0.1", "--listen=127.0.0.2", f"--port={self.port}", "--trace-detail=wire",
-             f"--trace={self.file(trace)}", f"--export=target={self.file('target')}"],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        seen = ""
-        for line in self.server.stdout:
-            seen += line
-            if line.rstrip().endswith(" ready"):
-                return
-        raise RuntimeError(f"urtrsd did not start:\n{seen}")
-
-    def end_server(self, how=signal.SIGTERM):
-        if self.server is None:
-            return
-        self.server.send_signal(how)
-        self.server.stdout.read()
-        self.server.stdout.close()
-        self.server.wait()
-        self.server = None
-
-    def client(self, commands):
-        return subprocess.Popen(
-            ["nbdkit", "-f", "-U", "-", PLUGIN, "path=127.0.0.1", "path=127.0.0.2", f"port={self.port}",
-             "reconnect_min=50ms", "reconnect_max=200ms", "connect_timeout=60s", "device=target", "trace_detail=wire",
-             f"trace={self.file('client.rtrc')}", f"status={self.file('status.json')}", "--run", commands],
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-
+class TestRun(RecordedRun):
     def capture(self, name, *traces, restarted=False):
         """Converts the traces to a capture without Wireshark warnings, and back to a trace. A restarted server answers
         earlier requests with ENOTCONN, because it does not know their device."""
@@ -139,14 +57,6 @@ class TestRun:
         assert (found["gaps"], found["malformed_packets"], found["bad_icrc"]) == (0, 0, 0), found
         assert found["connections"] == made["connections"]
         return again
-
-    def judged(self, traces, *allowed):
-        done = subprocess.run([REPLAY, "check", "--json", *traces], capture_output=True, text=True, check=False)
-        verdict = json.loads(done.stdout)
-        assert verdict["verdict"] in allowed, verdict
-        for trace in verdict["traces"]:
-            assert (trace["verdict"] == "inconclusive") == bool(trace["not_judged"]), trace
-        return verdict
 
     def test_copy_over_two_paths(self):
         self.start_server("server.rtrc")
