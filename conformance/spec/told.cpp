@@ -71,7 +71,8 @@ void ToldSpec::session_told(unsigned machine, const Event& event) {
 // A driver may first take several answers of the devices, so the session is told of them a little later.
 void ToldSpec::finish() {
   constexpr Time kAtOnce = 1'000'000'000;
-  for (const auto& [request, answer] : answers_) {
+  for (const auto& [number, answer] : answers_) {
+    const std::uint64_t request = number;
     const auto session = std::find_if(sessions_.begin(), sessions_.end(),
                                       [&](const auto& one) { return one.second == request >> 32; });
     if (session == sessions_.end() || now_ - answer.now < kAtOnce) continue;

@@ -23,12 +23,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)importer.finish();
   trace::MemorySource source(bytes);
   trace::LawCollector laws;
-  const trace::TraceCheck check = trace::check_trace(source, &laws);
+  trace::HangCollector hangs;
+  const trace::TraceCheck check = trace::check_trace(source, &laws, {}, 0, &hangs);
   RTRS_FUZZ_CHECK((check.verdict == trace::CheckVerdict::violating) == (check.violations != 0));
   RTRS_FUZZ_CHECK((check.verdict == trace::CheckVerdict::inconclusive) ==
                   (check.violations == 0 && !check.doubts.empty()));
   for (const spec::Finding& finding : check.findings)
     RTRS_FUZZ_CHECK(!finding.seen.empty() && !finding.allowed.empty());
   (void)laws.judge();
+  for (const trace::Unanswered& one : hangs.unanswered(0))
+    RTRS_FUZZ_CHECK(!trace::request_words(one).empty());
   return 0;
 }
