@@ -228,7 +228,7 @@ class Import {
     header.schema = trace::builtin_schema();
     header.origin = {"urtrs-replay import",
                      "client",
-                     "roce",
+                     "capture",
                      0,
                      {"captured=" + date_of(first), "capture=" + trace::clean_text(options_.from)}};
     if (const int wrong = writer_->start(header)) {

@@ -104,7 +104,7 @@ class TestExitCodes:
                              restore_signals=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
         assert (ran.returncode, ran.stderr) == (2, f"urtrs-replay: cannot write {trace}: File too large\n")
 
-    def test_capture_of_the_tcp_fabric_is_recognized(self):
+    def test_tcp_connection_without_a_valid_setup_is_counted(self):
         def capture(name, payload):
             ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 40 + len(payload), 0, 0, 64, 6, 0, b"\x7f\0\0\1", b"\x7f\0\0\1")
             tcp = struct.pack(">HHIIBBHHH", 40000, 1234, 1, 0, 0x50, 0x18, 1000, 0, 0)
@@ -116,5 +116,7 @@ class TestExitCodes:
                                  check=False)
             assert ran.returncode == 3
             return ran.stderr
-        assert "the fabric tcp" in capture("mpa", b"MPA ID Req Frame\x10\x02\0\0")
-        assert "UDP port 4791" in capture("http", b"GET / HTTP/1.1\r\n")
+        counted = "1 TCP segments, 1 of unknown connections"
+        assert counted in capture("mpa", b"MPA ID Req Frame\x10\x02\0\0")
+        assert counted in capture("http", b"GET / HTTP/1.1\r\n")
+        assert "encrypted by TLS" in capture("tls", b"\x16\3\1\0\x80")
