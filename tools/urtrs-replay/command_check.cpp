@@ -177,9 +177,8 @@ int code_of(trace::CheckVerdict verdict) {
 
 // Gives the times of all traces a common origin if a time will be printed. Returns false after an error.
 bool set_times(const CheckOptions& options, bool hangs, std::vector<Checked>& all) {
-  const bool several = all.size() > 1 && std::none_of(all.begin(), all.end(), [](const Checked& one) {
-                         return one.file == "-" || one.result.status != trace::Reader::Status::end;
-                       });
+  const bool several = all.size() > 1 && std::none_of(all.begin(), all.end(),
+                                                      [](const Checked& one) { return one.file == "-"; });
   if (several && (hangs || std::any_of(all.begin(), all.end(), [](const Checked& one) {
                     return one.result.violations != 0 || !one.pauses.empty();
                   }))) {

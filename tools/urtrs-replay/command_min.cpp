@@ -28,7 +28,7 @@ struct MinOptions {
   std::string reference;
   std::string predicate;
   std::vector<std::string> shows;
-  std::string unanswered;  // record of the request, or kAnyRequest
+  std::string unanswered;  // record of the request, or kOldestRequest
   double hang_after = kHangAfterSeconds;
   double seconds = 60;
   std::uint64_t max_size = kMaxTraceBytes;
@@ -37,7 +37,7 @@ struct MinOptions {
   bool json = false;
 };
 
-constexpr const char* kAnyRequest = "any";
+constexpr const char* kOldestRequest = "oldest";
 
 // Returns the session state machine of the trace if there is only one. Without any session, returns the only
 // machine, as in a minimised trace of block devices. Returns null if the choice is ambiguous.
@@ -175,18 +175,19 @@ tools::MinimizeOptions how_to(const MinOptions& options, const std::string& dire
 std::string want_unanswered(const MinOptions& options, std::string_view bytes, tools::MinimizeOptions& how) {
   tools::HangWanted wanted;
   wanted.hang_after = nanos_of(options.hang_after);
-  if (options.unanswered != kAnyRequest) {
-    trace::MemorySource source(bytes);
-    const auto hangs = trace::hangs_of(source);
-    if (!hangs) return hangs.error();
-    const auto all = hangs->unanswered(wanted.hang_after);
-    const auto found = std::find_if(all.begin(), all.end(), [&](const trace::Unanswered& one) {
-      return std::to_string(one.request.begun.record) == options.unanswered;
-    });
-    if (found == all.end())
-      return "record " + options.unanswered + " is no unanswered request; `urtrs-replay stat` lists them";
+  trace::MemorySource source(bytes);
+  const auto hangs = trace::hangs_of(source);
+  if (!hangs) return hangs.error();
+  const auto all = hangs->unanswered(wanted.hang_after);
+  const bool oldest = options.unanswered == kOldestRequest;
+  const auto found = std::find_if(all.begin(), all.end(), [&](const trace::Unanswered& one) {
+    return oldest || std::to_string(one.request.begun.record) == options.unanswered;
+  });
+  if (found != all.end()) {
     wanted.reads = found->request.reads;
     wanted.bytes = found->request.bytes;
+  } else if (!oldest) {
+    return "record " + options.unanswered + " is no unanswered request; `urtrs-replay stat` lists them";
   }
   how.judge = tools::judge_by_unanswered(wanted);
   return {};
@@ -284,11 +285,9 @@ void add_min(CLI::App& app, Runner& runner) {
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
             ->type_name("MARK");
         command
-            .add_option("--unanswered", options.unanswered,
-                        "The failure is a request without an answer: any, or that of this record")
-            ->expected(0, 1)
-            ->default_str(kAnyRequest)
-            ->type_name("RECORD");
+            .add_flag("--unanswered{oldest}", options.unanswered,
+                      "The failure is a request without an answer: the oldest, or --unanswered=RECORD")
+            ->type_name("");
         add_hang_after(command, options.hang_after);
         add_duration(command, "--time", options.seconds, "Stop after this time and write the result so far");
         add_max_size(command, options.max_size);

@@ -216,7 +216,7 @@ int stat(const StatOptions& options) {
     trace::Record record;
     trace::Translator translator(reader.header().schema);
     trace::HangCollector hangs;
-    hangs.begin_trace((reader.header().flags & trace::action_counts) != 0);
+    hangs.begin_trace((reader.header().flags & trace::action_counts) != 0, reader.header().origin.taken);
     while ((status = reader.next(record)) == trace::Reader::Status::ok) {
       hangs.read(translator, record);
       if (record.seq == 0) summary.first = record.time;

@@ -66,8 +66,8 @@ void print_pauses(Output& out, const std::vector<trace::Pause>& all, const trace
                   const std::string& label) {
   for (std::size_t at = 0; at < std::min(all.size(), kShown); ++at) {
     const trace::Pause& one = all[at];
-    out.line(label + "this process did not run from " + times.with_unit(one.from) + " to " +
-             times.with_unit(one.to) + ", " + duration(one.length()) + ", before record " +
+    out.line(label + "this process did not run from " + times.with_unit(one.from) + " or earlier to " +
+             times.with_unit(one.to) + ", at least " + duration(one.length()) + ", before record " +
              std::to_string(one.record) + ": its timer was due, and it recorded nothing since " +
              times.with_unit(one.silent_since));
   }

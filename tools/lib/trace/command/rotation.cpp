@@ -142,7 +142,7 @@ class RotationSource::Joined {
       header_ = header;
       keep(writer_.start(header));
     } else if ((header.flags & trace::partial) == 0 || header.origin.role != header_.origin.role ||
-               header.start != header_.start || !(header.schema == header_.schema)) {
+               (header_.start != 0 && header.start != header_.start) || !(header.schema == header_.schema)) {
       return refuse("it is of another run");
     }
     return errno_ == 0;

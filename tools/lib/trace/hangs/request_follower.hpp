@@ -1,6 +1,7 @@
 // Follows the requests of one trace from their arrival to their end. Keeps only the requests that are open,
 // the last request of each chunk, and the open connections, so that memory does not grow with the trace.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -68,13 +69,15 @@ struct FollowedSession {
 
 class RequestFollower {
  public:
-  // `counts_only`: the trace has no actions (a dump of the ring).
-  explicit RequestFollower(bool counts_only) : counts_only_(counts_only) {}
+  // `counts_only`: the trace has no actions (a dump of the ring). `taken`: Origin::taken.
+  explicit RequestFollower(bool counts_only, std::uint64_t taken = 0)
+      : counts_only_(counts_only), taken_(taken) {}
   // `instance`: of the machine in the trace.
   void on(unsigned instance, const spec::Event&);
   void on(unsigned instance, const spec::DeviceEvent&);
   const std::map<unsigned, FollowedSession>& sessions() const noexcept { return sessions_; }
-  std::uint64_t last_time() const noexcept { return last_time_; }
+  // End of the trace: the last record, or the later time at which a ring was dumped.
+  std::uint64_t last_time() const noexcept { return std::max(last_time_, taken_); }
   // False if the trace does not tell which requests of the session were answered: a dump without its depth.
   bool knows_answers(const FollowedSession& session) const noexcept {
     return !counts_only_ || !session.client || session.depth != 0;
@@ -93,6 +96,7 @@ class RequestFollower {
   OpenRequest* request_of(FollowedSession&, std::uint64_t request);
 
   bool counts_only_;
+  std::uint64_t taken_ = 0;
   std::uint64_t last_time_ = 0;
   std::map<unsigned, FollowedSession> sessions_;  // by instance
   std::set<unsigned> registries_;                 // instances that have begun

@@ -22,7 +22,7 @@ constexpr StageWords kStages[] = {
     {"path", "the client has no connected path"},
     {"turn", "the client waits for room on a path, or until the lost path of the request is closed"},
     {"sent", "it was sent; only a trace of the server tells whether it arrived"},
-    {"wire", "it was sent and has not arrived at the server"},
+    {"wire", "it was sent and is not in the trace of the server"},
     {"server", "it arrived at the server and was not passed to storage"},
     {"storage", "storage has not completed it"},
     {"finished", "storage has completed it, and the server has not answered"},

@@ -17,7 +17,7 @@ enum class HangStage : std::uint8_t {
   path,      // client: no path is connected
   turn,      // client: waits for room on a path, or until its lost path is closed
   sent,      // sent; no trace tells whether it arrived
-  wire,      // sent; has not arrived at the server
+  wire,      // sent; not in the trace of the server
   server,    // arrived; not passed to storage
   storage,   // storage has not completed it
   finished,  // storage has completed it; the server has not answered
@@ -52,8 +52,8 @@ std::string request_words(const Unanswered&);
 class HangCollector {
  public:
   // Call before the records of each trace.
-  void begin_trace(bool counts_only) {
-    traces_.emplace_back(counts_only);
+  void begin_trace(bool counts_only, std::uint64_t taken = 0) {
+    traces_.emplace_back(counts_only, taken);
     pauses_.emplace_back();
   }
   void on(unsigned instance, const spec::Event& event) {

@@ -87,18 +87,19 @@ void Analyzer::take(const ConnectionRef& connection, Segment&& segment) {
     if (to_server) acknowledged(*connection);
   }
   if (!own.bytes->add(std::move(segment))) ++counters_.retransmitted;
-  read(connection);
+  read(connection, to_server);
   if (rst || (own.bytes && own.bytes->finished())) closed(connection, to_server);
   const auto finished = [](const Direction& one) { return one.bytes && one.bytes->finished(); };
   if (rst || (finished(connection->to_server) && finished(connection->to_client))) end(connection);
 }
 
-void Analyzer::read(const ConnectionRef& connection) {
-  for (bool progress = true; progress;) {
-    const bool forth = step(connection, true);
-    const bool back = step(connection, false);
-    progress = forth || back;
-  }
+// Processes the last segment, of direction `to_server`. Its acknowledgement tells which bytes of the other
+// direction are lost, and its messages may answer those bytes, so the other direction is first.
+void Analyzer::read(const ConnectionRef& connection, bool to_server) {
+  do
+    while (step(connection, !to_server)) {
+    }
+  while (step(connection, to_server));
 }
 
 // Processes the next piece of one direction. Returns false if there is none yet, or if the other direction
@@ -173,10 +174,12 @@ std::unique_ptr<MessageReader> Analyzer::reader(const ConnectionRef& connection,
   const std::weak_ptr<Connection> of = connection;  // the connection owns the reader
   MessageReader::Sink sink;
   sink.message = [this, of, to_server](Position end, roce::Message&& message) {
+    const ConnectionRef known = of.lock();
+    report_holes(to_server ? known->to_client : known->to_server);
     roce::WireEvent event;
     event.to_server = to_server;
     event.message = std::move(message);
-    add(of.lock(), std::move(event), end, !to_server);
+    add(known, std::move(event), end, !to_server);
   };
   sink.gap = [this, of, to_server] {
     ++counters_.gaps;
@@ -188,6 +191,18 @@ std::unique_ptr<MessageReader> Analyzer::reader(const ConnectionRef& connection,
   };
   const Direction& direction = to_server ? connection->to_server : connection->to_client;
   return std::make_unique<MessageReader>(direction.bytes->next(), agreed, std::move(sink));
+}
+
+// Call before a message of the other direction, which may answer messages that are not in the capture: the
+// receiver has acknowledged bytes that are lost, or that the capture contains later.
+void Analyzer::report_holes(Direction& direction) {
+  if (!direction.messages || !direction.bytes) return;
+  const Position acknowledged = direction.bytes->acknowledged();
+  if (acknowledged > std::max(direction.bytes->next(), direction.hole_end) && !direction.bytes->finished()) {
+    direction.hole_end = acknowledged;
+    direction.messages->report_hole();
+  }
+  direction.messages->report_loss();
 }
 
 // Ends a connection whose request or reply cannot be read.
@@ -217,7 +232,7 @@ void Analyzer::unreadable(const ConnectionRef& connection, bool sealed) {
 void Analyzer::closed(const ConnectionRef& connection, bool to_server) {
   if (connection->stage != Stage::open || std::exchange(connection->closed, true)) return;
   for (Direction* one : {&connection->to_server, &connection->to_client}) one->bytes->finish();
-  read(connection);
+  read(connection, to_server);
   for (Direction* one : {&connection->to_server, &connection->to_client}) one->messages->pause();
   roce::WireEvent event;
   event.kind = roce::WireEvent::Kind::closed;
@@ -228,7 +243,7 @@ void Analyzer::closed(const ConnectionRef& connection, bool to_server) {
 void Analyzer::end(const ConnectionRef& connection) {
   for (Direction* one : {&connection->to_server, &connection->to_client})
     if (one->bytes) one->bytes->finish();
-  if (connection->stage != Stage::ended) read(connection);
+  if (connection->stage != Stage::ended) read(connection, true);
   for (Direction* one : {&connection->to_server, &connection->to_client}) end_direction(*one);
   if (connection->stage == Stage::request)
     by_ends_.erase(std::minmax(connection->client, connection->server));

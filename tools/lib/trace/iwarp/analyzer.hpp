@@ -60,6 +60,7 @@ class Analyzer {
     std::unique_ptr<Reassembly> bytes;
     std::unique_ptr<iwarp::GreetingReader> greeting;
     std::unique_ptr<MessageReader> messages;
+    Position hole_end = 0;  // a gap was reported for missing bytes before this position
   };
   struct Connection;
   using ConnectionRef = std::shared_ptr<Connection>;
@@ -88,7 +89,8 @@ class Analyzer {
   [[nodiscard]] ConnectionRef find(const Segment& segment);
   [[nodiscard]] ConnectionRef begin(const Segment& segment, bool from_client);
   void take(const ConnectionRef& connection, Segment&& segment);
-  void read(const ConnectionRef& connection);
+  void read(const ConnectionRef& connection, bool to_server);
+  static void report_holes(Direction& direction);
   [[nodiscard]] bool step(const ConnectionRef& connection, bool to_server);
   void greet(const ConnectionRef& connection, Direction& direction, Bytes bytes, bool to_server);
   void requested(const ConnectionRef& connection, const iwarp::Greeting& request);

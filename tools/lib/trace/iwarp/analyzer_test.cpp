@@ -128,6 +128,14 @@ TEST_P(Iwarp, LostEndOfAConnectionIsAGap) {
   EXPECT_EQ(capture.finish(), (Lines{"> req", "< rep", "> gap"}));
 }
 
+TEST_P(Iwarp, GapPrecedesTheAnswerToALostMessage) {
+  capture.open(crc);
+  capture.lose(kToServer, client.write_imm(7, 0, filled(600, 1), 1));
+  capture.send(kToClient, server.write_imm(8, 0, {}, 2));
+  capture.acknowledge(kToServer);
+  EXPECT_EQ(capture.finish(), (Lines{"> req", "< rep", "> gap", "< write_imm 0 imm 2", "> gap"}));
+}
+
 TEST_P(Iwarp, GapPrecedesTheEndOfItsConnection) {
   for (const bool reset : {false, true}) {
     Capture one;
@@ -164,7 +172,9 @@ TEST_P(Iwarp, UnacknowledgedMessageDelaysOtherEventsOnlyForASecond) {
   capture.open(crc);
   capture.acknowledge(kToServer);
   Segment without_ack = capture.segment(kToServer, client.send(filled(30, 1)));
-  capture.send(kToClient, server.send(filled(10, 2)));
+  Segment unacknowledged = capture.segment(kToClient, server.send(filled(10, 2)));
+  unacknowledged.acknowledgement = without_ack.sequence;
+  capture.take(unacknowledged);
   capture.take(without_ack);
   EXPECT_EQ(capture.seen, (Lines{"> req", "< rep"}));
   capture.pause(2'000'000'000);

@@ -124,7 +124,7 @@ void MessageReader::bytes(Bytes bytes) {
   next_ += bytes.size();
   if (state_ == State::seeking) {
     fpdu_.insert(fpdu_.end(), bytes.begin(), bytes.end());
-    return seek();
+    return seek(next_ - bytes.size());
   }
   while (!bytes.empty() && state_ == State::reading) read(bytes);
   skipped_ += bytes.size();
@@ -199,7 +199,8 @@ void MessageReader::interrupt(Drop drop) {
 
 // Reports a message, and before it the gap after lost bytes: messages may be missing until here.
 void MessageReader::deliver(Position end, roce::Message&& message) {
-  if (std::exchange(unsure_, false)) sink_.gap();
+  if (end <= late_until_) return void(unsure_ = true);
+  report_loss();
   sink_.message(end, std::move(message));
 }
 
@@ -216,7 +217,7 @@ bool MessageReader::begins_fpdu(Bytes bytes, std::size_t size) {
 }
 
 // Looks for an FPDU in `fpdu_`. FPDUs begin at multiples of 4 bytes.
-void MessageReader::seek() {
+void MessageReader::seek(Position before) {
   std::size_t at = (start_ - (next_ - fpdu_.size())) % 4;
   const std::size_t behind = agreed_.crc ? 0 : kRdmapAt + 1;  // control bytes of the next FPDU
   for (; at + iwarp::kMaxHeaderBytes <= fpdu_.size(); at += 4) {
@@ -226,6 +227,8 @@ void MessageReader::seek() {
     if (rest.size() < size + behind) break;
     if (!begins_fpdu(rest, size)) continue;
     state_ = State::reading;
+    unsure_ = true;
+    late_until_ = before;
     skipped_ += at;
     const std::vector<std::byte> found(rest.begin(), rest.end());
     fpdu_.clear();
@@ -312,9 +315,13 @@ void MessageReader::flush() {
   if (held_) deliver(held_end_, *std::exchange(held_, std::nullopt));
 }
 
+void MessageReader::report_loss() {
+  if (std::exchange(unsure_, false)) sink_.gap();
+}
+
 void MessageReader::pause() {
   flush();
-  if (std::exchange(unsure_, false)) sink_.gap();
+  report_loss();
 }
 
 void MessageReader::finish() {

@@ -27,6 +27,10 @@ class MessageReader final : iwarp::Memory {
 
   void bytes(Bytes bytes);
   void lost(std::uint64_t count);
+  // Reports a gap if bytes were lost since the last message.
+  void report_loss();
+  // Reports a gap here, although its bytes may follow.
+  void report_hole() { unsure_ = true, report_loss(); }
   // Reports what is known. Call after the last piece, or before others learn that the connection ends.
   void pause();
   // Call after the last piece, before skipped().
@@ -55,7 +59,9 @@ class MessageReader final : iwarp::Memory {
   [[nodiscard]] iwarp::Stream new_stream(std::uint32_t first_number) const noexcept;
   [[nodiscard]] std::size_t size_of_fpdu() const noexcept;
   void read(Bytes& bytes);
-  void seek();
+  // `before`: start of the last piece. Messages that end before it are dropped: messages of the other
+  // direction that followed them have been reported.
+  void seek(Position before);
   [[nodiscard]] bool begins_fpdu(Bytes bytes, std::size_t size);
   void take(Bytes fpdu);
   [[nodiscard]] bool drops(Bytes fpdu) noexcept;
@@ -86,6 +92,7 @@ class MessageReader final : iwarp::Memory {
   std::optional<roce::Message> held_;  // a write that may be followed by its immediate
   Position held_end_ = 0;
   std::uint64_t skipped_ = 0;
+  Position late_until_ = 0;
   bool unsure_ = false;      // a gap has to be reported before the next message
   std::uint64_t tried_ = 0;  // number of bytes of FPDUs whose CRC was computed while seeking
 };

@@ -91,7 +91,7 @@ class Judge {
         rerun_actions_(trace::builtin_schema()),
         checker_(true, capture_heartbeat) {
     if ((header.flags & trace::action_counts) != 0) rerun_.emplace(header.schema);
-    if (hangs_ != nullptr) hangs_->begin_trace(rerun_.has_value());
+    if (hangs_ != nullptr) hangs_->begin_trace(rerun_.has_value(), header.origin.taken);
   }
 
   void take(const trace::Record& record) {
@@ -180,7 +180,7 @@ tl::expected<HangCollector, std::string> hangs_of(trace::Source& source) {
   if (reader.open() != trace::Reader::Status::ok) return tl::make_unexpected(reader.stop().reason);
   Translator translator(reader.header().schema);
   HangCollector hangs;
-  hangs.begin_trace((reader.header().flags & trace::action_counts) != 0);
+  hangs.begin_trace((reader.header().flags & trace::action_counts) != 0, reader.header().origin.taken);
   trace::Record record;
   while (reader.next(record) == trace::Reader::Status::ok) hangs.read(translator, record);
   return hangs;

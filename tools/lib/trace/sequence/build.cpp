@@ -23,7 +23,8 @@ void add_pause(Story& story, const Pause& pause) {
   step.group = Group::state;
   step.tone = Tone::bad;
   step.event = kPauseEvent;
-  step.title = "this process did not run for " + duration_words(static_cast<std::int64_t>(pause.length())) +
+  step.title = "this process did not run for at least " +
+               duration_words(static_cast<std::int64_t>(pause.length())) +
                ": its timer was due, and it recorded nothing";
   step.fields = "from=" + std::to_string(pause.from) + "\nto=" + std::to_string(pause.to) +
                 "\nsilent_since=" + std::to_string(pause.silent_since);
