@@ -1,9 +1,6 @@
 #include "tools/lib/trace/replay/replay.hpp"
 
-#include <unistd.h>
-
 #include <cinttypes>
-#include <csignal>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -14,6 +11,7 @@
 
 #include "tools/lib/trace/command/files.hpp"
 #include "tools/lib/trace/reader/text.hpp"
+#include "tools/lib/trace/replay/abort_guard.hpp"
 #include "tools/lib/trace/replay/replay_machines.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/time_range.hpp"
@@ -35,25 +33,6 @@ struct Visit {
   std::uint64_t record = 0;
   std::vector<trace::StateAt> states;
 };
-
-volatile std::uint64_t position = 0;
-
-// Handles the abort after a failed assertion in the core: prints the record at which it happened.
-void on_abort(int) {
-  char text[96] = "urtrs-replay: the core stopped in record ";
-  std::size_t end = 41;
-  char digits[20];
-  std::size_t count = 0;
-  std::uint64_t number = position;
-  do {
-    digits[count++] = static_cast<char>('0' + number % 10);
-    number /= 10;
-  } while (number != 0);
-  while (count != 0) text[end++] = digits[--count];
-  text[end++] = '\n';
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, end);
-  ::_exit(exit_bad);
-}
 
 int code_of(const trace::ReplayResult& result) {
   switch (result.verdict) {
@@ -225,7 +204,7 @@ int replay(const ReplayCommandOptions& options) {
   Progress progress(file.size(), true);
   trace::ReplayOptions replay_options;
   replay_options.progress = [&progress](std::uint64_t bytes) { progress.at(bytes); };
-  replay_options.position = &position;
+  replay_options.position = &trace::AbortGuard::position();
   replay_options.blank = trace::blank_core_machines();
   std::vector<Visit> visits;
   if (options.diff_from) replay_options.visit.push_back(*options.diff_from);
@@ -235,9 +214,9 @@ int replay(const ReplayCommandOptions& options) {
   replay_options.on_visit = [&visits](std::uint64_t record, std::vector<trace::StateAt> states) {
     visits.push_back({record, std::move(states)});
   };
-  std::signal(SIGABRT, on_abort);
+  std::optional<trace::AbortGuard> guard(std::in_place);
   const trace::ReplayResult result = trace::replay(file.source(), trace::core_machines(), replay_options);
-  std::signal(SIGABRT, SIG_DFL);
+  guard.reset();
 
   Output out;
   if (options.json) {

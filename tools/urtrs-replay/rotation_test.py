@@ -89,3 +89,18 @@ def test_damaged_file_is_named(rotated):
     result = subprocess.run([PROGRAM, "replay", f"{rotated}.*"], capture_output=True, text=True, check=False)
     assert result.returncode == 5
     assert f"{rotated}.2, byte " in result.stderr
+
+
+@pytest.mark.parametrize("verb", ["check", "seq", "replay"])
+def test_input_that_breaks_the_core_ends_with_its_record(tmp_path, verb):
+    """A request is submitted to a session that has no path, in what looks like a dump of a ring."""
+    head, *lines = run("cat", CLIENT, "--json").splitlines()
+    header = json.loads(head)
+    header["trace"]["flags"] = 2
+    lines = [json.loads(line) for line in lines]
+    kept = [next(one for one in lines if one.get("event") == event) for event in ("BeginClient", "Submitted")]
+    kept = [json.dumps({**one, "seq": seq}) for seq, one in enumerate(kept)]
+    dump = str(tmp_path / "dump.rtrc")
+    run("from-json", "-", dump, stdin="\n".join([json.dumps(header), *kept]) + "\n")
+    done = subprocess.run([PROGRAM, verb, dump], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, "urtrs-replay: the core stopped in record 1"), done

@@ -1,6 +1,7 @@
 #include "tools/lib/trace/replay/dump_rerun.hpp"
 
 #include "core/record/format.hpp"
+#include "tools/lib/trace/replay/abort_guard.hpp"
 #include "tools/lib/trace/replay/replay_machines.hpp"
 
 namespace rtrs::trace {
@@ -35,6 +36,8 @@ bool DumpRerun::input(const Record& record) {
   // An input without actions has no count.
   if (!machine.counted && !agrees(record.instance, machine, 0)) return false;
   machine.actions.clear();
+  const AbortGuard guard;
+  AbortGuard::position() = record.seq;
   if (!machine.machine->feed(record, compatibility_.map(record.event->id), machine.actions)) return false;
   machine.last_input = record.seq;
   machine.counted = false;
