@@ -122,4 +122,6 @@ def test_wall_time(tmp_path):
     assert "seconds since the start of the run (2026-11-30T10:00:00.000000000Z)" in run("stat", trace)
     whole = run("grep", trace, "--count")
     assert run("grep", trace, "--count", "--from", "2026-11-30T10:00:00Z") == whole
+    for year in ("1500", "2600", "9999"):  # not in the range of 64 bits
+        assert "is no time of this trace" in run("grep", trace, "--wall", "--from", f"{year}-01-01T00:00:00Z", code=2)
     assert "--wall" in run("grep", CLIENT, "--wall", code=2)

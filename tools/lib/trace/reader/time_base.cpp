@@ -59,7 +59,9 @@ std::optional<std::int64_t> TimeBase::parse(const std::string& given) const {
     const double fraction = *rest == '.' ? std::strtod(rest, &end) : 0;
     if (end != nullptr) rest = end;
     if (!has_wall_ || (*rest == 'Z' ? rest[1] != 0 : *rest != 0)) return std::nullopt;
-    const auto wall = static_cast<Nanos>(::timegm(&parts)) * static_cast<Nanos>(kSecond) +
+    const std::time_t seconds = ::timegm(&parts);
+    if (seconds < 0 || seconds >= 9'000'000'000 || !(fraction < 1)) return std::nullopt;
+    const auto wall = static_cast<Nanos>(seconds) * static_cast<Nanos>(kSecond) +
                       static_cast<Nanos>(std::llround(fraction * 1e9));
     return static_cast<std::int64_t>(wall - static_cast<Nanos>(to_wall_));
   }
