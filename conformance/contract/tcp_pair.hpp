@@ -29,7 +29,7 @@ class TcpPair final : public FabricPair {
     return static_cast<Nanos>(std::chrono::steady_clock::now().time_since_epoch().count());
   }
   bool idle() override;
-  unsigned patience() const override { return 200; }
+  unsigned patience() const override { return 1200; }  // 30 s, for a loaded machine
   bool kill_server() override {
     server_.reset();
     return true;
