@@ -72,7 +72,8 @@ TEST(DeviceSpec, AnyTailOfACorrectStoryHasNoFindings) {
   }
 }
 
-// Returns whether a session that is told of `told` requests, of one that its devices answered, has findings.
+// The devices answer one request, and `told` says whether the driver passes the answer to the session.
+// Returns true if there are findings.
 bool owes_an_answer(bool told, Time later) {
   Checker checker(true);
   Event event;

@@ -1,6 +1,6 @@
-// State of a session machine in the middle of a run, as a snapshot tells it. The
-// specification can begin with it. Facts that a machine does not keep are unknown: receives, proofs of
-// fences, messages on the wire.
+// State of a session machine in the middle of a run, read from a snapshot. The
+// specification can begin with this state. Facts that a machine does not keep are unknown: receives, proofs
+// of fences, messages on the wire.
 #pragma once
 #include <cstdint>
 #include <optional>

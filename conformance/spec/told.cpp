@@ -68,7 +68,7 @@ void ToldSpec::session_told(unsigned machine, const Event& event) {
   }
 }
 
-// A driver may first take several answers of the devices, so the session is told of them a little later.
+// A driver may take several answers of the devices before it passes them to the session.
 void ToldSpec::finish() {
   constexpr Time kAtOnce = 1'000'000'000;
   for (const auto& [number, answer] : answers_) {

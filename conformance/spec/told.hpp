@@ -1,6 +1,6 @@
 // Judges what drivers tell their machines. Compares inputs with the recorded messages: a driver that decodes
-// a message wrongly would otherwise give its machine a consistent but wrong history. Requires that a server's
-// session is told of each answer of its devices.
+// a message wrongly would otherwise give its machine a consistent but wrong history. Requires that the
+// driver passes each answer of the devices to the server's session.
 #pragma once
 #include <cstdint>
 #include <map>

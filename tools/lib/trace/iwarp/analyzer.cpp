@@ -93,8 +93,8 @@ void Analyzer::take(const ConnectionRef& connection, Segment&& segment) {
   if (rst || (finished(connection->to_server) && finished(connection->to_client))) end(connection);
 }
 
-// Processes the last segment, of direction `to_server`. Its acknowledgement tells which bytes of the other
-// direction are lost, and its messages may answer those bytes, so the other direction is first.
+// Processes the last segment, of direction `to_server`. The other direction is first: the acknowledgement in
+// the segment shows which of its bytes are lost, and messages in the segment may answer those bytes.
 void Analyzer::read(const ConnectionRef& connection, bool to_server) {
   do
     while (step(connection, !to_server)) {

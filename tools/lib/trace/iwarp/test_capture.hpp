@@ -73,7 +73,7 @@ inline ByteVector reply(bool crc, bool accept = true) {
   return frame;
 }
 
-// What a capture contains of connections between two ports.
+// Makes the segments of TCP connections between two ports, as a capture contains them.
 class Capture {
  public:
   static constexpr bool kToServer = true;

@@ -29,7 +29,7 @@ class TimeBase {
   bool in_wall() const noexcept { return in_wall_; }
 
   std::string text(Nanos time) const;
-  // The same with its unit: "1.250000000 s".
+  // Returns text() with its unit: "1.250000000 s".
   std::string with_unit(Nanos time) const { return text(time) + (in_wall_ ? "" : " s"); }
   // Returns what the times mean, for the first line of an output.
   std::string words() const;

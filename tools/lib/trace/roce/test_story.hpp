@@ -56,8 +56,8 @@ bool is_prefix(const std::vector<Line>& part, const std::vector<Line>& whole);
 // Clears PREFLUSH. In some worlds the fabric sets this flag in writes, after the client has recorded them
 // (sim/net/basic/preflush_fabric.hpp).
 std::vector<Line> without_preflush(std::vector<Line> lines);
-// Removes the requests that the server received after their connection had ended. It does not read their
-// content, so the export leaves them out.
+// Removes the requests that the server received after their connection had ended. The server
+// does not read their content, so the export leaves them out.
 std::vector<Line> without_unread(std::vector<Line> lines);
 
 }  // namespace rtrs::roce::test
