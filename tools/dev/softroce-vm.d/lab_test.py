@@ -1,6 +1,7 @@
 """Tests the parts of tools/dev/softroce-vm that need no guest: selection of cells, verdicts, tables."""
 import argparse
 import pathlib
+import re
 import sys
 import tempfile
 import types
@@ -306,8 +307,8 @@ class TestTables:
         document = (environment.ROOT / "docs/interop.md").read_text(encoding="utf-8")
         new = report.update(document, results, CASES)
         assert "| `verify` | · | ✗ · · · |" in new
-        assert "| `poll-queues` | · | · |  |  |" in new
-        assert "both directions lost: longest time without IO | 2 |  |  | 3.0–4.0 |" in new
+        assert re.search(r"`poll-queues`[^|]* \| · \| · \|  \|  \|", new)
+        assert "both directions lost: longest time without IO |  |  | -; 3.0–4.0 |" in new
         assert "`verify.kernel-urtrs.on.1`: fail: why not" in new
         assert report.update(new, results, CASES) == new
         assert new.splitlines()[0] == document.splitlines()[0]
@@ -319,7 +320,7 @@ class TestTables:
         results = {cell.name: self.result(cell, "fail")}
         assert "| `verify` | · | · | - - ✗ · | · |" in report.matrix(results, CASES, "6.1")
         assert "Left out: rtrs-server with always_invalidate on 6.1" in report.matrix(results, CASES, "6.1")
-        assert "| `verify` | · | · | · | · |" in report.matrix(results, CASES)
+        assert re.search(r"`verify`[^|]* \| · \| · \| · \| · \|", report.matrix(results, CASES))
         document = (environment.ROOT / "docs/interop.md").read_text(encoding="utf-8")
         new = report.update(document, results, CASES, ["6.1"])
         assert "`verify.urtrs-kernel.off.1@6.1`: fail: why not" in new

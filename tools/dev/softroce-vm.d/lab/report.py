@@ -68,13 +68,14 @@ def mark(result, results):
 
 
 def matrix(results, cases, kernel=DEFAULT):
-    """Markdown table: one row per case, one column per pair of peers, four symbols: on/1, on/2, off/1, off/2
-    (invalidation and number of paths), or one symbol if all are equal. Cases without results have a row for the default
-    kernel only."""
+    """Markdown table: one row for all cases with equal marks, one column per pair of peers, four symbols: on/1, on/2,
+    off/1, off/2 (invalidation and number of paths), or one symbol if all are equal. Cases without results have a row for
+    the default kernel only."""
     results = of_kernel(results, kernel)
     ran = {result["case"] for result in results.values()}
     head = " | ".join(f"{NAMES[c]} → {NAMES[s]}" for c, s in pairs())
-    lines = [f"| case | {head} |", "|---|" + "---|" * len(pairs())]
+    lines = [f"| cases | {head} |", "|---|" + "---|" * len(pairs())]
+    equal = {}
     for name, case in cases.items():
         if kernel not in case.kernels or (kernel != DEFAULT and name not in ran):
             continue
@@ -89,7 +90,8 @@ def matrix(results, cases, kernel=DEFAULT):
                 marks.append(mark(results.get(cell.name), results))
             different = set(marks) - {"-"}
             row.append(" ".join(marks) if len(different) > 1 else "".join(different))
-        lines.append(f"| `{name}` | " + " | ".join(row) + " |")
+        equal.setdefault(" | ".join(row), []).append(f"`{name}`")
+    lines += [f"| {', '.join(names)} | {row} |" for row, names in equal.items()]
     mixed = [r for r in results.values() if r["extension"] != "on"]
     if mixed:
         kinds = sorted({r["extension"] for r in mixed})
@@ -112,14 +114,17 @@ def values_of(results, name, **roles):
 
 
 def figures(results):
-    """Markdown table: one row per figure and number of paths, one column per pair of peers; invalidation on and off
-    merged."""
+    """Markdown table: one row per figure, one column per pair of peers with the values for one and for two paths;
+    invalidation on and off merged."""
     head = " | ".join(f"{NAMES[c]} → {NAMES[s]}" for c, s in pairs())
-    lines = [f"| seconds | paths | {head} |", "|---|---|" + "---|" * len(pairs())]
-    for (name, words), paths in itertools.product(FIGURES, (1, 2)):
-        row = [_spread(values_of(results, name, client=client, server=server, paths=paths)) for client, server in pairs()]
+    lines = [f"| seconds, with 1 path; 2 paths | {head} |", "|---|" + "---|" * len(pairs())]
+    for name, words in FIGURES:
+        row = []
+        for client, server in pairs():
+            one, two = (_spread(values_of(results, name, client=client, server=server, paths=paths)) for paths in (1, 2))
+            row.append(f"{one or '-'}; {two or '-'}" if one or two else "")
         if any(row):
-            lines.append(f"| {words} | {paths} | " + " | ".join(row) + " |")
+            lines.append(f"| {words} | " + " | ".join(row) + " |")
     return "\n".join(lines) if len(lines) > 2 else "None."
 
 
