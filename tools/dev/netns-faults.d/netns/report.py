@@ -4,10 +4,9 @@ import re
 import labs
 
 COLUMNS = ("requests", "failed", "taken over", "lost paths", "worst stall", "bound", "check")
-# Columns of the page: name -> heading. The page has no column for `urtrs-replay check`. A verdict of this
-# command other than "conforming" is shown after the verdict of the case.
-PAGE = {"failed": "failed", "taken over": "taken over", "lost paths": "lost paths", "worst stall": "worst stall (s)",
-        "bound": "bound (s)"}
+# Columns of the page: name -> heading. A verdict of `urtrs-replay check` other than "conforming" is shown after the verdict
+# of the case.
+PAGE = {"taken over": "taken over", "worst stall": "worst stall (s)", "bound": "bound (s)"}
 
 
 def outcome(result):
