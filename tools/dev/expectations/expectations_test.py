@@ -21,7 +21,7 @@ def rows():
 def counts():
     """Returns the last line of the page."""
     no = sum("**does not hold**: " in note for *_, note in rows())
-    return f"Of {ROWS}, {ROWS - no} hold, {no} do not."
+    return f"{ROWS - no} of {ROWS} hold."
 
 
 @pytest.fixture(scope="module")
