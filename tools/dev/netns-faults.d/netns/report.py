@@ -6,7 +6,7 @@ import labs
 COLUMNS = ("requests", "failed", "taken over", "lost paths", "worst stall", "bound", "check")
 # Columns of the page: name -> heading. A verdict of `urtrs-replay check` other than "conforming" is shown after the verdict
 # of the case.
-PAGE = {"taken over": "taken over", "worst stall": "worst stall (s)", "bound": "bound (s)"}
+PAGE = {"worst stall": "worst stall (s)", "bound": "bound (s)"}
 
 
 def outcome(result):
