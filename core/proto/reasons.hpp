@@ -30,7 +30,7 @@ struct ReasonText {
 // Returns the text of a reason; for a number that is not a Reason, a text that says so.
 const ReasonText& text_of(Reason) noexcept;
 // Returns the text of a path's reason on the client, like text_of() with two differences: a rejection with
-// EEXIST has its own sentence and hint (protocol section 3.2, row 8), and hints about keys name the server,
+// EEXIST has its own sentence and hint (protocol section 3.2, check 8), and hints about keys name the server,
 // whose log has details. Code, errno and kind are those of the reason. `fabric` is the fabric of the path,
 // such as "tcp", or empty if unknown: it selects the credentials that a hint names.
 ReasonText words_of(Reason, std::uint16_t peer_errno, std::string_view fabric = {}) noexcept;

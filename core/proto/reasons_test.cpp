@@ -15,8 +15,8 @@ namespace rtrs::reasons_test {
 namespace {
 
 std::string row_of(const ReasonText& text) {
-  return "| `" + std::string(text.code) + "` | " + to_string(text.kind) + " | " +
-         std::to_string(text.linux_errno) + " | " + text.sentence + " | " + text.hint + " |";
+  return "- `" + std::string(text.code) + "`, " + to_string(text.kind) + ", " +
+         std::to_string(text.linux_errno) + ": **" + text.sentence + "**: " + text.hint;
 }
 
 TEST(Reasons, EachHasACodeASentenceAnErrnoAndAHint) {
@@ -98,9 +98,9 @@ TEST(Reasons, DocumentListsExactlyTheTable) {
   std::stringstream whole;
   whole << in.rdbuf();
   std::set<std::string> shown;
-  // The reasons of devices have a separate table (core/rnbd/device_reasons_test.cpp).
+  // The reasons of devices have a separate list (core/rnbd/device_reasons_test.cpp).
   for (std::string line; std::getline(whole, line) && line != "## Devices";)
-    if (line.rfind("| `", 0) == 0) shown.insert(line);
+    if (line.rfind("- `", 0) == 0) shown.insert(line);
   EXPECT_EQ(shown.size(), kReasonCount - 1);
   for (std::size_t i = 1; i < kReasonCount; ++i) {
     const std::string row = row_of(text_of(static_cast<Reason>(i)));

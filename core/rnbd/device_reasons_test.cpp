@@ -29,8 +29,8 @@ TEST(DeviceReasons, EveryReasonHasItsTextsAndIsInTheDocs) {
       EXPECT_NE(part.back(), '.') << text.code;
       EXPECT_EQ(part.find_first_of("|\n\""), std::string_view::npos) << text.code;
     }
-    const std::string row = "| `" + std::string(text.code) + "` | " + (text.may_pass ? "yes" : "no") + " | " +
-                            text.sentence + " | " + text.hint + " |\n";
+    const std::string row = "- `" + std::string(text.code) + (text.may_pass ? "`, temporary: **" : "`: **") +
+                            text.sentence + "**: " + text.hint + "\n";
     EXPECT_NE(page.str().find(row), std::string::npos) << row;
   }
 }

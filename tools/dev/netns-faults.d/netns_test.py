@@ -167,7 +167,7 @@ class TestReports:
         assert report.outcome(results[1]).more["lost paths"] == "1:2"
         document = report.update("a\n<!-- results begin -->\nold\n<!-- results end -->\nz\n",
                                  report.markdown(results, "today"))
-        assert "| `link-down` |" in document
+        assert "| `link-down`, fail | " in document
         assert "old" not in document
         with pytest.raises(ValueError):
             report.update("no markers", "")

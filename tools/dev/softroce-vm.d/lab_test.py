@@ -1,6 +1,7 @@
 """Tests the parts of tools/dev/softroce-vm that need no guest: selection of cells, verdicts, tables."""
 import argparse
 import pathlib
+import re
 import sys
 import tempfile
 import types
@@ -306,8 +307,8 @@ class TestTables:
         document = (environment.ROOT / "docs/interop.md").read_text(encoding="utf-8")
         new = report.update(document, results, CASES)
         assert "| `verify` | · | ✗ · · · |" in new
-        assert "| `poll-queues` | · | · |  |  |" in new
-        assert "both directions lost: longest time without IO | 2 |  |  | 3.0–4.0 |" in new
+        assert re.search(r"`poll-queues`[^|]* \| · \| · \|  \|  \|", new)
+        assert "both directions lost: longest time without IO |  |  | -; 3.0–4.0 |" in new
         assert "`verify.kernel-urtrs.on.1`: fail: why not" in new
         assert report.update(new, results, CASES) == new
         assert new.splitlines()[0] == document.splitlines()[0]
@@ -319,7 +320,7 @@ class TestTables:
         results = {cell.name: self.result(cell, "fail")}
         assert "| `verify` | · | · | - - ✗ · | · |" in report.matrix(results, CASES, "6.1")
         assert "Left out: rtrs-server with always_invalidate on 6.1" in report.matrix(results, CASES, "6.1")
-        assert "| `verify` | · | · | · | · |" in report.matrix(results, CASES)
+        assert re.search(r"`verify`[^|]* \| · \| · \| · \| · \|", report.matrix(results, CASES))
         document = (environment.ROOT / "docs/interop.md").read_text(encoding="utf-8")
         new = report.update(document, results, CASES, ["6.1"])
         assert "`verify.urtrs-kernel.off.1@6.1`: fail: why not" in new
@@ -332,7 +333,7 @@ class TestTables:
         cell = cells.Cell("cut-heal", "urtrs", "kernel", "off", 2)
         good = dict(self.result(cell, "pass", **figures), duration=600)
         rows = report.cut_heal({cell.name: good}).splitlines()[2:]
-        assert rows == ["| urtrs → kernel | off | 600 | 9 | 10 | 0 | 11.0–12.0 s | 13.0–14.0 s |"]
+        assert rows == ["| urtrs → kernel | off | 600 | 9 | 10 | 11.0–12.0 s | 13.0–14.0 s |"]
         assert len(report.cut_heal({cell.name: dict(good, verdict="fail")}).splitlines()) == 2
 
     def test_provenance_counts_the_builds(self):
@@ -350,5 +351,5 @@ class TestTables:
         cell = cells.Cell("throughput", "kernel", "kernel", "off", 1)
         figures = {"randread_4k:kernel-kernel": 800.0, "randread_4k:kernel-urtrs": 1000.0, "randread_4k:nvme": 400.0}
         table = report.throughput({cell.name: self.result(cell, "pass", **figures)})
-        assert "| random reads of 4 KiB | off | real | 800 | 1000 (1.25×) |  |  | 400 (0.50×) |" in table
+        assert "| random reads of 4 KiB (real clock) | off | 800 | 1000 (1.25×) |  |  | 400 (0.50×) |" in table
         assert "64 KiB" not in table

@@ -19,7 +19,7 @@ import layers
 from source import Finding, is_code, read, tree_files
 
 PAGE = "docs/tree.md"
-_ROW = re.compile(r"^\| `([a-z][\w./-]*)/?` \|", re.MULTILINE)
+_ROW = re.compile(r"^- `([a-z](?:[\w./-]*\w)?)`: ", re.MULTILINE)
 
 
 def graph(sources):

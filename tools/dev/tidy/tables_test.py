@@ -1,4 +1,4 @@
-"""Each function in a table of docs/architecture.md is defined in a file of the same row."""
+"""Each function in a list of calls of docs/architecture.md is defined in a file of the same line."""
 import pathlib
 import re
 
@@ -8,18 +8,18 @@ import shape
 
 TREE = pathlib.Path(__file__).resolve().parents[3]
 PAGE = TREE / "docs/architecture.md"
-TABLE = re.compile(r"^\| file \| functions \|\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
+LIST = re.compile(r"(?:^\d+\. `\w+/.*\n)+", re.MULTILINE)
 NAME = re.compile(r"`([^`]+)`")
 FUNCTION = re.compile(r"([\w:~]+)(?:\((\w+)\))?")
 
 
 def tables(page):
-    """Returns the rows of each table as (files, functions). A file name without a folder is in the folder of the previous file;
-    text after a colon is a description."""
-    for lines in TABLE.findall(page):
+    """Returns the lines of each list as (files, functions). A file name without a folder is in the folder of the previous file;
+    text after a second colon is a description."""
+    for lines in LIST.findall(page):
         rows = []
         for line in lines.splitlines():
-            left, right = line.strip("| ").split(" | ")
+            left, right = line.split(": ", 1)
             files, folder = [], pathlib.PurePosixPath()
             for name in NAME.findall(left):
                 folder = folder if "/" not in name else pathlib.PurePosixPath(name).parent
@@ -69,14 +69,14 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("row, expected", [
-    ("| `a/one.cpp`, `two.hpp` | `A::go`, `go(Left)`, then `B::run`: calls `other` |", []),
-    ("| `a/one.cpp` | `go`, `alone`, at once |", []),
-    ("| `a/one.cpp` | `go`, `other` |", ["other is not defined in a/one.cpp"]),
-    ("| `a/one.cpp` | `go(Right)`, `alone` |", ["go(Right) is not defined in a/one.cpp"]),
-    ("| `a/one.cpp` | `C::go`, `alone` |", ["C::go is not defined in a/one.cpp"]),
-    ("| `a/two.hpp` | `A::run`, `run` |", ["A::run is not defined in a/two.hpp"]),
-    ("| `a/one.cpp`, `two.hpp` | `A::go` |", ["a/two.hpp defines none of A::go"]),
+    ("1. `a/one.cpp`, `two.hpp`: `A::go`, `go(Left)`, then `B::run`: calls `other`", []),
+    ("1. `a/one.cpp`: `go`, `alone`, at once", []),
+    ("1. `a/one.cpp`: `go`, `other`", ["other is not defined in a/one.cpp"]),
+    ("1. `a/one.cpp`: `go(Right)`, `alone`", ["go(Right) is not defined in a/one.cpp"]),
+    ("1. `a/one.cpp`: `C::go`, `alone`", ["C::go is not defined in a/one.cpp"]),
+    ("1. `a/two.hpp`: `A::run`, `run`", ["A::run is not defined in a/two.hpp"]),
+    ("1. `a/one.cpp`, `two.hpp`: `A::go`", ["a/two.hpp defines none of A::go"]),
 ])
 def test_missing_functions_are_reported(row, expected):
-    rows = next(tables(f"| file | functions |\n|---|---|\n{row}\n"))
+    rows = next(tables(f"{row}\n"))
     assert list(findings(rows, SOURCES.get)) == expected

@@ -23,7 +23,7 @@ class TestFolders:
     SOURCES = {"a/one.hpp": '#include "b/two.hpp"\n', "b/two.hpp": '#include "c/three.hpp"\n', "c/three.hpp": ""}
 
     def page(self, rows):
-        return "".join(f"| `{row}` | what it is |\n" for row in rows)
+        return "".join(f"- `{row}`: what it is\n" for row in rows)
 
     def messages(self, sources, page):
         return [str(finding) for finding in folders.findings(sources, page)]

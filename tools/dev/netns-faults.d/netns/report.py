@@ -4,10 +4,9 @@ import re
 import labs
 
 COLUMNS = ("requests", "failed", "taken over", "lost paths", "worst stall", "bound", "check")
-# Columns of the page: name -> heading. The page has no column for `urtrs-replay check`. A verdict of this
-# command other than "conforming" is shown after the verdict of the case.
-PAGE = {"failed": "failed", "taken over": "taken over", "lost paths": "lost paths", "worst stall": "worst stall (s)",
-        "bound": "bound (s)"}
+# Columns of the page: name -> heading. A verdict other than "pass", and one of `urtrs-replay check` other than "conforming", is
+# shown after the name of the case.
+PAGE = {"worst stall": "worst stall (s)", "bound": "bound (s)"}
 
 
 def outcome(result):
@@ -19,12 +18,12 @@ def outcome(result):
 
 
 def markdown(results, provenance):
-    lines = [provenance, "", "| case | verdict | " + " | ".join(PAGE.values()) + " |", "|---" * (len(PAGE) + 2) + "|"]
+    lines = [provenance, "", "| case | " + " | ".join(PAGE.values()) + " |", "|---" * (len(PAGE) + 1) + "|"]
     for result in results:
         values = outcome(result).more
-        verdict = result.verdict + (f", {result.check}" if result.check not in ("", None, "conforming") else "")
-        words = [verdict, *(str(values.get(name, "")).removesuffix(" s") for name in PAGE)]
-        lines.append(f"| `{result.case}` | " + " | ".join(words) + " |")
+        verdict = [result.verdict] * (result.verdict != "pass") + [result.check] * (result.check not in ("", None, "conforming"))
+        words = (str(values.get(name, "")).removesuffix(" s") for name in PAGE)
+        lines.append(f"| {', '.join([f'`{result.case}`', *verdict])} | " + " | ".join(words) + " |")
     total = sum(result.records for result in results)
     messages = sum(result.laws[1] for result in results)
     lines += ["", f"{labs.summary(results)}. {total:,} records of traces replayed, every state identical; {messages:,} messages "

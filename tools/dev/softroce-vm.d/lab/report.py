@@ -21,9 +21,7 @@ FIGURES = (  # figures of the report: name, description
     ("lose_to-client_detected", "towards the client lost: noticed by the client"),
     ("lose_to-client_gap", "towards the client lost: longest time without IO"),
     ("lose_to-client_back", "towards the client: healed to connected"),
-    ("server_stop_detected", "server stopped: noticed"),
     ("server_stop_reconnected", "server started again after a stop: all paths connected"),
-    ("server_kill_detected", "server killed: noticed"),
     ("server_kill_reconnected", "server started again after a kill: all paths connected"),
     ("freeze_detected", "server frozen: noticed"),
     ("freeze_reconnect", "server goes on: all paths connected"),
@@ -68,13 +66,14 @@ def mark(result, results):
 
 
 def matrix(results, cases, kernel=DEFAULT):
-    """Markdown table: one row per case, one column per pair of peers, four symbols: on/1, on/2, off/1, off/2
-    (invalidation and number of paths), or one symbol if all are equal. Cases without results have a row for the default
-    kernel only."""
+    """Markdown table: one row for all cases with equal marks, one column per pair of peers, four symbols: on/1, on/2,
+    off/1, off/2 (invalidation and number of paths), or one symbol if all are equal. Cases without results have a row for
+    the default kernel only."""
     results = of_kernel(results, kernel)
     ran = {result["case"] for result in results.values()}
     head = " | ".join(f"{NAMES[c]} → {NAMES[s]}" for c, s in pairs())
-    lines = [f"| case | {head} |", "|---|" + "---|" * len(pairs())]
+    lines = [f"| cases | {head} |", "|---|" + "---|" * len(pairs())]
+    equal = {}
     for name, case in cases.items():
         if kernel not in case.kernels or (kernel != DEFAULT and name not in ran):
             continue
@@ -89,7 +88,8 @@ def matrix(results, cases, kernel=DEFAULT):
                 marks.append(mark(results.get(cell.name), results))
             different = set(marks) - {"-"}
             row.append(" ".join(marks) if len(different) > 1 else "".join(different))
-        lines.append(f"| `{name}` | " + " | ".join(row) + " |")
+        equal.setdefault(" | ".join(row), []).append(f"`{name}`")
+    lines += [f"| {', '.join(names)} | {row} |" for row, names in equal.items()]
     mixed = [r for r in results.values() if r["extension"] != "on"]
     if mixed:
         kinds = sorted({r["extension"] for r in mixed})
@@ -112,14 +112,17 @@ def values_of(results, name, **roles):
 
 
 def figures(results):
-    """Markdown table: one row per figure and number of paths, one column per pair of peers; invalidation on and off
-    merged."""
+    """Markdown table: one row per figure, one column per pair of peers with the values for one and for two paths;
+    invalidation on and off merged."""
     head = " | ".join(f"{NAMES[c]} → {NAMES[s]}" for c, s in pairs())
-    lines = [f"| seconds | paths | {head} |", "|---|---|" + "---|" * len(pairs())]
-    for (name, words), paths in itertools.product(FIGURES, (1, 2)):
-        row = [_spread(values_of(results, name, client=client, server=server, paths=paths)) for client, server in pairs()]
+    lines = [f"| seconds, with 1 path; 2 paths | {head} |", "|---|" + "---|" * len(pairs())]
+    for name, words in FIGURES:
+        row = []
+        for client, server in pairs():
+            one, two = (_spread(values_of(results, name, client=client, server=server, paths=paths)) for paths in (1, 2))
+            row.append(f"{one or '-'}; {two or '-'}" if one or two else "")
         if any(row):
-            lines.append(f"| {words} | {paths} | " + " | ".join(row) + " |")
+            lines.append(f"| {words} | " + " | ".join(row) + " |")
     return "\n".join(lines) if len(lines) > 2 else "None."
 
 
@@ -127,8 +130,8 @@ def throughput(results):
     """Markdown table: IOs per second with one path, absolute and relative to the kernel at both ends."""
     columns = [(f"{client}-{server}", f"{NAMES[client]} → {NAMES[server]}") for client, server in pairs()]
     columns += list(RIVALS.items())
-    lines = ["| IOs a second | invalidate | clock | " + " | ".join(words for _, words in columns) + " |",
-             "|---|---|---|" + "---|" * len(columns)]
+    lines = ["| IOs a second | invalidate | " + " | ".join(words for _, words in columns) + " |",
+             "|---|---|" + "---|" * len(columns)]
     for (name, words), invalidate in itertools.product(THROUGHPUT, ("on", "off")):
         values = [values_of(results, f"{name}:{column}", case="throughput", invalidate=invalidate) for column, _ in columns]
         if not any(values):
@@ -137,22 +140,22 @@ def throughput(results):
         row = [f"{found[0]:.0f}" + (f" ({found[0] / base:.2f}×)" if base and number else "") if found else ""
                for number, found in enumerate(values)]
         cell = next(r for r in results.values() if r["case"] == "throughput" and r["invalidate"] == invalidate)
-        clock = "instructions" if cell.get("counted") else "real"
-        lines.append(f"| {words} | {invalidate} | {clock} | " + " | ".join(row) + " |")
+        clock = "" if cell.get("counted") else " (real clock)"
+        lines.append(f"| {words}{clock} | {invalidate} | " + " | ".join(row) + " |")
     return "\n".join(lines)
 
 
 def cut_heal(results):
     """Markdown table: one row per pair of peers and invalidation. A passed cell had no errors."""
-    lines = ["| pair | invalidate | seconds | rounds | blocks written, all but the last 64 read back | errors "
-             "| a loss is noticed after | healed to connected |", "|---|---|---|---|---|---|---|---|"]
+    lines = ["| pair | invalidate | seconds | rounds | blocks written, all but the last 64 read back "
+             "| a loss is noticed after | healed to connected |", "|---|---|---|---|---|---|---|"]
     for (client, server), invalidate in itertools.product(pairs(), ("on", "off")):
         result = results.get(cell_rules.Cell("cut-heal", client, server, invalidate, 2).name)
         if result is None or result["verdict"] != "pass" or "cut_heal_blocks" not in result["figures"]:
             continue
         value = {name.removeprefix("cut_heal_"): number for name, (number, _) in result["figures"].items()}
         lines.append(f"| {NAMES[client]} → {NAMES[server]} | {invalidate} | {result['duration']} | {value['rounds']:.0f} | "
-                     f"{value['blocks']:,.0f} | 0 | " + " | ".join(
+                     f"{value['blocks']:,.0f} | " + " | ".join(
                          f"{_spread((value[name + '_least'], value[name + '_most']))} s" for name in ("noticed", "healed"))
                      + " |")
     return "\n".join(lines)
