@@ -71,6 +71,8 @@ void Checker::on(unsigned machine, const Event& event) {
   const EventClass category = class_of(event.kind);
   if (category == EventClass::begin) begun_.insert(machine);
   told_.on(machine, event);
+  sent_.on(machine, event);
+  handed_.on(machine, event);
   if (category == EventClass::wire) {
     ++coverage_.wire;
     wire_.on(machine, event);
@@ -99,6 +101,7 @@ void Checker::on(unsigned machine, const Event& event) {
 void Checker::on(unsigned machine, const DeviceEvent& event) {
   if (!actions_) return;
   told_.on(event);
+  handed_.on(machine, event);
   const bool begins = class_of(event.kind) == EventClass::begin;
   const auto known = devices_.find(machine);
   if (begins || known == devices_.end()) {
@@ -134,6 +137,7 @@ void Checker::finish(bool whole) {
   for (auto& [number, machine] : machines_)
     if (whole && machine != nullptr) std::visit([](auto& one) { one.finish(); }, *machine);
   if (whole) told_.finish();
+  sent_.finish(whole);
   wire_.finish();
 }
 

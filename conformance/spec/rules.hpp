@@ -232,6 +232,8 @@ namespace rtrs::spec {
     "fences are asked and answered only where both sides agreed on them, each answer to a question")         \
   X(told_as_received, "told-as-received", "O13", "core/record/wire_notes.hpp",                               \
     "a machine is told of a message what the message says: sizes, immediates, keys, flags and uuids")        \
+  X(sent_as_decided, "sent-as-decided", "O13", "core/record/wire_notes.hpp",                                 \
+    "a message says what its machine decided: sizes, immediates, keys, flags and errnos")                    \
   X(rnbd_form, "rnbd-form", "O13", "protocol sections 2.9 and 9.1",                                          \
     "an RNBD message has the type, length, direction, connection and ranges of its kind")                    \
   X(rnbd_order, "rnbd-order", "O13", "protocol section 9.1",                                                 \
@@ -255,6 +257,9 @@ namespace rtrs::spec {
     "a FLUSH or FUA change succeeds only if no sync that it may have shared a report with has failed")      \
   X(device_cache_damaged, "device-cache-damaged", "O19", "core/rnbd/server_devices.hpp",                    \
     "a failed sync is reported for its export, once, in the same step")                                     \
+  X(device_handed, "device-handed", "O19", "core/driver/block_server.hpp",                                  \
+    "the devices are given each request that the session hands over, once and as its message says; the "    \
+    "session is told of each of their answers with its errno")                                              \
   X(device_open, "device-open", "O19", "core/rnbd/server_devices.hpp",                                      \
     "an export is opened for an OPEN, with its name and mode, as soon as no other export of the name is "   \
     "open")                                                                                                 \
@@ -277,6 +282,8 @@ namespace rtrs::spec {
     "while an OPEN is unanswered, no IO and no CLOSE is; OPEN follows the SESS_INFO of its link")            \
   X(io_device_id, "io-device-id", "O19", "core/rnbd/client_devices.hpp",                                     \
     "an IO carries the id that the last OPEN of its device gave, and waits while a device is to be opened")  \
+  X(io_handed, "io-handed", "O19", "core/driver/block_client.hpp",                                           \
+    "what a device begins is submitted as it says, and ends with its ticket and the result of its request")  \
   X(io_losses, "io-losses", "O19", "core/rnbd/client_devices.hpp",                                           \
     "an IO knows the losses of its device, and whether it has to report one")                                \
   X(io_disposition, "io-disposition", "O19", "core/rnbd/client_devices.hpp",                                 \
