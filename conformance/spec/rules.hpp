@@ -185,6 +185,10 @@ namespace rtrs::spec {
   X(con_req_recon, "con-req-recon", "O6", "protocol section 3.5", "recon_cnt grows from attempt to attempt") \
   X(con_rsp_layout, "con-rsp-layout", "O13", "protocol section 2.2",                                         \
     "CON_RSP is 56 bytes with magic and version; errno is 0 when it accepts and negative when it rejects")   \
+  X(con_req_session, "con-req-session", "O6", "protocol section 2.1",                                        \
+    "all paths of a client carry one paths_uuid")                                                            \
+  X(con_rsp_unknown, "con-rsp-unknown", "O7", "protocol section 3.2",                                        \
+    "ENXIO refuses only requests without first_conn")                                                        \
   X(con_rsp_geometry, "con-rsp-geometry", "O13", "protocol section 11, invariant 9",                         \
     "depth is at least 1 and log2up(depth) + log2up(chunk size) at most 28")                                 \
   X(con_rsp_depth, "con-rsp-depth", "O15", "protocol section 2.2",                                           \
@@ -193,6 +197,8 @@ namespace rtrs::spec {
     "a connection has one request, one answer to it, and no message after its end")                          \
   X(info_req_wire, "info-req", "O6", "protocol section 2.3",                                                 \
     "INFO_REQ is 272 bytes with a name, over cid 0, once, when all connections of the attempt are accepted") \
+  X(info_req_name, "info-req-name", "O6", "protocol section 2.3",                                            \
+    "all paths of a session announce one name")                                                              \
   X(info_rsp_wire, "info-rsp", "O13", "protocol section 2.4",                                                \
     "INFO_RSP answers INFO_REQ over cid 0 with runs that cover exactly depth chunks")                        \
   X(wire_before_info, "wire-before-info", "O13", "protocol section 3.1",                                     \
