@@ -67,7 +67,17 @@ Checker::Machine* Checker::machine_of(unsigned machine, const Event& event) {
   return known.get();
 }
 
+// Captures have frames of several clocks, and no machines.
+void Checker::in_order(unsigned machine, std::uint64_t seq, Time now) {
+  if (now < last_ && coverage_.machines != 0)
+    findings_.add(Rule::time_order, seq, now, machine,
+                  "the time is " + std::to_string(last_ - now) + " ns before that of the record before",
+                  "the same time or a later one");
+  last_ = now;
+}
+
 void Checker::on(unsigned machine, const Event& event) {
+  in_order(machine, event.seq, event.now);
   const EventClass category = class_of(event.kind);
   if (category == EventClass::begin) begun_.insert(machine);
   told_.on(machine, event);
@@ -99,6 +109,8 @@ void Checker::on(unsigned machine, const Event& event) {
 }
 
 void Checker::on(unsigned machine, const DeviceEvent& event) {
+  // The program tells of a failed sync without a time; the driver takes the time of the last poll.
+  if (event.kind != DeviceKind::SyncFailed) in_order(machine, event.seq, event.now);
   if (!actions_) return;
   told_.on(event);
   handed_.on(machine, event);

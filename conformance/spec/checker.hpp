@@ -54,6 +54,7 @@ class Checker {
   Machine* machine_of(unsigned machine, const Event&);
   std::unique_ptr<Machine> make(unsigned machine, const Event&) const;
   void end_devices(unsigned machine);
+  void in_order(unsigned machine, std::uint64_t seq, Time now);
 
   bool actions_;
   mutable Findings findings_;
@@ -64,6 +65,7 @@ class Checker {
   WireSpec wire_;
   ToldSpec told_;
   SentSpec sent_;
+  Time last_ = 0;  // time of the last record
   HandedSpec handed_;
 };
 

@@ -234,10 +234,14 @@ namespace rtrs::spec {
   X(hb_wire_ack, "hb-wire-ack", "O8", "protocol section 7", "HB_ACK answers an HB_MSG of the other side")    \
   X(hb_wire_period, "hb-wire-period", "O8", "protocol section 7",                                            \
     "a side sends no more HB_MSG than intervals have passed")                                                \
+  X(hb_wire_silence, "hb-wire-silence", "O8", "protocol section 7",                                          \
+    "a path on which neither side sends anything for seven heartbeat intervals is given up")                 \
   X(fence_wire, "fence-wire", "O13", "docs/architecture.md",                                                 \
     "fences are asked and answered only where both sides agreed on them, each answer to a question")         \
   X(told_as_received, "told-as-received", "O13", "core/record/wire_notes.hpp",                               \
     "a machine is told of a message what the message says: sizes, immediates, keys, flags and uuids")        \
+  X(time_order, "time-order", "O18", "docs/trace_format.md",                                                 \
+    "the records of a process are in the order of their times")                                              \
   X(sent_as_decided, "sent-as-decided", "O13", "core/record/wire_notes.hpp",                                 \
     "a message says what its machine decided: sizes, immediates, keys, flags and errnos")                    \
   X(rnbd_form, "rnbd-form", "O13", "protocol sections 2.9 and 9.1",                                          \

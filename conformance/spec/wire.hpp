@@ -106,6 +106,7 @@ class WireSpec {
     bool over = false;     // a connection of the path ended
     bool left = false;     // this side started to close the path
     Time up = 0;
+    Time heard = 0;                     // of the last message of either side
     std::vector<Buffer> chunks;         // empty: unknown
     std::vector<std::uint32_t> fences;  // serial numbers of unanswered fences
   };
@@ -186,6 +187,7 @@ class WireSpec {
   void from_client(Connection& con, Path& path);
   void from_server(Connection& con, Path& path);
   void heartbeat(Connection& con, Path& path);
+  void silence(Path& path);
   void fence(Path& path, bool question);
   bool form(bool holds, const char* allowed);
 

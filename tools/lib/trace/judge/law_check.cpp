@@ -52,13 +52,21 @@ void LawCollector::on(unsigned machine, const spec::Event& event) {
   }
   const bool unread =
       event.kind == spec::Kind::WireReceived && event.length == 0 && event.op == spec::WireOp::write_imm;
-  Message message{event.op, event.has_imm ? event.imm : 0, event.length, !unread, 0, 0, event.digest,
-                  records_};
+  Message message{
+      event.op, event.has_imm ? event.imm : 0, event.length, !unread, 0, 0, event.digest, records_, event.seq,
+      event.now};
   message.head_size = static_cast<std::uint32_t>(event.bytes.size());
   message.head = trace::content_digest(event.bytes.data(), event.bytes.size());
   if (event.kind == spec::Kind::WireSent) end.sent.push_back(message);
-  if (event.kind == spec::Kind::WireReceived && event.op != spec::WireOp::write)
-    end.received.push_back(message);
+  if (event.kind != spec::Kind::WireReceived) return;
+  if (event.op != spec::WireOp::write) return end.received.push_back(message);
+  if (event.rkey != 0 || end.received.empty()) return;
+  // The data of the READ that the last response ended.
+  Message& response = end.received.back();
+  response.read_length = message.length;
+  response.read_head_size = message.head_size;
+  response.read_head = message.head;
+  response.read_data = message.data;
 }
 
 void LawCollector::connected(const std::pair<Place, spec::Key>& key, const spec::Event& event) {
@@ -104,6 +112,18 @@ class LawCollector::Chunks {
   }
 
   // `wr`: index of a message in `from`, which is the client's end.
+  // The same for the data of a READ that `response` ended, received by the client's end `from`: the response
+  // to another request of the chunk may have written it.
+  bool may_be_of_another(const spec::Uuid& session, const End& from, const Message& response) const {
+    if (from.depth == 0) return true;
+    const std::uint32_t chunk = chunk_of_response(from, response);
+    for (std::size_t wr = from.sent.size(); wr-- > 0;)
+      if (from.sent[wr].order < response.order && is_request(from.sent[wr]) &&
+          spec::request_buf_id(from.depth, from.sent[wr].imm) == chunk)
+        return may_be_overwritten(session, from, wr);
+    return true;
+  }
+
   bool may_be_overwritten(const spec::Uuid& session, const End& from, std::size_t wr) const {
     const Message& message = from.sent[wr];
     if (message.op != spec::WireOp::write_imm) return false;
@@ -129,16 +149,19 @@ class LawCollector::Chunks {
   static bool is_request(const Message& message) {
     return message.op == spec::WireOp::write_imm && spec::imm_type(message.imm) == spec::kIoReq;
   }
+  static std::uint32_t chunk_of_response(const End& end, const Message& response) {
+    const std::uint32_t mask = (std::uint32_t{1} << spec::log2up(end.depth)) - 1;
+    return spec::response_id(response.imm) & mask;
+  }
   // Returns the position, in the trace, of the first response for the chunk on this connection that comes
   // after position `order`. If there is no response, returns the maximum value, because the request may still
   // take effect later.
   static std::uint64_t answered(const End& end, std::uint32_t chunk, std::uint64_t order) {
-    const std::uint32_t mask = (std::uint32_t{1} << spec::log2up(end.depth)) - 1;
     for (const Message& one : end.received) {
       const unsigned type = spec::imm_type(one.imm);
       const bool answer = (one.op == spec::WireOp::write_imm || one.op == spec::WireOp::send_imm) &&
                           (type == spec::kIoRsp || type == spec::kIoRspInv);
-      if (answer && one.order > order && (spec::response_id(one.imm) & mask) == chunk) return one.order;
+      if (answer && one.order > order && chunk_of_response(end, one) == chunk) return one.order;
     }
     return ~std::uint64_t{0};
   }
@@ -172,7 +195,9 @@ class LawCollector::Direction {
 
   void judge(LawCheck& check, Contents contents) {
     std::size_t next = 0;
+    const Message* last = nullptr;
     for (const Message& seen : to_.received) {
+      last = &seen;
       // The receiver does not see writes without immediate. Each of these writes counts as arrived before the
       // next message.
       while (next < from_.sent.size() && from_.sent[next].op == spec::WireOp::write) {
@@ -183,12 +208,14 @@ class LawCollector::Direction {
       effect(source_of(seen, next), seen);
       if (monitor_.violation_count() != 0) break;
       if (contents == Contents::compare) compare(next, seen, check);
+      if (contents == Contents::compare && seen.read_length != 0) compare_read(next, seen, check);
       ++next;
     }
     check.messages += to_.received.size();
     check.violations += monitor_.violation_count();
     for (const sim::Violation& violation : monitor_.violations())
-      if (check.findings.size() < kKept) check.findings.push_back({violation.law, violation.text + where()});
+      if (check.findings.size() < kKept)
+        check.findings.push_back({violation.law, violation.text + where(), place(to_, *last), {}});
   }
 
  private:
@@ -211,12 +238,47 @@ class LawCollector::Direction {
       ++check.unproven;
       return;
     }
+    report(check, posted, seen,
+           "message " + std::to_string(wr) + " of " + std::to_string(seen.length) + " bytes arrived with " +
+               (same_head ? "other user data than was sent" : "another header than was sent"));
+  }
+  // Compares the data of a READ with what the server sent with its response, or in the messages before it.
+  void compare_read(std::size_t wr, const Message& seen, LawCheck& check) const {
+    if (wr >= from_.sent.size()) return;
+    const bool joined = from_.sent[wr].op == spec::WireOp::write_imm && from_.sent[wr].length != 0;
+    std::size_t at = wr;
+    while (!joined && at != 0 && is_before_response(from_.sent[at - 1].op)) {
+      --at;
+      if (from_.sent[at].op == spec::WireOp::write && from_.sent[at].length != 0) break;
+    }
+    const Message& data = from_.sent[at];
+    const bool found = joined || (at != wr && data.op == spec::WireOp::write);
+    // A server may send less than the buffer holds; the rest is not known to it.
+    if (!found || data.length != seen.read_length || data.head_size != seen.read_head_size) {
+      check.uncompared += found;
+      return;
+    }
+    ++check.contents;
+    Message read = seen;
+    read.length = seen.read_length, read.head_size = seen.read_head_size, read.data = seen.read_data;
+    if (data.head == seen.read_head && same_data(data, read)) return;
+    if (chunks_.may_be_of_another(session_, to_, seen)) {
+      ++check.unproven;
+      return;
+    }
+    report(check, data, seen,
+           "the " + std::to_string(data.length) + " bytes of a READ arrived other than they were sent");
+  }
+  static bool is_before_response(spec::WireOp op) {
+    return op == spec::WireOp::write || op == spec::WireOp::send_inv;
+  }
+  static LawPlace place(const End& end, const Message& message) {
+    return {end.trace, message.seq, message.time};
+  }
+  void report(LawCheck& check, const Message& posted, const Message& seen, const std::string& text) const {
     ++check.violations;
-    if (check.findings.size() >= kKept) return;
-    check.findings.push_back(
-        {kContentLaw,
-         "message " + std::to_string(wr) + " of " + std::to_string(seen.length) + " bytes arrived with " +
-             (same_head ? "other user data than was sent" : "another header than was sent") + where()});
+    if (check.findings.size() < kKept)
+      check.findings.push_back({kContentLaw, text + where(), place(to_, seen), place(from_, posted)});
   }
   static bool same_data(const Message& posted, const Message& seen) {
     return posted.data == seen.data || is_generated_data(posted, seen.data) ||

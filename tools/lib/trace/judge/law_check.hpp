@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,9 +15,18 @@
 
 namespace rtrs::trace {
 
+// A record of one of the traces, which are numbered from 0.
+struct LawPlace {
+  unsigned trace = 0;
+  std::uint64_t record = 0;
+  std::uint64_t time = 0;
+};
+
 struct LawFinding {
   unsigned law = 0;  // number of the law, A1 to A18
   std::string text;
+  LawPlace received;             // the message that should not have arrived
+  std::optional<LawPlace> sent;  // what was sent in its place, if anything was
 };
 
 struct LawCheck {
@@ -69,6 +79,13 @@ class LawCollector {
     std::uint64_t head = 0;   // digest of the head, which the protocol machines parse
     std::uint64_t data = 0;   // digest of the bytes outside the head; 0: none
     std::uint64_t order = 0;  // position of the message's record among all records
+    std::uint64_t seq = 0;    // number of the record in its trace
+    std::uint64_t time = 0;
+    // Client: data of the READ that this response ended; its length is 0 if it was not recorded.
+    std::uint32_t read_length = 0;
+    std::uint32_t read_head_size = 0;
+    std::uint64_t read_head = 0;
+    std::uint64_t read_data = 0;
   };
   struct End {
     spec::Key key;

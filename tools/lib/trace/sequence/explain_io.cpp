@@ -55,6 +55,10 @@ void Explainer::on_responded(const Fields& record, Step& step) {
 }
 
 void Explainer::on_post_response(const Fields& record, Step& step) {
+  if (step.event == "WireReceived" && record.word("op") == "write" && record.number("rkey") == 0) {
+    step.title = "data of the READ, " + size_words(record.number("length"));
+    return;
+  }
   const auto imm = static_cast<std::uint32_t>(record.number("imm"));
   const std::string words = imm_words(imm, step);
   step.group = Group::io;
