@@ -41,6 +41,8 @@ struct LawCheck {
   // Traces (indexes from 0) that match no other trace. Such a trace has connections with messages, and traces
   // of the opposite side exist, but none of them contains the other end of these connections.
   std::vector<unsigned> strangers;
+  // Captures that were left out, because the trace of a client that they show was given too.
+  std::vector<unsigned> shadowed;
   bool one_sided = false;  // all connections were recorded by clients, or all by servers
   bool silent = false;     // there are connections, but none has a recorded message
   std::uint64_t violations = 0;
@@ -50,9 +52,10 @@ struct LawCheck {
 // Collects the wire notes of any number of traces.
 class LawCollector {
  public:
-  // Call before the records of each trace.
-  void begin_trace() {
+  // Call before the records of each trace. `capture`: it has the messages of both sides, as a client's.
+  void begin_trace(bool capture = false) {
     trace_ = traces_++;
+    if (capture) captures_.insert(trace_);
     first_end_ = ends_.size();
   }
   // Assigns the next records to trace `trace`, numbered from 0 in the order of first use. Replaces
@@ -118,6 +121,7 @@ class LawCollector {
   unsigned traces_ = 0;
   std::size_t first_end_ = 0;  // index in ends_ of the first connection end in the current trace
   std::uint64_t records_ = 0;
+  std::set<unsigned> captures_;
   std::vector<End> ends_;
   std::map<std::pair<Place, spec::Key>, std::size_t> current_;
   std::map<Name, std::vector<std::size_t>> named_;
