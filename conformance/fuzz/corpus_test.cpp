@@ -2,8 +2,10 @@
 // off.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 
@@ -17,13 +19,17 @@ void run(const std::string& bytes) {
 
 // Passes if the process survives: RTRS_FUZZ_CHECK aborts it.
 TEST(Corpus, NoInputFailsACheck) {
-  unsigned files = 0;
+  const std::filesystem::directory_iterator corpus(URTRS_CORPUS);
+  const auto files = static_cast<std::size_t>(std::distance(begin(corpus), end(corpus)));
+  ASSERT_GE(files, 2U);
+  // Bounds the time of a large corpus, which the sanitizers make fifteen times as long.
+  const std::size_t places = std::max<std::size_t>(100, 1000 / files);
   for (const auto& entry : std::filesystem::directory_iterator(URTRS_CORPUS)) {
     std::ostringstream all;
     all << std::ifstream(entry.path(), std::ios::binary).rdbuf();
     const std::string bytes = all.str();
     run(bytes);
-    const std::size_t step = bytes.size() / 500 + 1;
+    const std::size_t step = bytes.size() / places + 1;
     for (std::size_t at = 0; at < bytes.size(); at += step) {
       run(bytes.substr(0, at));
       for (const unsigned change : {0x01U, 0x80U, 0xffU}) {
@@ -32,9 +38,7 @@ TEST(Corpus, NoInputFailsACheck) {
         run(changed);
       }
     }
-    ++files;
   }
-  EXPECT_GE(files, 2U);
 }
 
 }  // namespace

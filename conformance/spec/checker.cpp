@@ -67,10 +67,22 @@ Checker::Machine* Checker::machine_of(unsigned machine, const Event& event) {
   return known.get();
 }
 
+// Captures have frames of several clocks, and no machines.
+void Checker::in_order(unsigned machine, std::uint64_t seq, Time now) {
+  if (now < last_ && coverage_.machines != 0)
+    findings_.add(Rule::time_order, seq, now, machine,
+                  "the time is " + std::to_string(last_ - now) + " ns before that of the record before",
+                  "the same time or a later one");
+  last_ = now;
+}
+
 void Checker::on(unsigned machine, const Event& event) {
+  in_order(machine, event.seq, event.now);
   const EventClass category = class_of(event.kind);
   if (category == EventClass::begin) begun_.insert(machine);
   told_.on(machine, event);
+  sent_.on(machine, event);
+  handed_.on(machine, event);
   if (category == EventClass::wire) {
     ++coverage_.wire;
     wire_.on(machine, event);
@@ -97,8 +109,11 @@ void Checker::on(unsigned machine, const Event& event) {
 }
 
 void Checker::on(unsigned machine, const DeviceEvent& event) {
+  // The program tells of a failed sync without a time; the driver takes the time of the last poll.
+  if (event.kind != DeviceKind::SyncFailed) in_order(machine, event.seq, event.now);
   if (!actions_) return;
   told_.on(event);
+  handed_.on(machine, event);
   const bool begins = class_of(event.kind) == EventClass::begin;
   const auto known = devices_.find(machine);
   if (begins || known == devices_.end()) {
@@ -134,6 +149,7 @@ void Checker::finish(bool whole) {
   for (auto& [number, machine] : machines_)
     if (whole && machine != nullptr) std::visit([](auto& one) { one.finish(); }, *machine);
   if (whole) told_.finish();
+  sent_.finish(whole);
   wire_.finish();
 }
 

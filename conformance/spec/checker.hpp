@@ -9,6 +9,8 @@
 #include "conformance/spec/client.hpp"
 #include "conformance/spec/client_devices.hpp"
 #include "conformance/spec/findings.hpp"
+#include "conformance/spec/handed.hpp"
+#include "conformance/spec/sent.hpp"
 #include "conformance/spec/server.hpp"
 #include "conformance/spec/server_devices.hpp"
 #include "conformance/spec/told.hpp"
@@ -30,7 +32,11 @@ class Checker {
   // `actions`: the trace contains the state machines' actions; without them only wire notes can be judged.
   // `capture_heartbeat`: see WireSpec.
   explicit Checker(bool actions, Time capture_heartbeat = 0)
-      : actions_(actions), wire_(findings_, capture_heartbeat), told_(findings_) {}
+      : actions_(actions),
+        wire_(findings_, capture_heartbeat),
+        told_(findings_),
+        sent_(findings_),
+        handed_(findings_) {}
   void on(unsigned machine, const Event&);
   // A snapshot tells the state of a session. Does nothing if its state is known already.
   void resume(unsigned machine, const KnownSession&);
@@ -48,6 +54,7 @@ class Checker {
   Machine* machine_of(unsigned machine, const Event&);
   std::unique_ptr<Machine> make(unsigned machine, const Event&) const;
   void end_devices(unsigned machine);
+  void in_order(unsigned machine, std::uint64_t seq, Time now);
 
   bool actions_;
   mutable Findings findings_;
@@ -57,6 +64,9 @@ class Checker {
   std::map<unsigned, Devices> devices_;
   WireSpec wire_;
   ToldSpec told_;
+  SentSpec sent_;
+  Time last_ = 0;  // time of the last record
+  HandedSpec handed_;
 };
 
 }  // namespace rtrs::spec

@@ -154,7 +154,7 @@ void ClientDevicesSpec::io_judged() {
     const bool hopeless = device->refused || !whole_ || ++device->not_open_in_a_row > kMostFutileReopens;
     fine = told == Disposition::retry_after_remap || (told == Disposition::fail && hopeless);
     if (told == Disposition::retry_after_remap && !device->refused && link_ != false) require_reopen();
-    if (told == Disposition::fail && !device->refused) refused(*device);
+    if (told == Disposition::fail && !device->refused) refused(*device, kNotConnected);
   } else if (done->delivered && !not_open) {
     device->not_open_in_a_row = 0;
   }
@@ -179,6 +179,23 @@ void ClientDevicesSpec::io_succeeded(Device& device, const DeviceEvent& done) {
   }
   if (io.flushes && !io.durable) device.flush_told = std::max(device.flush_told, io.losses);
   device.fua_told = std::max(device.fua_told, io.losses);
+}
+
+bool ClientDevicesSpec::errno_fits(const Device& device) const {
+  if (!whole_ || event_.state == DeviceState::open) return event_.peer_errno == 0;
+  if (event_.state == DeviceState::unmapped)
+    return !device.refusal || event_.peer_errno == *device.refusal || device.given_up;
+  switch (input_.kind) {
+    case DeviceKind::LinkUp:
+    case DeviceKind::LinkDown:
+      return event_.peer_errno == 0;
+    case DeviceKind::IoDone:
+      return event_.peer_errno == kNotConnected;
+    case DeviceKind::MessageDone:
+      return !device.refusal || event_.peer_errno == *device.refusal || device.given_up;
+    default:
+      return true;
+  }
 }
 
 void ClientDevicesSpec::device_changed() {
@@ -209,6 +226,8 @@ void ClientDevicesSpec::device_changed() {
       check(false, Rule::device_state, text, "open, closed or unmapped");
       break;
   }
+  check(errno_fits(*device), Rule::device_state, text,
+        "with the errno of what closed it: 0 for the link or its operator, else the server's");
   device->state = event_.state;
 }
 

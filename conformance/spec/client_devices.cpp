@@ -15,6 +15,7 @@ ClientDevicesSpec::ClientDevicesSpec(Findings& findings, unsigned machine, const
 void ClientDevicesSpec::on(const DeviceEvent& event) {
   if (class_of(event.kind) == EventClass::input) end_step();
   event_ = event;
+  if (class_of(event.kind) == EventClass::input) input_ = event;
   switch (event.kind) {
     case DeviceKind::LinkUp:
       return link_up();
@@ -152,6 +153,7 @@ void ClientDevicesSpec::unmap_requested() {
   device->close_allowed = device->close_allowed || device->id.has_value();
   device->unmapping = true;
   device->reopen = device->refused = false;
+  device->refusal = 0;
 }
 
 void ClientDevicesSpec::resize_requested() {
@@ -173,7 +175,7 @@ void ClientDevicesSpec::message_done() {
     informed_ = fine;
     if (event_.delivered && !fine)
       for (Device& device : devices_)
-        if (device.reopen) refused(device);
+        if (device.reopen) refused(device, event_.peer_errno);
     return;
   }
   for (Device& device : devices_) {
@@ -188,15 +190,17 @@ void ClientDevicesSpec::open_answered(Device& device) {
   if (!event_.delivered) return forget_ids();
   if (event_.peer_errno != 0) {
     // If `reopen` is set, the device must be opened again in any case, so this refusal does not count.
-    if (!device.reopen) refused(device);
+    if (!device.reopen) refused(device, event_.peer_errno);
     return;
   }
   opened(device, event_.response);
 }
 
-void ClientDevicesSpec::refused(Device& device) {
+// `error`: errno of the server's answer; 0: its response is malformed.
+void ClientDevicesSpec::refused(Device& device, std::uint16_t error) {
   device.id.reset();
   device.reopen = false;
+  if (!device.unmapping) device.refusal = error == 0 ? kInvalid : error;
   if (device.state == DeviceState::init) {
     device.unmapping = true;
     return;
@@ -225,19 +229,20 @@ Geometry ClientDevicesSpec::geometry_of(std::string_view response) {
 
 void ClientDevicesSpec::opened(Device& device, std::string_view response) {
   if (response.size() < kOpenRspBytes || u16_at(response, 0) != kOpenRsp) {
-    if (!device.reopen) refused(device);
+    if (!device.reopen) refused(device, 0);
     return;
   }
   const std::uint32_t id = u32_at(response, 4);
   const bool twice = is_id_of_another(device, id);
   // A device that was mapped before the trace may have the id.
   if (!whole_) device.may_close = device.given_up = true;
+  if (!device.unmapping) device.refusal = 0;
   Geometry geometry = geometry_of(response);
   const std::uint32_t block = geometry.logical_block_size;
   const bool usable = block >= kSectorBytes && (block & (block - 1)) == 0 && geometry.nsectors < kMostSectors;
   if (!usable) {
     if (twice) forget_ids();
-    if (!device.reopen || twice) refused(device);
+    if (!device.reopen || twice) refused(device, 0);
     if (!twice) device.id = id, device.close_allowed = true;
     return;
   }
@@ -247,6 +252,7 @@ void ClientDevicesSpec::opened(Device& device, std::string_view response) {
     // shows whether it does.
     ++device.not_open_in_a_row;
     device.may_close = device.given_up = true;
+    device.refusal.reset();
     return;
   }
   device.id = id;

@@ -39,7 +39,8 @@ class ClientDevicesSpec {
     std::uint64_t fua_told = 0;
     std::uint32_t caches = 0;
     std::uint32_t in_flight = 0;
-    unsigned not_open_in_a_row = 0;  // consecutive IOs with ENOTCONN and OPENs with an id in use
+    unsigned not_open_in_a_row = 0;            // consecutive IOs with ENOTCONN and OPENs with an id in use
+    std::optional<std::uint16_t> refusal = 0;  // errno of the last refusal, 0: none; empty: unknown
     bool refused = false;
     bool unmapping = false;
     bool close_allowed = false;  // the client may send CLOSE, because it does not use the open export
@@ -61,7 +62,7 @@ class ClientDevicesSpec {
   void message_done();
   void open_answered(Device&);
   void opened(Device&, std::string_view response);
-  void refused(Device&);
+  void refused(Device&, std::uint16_t error);
   void forget_ids();
   void send_message();
   void send_open();
@@ -71,6 +72,7 @@ class ClientDevicesSpec {
   void io_judged();
   static void io_succeeded(Device&, const DeviceEvent& done);
   void device_changed();
+  bool errno_fits(const Device&) const;
   void cache_replaced();
 
   void end_step();
@@ -97,6 +99,7 @@ class ClientDevicesSpec {
   unsigned machine_;
   bool whole_;
   DeviceEvent event_;
+  DeviceEvent input_;  // of this step, without its bytes
   Devices devices_;
   std::optional<Device> asked_;    // device of an unanswered MapRequested in this step
   std::optional<DeviceEvent> io_;  // IoBegun or IoDone in this step, not answered yet

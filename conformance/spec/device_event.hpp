@@ -106,7 +106,8 @@ struct DeviceEvent {
   std::uint64_t unflushed = 0;
   std::uint32_t data_len = 0;
   std::uint32_t bytes = 0;
-  std::uint32_t device = 0;  // handle of a client's device
+  std::uint64_t session = 0;  // begin: index of the server's session
+  std::uint32_t device = 0;   // handle of a client's device
   std::uint32_t device_id = 0;
   std::uint32_t generations = 0;  // begin: number of device ids per slot of a server
   std::int32_t error = 0;         // errno reported by storage

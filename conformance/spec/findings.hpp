@@ -17,6 +17,7 @@ struct Finding {
   unsigned machine = 0;  // instance number of the machine in the trace
   Key key;               // connection of the event, if it has one
   bool sent = false;     // the event is a WireSent
+  bool by_peer = false;  // the peer broke the rule, with a message that this side received
   std::string seen;
   std::string allowed;
 };
@@ -31,13 +32,14 @@ class Findings {
     ++count_;
     if (kept_.size() < keep_)
       kept_.push_back({rule, event.seq, event.now, machine, event.key, event.kind == Kind::WireSent,
+                       event.kind == Kind::WireReceived || (event.kind == Kind::WireCm && !event.sent),
                        std::move(seen), std::move(allowed)});
   }
   // For events that belong to no connection.
   void add(Rule rule, std::uint64_t seq, Time now, unsigned machine, std::string seen, std::string allowed) {
     ++count_;
     if (kept_.size() < keep_)
-      kept_.push_back({rule, seq, now, machine, {}, false, std::move(seen), std::move(allowed)});
+      kept_.push_back({rule, seq, now, machine, {}, false, false, std::move(seen), std::move(allowed)});
   }
   // Adds all findings of `other` and keeps the order of the records.
   void merge(const Findings& other) {

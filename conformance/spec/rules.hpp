@@ -185,6 +185,10 @@ namespace rtrs::spec {
   X(con_req_recon, "con-req-recon", "O6", "protocol section 3.5", "recon_cnt grows from attempt to attempt") \
   X(con_rsp_layout, "con-rsp-layout", "O13", "protocol section 2.2",                                         \
     "CON_RSP is 56 bytes with magic and version; errno is 0 when it accepts and negative when it rejects")   \
+  X(con_req_session, "con-req-session", "O6", "protocol section 2.1",                                        \
+    "all paths of a client carry one paths_uuid")                                                            \
+  X(con_rsp_unknown, "con-rsp-unknown", "O7", "protocol section 3.2",                                        \
+    "ENXIO refuses only requests without first_conn")                                                        \
   X(con_rsp_geometry, "con-rsp-geometry", "O13", "protocol section 11, invariant 9",                         \
     "depth is at least 1 and log2up(depth) + log2up(chunk size) at most 28")                                 \
   X(con_rsp_depth, "con-rsp-depth", "O15", "protocol section 2.2",                                           \
@@ -193,6 +197,8 @@ namespace rtrs::spec {
     "a connection has one request, one answer to it, and no message after its end")                          \
   X(info_req_wire, "info-req", "O6", "protocol section 2.3",                                                 \
     "INFO_REQ is 272 bytes with a name, over cid 0, once, when all connections of the attempt are accepted") \
+  X(info_req_name, "info-req-name", "O6", "protocol section 2.3",                                            \
+    "all paths of a session announce one name")                                                              \
   X(info_rsp_wire, "info-rsp", "O13", "protocol section 2.4",                                                \
     "INFO_RSP answers INFO_REQ over cid 0 with runs that cover exactly depth chunks")                        \
   X(wire_before_info, "wire-before-info", "O13", "protocol section 3.1",                                     \
@@ -228,10 +234,16 @@ namespace rtrs::spec {
   X(hb_wire_ack, "hb-wire-ack", "O8", "protocol section 7", "HB_ACK answers an HB_MSG of the other side")    \
   X(hb_wire_period, "hb-wire-period", "O8", "protocol section 7",                                            \
     "a side sends no more HB_MSG than intervals have passed")                                                \
+  X(hb_wire_silence, "hb-wire-silence", "O8", "protocol section 7",                                          \
+    "a path on which neither side sends anything for seven heartbeat intervals is given up")                 \
   X(fence_wire, "fence-wire", "O13", "docs/architecture.md",                                                 \
     "fences are asked and answered only where both sides agreed on them, each answer to a question")         \
   X(told_as_received, "told-as-received", "O13", "core/record/wire_notes.hpp",                               \
     "a machine is told of a message what the message says: sizes, immediates, keys, flags and uuids")        \
+  X(time_order, "time-order", "O18", "docs/trace_format.md",                                                 \
+    "the records of a process are in the order of their times")                                              \
+  X(sent_as_decided, "sent-as-decided", "O13", "core/record/wire_notes.hpp",                                 \
+    "a message says what its machine decided: sizes, immediates, keys, flags and errnos")                    \
   X(rnbd_form, "rnbd-form", "O13", "protocol sections 2.9 and 9.1",                                          \
     "an RNBD message has the type, length, direction, connection and ranges of its kind")                    \
   X(rnbd_order, "rnbd-order", "O13", "protocol section 9.1",                                                 \
@@ -255,6 +267,9 @@ namespace rtrs::spec {
     "a FLUSH or FUA change succeeds only if no sync that it may have shared a report with has failed")      \
   X(device_cache_damaged, "device-cache-damaged", "O19", "core/rnbd/server_devices.hpp",                    \
     "a failed sync is reported for its export, once, in the same step")                                     \
+  X(device_handed, "device-handed", "O19", "core/driver/block_server.hpp",                                  \
+    "the devices are given each request that the session hands over, once and as its message says; the "    \
+    "session is told of each of their answers with its errno")                                              \
   X(device_open, "device-open", "O19", "core/rnbd/server_devices.hpp",                                      \
     "an export is opened for an OPEN, with its name and mode, as soon as no other export of the name is "   \
     "open")                                                                                                 \
@@ -277,6 +292,8 @@ namespace rtrs::spec {
     "while an OPEN is unanswered, no IO and no CLOSE is; OPEN follows the SESS_INFO of its link")            \
   X(io_device_id, "io-device-id", "O19", "core/rnbd/client_devices.hpp",                                     \
     "an IO carries the id that the last OPEN of its device gave, and waits while a device is to be opened")  \
+  X(io_handed, "io-handed", "O19", "core/driver/block_client.hpp",                                           \
+    "what a device begins is submitted as it says, and ends with its ticket and the result of its request")  \
   X(io_losses, "io-losses", "O19", "core/rnbd/client_devices.hpp",                                           \
     "an IO knows the losses of its device, and whether it has to report one")                                \
   X(io_disposition, "io-disposition", "O19", "core/rnbd/client_devices.hpp",                                 \

@@ -1,11 +1,37 @@
 #include "conformance/spec/told.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "conformance/spec/bytes.hpp"
 #include "conformance/spec/immediate.hpp"
 
 namespace rtrs::spec {
+
+namespace {
+
+// Kind of the note that is directly before such an input; no value: none has to be.
+std::optional<Kind> note_before(Kind input) noexcept {
+  switch (input) {
+    case Kind::RequestArrived:
+    case Kind::ImmReceived:
+    case Kind::KeyedResponseReceived:
+    case Kind::KeyInvalidated:
+    case Kind::InfoAccepted:
+    case Kind::FenceAnswered:
+    case Kind::FenceRequested:
+      return Kind::WireReceived;
+    case Kind::Connected:
+    case Kind::ConnectRequested:
+    case Kind::ConnectionClosed:
+      return Kind::WireCm;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
 
 // The RTRS header is at the end of the recorded bytes; the user data of a WRITE precedes it. If the length of
 // the offered buffer contradicts the immediate, the immediate counts.
@@ -17,6 +43,8 @@ bool ToldSpec::request_agrees(const Event& told, const Event& note) const {
   if (head.empty()) return true;  // the driver refused the request without reading it
   if (head.size() < size || note.length < size) return false;
   const std::string_view header = head.substr(head.size() - size);
+  const auto tag = static_cast<std::uint8_t>(u16_at(header, 0) >> 8);
+  if (told.generation != 0 && told.generation != tag) return false;
   const bool asks = told.has_descriptor && (u16_at(header, 4) & 1) != 0;
   if ((u16_at(header, 0) & 0xff) != (told.reads ? kRead : kWrite) || told.usr_len != u16_at(header, 2) ||
       told.need_invalidate != asks)
@@ -26,11 +54,23 @@ bool ToldSpec::request_agrees(const Event& told, const Event& note) const {
                                     told.data_len + told.usr_len == request_off(depth->second, note.imm));
 }
 
+bool ToldSpec::fence_agrees(const Event& told, const Event& note) {
+  const std::string_view bytes = note.bytes;
+  if (note.kind != Kind::WireReceived || bytes.size() < kFenceBytes) return true;
+  const std::uint16_t second = u16_at(bytes, 2);
+  return told.serial == u32_at(bytes, 4) &&
+         (told.kind == Kind::FenceAnswered ? told.error == second
+                                           : told.recon_cnt == second && told.uuid == uuid_at(bytes, 8));
+}
+
 bool ToldSpec::agrees(const Event& told, const Event& note) const {
   const std::string_view bytes = note.bytes;
   switch (told.kind) {
     case Kind::RequestArrived:
       return note.kind != Kind::WireReceived || request_agrees(told, note);
+    case Kind::FenceRequested:
+    case Kind::FenceAnswered:
+      return fence_agrees(told, note);
     case Kind::ImmReceived:
       return note.kind != Kind::WireReceived || !note.has_imm || told.imm == note.imm;
     case Kind::KeyedResponseReceived:
@@ -44,7 +84,8 @@ bool ToldSpec::agrees(const Event& told, const Event& note) const {
       return note.kind != Kind::WireCm || bytes.size() < kConReqBytes ||
              (told.key.con == u16_at(bytes, 6) && told.cid_num == u16_at(bytes, 8) &&
               told.recon_cnt == u16_at(bytes, 10) && told.uuid == uuid_at(bytes, 12) &&
-              told.first_conn == ((bytes[44] & 1) != 0));
+              told.first_conn == ((bytes[44] & 1) != 0) &&
+              (told.extensions & ~static_cast<std::uint8_t>(bytes[45])) == 0);
     default:
       return true;
   }
@@ -87,16 +128,24 @@ void ToldSpec::on(unsigned machine, const Event& event) {
   now_ = event.now;
   session_told(machine, event);
   if (event.kind == Kind::BeginServerSession) begin(machine, event.settings.depth);
-  if (event.kind == Kind::WireReceived || (event.kind == Kind::WireCm && !event.sent)) {
+  if (class_of(event.kind) == EventClass::begin) noted_.erase(machine);
+  if (class_of(event.kind) == EventClass::wire) noted_.insert(machine);
+  const bool message = event.kind == Kind::WireReceived && event.op != WireOp::write;
+  if (message || (event.kind == Kind::WireCm && !event.sent)) {
     just_received_ = true;
     machine_ = machine;
     note_ = event;
     bytes_ = event.bytes;
     return;
   }
-  if (!just_received_) return;
-  just_received_ = false;
-  if (class_of(event.kind) != EventClass::input || machine != machine_ || event.key != note_.key) return;
+  const bool received = std::exchange(just_received_, false) && machine == machine_ && event.key == note_.key;
+  if (class_of(event.kind) != EventClass::input) return;
+  const std::optional<Kind> before = note_before(event.kind);
+  if (before && noted_.contains(machine) && !(received && note_.kind == *before))
+    findings_.add(Rule::told_as_received, event, machine,
+                  std::string(name_of(event.kind)) + " without the message that it tells of",
+                  "its message directly before it");
+  if (!received) return;
   note_.bytes = bytes_;
   RuleContext{findings_, event, machine}.check(
       agrees(event, note_), Rule::told_as_received,

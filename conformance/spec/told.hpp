@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "conformance/spec/device_event.hpp"
@@ -33,12 +34,14 @@ class ToldSpec {
   void session_told(unsigned machine, const Event&);
   bool agrees(const Event& told, const Event& note) const;
   bool request_agrees(const Event& told, const Event& note) const;
+  static bool fence_agrees(const Event& told, const Event& note);
 
   Findings& findings_;
   std::map<unsigned, std::uint16_t> depths_;    // of server sessions, by machine
   std::map<unsigned, std::uint64_t> sessions_;  // indexes of server sessions, by machine
   std::map<std::uint64_t, Answer> answers_;     // of devices, by request, until the session is told
   Time now_ = 0;
+  std::set<unsigned> noted_;    // machines whose messages the trace has
   bool just_received_ = false;  // the last event was a note of a received message
   unsigned machine_ = 0;
   Event note_;

@@ -1,6 +1,7 @@
 #include "conformance/spec/wire.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "conformance/spec/bytes.hpp"
 #include "conformance/spec/connection.hpp"
@@ -36,6 +37,7 @@ bool needs_all_messages(Rule rule) noexcept {
     case Rule::io_rsp_invalidate:
     case Rule::io_rsp_key_left:
     case Rule::hb_wire_ack:
+    case Rule::hb_wire_silence:
     case Rule::fence_wire:
     case Rule::rnbd_order:
       return true;
@@ -133,7 +135,28 @@ bool WireSpec::form(bool holds, const char* allowed) {
       [&] { return std::string(allowed); });
 }
 
+// A peer that hears nothing sends one HB_MSG after an interval, and ends the path when more than five are
+// missed. In a machine's own trace, its timers show whether its process ran.
+void WireSpec::silence(Path& path) {
+  constexpr std::uint64_t kMostIntervals = 7;
+  const Time since = std::exchange(path.heard, event_->now);
+  if (of_->machine || capture_heartbeat_ == 0 || !path.info_answered || path.over || since == 0) return;
+  const bool silent = event_->now > since && event_->now - since > kMostIntervals * capture_heartbeat_;
+  context().check(
+      !silent, Rule::hb_wire_silence,
+      [&] {
+        return std::to_string((event_->now - since) / 1'000'000) + " ms without a message of either side";
+      },
+      [&] {
+        return "HB_MSG, or the end of the path within " +
+               std::to_string(kMostIntervals * capture_heartbeat_ / 1'000'000) + " ms";
+      });
+}
+
 void WireSpec::message(Connection& con, Path& path) {
+  // The data of a READ, recorded again when the READ completes.
+  if (of_->machine && !sent() && event_->op == WireOp::write && event_->rkey == 0) return;
+  silence(path);
   context().check(!con.closed && !(sent() && con.closed_locally), Rule::cm_once,
                   "a message after the connection's end", "nothing more of it");
   con.last_seq[sent() ? 0 : 1] = event_->seq;

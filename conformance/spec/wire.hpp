@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -79,6 +80,7 @@ class WireSpec {
     std::uint32_t max_hdr_size = 0;
     bool open = false;  // a message is missing: slots that no later message names may be in any state
     std::vector<PossibleStates<Slot>> slots;
+    std::string name;  // of the first INFO_REQ
     Rnbd rnbd;
   };
   // One incarnation of a path.
@@ -104,6 +106,7 @@ class WireSpec {
     bool over = false;     // a connection of the path ended
     bool left = false;     // this side started to close the path
     Time up = 0;
+    Time heard = 0;                     // of the last message of either side
     std::vector<Buffer> chunks;         // empty: unknown
     std::vector<std::uint32_t> fences;  // serial numbers of unanswered fences
   };
@@ -111,6 +114,7 @@ class WireSpec {
     Key key;
     std::uint32_t path = 0;
     bool answered = false;
+    bool first_conn = false;
     bool closed_locally = false;  // this side closed the connection
     bool closed = false;
     // Record of the last message, [0] from the recording side, [1] from its peer.
@@ -125,6 +129,7 @@ class WireSpec {
     bool machine = false;  // recorded by a driver, not imported from a capture
     bool sees_data = false;
     Settings settings;
+    Uuid session{};  // of a client: the first paths_uuid
     std::map<Key, Connection> connections;
     std::vector<Path> paths;
     std::vector<Session> sessions;
@@ -166,7 +171,9 @@ class WireSpec {
   Path& attempt(const Uuid& uuid, const Uuid& session, std::uint16_t recon_cnt, std::uint16_t cid_num,
                 std::uint16_t cid);
   void accepted(Connection& con);
-  void rejected();
+  void rejected(const Connection*);
+  void same_session(const Path& path);
+  void same_name(const Path& path, std::string_view field);
   void ended(Connection& con);
   void info_request(Path& path);
   void info_response(Path& path);
@@ -180,6 +187,7 @@ class WireSpec {
   void from_client(Connection& con, Path& path);
   void from_server(Connection& con, Path& path);
   void heartbeat(Connection& con, Path& path);
+  void silence(Path& path);
   void fence(Path& path, bool question);
   bool form(bool holds, const char* allowed);
 

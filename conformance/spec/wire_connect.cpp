@@ -1,5 +1,6 @@
 // Connect requests, their answers, and the INFO exchange.
 #include <algorithm>
+#include <cstdio>
 
 #include "conformance/spec/bytes.hpp"
 #include "conformance/spec/immediate.hpp"
@@ -11,9 +12,26 @@ namespace {
 
 constexpr std::uint16_t kMagic = 0x1bbd;
 constexpr std::uint8_t kMajor = 2;
+constexpr std::uint16_t kNoSuchSession = 6;  // ENXIO
 
 bool has(const std::vector<std::uint16_t>& list, std::uint16_t value) {
   return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+// "" if the magic at `at` and the version after it are right.
+std::string magic_and_version(std::string_view bytes, std::size_t at) {
+  char text[64] = "";
+  if (u16_at(bytes, at) != kMagic)
+    std::snprintf(text, sizeof text, " with magic 0x%04x", static_cast<unsigned>(u16_at(bytes, at)));
+  else if (static_cast<std::uint8_t>(bytes[at + 3]) != kMajor)
+    std::snprintf(text, sizeof text, " with version %u", static_cast<unsigned>(bytes[at + 3]) & 0xff);
+  return text;
+}
+
+std::string con_rsp_text(std::string_view bytes) {
+  if (bytes.size() < kConRspBytes) return "CON_RSP of " + std::to_string(bytes.size()) + " bytes";
+  return "CON_RSP" + magic_and_version(bytes, 0) + " and errno " +
+         std::to_string(static_cast<std::int16_t>(u16_at(bytes, 4)));
 }
 
 }  // namespace
@@ -21,7 +39,7 @@ bool has(const std::vector<std::uint16_t>& list, std::uint16_t value) {
 void WireSpec::cm() {
   if (event_->cm == CmKind::req) return requested();
   const auto found = of_->connections.find(event_->key);
-  if (event_->cm == CmKind::rej) rejected();
+  if (event_->cm == CmKind::rej) rejected(found == of_->connections.end() ? nullptr : &found->second);
   if (found == of_->connections.end()) return;
   Connection& con = found->second;
   if (event_->cm == CmKind::closed) return ended(con);
@@ -48,13 +66,16 @@ void WireSpec::requested() {
   const std::string_view bytes = event_->bytes;
   const bool readable = bytes.size() >= kConReqBytes && u16_at(bytes, 2) == kMagic &&
                         static_cast<std::uint8_t>(bytes[5]) == kMajor;
-  const std::uint16_t cid = readable ? u16_at(bytes, 6) : 0;
-  const std::uint16_t cid_num = readable ? u16_at(bytes, 8) : 0;
+  const bool whole = bytes.size() >= kConReqBytes;
+  const std::uint16_t cid = whole ? u16_at(bytes, 6) : 0;
+  const std::uint16_t cid_num = whole ? u16_at(bytes, 8) : 0;
   const RuleContext at = context();
   at.check(
       readable && cid_num >= 1 && cid_num <= 4096 && cid < cid_num, Rule::con_req_layout,
       [&] {
-        return "CON_REQ of " + std::to_string(bytes.size()) + " bytes, cid " + std::to_string(cid) + " of " +
+        std::string text = "CON_REQ of " + std::to_string(bytes.size()) + " bytes";
+        if (!whole) return text;
+        return text + magic_and_version(bytes, 2) + ", cid " + std::to_string(cid) + " of " +
                std::to_string(cid_num);
       },
       [] { return std::string("56 bytes, magic 0x1bbd, version 2.x, cid below cid_num"); });
@@ -72,11 +93,21 @@ void WireSpec::requested() {
       Rule::con_req_order, [&] { return "a request for cid " + std::to_string(cid); },
       [] { return std::string("cid 0 first, each cid once"); });
   path.asked.push_back(cid);
+  if (of_->client || !of_->machine) same_session(path);
   Connection con;
   con.key = event_->key;
   con.path = path.number;
+  con.first_conn = (bytes[44] & 1) != 0;
   of_->connections.emplace(event_->key, con);
   ++counts_.connections;
+}
+
+// A client has one session. Captures have a recording for each client.
+void WireSpec::same_session(const Path& path) {
+  if (of_->session == Uuid{}) of_->session = path.session;
+  context().check(path.session == of_->session, Rule::con_req_session,
+                  "a path with another paths_uuid than the first path of its client",
+                  "one paths_uuid for all paths of a client");
 }
 
 // A connect request of a client tells the UUIDs that a snapshot did not have. Returns the attempt in which
@@ -134,8 +165,10 @@ void WireSpec::accepted(Connection& con) {
   const bool readable = bytes.size() >= kConRspBytes && u16_at(bytes, 0) == kMagic &&
                         static_cast<std::uint8_t>(bytes[3]) == kMajor;
   const RuleContext at = context();
-  at.check(readable && u16_at(bytes, 4) == 0, Rule::con_rsp_layout, "CON_RSP of an accept",
-           "56 bytes, magic, version 2.x, errno 0");
+  at.check(
+      readable && u16_at(bytes, 4) == 0, Rule::con_rsp_layout,
+      [&] { return con_rsp_text(bytes) + " as an accept"; },
+      [] { return std::string("56 bytes, magic 0x1bbd, version 2.x, errno 0"); });
   Path& path = of_->paths[con.path];
   // In a capture, answers before INFO_REQ may be missing. Only an accept after INFO_REQ proves that INFO_REQ
   // came too early.
@@ -175,14 +208,20 @@ bool WireSpec::limits_are_held(const Path& path) {
   });
 }
 
-void WireSpec::rejected() {
+// `con`: connection of the request, if it is known.
+void WireSpec::rejected(const Connection* con) {
   const std::string_view bytes = event_->bytes;
   // If the fabric itself rejects, there is no CON_RSP.
   if (bytes.size() < kConRspBytes) return;
   const bool fine = u16_at(bytes, 0) == kMagic && static_cast<std::uint8_t>(bytes[3]) == kMajor &&
                     (u16_at(bytes, 4) & 0x8000) != 0;
-  context().check(fine, Rule::con_rsp_layout, "CON_RSP of a rejection",
-                  "magic, version 2.x, a negative errno");
+  context().check(
+      fine, Rule::con_rsp_layout, [&] { return con_rsp_text(bytes) + " as a rejection"; },
+      [] { return std::string("magic 0x1bbd, version 2.x, a negative errno"); });
+  const bool unknown = static_cast<std::uint16_t>(-u16_at(bytes, 4)) == kNoSuchSession;
+  context().check(!unknown || con == nullptr || !con->first_conn, Rule::con_rsp_unknown,
+                  "a connect request with first_conn is refused with -6 (ENXIO)",
+                  "a session, or another errno: only a request without first_conn needs a session");
 }
 
 void WireSpec::ended(Connection& con) {
@@ -216,7 +255,18 @@ void WireSpec::info_request(Path& path) {
     at.check(!path.foreign_depth, Rule::con_rsp_depth,
              "INFO_REQ on a path with another depth or size than the session", "the end of the path");
   if (!complete && !of_->machine) incomplete(path);
+  if (named) same_name(path, bytes.substr(2, 255));
   path.info_asked = true;
+}
+
+void WireSpec::same_name(const Path& path, std::string_view field) {
+  Session& session = session_of(path);
+  const std::string_view name = field.substr(0, field.find('\0'));
+  if (session.name.empty()) session.name = name;
+  context().check(
+      session.name == name, Rule::info_req_name,
+      [&] { return "the name " + std::string(name) + " in INFO_REQ"; },
+      [&] { return session.name + ", as on the first path of the session"; });
 }
 
 void WireSpec::info_response(Path& path) {

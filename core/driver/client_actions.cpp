@@ -126,6 +126,7 @@ void Client::Impl::perform(Fabric& fabric, Nanos now, const Complete& action) {
     const bool read = slot.direction == Direction::read;
     if (read && slot.copied && !slot.data.empty())
       std::memcpy(slot.data.data(), buffers.bytes.data() + slot.region_offset, slot.data.size());
+    if (read && !slot.data.empty()) tap.read(kInstance, now, slot.data);
     ++(read ? stats.reads : stats.writes);
     (read ? stats.read_bytes : stats.write_bytes) += slot.data.size();
   }

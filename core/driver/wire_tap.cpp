@@ -107,7 +107,15 @@ void WireTap::note_received(InstanceId instance, Nanos now, const event::KeyInva
   write(instance, note, {});
 }
 
+void WireTap::note_read(InstanceId instance, Nanos now, wire::Bytes data) {
+  trace::WireReceived note;
+  note.now = now;
+  note.key = last_;
+  write(instance, note, of_write(data, {}));
+}
+
 void WireTap::write(InstanceId instance, trace::WireReceived& note, const Payload& payload) {
+  last_ = note.key;
   note.length = payload.length;
   note.digest = payload.digest;
   note.head = payload.head;

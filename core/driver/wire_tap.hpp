@@ -32,6 +32,12 @@ class WireTap {
     if (on()) [[unlikely]]
       note_received(instance, now, event);
   }
+  // Records the data of a READ when it completes, under the connection of the last received message: the
+  // fabric does not report the write that brought the data.
+  void read(InstanceId instance, Nanos now, wire::Bytes data) {
+    if (on()) [[unlikely]]
+      note_read(instance, now, data);
+  }
   void cm(InstanceId instance, Nanos now, ConKey key, trace::WireCmKind kind, bool sent,
           wire::Bytes private_data = {}) {
     if (on()) [[unlikely]]
@@ -49,11 +55,13 @@ class WireTap {
   void note_received(InstanceId, Nanos, const event::ImmReceived&, wire::Bytes data, wire::Bytes head);
   void note_received(InstanceId, Nanos, const event::MessageReceived&);
   void note_received(InstanceId, Nanos, const event::KeyInvalidated&);
+  void note_read(InstanceId, Nanos, wire::Bytes data);
   void write(InstanceId, trace::WireReceived&, const Payload&);
   Payload of_write(wire::Bytes data, wire::Bytes head);
   static Payload of_send(wire::Bytes message);
 
   Recorder* recorder_;
+  ConKey last_;                   // connection of the last received message
   std::vector<std::byte> whole_;  // buffer for a payload that is recorded as a whole
 };
 

@@ -45,7 +45,8 @@ struct WireSent {
 };
 
 // Message that this side received. `rkey` and `remote_addr` are 0 if this side cannot know them. Writes
-// without immediate are not seen; only the server sees the payload of writes with immediate.
+// without immediate are not seen; only the server sees the payload of writes with immediate. When a READ
+// completes, a client records its data as a write without immediate, rkey and address.
 struct WireReceived {
   Nanos now = 0;
   ConKey key;

@@ -44,7 +44,7 @@ void print_finding(Output& out, const spec::Finding& finding, const trace::TimeB
            machine_text(finding.machine) + ": " + std::string(rule.id) + " (" + std::string(rule.oracle) +
            ")");
   out.line("    rule:    " + std::string(rule.text));
-  out.line("    seen:    " + finding.seen);
+  out.line(std::string("    seen:    ") + (finding.by_peer ? "from the peer: " : "") + finding.seen);
   out.line("    allowed: " + finding.allowed);
   out.line("    source:  " + std::string(rule.source));
 }
@@ -91,8 +91,41 @@ BothSides both_sides(const std::vector<Checked>& all, trace::LawCheck laws) {
   return both;
 }
 
-void print_laws(Output& out, const BothSides& both, std::size_t show) {
+std::string place_text(const std::vector<Checked>& all, const trace::LawPlace& place) {
+  return all[place.trace].file + " record " + std::to_string(place.record);
+}
+
+std::string places_text(const std::vector<Checked>& all, const trace::LawFinding& finding) {
+  return "received as " + place_text(all, finding.received) +
+         (finding.sent ? ", sent as " + place_text(all, *finding.sent) : "");
+}
+
+// The violation that comes first in corrected time; later ones may be its consequences.
+struct First {
+  const Checked* file = nullptr;
+  std::uint64_t record = 0;
+  std::uint64_t time = 0;
+  std::int64_t since_start() const { return static_cast<std::int64_t>(time) - file->result.times.zero(); }
+};
+
+First first_violation(const std::vector<Checked>& all, const BothSides& both) {
+  First first;
+  const auto take = [&](const Checked& file, std::uint64_t record, std::uint64_t time) {
+    const First one{&file, record, time};
+    if (first.file == nullptr || one.since_start() < first.since_start()) first = one;
+  };
+  for (const Checked& one : all)
+    for (const spec::Finding& finding : one.result.findings) take(one, finding.seq, finding.now);
+  for (const trace::LawFinding& finding : both.laws.findings)
+    take(all[finding.received.trace], finding.received.record, finding.received.time);
+  return first;
+}
+
+void print_laws(Output& out, const std::vector<Checked>& all, const BothSides& both, std::size_t show) {
   const trace::LawCheck& laws = both.laws;
+  for (const unsigned capture : laws.shadowed)
+    out.line("both sides: " + all[capture].file +
+             " is a capture and was not compared, because the trace of its client was");
   for (const std::string& doubt : both.doubts) out.line("both sides: not judged: " + doubt);
   if (laws.pairs == 0) {
     if (laws.silent)
@@ -106,14 +139,16 @@ void print_laws(Output& out, const BothSides& both, std::size_t show) {
            std::to_string(laws.uncompared) + " without it, " + std::to_string(laws.violations) +
            " violations of the laws of reliable connections");
   for (std::size_t at = 0; at < std::min(show, laws.findings.size()); ++at)
-    out.line("  A" + std::to_string(laws.findings[at].law) + ": " + laws.findings[at].text);
+    out.line("  A" + std::to_string(laws.findings[at].law) + ": " + laws.findings[at].text + ", " +
+             places_text(all, laws.findings[at]));
 }
 
 nlohmann::json json_of(const spec::Finding& finding) {
   const spec::RuleInfo& rule = spec::info_of(finding.rule);
-  return {{"record", finding.seq}, {"time", finding.now},   {"instance", finding.machine},
-          {"rule", rule.id},       {"oracle", rule.oracle}, {"text", rule.text},
-          {"source", rule.source}, {"seen", finding.seen},  {"allowed", finding.allowed}};
+  return {{"record", finding.seq},     {"time", finding.now},   {"instance", finding.machine},
+          {"rule", rule.id},           {"oracle", rule.oracle}, {"text", rule.text},
+          {"source", rule.source},     {"seen", finding.seen},  {"allowed", finding.allowed},
+          {"by_peer", finding.by_peer}};
 }
 
 nlohmann::json json_of(const Checked& checked) {
@@ -135,11 +170,20 @@ nlohmann::json json_of(const Checked& checked) {
           {"most_states", result.most_states}};
 }
 
-nlohmann::json json_of(const BothSides& both) {
+nlohmann::json json_of(const std::vector<Checked>& all, const trace::LawPlace& place) {
+  return {{"file", all[place.trace].file}, {"record", place.record}};
+}
+
+nlohmann::json json_of(const std::vector<Checked>& all, const BothSides& both) {
   const trace::LawCheck& laws = both.laws;
   nlohmann::json findings = nlohmann::json::array();
-  for (const trace::LawFinding& finding : laws.findings)
-    findings.push_back({{"law", "A" + std::to_string(finding.law)}, {"text", finding.text}});
+  for (const trace::LawFinding& finding : laws.findings) {
+    nlohmann::json one = {{"law", "A" + std::to_string(finding.law)},
+                          {"text", finding.text},
+                          {"received", json_of(all, finding.received)}};
+    if (finding.sent) one["sent"] = json_of(all, *finding.sent);
+    findings.push_back(one);
+  }
   return {{"connections", laws.pairs},
           {"messages", laws.messages},
           {"contents", laws.contents},
@@ -225,24 +269,30 @@ int check(const CheckOptions& options) {
   const BothSides both = both_sides(all, collector.judge());
   const std::vector<trace::Unanswered> unanswered = hangs.unanswered(nanos_of(options.hang_after));
   const trace::CheckVerdict verdict = overall(all, both, !unanswered.empty());
-  if (!options.json && !set_times(options, !unanswered.empty(), all)) return exit_usage;
+  if ((!options.json || verdict == trace::CheckVerdict::violating) &&
+      !set_times(options, !unanswered.empty() || both.laws.violations != 0, all))
+    return exit_usage;
+  const First first = first_violation(all, both);
   Output out;
   if (options.json) {
     nlohmann::json traces = nlohmann::json::array();
     for (const Checked& one : all) traces.push_back(json_of(one));
-    out.line(nlohmann::json{{"schema_version", 1},
-                            {"verdict", to_string(verdict)},
-                            {"traces", traces},
-                            {"unanswered", unanswered_json(unanswered, options.files)},
-                            {"laws", json_of(both)}}
-                 .dump());
+    nlohmann::json json{{"schema_version", 1},
+                        {"verdict", to_string(verdict)},
+                        {"traces", traces},
+                        {"unanswered", unanswered_json(unanswered, options.files)},
+                        {"laws", json_of(all, both)}};
+    if (first.file != nullptr) json["first"] = {{"file", first.file->file}, {"record", first.record}};
+    out.line(json.dump());
   } else {
     out.line(times_line(all.front().result.times));
     for (const Checked& one : all) print_file(out, one, options.show);
-    print_laws(out, both, options.show);
+    print_laws(out, all, both, options.show);
     std::vector<trace::TimeBase> times;
     for (const Checked& one : all) times.push_back(one.result.times);
     print_unanswered(out, unanswered, times, options.files, "unanswered: ");
+    if (first.file != nullptr && all.size() > 1)
+      out.line("first violation: " + first.file->file + " record " + std::to_string(first.record));
     out.line(std::string("verdict: ") + to_string(verdict));
   }
   return out.finish(code_of(verdict));

@@ -69,7 +69,7 @@ void print_requests(Output& out, const Summary& summary, const LatencyMeter& met
     out.line("slow            #" + std::to_string(slow.instance) + " path " + std::to_string(slow.path) +
              " " + duration(slow.took) + (slow.write ? ", write" : ", read") + " from " +
              base.with_unit(slow.since) + ", records " + std::to_string(slow.record) + " to " +
-             std::to_string(slow.end) + (slow.failed ? ", failed" : ""));
+             std::to_string(slow.end) + (slow.failed ? ", failed" : "") + stages_text(slow.stages));
   }
   print_pauses(out, summary.pauses, base, "stopped         ");
   print_unanswered(out, summary.unanswered, {base}, {}, "unanswered      ");
@@ -113,7 +113,8 @@ nlohmann::json slowest_json(const LatencyMeter& meter) {
                    {"record", slow.record},
                    {"end_record", slow.end},
                    {"write", slow.write},
-                   {"failed", slow.failed}});
+                   {"failed", slow.failed},
+                   {"stages_ns", stages_json(slow.stages)}});
   }
   return all;
 }
@@ -223,7 +224,7 @@ int stat(const StatOptions& options) {
       summary.last = record.time;
       ++by_kind[record.event->id];
       ++summary.instances[record.instance];
-      meter.add(record);
+      meter.add(record, hangs.ended());
       progress.at(reader.bytes());
     }
     for (const trace::EventInfo& event : reader.header().schema.events) {

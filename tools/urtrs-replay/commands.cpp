@@ -22,6 +22,7 @@ void add_pcap(CLI::App&, Runner&);
 void add_replay(CLI::App&, Runner&);
 void add_seq(CLI::App&, Runner&);
 void add_stat(CLI::App&, Runner&);
+void add_why(CLI::App&, Runner&);
 
 CLI::Option* add_traces(CLI::App& command, const char* name, std::vector<std::string>& into,
                         const std::string& what) {
@@ -76,6 +77,7 @@ void add_commands(CLI::App& app, Runner& runner) {
   add_merge(app, runner);
   add_min(app, runner);
   add_seq(app, runner);
+  add_why(app, runner);
   add_from_json(app, runner);
   add_pcap(app, runner);
   add_import(app, runner);

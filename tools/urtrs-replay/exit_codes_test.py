@@ -44,7 +44,7 @@ class TestExitCodes:
 
     def verbs(self, trace):
         out = str(self.folder / "out")
-        return (("cat", trace), ("stat", trace), ("replay", trace), ("seq", trace), ("merge", trace, SERVER),
+        return (("cat", trace), ("stat", trace), ("why", trace), ("replay", trace), ("seq", trace), ("merge", trace, SERVER),
                 ("diff", trace, CLIENT), ("grep", trace, "--event", "Complete"), ("grep", trace, "--permit", "60000"),
                 ("min", trace, "--out", out), ("min", trace, "--out", out + "2", "--rerun"),
                 ("simulate", trace, "--out", out, "--seeds", "1"))
@@ -57,7 +57,7 @@ class TestExitCodes:
     def test_trace_given_twice_is_refused(self):
         link = self.folder / "link"
         link.symlink_to(CLIENT)
-        for verb in "check", "merge", "seq":
+        for verb in "check", "merge", "seq", "why":
             run(verb, CLIENT, SERVER, CLIENT, code=2)
             run(verb, CLIENT, link, code=2)
         assert "given twice; give each trace once" in subprocess.run([PROGRAM, "check", CLIENT, CLIENT], capture_output=True, text=True,

@@ -74,6 +74,22 @@ void print_pauses(Output& out, const std::vector<trace::Pause>& all, const trace
   if (all.size() > kShown) out.line(label + "and " + std::to_string(all.size() - kShown) + " more times");
 }
 
+std::string stages_text(const trace::StageTimes& times) {
+  std::string text;
+  for (unsigned at = 0; at < trace::kStageCount; ++at)
+    if (times.ns[at] != 0)
+      text += (text.empty() ? ": " : ", ") + std::string(name_of(static_cast<trace::Stage>(at))) + ' ' +
+              duration(times.ns[at]);
+  return text;
+}
+
+nlohmann::json stages_json(const trace::StageTimes& times) {
+  nlohmann::json json = nlohmann::json::object();
+  for (unsigned at = 0; at < trace::kStageCount; ++at)
+    if (times.ns[at] != 0) json[to_string(static_cast<trace::Stage>(at))] = times.ns[at];
+  return json;
+}
+
 nlohmann::json pauses_json(const std::vector<trace::Pause>& all) {
   nlohmann::json list = nlohmann::json::array();
   for (const trace::Pause& one : all)

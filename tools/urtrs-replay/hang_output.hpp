@@ -26,6 +26,9 @@ void print_unanswered(Output& out, const std::vector<trace::Unanswered>& all,
                       const std::string& label);
 void print_pauses(Output& out, const std::vector<trace::Pause>& all, const trace::TimeBase& times,
                   const std::string& label);
+// Returns ": client queue 12.0 us, sent 1.2 ms"; empty without a time. Stages without time are left out.
+std::string stages_text(const trace::StageTimes& times);
+nlohmann::json stages_json(const trace::StageTimes& times);
 nlohmann::json pauses_json(const std::vector<trace::Pause>& all);
 nlohmann::json unanswered_json(const std::vector<trace::Unanswered>& all,
                                const std::vector<std::string>& files);

@@ -91,12 +91,20 @@ void LatencyMeter::close(const trace::Record& record, Machine& machine, Open& op
   path.bytes += open.bytes;
   path.failed += failed ? 1 : 0;
   path.took.push_back(record.time - open.since);
-  const Slow slow{record.time - open.since, open.since, open.record, record.seq,
-                  record.instance,          open.path,  open.write,  failed};
+  const Slow slow{record.time - open.since,
+                  open.since,
+                  open.record,
+                  record.seq,
+                  record.instance,
+                  open.path,
+                  open.write,
+                  failed,
+                  stages_};
   keep_longest(slowest_, slow, &Slow::took);
 }
 
-void LatencyMeter::add(const trace::Record& record) {
+void LatencyMeter::add(const trace::Record& record, const std::optional<trace::StageTimes>& stages) {
+  stages_ = stages.value_or(trace::StageTimes{});
   Machine& machine = machines_[record.instance];
   note_gap(record, machine);
   const trace::KindId id = record.event->id;

@@ -3,11 +3,13 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/record/codec.hpp"
 #include "core/record/schema.hpp"
+#include "tools/lib/trace/hangs/stages.hpp"
 
 namespace rtrs::replay_tool {
 
@@ -43,12 +45,14 @@ struct Slow {
   std::uint16_t path = 0;
   bool write = false;
   bool failed = false;
+  trace::StageTimes stages;
 };
 
 class LatencyMeter {
  public:
   explicit LatencyMeter(const trace::Schema& schema);
-  void add(const trace::Record& record);
+  // `stages`: of the request that ends with the record, if known.
+  void add(const trace::Record& record, const std::optional<trace::StageTimes>& stages = {});
   void finish();
 
   using Place = std::pair<InstanceId, std::uint16_t>;  // machine, path index in its session
@@ -94,6 +98,7 @@ class LatencyMeter {
   void close(const trace::Record& record, Machine& machine, Open& open, bool failed);
   void note_gap(const trace::Record& record, Machine& machine);
 
+  trace::StageTimes stages_;  // of the request that ends
   std::vector<Known> known_;  // indexed by event number
   std::map<InstanceId, Machine> machines_;
   std::map<Place, PathLatency> paths_;

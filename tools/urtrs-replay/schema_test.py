@@ -52,7 +52,7 @@ def test_each_command_has_a_schema_part():
     is_schema("urtrs-replay")
     text = subprocess.run([REPLAY, "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
     commands = re.findall(r"^  ([a-z-]+)[ ,]", text.partition("Subcommands:\n")[2].partition("\n\n")[0], re.MULTILINE)
-    assert len(commands) == 14
+    assert len(commands) == 15
     for command in commands:
         assert PARTS.get(command, {command}) <= set(schema("urtrs-replay")["$defs"]), command
         help_text = subprocess.run([REPLAY, command, "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
@@ -93,6 +93,8 @@ def test_output_of_check_min_and_simulate_for_a_violation(tmp_path):
 def test_output_of_stat_seq_and_conversions(tmp_path):
     assert replay("stat", "stat", CLIENT)["seed"] == 420
     assert replay("seq", "seq", CLIENT, SERVER)["steps"]["strings"]
+    assert replay("why", "why", CLIENT, SERVER)["sentences"]
+    assert len(replay("why", "why", CLIENT, "--slowest", "3")["requests"]) == 3
     assert replay("pcap", "pcap", CLIENT, SERVER, "-o", tmp_path / "both.pcapng")["both_ends"] == 10
     assert replay("import", "import", tmp_path / "both.pcapng", tmp_path / "again.rtrc", code=0)["connections"] == 10
     text = run("cat", CLIENT)

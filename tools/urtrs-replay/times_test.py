@@ -78,7 +78,7 @@ def test_one_record_has_one_time_in_every_verb(traces, tmp_path):
 
 def test_first_line_says_what_the_times_are(traces, tmp_path):
     client, server = traces
-    for verb in (("cat", client), ("grep", client), ("stat", client), ("seq", client), ("merge", client, server),
+    for verb in (("cat", client), ("grep", client), ("stat", client), ("seq", client), ("why", client), ("merge", client, server),
                  ("check", client, server), ("diff", CLIENT, SERVER)):
         first = run(*verb, code=1 if verb[0] == "diff" else 0).splitlines()[0]
         assert "times: seconds since the start of " in first, verb

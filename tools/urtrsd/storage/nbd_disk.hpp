@@ -170,6 +170,7 @@ class NbdDisk {
   Nanos held_until_ = kNever;  // earliest `wait_until` of the commands in `held_`
   NbdCommands ended_;          // commands that libnbd completed; `result` is 0 or a negative errno
   bool known_ = false;
+  bool told_wait_is_over_ = false;
   bool gave_up_ = false;  // the connection was abandoned, because the server does not answer
 
   Facts facts_;  // constant once connect() has returned

@@ -15,9 +15,12 @@ void NbdDisk::hold(NbdCommand& command, Nanos now) {
 }
 
 void NbdDisk::fail_overdue(Nanos now) {
-  if (held_.empty() || (now < held_until_ && waits_.load(std::memory_order_relaxed))) return;
-  if (waits_.load(std::memory_order_relaxed))
+  const bool waits = waits_.load(std::memory_order_relaxed);
+  if (waits && !told_wait_is_over_ && link_.wait_is_over(now)) {
+    told_wait_is_over_ = true;
     tell_(described_ + ": its NBD server did not return in time; IO fails until it does");
+  }
+  if (held_.empty() || (waits && now < held_until_)) return;
   NbdCommands waiting = std::exchange(held_, {});
   held_until_ = kNever;
   while (NbdCommand* command = waiting.pop()) hold(*command, now);

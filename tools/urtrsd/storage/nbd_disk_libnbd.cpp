@@ -122,6 +122,7 @@ std::string NbdDisk::connect_once() {
     bound_silence(nbd_aio_get_fd(handle_));
     link_.connected();
     gave_up_ = false;
+    told_wait_is_over_ = false;
     told_.clear();
     return why;
   }

@@ -48,6 +48,9 @@ class NbdLink {
     return now < end ? end : 0;
   }
 
+  // True if the server is lost for so long that requests no longer wait for it.
+  bool wait_is_over(Nanos now) const noexcept { return !up_ && wait_until(now, 0) == 0; }
+
   // Time at which the server counts as lost unless it answers before; kNever if all requests are answered.
   Nanos lost_at() const noexcept { return up_ && unanswered_ != 0 ? heard_ + kAnswerPatience : kNever; }
 

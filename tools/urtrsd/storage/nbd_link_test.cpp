@@ -105,7 +105,9 @@ TEST(NbdLink, RepeatedOutagesDoNotExtendTheWaitOfARequest) {
   EXPECT_EQ(link.wait_until(100, 0), 130U);
   link.lost(110);  // a connection attempt failed
   EXPECT_EQ(link.wait_until(120, 0), 130U) << "a later request of this outage";
+  EXPECT_FALSE(link.wait_is_over(129));
   EXPECT_EQ(link.wait_until(130, 0), 0U) << "the wait has ended";
+  EXPECT_TRUE(link.wait_is_over(130));
   EXPECT_EQ(link.wait_until(131, 130), 0U);
   link.connected();
   link.lost(125);

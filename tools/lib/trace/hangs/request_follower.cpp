@@ -60,6 +60,7 @@ void RequestFollower::lost(FollowedSession& session, std::uint16_t path, const M
     if (session.client) {
       one.phase = Phase::queued;
       one.last = at;
+      one.enter(Stage::queue, at.time);
     } else {
       one.path_gone = true;
     }
@@ -90,6 +91,7 @@ void RequestFollower::client(FollowedSession& session, const Event& event) {
       request.service = event.service;
       request.number = event.permit;
       request.bytes = event.data_len;
+      request.entered = event.now;
       if (counts_only_) request.phase = Phase::sent;
       return;
     }
@@ -98,6 +100,7 @@ void RequestFollower::client(FollowedSession& session, const Event& event) {
       KnownConnection& connection = session.connections[event.key];
       open->phase = Phase::sent;
       open->last = moment_of(event);
+      open->enter(Stage::sent, event.now);
       open->key = event.key;
       open->place = ++connection.requests;
       return;
@@ -106,7 +109,10 @@ void RequestFollower::client(FollowedSession& session, const Event& event) {
       if (open != nullptr) open->last = moment_of(event);
       return;
     case Kind::Complete:
-      if (open != nullptr) session.requests.erase(found);
+      if (open == nullptr) return;
+      open->enter(open->stage, event.now);
+      ended_ = open->stages;
+      session.requests.erase(found);
       return;
     case Kind::ImmReceived:
     case Kind::KeyedResponseReceived:
@@ -135,6 +141,8 @@ void RequestFollower::arrived(FollowedSession& session, const Event& event) {
   request.service = event.key.con == 0;
   request.number = event.chunk;
   request.bytes = event.data_len;
+  request.stage = Stage::server;
+  request.entered = event.now;
   request.key = event.key;
   request.place = ++connection.requests;
   const auto before = session.requests.find(event.chunk);
@@ -157,11 +165,14 @@ void RequestFollower::server(FollowedSession& session, const Event& event) {
     case Kind::Deliver:
       request.phase = Phase::delivered;
       request.serial = event.serial16;
+      request.enter(Stage::storage, event.now);
       break;
     case Kind::InvalidateChunk:
     case Kind::ChunkInvalidated:
       break;
     case Kind::Responded:
+      request.enter(Stage::server, event.now);
+      ended_ = request.stages;
       if (request.path_gone) return void(session.requests.erase(found));
       request.phase = counts_only_ ? Phase::answered : Phase::responded;
       break;
@@ -251,6 +262,7 @@ void RequestFollower::connection(FollowedSession& session, const Event& event) {
 
 void RequestFollower::on(unsigned instance, const Event& event) {
   last_time_ = event.now;
+  ended_.reset();
   FollowedSession* const session = session_of(instance, event);
   if (session == nullptr) return;
   connection(*session, event);
@@ -325,6 +337,7 @@ void RequestFollower::on_client_devices(FollowedSession& session, const DeviceEv
 
 void RequestFollower::on(unsigned instance, const DeviceEvent& event) {
   last_time_ = event.now;
+  ended_.reset();
   const auto owner = session_of_devices(instance);
   const auto found = owner ? sessions_.find(*owner) : sessions_.end();
   if (found == sessions_.end()) return;

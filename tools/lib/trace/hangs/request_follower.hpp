@@ -12,6 +12,7 @@
 
 #include "conformance/spec/device_event.hpp"
 #include "conformance/spec/event.hpp"
+#include "tools/lib/trace/hangs/stages.hpp"
 
 namespace rtrs::trace {
 
@@ -45,6 +46,15 @@ struct OpenRequest {
   spec::Key key;            // of the connection, once sent
   std::uint64_t place = 0;  // number of the request on its connection, from 1; 0: unknown
   std::string message;      // RNBD message; empty: not in the trace
+  StageTimes stages;        // up to `entered`
+  Stage stage = Stage::queue;
+  std::uint64_t entered = 0;  // when `stage` began
+
+  void enter(Stage next, std::uint64_t now) noexcept {
+    stages[stage] += now - std::min(entered, now);
+    stage = next;
+    entered = now;
+  }
 };
 
 struct KnownConnection {
@@ -76,6 +86,9 @@ class RequestFollower {
   void on(unsigned instance, const spec::Event&);
   void on(unsigned instance, const spec::DeviceEvent&);
   const std::map<unsigned, FollowedSession>& sessions() const noexcept { return sessions_; }
+  // Stages of the request that the last event completed, or that the upper layer of the server answered with
+  // it.
+  const std::optional<StageTimes>& ended() const noexcept { return ended_; }
   // End of the trace: the last record, or the later time at which a ring was dumped.
   std::uint64_t last_time() const noexcept { return std::max(last_time_, taken_); }
   // False if the trace does not tell which requests of the session were answered: a dump without its depth.
@@ -98,6 +111,7 @@ class RequestFollower {
   bool counts_only_;
   std::uint64_t taken_ = 0;
   std::uint64_t last_time_ = 0;
+  std::optional<StageTimes> ended_;
   std::map<unsigned, FollowedSession> sessions_;  // by instance
   std::set<unsigned> registries_;                 // instances that have begun
   // Requests by (instance of the devices, operation of storage).

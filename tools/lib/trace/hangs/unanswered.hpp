@@ -65,6 +65,8 @@ class HangCollector {
     pauses_.back().at(event.seq, event.now);
     traces_.back().on(instance, event);
   }
+  // RequestFollower::ended() of the trace that is read.
+  const std::optional<StageTimes>& ended() const { return traces_.back().ended(); }
   // Takes a record of the trace. `translator`: tools/lib/trace/judge/translate.hpp.
   template <class Translator, class Record>
   void read(Translator& translator, const Record& record) {

@@ -40,7 +40,7 @@ bool Analyzer::segment(std::uint64_t time, Segment&& segment) {
     case Stage::ended:
       break;
     default:
-      take(connection, std::move(segment));
+      put_in_order(connection, std::move(segment));
   }
   release(false);
   return true;
@@ -53,6 +53,7 @@ Analyzer::ConnectionRef Analyzer::find(const Segment& segment) {
     if (found == by_ends_.end()) return begin(segment, true);
     const ConnectionRef known = found->second;
     if (known->client == segment.source && known->first == segment.sequence + 1) return known;
+    take_held(known);
     end(known);
     return begin(segment, true);
   }
@@ -76,7 +77,48 @@ Analyzer::ConnectionRef Analyzer::begin(const Segment& segment, bool from_client
   return connection;
 }
 
+// A capture may contain the two directions of a connection out of order. A segment that acknowledges bytes
+// was sent after them, so it waits for them.
+void Analyzer::put_in_order(const ConnectionRef& connection, Segment&& segment) {
+  std::deque<Held>& held = connection->held;
+  if (segment.rst) take_held(connection);
+  for (Held& one : held) ++one.passed;
+  held.push_back({std::move(segment), 0});
+  const auto waits = [&](const Held& one) {
+    const std::optional<std::uint32_t>& other =
+        connection->sent[one.segment.source == connection->client ? 0 : 1];
+    const bool ahead = other && static_cast<std::int32_t>(one.segment.acknowledgement - *other) > 0;
+    return one.segment.ack && ahead && one.passed < kMostDisorder;
+  };
+  for (bool again = true; again;) {
+    again = false;
+    for (auto one = held.begin(); one != held.end(); ++one) {
+      const bool behind = std::any_of(
+          held.begin(), one, [&](const Held& other) { return other.segment.source == one->segment.source; });
+      if (behind || waits(*one)) continue;
+      Segment next = std::move(one->segment);
+      held.erase(one);
+      take(connection, std::move(next));
+      again = connection->stage != Stage::ended;
+      break;
+    }
+  }
+}
+
+// Takes all held segments, because no others follow.
+void Analyzer::take_held(const ConnectionRef& connection) {
+  while (!connection->held.empty() && connection->stage <= Stage::open) {
+    Segment next = std::move(connection->held.front().segment);
+    connection->held.pop_front();
+    take(connection, std::move(next));
+  }
+}
+
 void Analyzer::take(const ConnectionRef& connection, Segment&& segment) {
+  std::optional<std::uint32_t>& sent = connection->sent[segment.source == connection->client ? 1 : 0];
+  const std::uint32_t behind = segment.sequence + static_cast<std::uint32_t>(segment.payload.size()) +
+                               segment.cut + (segment.syn ? 1 : 0) + (segment.fin ? 1 : 0);
+  if (!sent || static_cast<std::int32_t>(behind - *sent) > 0) sent = behind;
   const bool to_server = segment.source == connection->client;
   const bool rst = segment.rst;
   Direction& own = to_server ? connection->to_server : connection->to_client;
@@ -248,6 +290,7 @@ void Analyzer::end(const ConnectionRef& connection) {
   if (connection->stage == Stage::request)
     by_ends_.erase(std::minmax(connection->client, connection->server));
   connection->stage = Stage::ended;
+  connection->held.clear();
   counters_.unacknowledged += connection->unreceived.size();
   connection->unreceived.clear();
 }
@@ -321,6 +364,7 @@ void Analyzer::release(bool all) {
 
 void Analyzer::finish() {
   const auto all = by_ends_;  // end() erases connections
+  for (const auto& [ends, connection] : all) take_held(connection);
   for (const auto& [ends, connection] : all) end(connection);
   release(true);
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "core/iwarp/greeting.hpp"
@@ -48,6 +49,9 @@ class Analyzer {
   // Maximum payload in bytes of pending messages.
   static constexpr std::size_t kMaxPending = std::size_t{64} << 20;
 
+  // Segments of a connection that may follow a segment in the capture although they were sent before it.
+  static constexpr unsigned kMostDisorder = 16;
+
   enum class Stage : std::uint8_t {
     request,  // the request is incomplete
     reply,    // the reply is incomplete
@@ -61,6 +65,10 @@ class Analyzer {
     std::unique_ptr<iwarp::GreetingReader> greeting;
     std::unique_ptr<MessageReader> messages;
     Position hole_end = 0;  // a gap was reported for missing bytes before this position
+  };
+  struct Held {
+    Segment segment;
+    unsigned passed = 0;  // segments that came after it
   };
   struct Connection;
   using ConnectionRef = std::shared_ptr<Connection>;
@@ -78,16 +86,20 @@ class Analyzer {
     Stage stage = Stage::request;
     Direction to_server;
     Direction to_client;
-    iwarp::Wishes wishes;            // of the request
-    bool closed = false;             // a closed event was reported
-    Position received = 0;           // all bytes to the client before this position have arrived
-    std::deque<Pending> unreceived;  // messages that waited longer than kPatience
+    iwarp::Wishes wishes;                  // of the request
+    bool closed = false;                   // a closed event was reported
+    std::deque<Held> held;                 // segments that acknowledge bytes which the capture contains later
+    std::optional<std::uint32_t> sent[2];  // sequence number after the last byte: [0] of the server
+    Position received = 0;                 // all bytes to the client before this position have arrived
+    std::deque<Pending> unreceived;        // messages that waited longer than kPatience
     std::size_t unreceived_bytes = 0;
   };
   using Ends = std::pair<Endpoint, Endpoint>;  // the smaller one first
 
   [[nodiscard]] ConnectionRef find(const Segment& segment);
   [[nodiscard]] ConnectionRef begin(const Segment& segment, bool from_client);
+  void put_in_order(const ConnectionRef& connection, Segment&& segment);
+  void take_held(const ConnectionRef& connection);
   void take(const ConnectionRef& connection, Segment&& segment);
   void read(const ConnectionRef& connection, bool to_server);
   static void report_holes(Direction& direction);

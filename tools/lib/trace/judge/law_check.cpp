@@ -7,6 +7,7 @@
 #include "conformance/spec/immediate.hpp"
 #include "core/record/chain_hash.hpp"
 #include "sim/net/basic/law_monitor.hpp"
+#include "tools/lib/trace/judge/law_chunks.hpp"
 
 namespace rtrs::trace {
 
@@ -52,13 +53,21 @@ void LawCollector::on(unsigned machine, const spec::Event& event) {
   }
   const bool unread =
       event.kind == spec::Kind::WireReceived && event.length == 0 && event.op == spec::WireOp::write_imm;
-  Message message{event.op, event.has_imm ? event.imm : 0, event.length, !unread, 0, 0, event.digest,
-                  records_};
+  Message message{
+      event.op, event.has_imm ? event.imm : 0, event.length, !unread, 0, 0, event.digest, records_, event.seq,
+      event.now};
   message.head_size = static_cast<std::uint32_t>(event.bytes.size());
   message.head = trace::content_digest(event.bytes.data(), event.bytes.size());
   if (event.kind == spec::Kind::WireSent) end.sent.push_back(message);
-  if (event.kind == spec::Kind::WireReceived && event.op != spec::WireOp::write)
-    end.received.push_back(message);
+  if (event.kind != spec::Kind::WireReceived) return;
+  if (event.op != spec::WireOp::write) return end.received.push_back(message);
+  if (event.rkey != 0 || end.received.empty()) return;
+  // The data of the READ that the last response ended.
+  Message& response = end.received.back();
+  response.read_length = message.length;
+  response.read_head_size = message.head_size;
+  response.read_head = message.head;
+  response.read_data = message.data;
 }
 
 void LawCollector::connected(const std::pair<Place, spec::Key>& key, const spec::Event& event) {
@@ -86,68 +95,6 @@ void LawCollector::end_trace(bool whole) {
   for (std::size_t at = first_end_; !whole && at < ends_.size(); ++at) ends_[at].cut = true;
 }
 
-// Tracks all recorded writes into each chunk of a session. Tells whether another request may have overwritten
-// the request that a server read.
-class LawCollector::Chunks {
- public:
-  explicit Chunks(const LawCollector& all) : all_(all) {
-    for (const auto& [name, ends] : all.named_) {
-      bool asked = false;
-      for (const std::size_t at : ends) {
-        const End& end = all.ends_[at];
-        asked = asked || end.client;
-        if (end.client) clients_[name.session].push_back(&end);
-      }
-      // The traces lack the client's end of this connection.
-      if (!asked) unknown_.insert(name.session);
-    }
-  }
-
-  // `wr`: index of a message in `from`, which is the client's end.
-  bool may_be_overwritten(const spec::Uuid& session, const End& from, std::size_t wr) const {
-    const Message& message = from.sent[wr];
-    if (message.op != spec::WireOp::write_imm) return false;
-    if (from.depth == 0 || unknown_.contains(session)) return true;
-    const auto ends = clients_.find(session);
-    const std::uint32_t chunk = spec::request_buf_id(from.depth, message.imm);
-    const std::uint64_t over = answered(from, chunk, message.order);
-    return std::any_of(ends->second.begin(), ends->second.end(), [&](const End* other) {
-      // The order of records in different traces is unknown.
-      const bool foreign = other->trace != from.trace || other->machine != from.machine;
-      if (foreign || other->depth != from.depth || all_.traces_without_beginning_.contains(other->trace))
-        return foreign || other->depth != 0 || !other->sent.empty();
-      return std::any_of(other->sent.begin(), other->sent.end(), [&](const Message& one) {
-        if (one.order == message.order || !is_request(one) ||
-            spec::request_buf_id(other->depth, one.imm) != chunk)
-          return false;
-        return one.order < over && answered(*other, chunk, one.order) > message.order;
-      });
-    });
-  }
-
- private:
-  static bool is_request(const Message& message) {
-    return message.op == spec::WireOp::write_imm && spec::imm_type(message.imm) == spec::kIoReq;
-  }
-  // Returns the position, in the trace, of the first response for the chunk on this connection that comes
-  // after position `order`. If there is no response, returns the maximum value, because the request may still
-  // take effect later.
-  static std::uint64_t answered(const End& end, std::uint32_t chunk, std::uint64_t order) {
-    const std::uint32_t mask = (std::uint32_t{1} << spec::log2up(end.depth)) - 1;
-    for (const Message& one : end.received) {
-      const unsigned type = spec::imm_type(one.imm);
-      const bool answer = (one.op == spec::WireOp::write_imm || one.op == spec::WireOp::send_imm) &&
-                          (type == spec::kIoRsp || type == spec::kIoRspInv);
-      if (answer && one.order > order && (spec::response_id(one.imm) & mask) == chunk) return one.order;
-    }
-    return ~std::uint64_t{0};
-  }
-
-  const LawCollector& all_;
-  std::map<spec::Uuid, std::vector<const End*>> clients_;
-  std::set<spec::Uuid> unknown_;
-};
-
 // Checks one direction of one connection with a separate law monitor. The sender is queue pair 0 of node 0.
 class LawCollector::Direction {
  public:
@@ -172,7 +119,9 @@ class LawCollector::Direction {
 
   void judge(LawCheck& check, Contents contents) {
     std::size_t next = 0;
+    const Message* last = nullptr;
     for (const Message& seen : to_.received) {
+      last = &seen;
       // The receiver does not see writes without immediate. Each of these writes counts as arrived before the
       // next message.
       while (next < from_.sent.size() && from_.sent[next].op == spec::WireOp::write) {
@@ -183,12 +132,14 @@ class LawCollector::Direction {
       effect(source_of(seen, next), seen);
       if (monitor_.violation_count() != 0) break;
       if (contents == Contents::compare) compare(next, seen, check);
+      if (contents == Contents::compare && seen.read_length != 0) compare_read(next, seen, check);
       ++next;
     }
     check.messages += to_.received.size();
     check.violations += monitor_.violation_count();
     for (const sim::Violation& violation : monitor_.violations())
-      if (check.findings.size() < kKept) check.findings.push_back({violation.law, violation.text + where()});
+      if (check.findings.size() < kKept)
+        check.findings.push_back({violation.law, violation.text + where(), place(to_, *last), {}});
   }
 
  private:
@@ -211,12 +162,47 @@ class LawCollector::Direction {
       ++check.unproven;
       return;
     }
+    report(check, posted, seen,
+           "message " + std::to_string(wr) + " of " + std::to_string(seen.length) + " bytes arrived with " +
+               (same_head ? "other user data than was sent" : "another header than was sent"));
+  }
+  // Compares the data of a READ with what the server sent with its response, or in the messages before it.
+  void compare_read(std::size_t wr, const Message& seen, LawCheck& check) const {
+    if (wr >= from_.sent.size()) return;
+    const bool joined = from_.sent[wr].op == spec::WireOp::write_imm && from_.sent[wr].length != 0;
+    std::size_t at = wr;
+    while (!joined && at != 0 && is_before_response(from_.sent[at - 1].op)) {
+      --at;
+      if (from_.sent[at].op == spec::WireOp::write && from_.sent[at].length != 0) break;
+    }
+    const Message& data = from_.sent[at];
+    const bool found = joined || (at != wr && data.op == spec::WireOp::write);
+    // A server may send less than the buffer holds; the rest is not known to it.
+    if (!found || data.length != seen.read_length || data.head_size != seen.read_head_size) {
+      check.uncompared += found;
+      return;
+    }
+    ++check.contents;
+    Message read = seen;
+    read.length = seen.read_length, read.head_size = seen.read_head_size, read.data = seen.read_data;
+    if (data.head == seen.read_head && same_data(data, read)) return;
+    if (chunks_.may_be_of_another(session_, to_, seen)) {
+      ++check.unproven;
+      return;
+    }
+    report(check, data, seen,
+           "the " + std::to_string(data.length) + " bytes of a READ arrived other than they were sent");
+  }
+  static bool is_before_response(spec::WireOp op) {
+    return op == spec::WireOp::write || op == spec::WireOp::send_inv;
+  }
+  static LawPlace place(const End& end, const Message& message) {
+    return {end.trace, message.seq, message.time};
+  }
+  void report(LawCheck& check, const Message& posted, const Message& seen, const std::string& text) const {
     ++check.violations;
-    if (check.findings.size() >= kKept) return;
-    check.findings.push_back(
-        {kContentLaw,
-         "message " + std::to_string(wr) + " of " + std::to_string(seen.length) + " bytes arrived with " +
-             (same_head ? "other user data than was sent" : "another header than was sent") + where()});
+    if (check.findings.size() < kKept)
+      check.findings.push_back({kContentLaw, text + where(), place(to_, seen), place(from_, posted)});
   }
   static bool same_data(const Message& posted, const Message& seen) {
     return posted.data == seen.data || is_generated_data(posted, seen.data) ||
@@ -308,12 +294,20 @@ LawCheck LawCollector::judge(Contents contents) const {
   LawCheck check;
   pair_traces(check);
   const Chunks chunks(*this);
+  std::set<unsigned> shadowed;
   for (const auto& [name, ends] : named_) {
     const End* client = nullptr;
     const End* server = nullptr;
     unsigned clients = 0, servers = 0;
+    const bool recorded = std::any_of(ends.begin(), ends.end(), [this](std::size_t at) {
+      return ends_[at].client && !captures_.contains(ends_[at].trace);
+    });
     for (const std::size_t at : ends) {
       const End& end = ends_[at];
+      if (recorded && captures_.contains(end.trace)) {
+        shadowed.insert(end.trace);
+        continue;
+      }
       (end.client ? client : server) = &end;
       ++(end.client ? clients : servers);
     }
@@ -324,6 +318,7 @@ LawCheck LawCollector::judge(Contents contents) const {
     Direction(*client, *server, name.session, chunks).judge(check, contents);
     Direction(*server, *client, name.session, chunks).judge(check, contents);
   }
+  check.shadowed.assign(shadowed.begin(), shadowed.end());
   return check;
 }
 

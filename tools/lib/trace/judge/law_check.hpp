@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,9 +15,18 @@
 
 namespace rtrs::trace {
 
+// A record of one of the traces, which are numbered from 0.
+struct LawPlace {
+  unsigned trace = 0;
+  std::uint64_t record = 0;
+  std::uint64_t time = 0;
+};
+
 struct LawFinding {
   unsigned law = 0;  // number of the law, A1 to A18
   std::string text;
+  LawPlace received;             // the message that should not have arrived
+  std::optional<LawPlace> sent;  // what was sent in its place, if anything was
 };
 
 struct LawCheck {
@@ -31,6 +41,8 @@ struct LawCheck {
   // Traces (indexes from 0) that match no other trace. Such a trace has connections with messages, and traces
   // of the opposite side exist, but none of them contains the other end of these connections.
   std::vector<unsigned> strangers;
+  // Captures that were left out, because the trace of a client that they show was given too.
+  std::vector<unsigned> shadowed;
   bool one_sided = false;  // all connections were recorded by clients, or all by servers
   bool silent = false;     // there are connections, but none has a recorded message
   std::uint64_t violations = 0;
@@ -40,9 +52,10 @@ struct LawCheck {
 // Collects the wire notes of any number of traces.
 class LawCollector {
  public:
-  // Call before the records of each trace.
-  void begin_trace() {
+  // Call before the records of each trace. `capture`: it has the messages of both sides, as a client's.
+  void begin_trace(bool capture = false) {
     trace_ = traces_++;
+    if (capture) captures_.insert(trace_);
     first_end_ = ends_.size();
   }
   // Assigns the next records to trace `trace`, numbered from 0 in the order of first use. Replaces
@@ -69,6 +82,13 @@ class LawCollector {
     std::uint64_t head = 0;   // digest of the head, which the protocol machines parse
     std::uint64_t data = 0;   // digest of the bytes outside the head; 0: none
     std::uint64_t order = 0;  // position of the message's record among all records
+    std::uint64_t seq = 0;    // number of the record in its trace
+    std::uint64_t time = 0;
+    // Client: data of the READ that this response ended; its length is 0 if it was not recorded.
+    std::uint32_t read_length = 0;
+    std::uint32_t read_head_size = 0;
+    std::uint64_t read_head = 0;
+    std::uint64_t read_data = 0;
   };
   struct End {
     spec::Key key;
@@ -101,6 +121,7 @@ class LawCollector {
   unsigned traces_ = 0;
   std::size_t first_end_ = 0;  // index in ends_ of the first connection end in the current trace
   std::uint64_t records_ = 0;
+  std::set<unsigned> captures_;
   std::vector<End> ends_;
   std::map<std::pair<Place, spec::Key>, std::size_t> current_;
   std::map<Name, std::vector<std::size_t>> named_;

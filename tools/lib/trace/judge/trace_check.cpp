@@ -189,9 +189,11 @@ tl::expected<HangCollector, std::string> hangs_of(trace::Source& source) {
 TraceCheck check_trace(trace::Source& source, LawCollector* laws, const CheckProgress& progress,
                        std::uint64_t capture_heartbeat, HangCollector* hangs) {
   TraceCheck check;
-  if (laws != nullptr) laws->begin_trace();
   trace::Reader reader(source);
   check.status = reader.open();
+  if (laws != nullptr)
+    laws->begin_trace(check.status == trace::Reader::Status::ok &&
+                      reader.header().origin.backend == "capture");
   if (check.status != trace::Reader::Status::ok) {
     if (hangs != nullptr) hangs->begin_trace(false);
     check.stop = reader.stop();

@@ -53,6 +53,7 @@ struct NamedField {
 constexpr NamedField kDeviceFields[] = {
     RTRS_NUMBER("request", request),
     RTRS_NUMBER("token", token),
+    RTRS_NUMBER("session", session),
     RTRS_NUMBER("handle", handle),
     RTRS_NUMBER("sector", sector),
     RTRS_NUMBER("nsectors", nsectors),

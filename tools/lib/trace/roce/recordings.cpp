@@ -82,6 +82,7 @@ trace::Reader::Status Recordings::add(trace::Reader& reader) {
       note = stored(*sent, StoredNote::Kind::sent);
       key = sent->key;
     } else if (const auto* received = std::get_if<trace::WireReceived>(&value)) {
+      if (received->op == WireOp::write && received->rkey == 0) continue;  // the data of a READ, as it ended
       note = stored(*received, StoredNote::Kind::received);
       key = received->key;
     } else if (const auto* cm = std::get_if<trace::WireCm>(&value)) {

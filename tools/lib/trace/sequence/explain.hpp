@@ -101,6 +101,7 @@ class Explainer {
   void on_peer_broke(const Fields&, Step&);
   void on_wire(const Fields&, Step&);
   void on_wire_cm(const Fields&, Step&);
+  void take_limits(std::string_view con_rsp);
 
   Story& story_;
   Index file_;

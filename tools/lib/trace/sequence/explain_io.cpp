@@ -118,6 +118,10 @@ void Explainer::on_peer_broke(const Fields& record, Step& step) {
 void Explainer::on_wire(const Fields& record, Step& step) {
   step.group = Group::wire;
   step.title = record.word("op") + ' ' + size_words(record.number("length"));
+  if (step.event == "WireReceived" && record.word("op") == "write" && record.number("rkey") == 0) {
+    step.title = "data of the READ, " + size_words(record.number("length"));
+    return;
+  }
   const auto imm = static_cast<std::uint32_t>(record.number("imm"));
   if (record.flag("has_imm")) {
     Step scratch;
@@ -142,6 +146,15 @@ void Explainer::on_wire(const Fields& record, Step& step) {
   step.may_vanish = true;
 }
 
+// A capture has the depth of a session, which tells permits apart from other bits, only in CON_RSP.
+void Explainer::take_limits(std::string_view con_rsp) {
+  const auto parsed =
+      wire::parse_conn_rsp({reinterpret_cast<const std::byte*>(con_rsp.data()), con_rsp.size()}, 0);
+  if (!parsed || parsed.value.error != 0 || machine().depth != 0) return;
+  machine().depth = parsed.value.queue_depth;
+  machine().generations = (parsed.value.flags & wire::kConnRspGeneration) != 0;
+}
+
 void Explainer::on_wire_cm(const Fields& record, Step& step) {
   step.group = Group::wire;
   const std::string kind = record.word("kind");
@@ -155,6 +168,7 @@ void Explainer::on_wire_cm(const Fields& record, Step& step) {
       step.title += ", attempt " + std::to_string(parsed.value.recon_cnt);
     }
   }
+  if (kind == "rep" && record.number("key.con") == 0) take_limits(data);
   if (kind.empty() || kind == "closed") return;
   const std::uint64_t sign =
       signature('w', kind.size() << 8 | static_cast<unsigned char>(kind[2 % kind.size()]));

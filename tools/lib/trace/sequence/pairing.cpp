@@ -235,6 +235,18 @@ class Pairing {
     }
   }
 
+  // True if the connect request of a client's connection without a peer may have arrived: it was answered, or
+  // a server has a connection without a peer that may be its other end.
+  bool may_have_arrived(const Connection& client) const {
+    if (!client.received.empty()) return true;
+    return std::any_of(story_.connections.begin(), story_.connections.end(), [&](const Connection& one) {
+      const bool same_path =
+          one.path_uuid.empty() || client.path_uuid.empty() || one.path_uuid == client.path_uuid;
+      return machine(one).side == Side::server && one.peer == kNone && one.key.con == client.key.con &&
+             one.attempt == client.attempt && same_path;
+    });
+  }
+
   // Marks messages that never arrived. Only a trace of the other side can show this.
   void find_lost() {
     for (const Connection& one : story_.connections) {
@@ -244,7 +256,9 @@ class Pairing {
         Step& sent = story_.steps[static_cast<std::size_t>(at)];
         // Without the other end of the connection, only a client's connect request is certainly lost. Other
         // messages may have reached a peer that was not recorded.
-        if (one.peer == kNone && (side == Side::server || sent.group != Group::connect)) continue;
+        if (one.peer == kNone &&
+            (side == Side::server || sent.group != Group::connect || may_have_arrived(one)))
+          continue;
         sent.lost = sent.peer == kNone && !sent.may_vanish;
       }
     }

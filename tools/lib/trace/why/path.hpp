@@ -1,0 +1,39 @@
+// Explains lost paths: what ended them, what the other side did, and what followed.
+#pragma once
+#include <vector>
+
+#include "tools/lib/trace/why/facts.hpp"
+
+namespace rtrs::tools::why {
+
+struct Loss {
+  Index path = kNone;
+  Side side = Side::client;    // whose record it is
+  Index at = kNone;            // state change
+  Index back = kNone;          // the next one to connected
+  bool was_connected = false;  // false: the path could not be connected
+  std::string reason;          // code
+};
+
+// True if the loss belongs to the end of a session: a server sees only that its peer disconnected.
+bool is_farewell(const Loss&);
+// Returns the losses of all paths in order: those of clients, and those that only the server noticed.
+std::vector<Loss> losses_of(const Facts&);
+// Returns the most important loss: not wanted, and the longest until the path was connected again. Null if
+// every loss was wanted, or there is none.
+const Loss* most_important(const Facts&, const std::vector<Loss>&);
+// Time until the path was connected again, or until the end of the traces, in ns.
+std::int64_t outage(const Facts&, const Loss&);
+
+Answer why_path(const Facts&, const Loss&);
+// Says why the path changed its state at this step: its trigger, and what the other side did. `depth`: number
+// of further changes to follow.
+void say_end(const Facts&, Index change, Answer&, int depth);
+// Says why nothing arrived on a path at one side between the common time and the step.
+void say_silence(const Facts&, Index path, Side side, std::int64_t from, Index until, Answer&);
+// Says what followed: other paths, requests that moved or failed, attempts, the return.
+void say_after(const Facts&, const Loss&, Answer&);
+// Returns the last change of a path of this machine from connected before the step, or kNone.
+Index lost_before(const Facts&, Index step);
+
+}  // namespace rtrs::tools::why

@@ -1,0 +1,286 @@
+// Why a path ended: the input that ended it, and from there back to the other side.
+#include <algorithm>
+
+#include "tools/lib/trace/why/path.hpp"
+#include "tools/lib/trace/why/request.hpp"
+
+namespace rtrs::tools::why {
+
+namespace {
+
+Side other(Side side) {
+  return side == Side::client ? Side::server : Side::client;
+}
+
+class End {
+ public:
+  End(const Facts& facts, Index change, Answer& answer, int depth)
+      : facts_(facts), answer_(answer), change_(change), depth_(depth) {
+    side_ = facts.machine_of(facts.step(change)).side;
+    path_ = facts.step(change).path;
+    input_ = facts.input_of(change);
+    // Long work continues in later steps.
+    while (input_ > 0 && facts.step(input_).event == "Continued") {
+      const Index before = facts.input_before(input_);
+      if (before == kNone) break;
+      input_ = before;
+    }
+    reason_ = facts.field(change, "reason");
+  }
+
+  void say() {
+    if (input_ == kNone) return;
+    const std::string_view event = facts_.step(input_).event;
+    if (event == "ConnectionLost")
+      connection_lost();
+    else if (event == "DeadlineReached")
+      deadline();
+    else if (event == "ConnectFailed")
+      connect_failed();
+    else if (event == "PeerBroke")
+      peer_broke();
+    else if (event == "FenceRequested")
+      asked_by_client("requested over another path that " + name() + " be closed");
+    else if (event == "ConnectRequested")
+      asked_by_client("connected " + name() + " again");
+    else
+      say_input();
+  }
+
+ private:
+  std::string name() const { return facts_.path_name(path_); }
+  std::string own() const { return facts_.side_name(facts_.step(change_)); }
+  void add(std::string text, std::initializer_list<Index> steps, bool cause = false) {
+    std::vector<Ref> records;
+    for (const Index at : steps)
+      if (at != kNone) records.push_back(facts_.ref(at));
+    answer_.say(std::move(text), std::move(records), cause);
+  }
+
+  // An operator, the application, or a message.
+  void say_input() {
+    const Step& step = facts_.step(input_);
+    static constexpr std::pair<std::string_view, const char*> kWords[] = {
+        {"PathDisconnectRequested", "an operator disconnected "},
+        {"PathRemoveRequested", "an operator removed "},
+        {"PathReconnectRequested", "an operator reconnected "},
+        {"CloseRequested", "the session was closed by request, and with it "},
+    };
+    for (const auto& [event, words] : kWords)
+      if (step.event == event) return add(words + name() + " at " + own(), {input_}, true);
+    if (step.event == "DeadlineReached") return add("a timer of " + own() + " was due", {input_});
+    if (step.event == "InfoRequested" && facts_.number(input_, "refusal_errno") != 0)
+      return add("the server refused the session name with " + facts_.field(input_, "refusal_errno"),
+                 {input_}, true);
+    add("this followed from " + step.title, {input_});
+  }
+
+  void connection_lost() {
+    const Step& input = facts_.step(input_);
+    const Index sent = input.peer;
+    if (sent != kNone) {
+      add(facts_.connection_name(input_) + " was disconnected by " + facts_.side_name(facts_.step(sent)) +
+              ": " + facts_.reason(sent),
+          {sent, input_});
+      return follow_disconnect(sent);
+    }
+    add(facts_.connection_name(input_) + " ended at " + own() + ": " + facts_.reason(input_), {input_});
+    const std::string code = facts_.field(input_, "reason");
+    if (code != "transport_error" && code != "peer_closed" && code != "unanswered") return;
+    const std::uint16_t con =
+        facts_.story()
+            .connections[static_cast<std::size_t>(input.connection == kNone ? 0 : input.connection)]
+            .key.con;
+    silence(facts_.last_arrival(path_, side_, input_,
+                                input.connection == kNone ? std::nullopt : std::optional(con)));
+  }
+
+  // The other side disconnected: continues with its reason.
+  void follow_disconnect(Index sent) {
+    const std::string reason = facts_.field(sent, "reason");
+    if (depth_ <= 0 || reason == "peer_closed") return;
+    const Index cause = facts_.input_of(sent);
+    for (Index at = sent; at < facts_.count(); ++at) {
+      const Step& step = facts_.step(at);
+      if (step.file != facts_.step(sent).file || step.machine != facts_.step(sent).machine) continue;
+      if (facts_.input_of(at) != cause) break;
+      if (step.event == "PathChanged" && step.path == path_) return say_end(facts_, at, answer_, depth_ - 1);
+    }
+    add("the input before: " + facts_.step(cause == kNone ? sent : cause).title,
+        {cause == kNone ? sent : cause});
+  }
+
+  void deadline() {
+    if (reason_ == "request_timeout") return request_timeout();
+    if (reason_ == "info_timeout" || reason_ == "handshake_timeout") return handshake();
+    if (reason_ == "connection_silent") return connection_silent();
+    if (reason_ != "heartbeat_lost") return say_input();
+    const Index last = facts_.last_arrival(path_, side_, change_);
+    const Index begin = beginning();
+    const std::string what = name();
+    if (last == kNone) return add("nothing arrived on " + what + " before", {input_});
+    std::string text = "the last message that " + own() + " got on " + what + " was " + facts_.title(last) +
+                       ", " + duration_words(facts_.step(change_).at - facts_.step(last).at) + " before";
+    if (begin != kNone && facts_.number(begin, "config.heartbeat.interval") != 0)
+      text += " (heartbeat_interval " +
+              duration_words(static_cast<std::int64_t>(facts_.number(begin, "config.heartbeat.interval"))) +
+              ", heartbeat_missed_max " + facts_.field(begin, "config.heartbeat.missed_max") + ')';
+    add(std::move(text), {last});
+    silence(last);
+  }
+
+  // Finds the record that begins the machine, with its settings.
+  Index beginning() const {
+    for (Index at = change_; at >= 0; --at)
+      if (facts_.step(at).machine == facts_.step(change_).machine &&
+          facts_.step(at).event.starts_with("Begin"))
+        return at;
+    return kNone;
+  }
+
+  // The silent connection is the one whose oldest message has had no answer for the longest time.
+  void connection_silent() {
+    Index waits = kNone, last = kNone;
+    for (const sequence::Connection& one : facts_.story().connections) {
+      if (one.path != path_ || one.machine != facts_.step(change_).machine) continue;
+      const Index heard = facts_.last_arrival(path_, side_, change_, one.key.con);
+      if (heard == kNone) continue;
+      for (Index at = heard; at < change_; ++at) {
+        const Step& step = facts_.step(at);
+        const bool sends = step.shape == sequence::Shape::send || step.event == "ProbeDelivery";
+        if (!sends || step.connection == kNone || step.group == sequence::Group::wire) continue;
+        if (&facts_.story().connections[static_cast<std::size_t>(step.connection)] != &one) continue;
+        if (waits == kNone || at < waits) {
+          waits = at;
+          last = heard;
+        }
+        break;
+      }
+    }
+    if (waits == kNone) return;
+    const Index other = facts_.last_arrival(path_, side_, change_);
+    add("nothing arrived on " + facts_.connection_name(waits) + " after " + facts_.title(last) + ", for " +
+            duration_words(facts_.step(change_).at - facts_.step(last).at) + ", although " + own() +
+            " sent " + facts_.title(waits),
+        {last, waits});
+    if (other != kNone && other > last)
+      add("another connection of the path delivered " + facts_.title(other), {other});
+    silence(last);
+  }
+
+  void handshake() {
+    Index sent = kNone;
+    for (Index at = change_ - 1; at >= 0 && sent == kNone; --at)
+      if (facts_.step(at).path == path_ && facts_.is_of(facts_.step(at), side_) &&
+          facts_.step(at).group == sequence::Group::connect && facts_.step(at).connection != kNone)
+        sent = at;
+    if (sent == kNone) return;
+    const Step& step = facts_.step(sent);
+    add("the last step of connecting was " + step.title + ", " +
+            duration_words(facts_.step(change_).at - step.at) + " before" +
+            (step.lost ? "; it did not arrive at " + facts_.side_name(other(side_)) : ""),
+        {sent});
+    silence(sent);
+  }
+
+  void request_timeout() {
+    const auto& requests = facts_.story().requests;
+    for (Index io = 0; io < static_cast<Index>(requests.size()); ++io) {
+      const sequence::Request& one = requests[static_cast<std::size_t>(io)];
+      if (one.machine != facts_.step(change_).machine || one.first > change_ ||
+          (one.last != kNone && one.last < change_))
+        continue;
+      const Course course = course_of(facts_, io);
+      const auto lost = std::find_if(course.tries.begin(), course.tries.end(),
+                                     [this](const Try& part) { return part.path_lost == change_; });
+      if (lost == course.tries.end()) continue;
+      add(request_name(facts_, course) + " was not answered for " +
+              duration_words(facts_.step(change_).at - facts_.step(lost->posted).at),
+          {lost->posted});
+      for (const Span& span : course.spans)
+        if (span.end == change_)
+          if (auto cause = cause_of(facts_, course, span)) answer_.sentences.push_back(std::move(*cause));
+      return;
+    }
+  }
+
+  void connect_failed() {
+    const Step& input = facts_.step(input_);
+    Index connect = kNone;
+    for (Index at = input_; at >= 0 && connect == kNone; --at)
+      if (facts_.step(at).event == "Connect" && facts_.step(at).connection == input.connection) connect = at;
+    const bool answered = facts_.number(input_, "peer_errno") != 0;
+    if (const Index reject = input.peer != kNone ? input.peer : rejection(connect);
+        answered && reject != kNone)
+      return add("the server rejected the connect request of " + facts_.connection_name(input_) + ": " +
+                     facts_.reason(reject),
+                 {reject, input_}, true);
+    std::string text =
+        "the connect request of " + facts_.connection_name(input_) + " failed: " + facts_.reason(input_);
+    if (connect != kNone)
+      text += ", " + duration_words(input.at - facts_.step(connect).at) + " after it was sent";
+    if (connect != kNone && facts_.step(connect).lost && !answered)
+      text += "; it did not arrive at the server";
+    add(std::move(text), {connect, input_});
+    if (answered && !facts_.has(Side::server))
+      answer_.unknown.push_back("why the server rejected it: there is no trace of the server");
+    if (connect != kNone && !answered) silence(connect);
+  }
+
+  // A server rejects without a session in its registry, which knows no connection: finds the last rejection
+  // with this errno before it arrived.
+  Index rejection(Index connect) const {
+    for (Index at = input_ - 1; at >= 0 && at > connect; --at)
+      if (facts_.step(at).event == "Reject" && facts_.step(at).peer == kNone &&
+          facts_.number(at, "peer_errno") == facts_.number(input_, "peer_errno"))
+        return at;
+    return kNone;
+  }
+
+  void peer_broke() {
+    const Index last = facts_.last_arrival(path_, side_, input_);
+    add(facts_.side_name(other(side_)) + " violated the protocol on " + facts_.connection_name(input_) +
+            ": " + facts_.field(input_, "why"),
+        {input_}, true);
+    if (last == kNone) return;
+    add("the message that " + own() + " accepted before was " + facts_.title(last), {last});
+  }
+
+  // The client asked the server to end the path. Continues with the reason of the client.
+  void asked_by_client(const std::string& what) {
+    const Index sent = facts_.step(input_).peer;
+    add("the client " + what + ": " + facts_.title(input_), {sent, input_});
+    if (sent == kNone && !facts_.has(Side::client))
+      answer_.unknown.push_back("why the client did that: there is no trace of the client");
+    if (sent == kNone || depth_ <= 0) return;
+    for (Index at = sent; at >= 0; --at) {
+      const Step& step = facts_.step(at);
+      if (step.event != "PathChanged" || step.path != path_ || !facts_.is_of(step, Side::client)) continue;
+      const std::string state = facts_.field(at, "state");
+      if (state == "connected") return;
+      if (state != "draining" && state != "closing") continue;
+      add("before, the client had lost " + name() + ": " + facts_.reason(at), {at});
+      return say_end(facts_, at, answer_, depth_ - 1);
+    }
+  }
+
+  void silence(Index last) {
+    const std::int64_t to = facts_.step(change_).at;
+    say_silence(facts_, path_, side_, last == kNone ? to : facts_.step(last).at, change_, answer_);
+  }
+
+  const Facts& facts_;
+  Answer& answer_;
+  Index change_, input_ = kNone, path_ = kNone;
+  Side side_ = Side::client;
+  std::string reason_;
+  int depth_;
+};
+
+}  // namespace
+
+void say_end(const Facts& facts, Index change, Answer& answer, int depth) {
+  End(facts, change, answer, depth).say();
+}
+
+}  // namespace rtrs::tools::why
