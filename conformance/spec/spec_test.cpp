@@ -131,7 +131,7 @@ TEST(Spec, AnInputIsComparedOnlyWithTheMessageOfItsConnection) {
   }
   const auto receive = [&](unsigned from, unsigned to, const Key& key, std::uint16_t chunk) {
     Event note, input;
-    note.kind = Kind::WireReceived, note.key = {0, 1, 7}, note.has_imm = true;
+    note.kind = Kind::WireReceived, note.op = WireOp::write_imm, note.key = {0, 1, 7}, note.has_imm = true;
     note.imm = request_imm(8 * from, 5, 0), note.bytes = header, note.length = kWriteHeader;
     input.kind = Kind::RequestArrived, input.key = key, input.chunk = chunk;
     told.on(from, note);
@@ -144,7 +144,7 @@ TEST(Spec, AnInputIsComparedOnlyWithTheMessageOfItsConnection) {
   EXPECT_EQ(receive(2, 2, {0, 1, 7}, 5), 0);
   EXPECT_EQ(receive(1, 2, {0, 1, 7}, 6), 0);
   EXPECT_EQ(receive(1, 1, {0, 2, 7}, 6), 0);
-  EXPECT_EQ(receive(2, 2, {0, 1, 7}, 6), 1U) << text_of(findings);
+  EXPECT_EQ(receive(2, 2, {0, 1, 7}, 6), 1) << text_of(findings);
 }
 
 }  // namespace
