@@ -182,7 +182,8 @@ void ClientDevicesSpec::io_succeeded(Device& device, const DeviceEvent& done) {
 }
 
 bool ClientDevicesSpec::errno_fits(const Device& device) const {
-  if (!whole_ || event_.state == DeviceState::open) return event_.peer_errno == 0;
+  if (event_.state == DeviceState::open) return event_.peer_errno == 0;
+  if (!whole_) return true;
   if (event_.state == DeviceState::unmapped)
     return !device.refusal || event_.peer_errno == *device.refusal || device.given_up;
   switch (input_.kind) {

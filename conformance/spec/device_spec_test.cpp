@@ -7,6 +7,7 @@
 #include <string>
 
 #include "conformance/spec/test_device_story.hpp"
+#include "conformance/spec/test_handed_story.hpp"
 
 namespace rtrs::spec::device_spec_test {
 namespace {
@@ -51,8 +52,29 @@ TEST(DeviceSpec, EveryBreachIsReported) {
     }
 }
 
+// A machine and its session hand over what the other one is given. The rules of each machine alone are broken
+// here too, because the stories contain only what is handed over.
+std::vector<Rule> handed_rules_of(const HandedStory& story) {
+  std::vector<Rule> rules;
+  for (const Finding& finding : story.check().kept())
+    if (finding.rule == Rule::device_handed || finding.rule == Rule::io_handed) rules.push_back(finding.rule);
+  return rules;
+}
+
+TEST(DeviceSpec, WhatIsHandedOverIsCompared) {
+  EXPECT_TRUE(handed_rules_of(handed_server_story()).empty()) << text_of(handed_server_story().check());
+  EXPECT_TRUE(handed_rules_of(handed_client_story()).empty()) << text_of(handed_client_story().check());
+  for (const auto& [story, cases] : {std::pair(&handed_server_story, &handed_server_cases),
+                                     std::pair(&handed_client_story, &handed_client_cases)})
+    for (const HandedSpoiled& spoiled : cases()) {
+      HandedStory broken = story();
+      spoiled.spoil(broken);
+      EXPECT_FALSE(handed_rules_of(broken).empty()) << spoiled.how << text_of(broken.check());
+    }
+}
+
 TEST(DeviceSpec, EveryRuleHasABreach) {
-  std::set<Rule> broken;
+  std::set<Rule> broken{Rule::device_handed, Rule::io_handed};  // WhatIsHandedOverIsCompared
   for (const Suite& suite : kSuites)
     for (const DeviceSpoiled& spoiled : suite.cases()) broken.insert(spoiled.rule);
   for (unsigned rule = static_cast<unsigned>(kFirstDeviceRule); rule < kRules; ++rule)

@@ -34,7 +34,7 @@ void lose_a_cache(DeviceStory& story) {
   end_io(story, kWrite, 0, Disposition::ok);
   begin_io(story, kWrite, kId);
   io_done(story, kWrite, kNotConnected);
-  changed(story, DeviceState::closed, geometry(200));
+  changed(story, DeviceState::closed, geometry(200), 1, kNotConnected);
   send(story, 3, MessageKind::sess_info, sess_info(), true, kSessInfoBytes);
   story.add(DeviceKind::IoJudged, [](DeviceEvent& e) { e.disposition = Disposition::retry_after_remap; });
   done(story, 3, sess_info(kSessInfoRsp));
@@ -128,6 +128,10 @@ const std::vector<DeviceSpoiled>& client_device_cases() {
       {Rule::io_disposition, "an error becomes a success",
        edit(K::IoJudged, 1, [](DeviceEvent& e) { e.disposition = Disposition::ok; })},
       {Rule::io_disposition, "an end is not judged", [](DeviceStory& s) { s.drop(K::IoJudged); }},
+      {Rule::device_state, "a device opens with an errno",
+       edit(K::DeviceChanged, 0, [](DeviceEvent& e) { e.peer_errno = kIoError; })},
+      {Rule::device_state, "a device closes with another errno",
+       edit(K::DeviceChanged, 2, [](DeviceEvent& e) { e.peer_errno = kIoError; })},
       {Rule::device_state, "a device opens with another size",
        edit(K::DeviceChanged, 0, [](DeviceEvent& e) { e.geometry.nsectors = 99; })},
       {Rule::device_state, "a device opens without an answer",

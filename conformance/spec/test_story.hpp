@@ -128,6 +128,9 @@ Story wide_server_story();
 Story told_story();
 Story told_client_story();
 
+// test_sent_story.cpp: a connect request of a client.
+Story sent_story();
+
 // Cases of each side; together they break every rule.
 const std::vector<Spoiled>& client_cases();
 const std::vector<Spoiled>& keyed_client_cases();
@@ -146,5 +149,7 @@ const std::vector<Spoiled>& wide_client_cases();
 const std::vector<Spoiled>& wide_server_cases();
 const std::vector<Spoiled>& told_cases();
 const std::vector<Spoiled>& told_client_cases();
+const std::vector<Spoiled>& sent_cases();
+const std::vector<Spoiled>& identity_wire_cases();
 
 }  // namespace rtrs::spec

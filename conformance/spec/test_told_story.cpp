@@ -92,6 +92,7 @@ const std::vector<Spoiled>& told_client_cases() {
       {Rule::told_as_received, "other flags", [](Story& s) { s.at(Kind::Connected).flags = 7; }},
       {Rule::told_as_received, "another size", [](Story& s) { s.at(Kind::Connected).max_io_size = 8192; }},
       {Rule::told_as_received, "another immediate", [](Story& s) { s.at(Kind::ImmReceived).imm = 78; }},
+      {Rule::told_as_received, "no message", [](Story& s) { s.drop(Kind::WireReceived); }},
   };
   return cases;
 }
