@@ -89,6 +89,16 @@ std::string described(const Journal::Entry& entry) {
 
 }  // namespace
 
+bool Journal::is_fault(Kind kind) noexcept {
+  return kind == Kind::crashed || kind == Kind::restarted || kind == Kind::paused || kind == Kind::operated ||
+         kind == Kind::struck;
+}
+
+std::string Journal::fault_text(const Entry& entry) {
+  if (entry.node == kNone || entry.kind == Kind::struck) return described(entry);
+  return (entry.node == 0 ? "server " : "client " + std::to_string(entry.node) + ' ') + described(entry);
+}
+
 std::string to_text(const Journal::Entry& entry) {
   std::string who = entry.node == 0 ? "server  " : "client " + std::to_string(entry.node);
   if (entry.node == kNone) who = "network ";

@@ -142,6 +142,8 @@ std::string_view verb_of(const Step&) noexcept;
 std::string_view word_of(const Step&, std::string_view member);
 // True if the step concerns one of the disks that `workload.disks` gives each client.
 bool is_of_disk(const Step&) noexcept;
+// True if the step causes or ends a fault. Steps of processes and operators have their own journal entries.
+bool is_fault(const Step&) noexcept;
 // Help text: each verb with its words, one per line, and the names that `number` may have.
 std::string steps_text();
 // Returns nullopt for an invalid line, with the reason in `why`.

@@ -83,6 +83,7 @@ void ScriptPlayer::due() {
     if (!step.waits() && !choice_.skips(Label::planned)) {
       const ScopedGroup group(choice_, Label::planned);
       cluster_.journal.add_step(now(), to_text(step));
+      if (is_fault(step)) cluster_.journal.add_fault(now(), to_text(step));
       execute(step);
     }
     since_ = now();

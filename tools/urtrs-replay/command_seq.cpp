@@ -31,7 +31,7 @@ struct SeqOptions {
   std::string html;
   bool json = false;
   std::vector<std::string> marks;
-  bool check = false;
+  bool check = false, no_check = false;
   std::vector<std::string> show, hide;
   TimeOptions times;
   std::optional<std::size_t> limit;
@@ -117,13 +117,8 @@ unsigned usual_groups(const Story& story) {
   return other ? ~kQuiet : ~0U;
 }
 
-// Selects the steps to show. If there are more than `limit`, shows those around the first mark; without a
-// mark, the first ones after --from; otherwise the last ones, because most failures are near the end.
-//
-// `range`: on the clock of `times`.
-Window choose_window(const Story& story, const trace::TimeBase& times, const TimeRange& range,
-                     std::size_t limit) {
-  Window window;
+// Selects the steps in the range, which is on the clock of `times`.
+Window choose_window(const Story& story, const trace::TimeBase& times, const TimeRange& range) {
   const auto first = [&](auto reached) {
     return static_cast<std::size_t>(
         std::partition_point(story.steps.begin(), story.steps.end(),
@@ -133,8 +128,15 @@ Window choose_window(const Story& story, const trace::TimeBase& times, const Tim
                              }) -
         story.steps.begin());
   };
+  Window window;
   window.from = first([&range](std::int64_t time) { return time >= range.from; });
   window.to = first([&range](std::int64_t time) { return time > range.to; });
+  return window;
+}
+
+// Reduces the window to `limit` steps (0: any number). If it has more, takes those around the first mark;
+// without a mark, the first ones after --from; otherwise the last ones, because most failures are near the end.
+Window shortened(const Story& story, Window window, std::size_t limit) {
   if (limit == 0 || window.to - window.from <= limit) return window;
   std::size_t begin = window.from != 0 && window.to == story.steps.size() ? window.from : window.to - limit;
   if (!story.marks.empty()) {
@@ -146,6 +148,25 @@ Window choose_window(const Story& story, const trace::TimeBase& times, const Tim
   error("shows steps " + std::to_string(window.from) + " to " + std::to_string(window.to - 1) + " of " +
         std::to_string(story.steps.size()) + "; choose others with --from, --to and --limit");
   return window;
+}
+
+// Chooses the steps of a page.
+sequence::PageContent page_content(const SeqOptions& options, const Story& story, const Window& window,
+                                   const trace::RunSummary& summary, bool judged) {
+  sequence::PageContent content;
+  content.groups = window.groups;
+  content.facts.summary = &summary;
+  content.facts.judged = judged;
+  content.facts.command = sequence::seq_command(options.files);
+  content.ranges =
+      sequence::choose_ranges(story, content.facts, window, options.limit.value_or(kPageLimit));
+  std::size_t steps = 0;
+  for (const sequence::Range& range : content.ranges) steps += range.to - range.from;
+  if (steps != window.to - window.from)
+    error("the page has " + std::to_string(steps) + " of " + std::to_string(window.to - window.from) +
+          " steps: the first, the last, and those around what its summary names; choose others with --from, "
+          "--to and --limit");
+  return content;
 }
 
 bool is_colored(const std::string& choice) {
@@ -167,19 +188,23 @@ int seq(const SeqOptions& options) {
   if (!options.html.empty() && !may_write(options.html)) return exit_usage;
   std::vector<WantedMark> marks;
   if (!parse_marks(options, marks)) return exit_usage;
-  if (options.check && !add_findings(options.files, marks)) return exit_usage;
+  const bool page = !options.html.empty();
+  const bool piped = std::find(options.files.begin(), options.files.end(), "-") != options.files.end();
+  const bool judge = options.check || (page && !piped && !options.no_check);
+  if (judge && !add_findings(options.files, marks)) return exit_usage;
   const auto show = group_bits(options.show), hide = group_bits(options.hide);
   if (!show || !hide) return exit_usage;
 
   int code = exit_ok;
   if (given_twice(options.files)) return exit_usage;
-  const Story story = sequence::build_story(options.files, marks, code);
+  trace::RunSummary summary;
+  const Story story =
+      sequence::build_story(options.files, marks, code, page || options.json ? &summary : nullptr);
   if (code == exit_usage || code == exit_cannot_read) return code;
   if (story.steps.empty()) {
     error("no record to show");
     return code == exit_ok ? exit_cannot_read : code;
   }
-  const bool page = !options.html.empty();
   trace::TimeBase times = story.clock_file().times;
   if (options.times.wall && !times.use_wall()) {
     error("no trace says at what wall time it was recorded; use seconds, without --wall");
@@ -187,8 +212,7 @@ int seq(const SeqOptions& options) {
   }
   const auto range = range_of(options.times, times);
   if (!range) return exit_usage;
-  Window window =
-      choose_window(story, times, *range, options.limit.value_or(page || options.json ? kPageLimit : 0));
+  Window window = choose_window(story, times, *range);
   if (window.from == window.to) {
     const auto zero = static_cast<Nanos>(times.zero());
     report_empty_range(CLI::detail::join(options.files, ", "), times,
@@ -199,13 +223,15 @@ int seq(const SeqOptions& options) {
   window.groups = (usual_groups(story) | *show) & ~*hide;
 
   if (page) {
-    const int written = write_page(options.html, sequence::story_page(story, window));
+    const int written =
+        write_page(options.html,
+                   sequence::story_page(story, page_content(options, story, window, summary, judge)));
     return written == exit_ok ? code : written;
   }
   const bool color = !options.json && is_colored(options.color);
   Output out(color);
   if (options.json) {
-    out.line(sequence::story_json(story, window));
+    out.line(sequence::story_json(story, page_content(options, story, window, summary, judge)));
     return out.finish(code);
   }
   sequence::TextStyle style;
@@ -214,7 +240,7 @@ int seq(const SeqOptions& options) {
   style.by_path = options.by_path;
   style.times = times;
   style.width = tools::columns_of(stdout);
-  sequence::print_diagram(story, window, style, [&out](std::string_view line) { return out.line(line); });
+  sequence::print_diagram(story, shortened(story, window, options.limit.value_or(0)), style, [&out](std::string_view line) { return out.line(line); });
   return out.finish(code);
 }
 
@@ -229,7 +255,8 @@ void bind(CLI::App& command, SeqOptions& options) {
   command.add_option("--mark", options.marks, "Show a violation at this record: [LETTER]RECORD[:TEXT]")
       ->type_name("MARK")
       ->allow_extra_args(false);
-  command.add_flag("--check", options.check, "Show the violations that `check` finds");
+  command.add_flag("--check", options.check, "Show the violations that `check` finds; a page always does");
+  command.add_flag("--no-check", options.no_check, "A page without them, sooner");
   command.add_option("--show", options.show, "Groups of steps to show besides the usual ones")
       ->delimiter(',');
   command

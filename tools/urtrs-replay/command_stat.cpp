@@ -11,13 +11,17 @@
 #include "tools/lib/trace/judge/translate.hpp"
 #include "tools/lib/trace/reader/reader.hpp"
 #include "tools/lib/trace/reader/text.hpp"
+#include "tools/lib/trace/summary/latency.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/hang_output.hpp"
-#include "tools/urtrs-replay/latency.hpp"
 #include "tools/urtrs-replay/time_range.hpp"
 
 namespace rtrs::replay_tool {
 namespace {
+
+using trace::Gap;
+using trace::LatencyMeter;
+using trace::Slow;
 
 struct StatOptions {
   std::string file;

@@ -141,6 +141,8 @@ CLI::App* run_options(CLI::App& app, Arguments& given) {
                   "a choice log written by shrink; add --file if the run used your own file");
   one->add_option("--trace", given.trace, "write PREFIX.server.rtrc and PREFIX.client<n>.rtrc")
       ->type_name("PREFIX");
+  one->add_option("--page", given.page, "write the run as a page: summary, time axis, sequence diagram")
+      ->type_name("FILE");
   artifacts_option(*one, given, "--trace");
   fabric_option(*one, given);
   one->add_flag("--verbose", given.verbose, "print what happens");

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -16,10 +15,9 @@
 #include "tools/lib/trace/roce/capture_writer.hpp"
 #include "tools/lib/trace/roce/recordings.hpp"
 #include "tools/lib/trace/roce/synthesis.hpp"
-#include "tools/lib/trace/sequence/build.hpp"
-#include "tools/lib/trace/sequence/page.hpp"
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/held_output.hpp"
+#include "tools/urtrs-sim/run_page.hpp"
 
 namespace rtrs::sim_tool {
 
@@ -70,7 +68,8 @@ void write_capture(const std::vector<std::string>& traces, const std::string& fi
   });
 }
 
-// Returns the verdict of the specification as text. Adds the findings to `marks`, which the diagram shows.
+}  // namespace
+
 std::string judgement(const std::vector<std::string>& traces, std::vector<sequence::WantedMark>& marks) {
   std::string text;
   for (std::size_t at = 0; at < traces.size(); ++at) {
@@ -89,20 +88,7 @@ std::string judgement(const std::vector<std::string>& traces, std::vector<sequen
   return text;
 }
 
-void write_page(const std::vector<std::string>& traces, const std::vector<sequence::WantedMark>& marks,
-                const std::string& file) {
-  int code = 0;
-  const sequence::Story story = sequence::build_story(traces, marks, code);
-  if (story.steps.empty()) throw std::runtime_error("no record to show");
-  sequence::Window window;
-  window.to = story.steps.size();
-  window.from = window.to - std::min(window.to, kMostSteps);
-  write_file(file, [&](std::ofstream& out) { out << sequence::story_page(story, window); });
-}
-
-}  // namespace
-
-void write_artifacts(const std::string& prefix, const std::string& said) {
+void write_artifacts(const std::string& prefix, const std::string& said, const RunNotes& notes) {
   const std::vector<std::string> traces = tools::traces_of(prefix);
   std::vector<std::string> files = traces;
   std::vector<sequence::WantedMark> marks;
@@ -120,7 +106,10 @@ void write_artifacts(const std::string& prefix, const std::string& said) {
     write_file(file, [&](std::ofstream& out) { out << said << "\n" << judged; });
   });
   make(".pcapng", [&](const std::string& file) { write_capture(traces, file); });
-  make(".html", [&](const std::string& file) { write_page(traces, marks, file); });
+  make(".html", [&](const std::string& file) {
+    const std::string page = run_page(traces, marks, notes, sequence::seq_command(traces));
+    write_file(file, [&](std::ofstream& out) { out << page; });
+  });
   std::printf("artifacts:\n");
   for (const std::string& file : files) std::printf("  %s\n", file.c_str());
   answer()["artifacts"] = files;
@@ -130,6 +119,8 @@ int run_with_artifacts(const ReportOptions& given, const std::string& folder, co
   ReportOptions options = given;
   options.trace = folder + "/" + name;
   options.name_traces = false;
+  RunNotes notes;
+  options.notes = &notes;
   std::string said;
   int code = kOk;
   {
@@ -139,7 +130,7 @@ int run_with_artifacts(const ReportOptions& given, const std::string& folder, co
   }
   std::fwrite(said.data(), 1, said.size(), stdout);
   if (code == kViolated || code == kNoProgress)
-    write_artifacts(options.trace, said);
+    write_artifacts(options.trace, said, notes);
   else
     for (const std::string& trace : tools::traces_of(options.trace)) ::unlink(trace.c_str());
   return code;

@@ -9,7 +9,7 @@
 #include "tools/lib/trace/choice_log/trace_judge.hpp"
 #include "tools/lib/trace/sequence/build.hpp"
 #include "tools/lib/trace/sequence/page.hpp"
-#include "tools/urtrs-sim/artifacts.hpp"
+#include "tools/urtrs-sim/run_page.hpp"
 
 namespace rtrs::sim_tool {
 
@@ -121,12 +121,11 @@ std::string write_blame_page(const std::string& file, tools::IsolatedRunner& run
   sequence::Story story = sequence::build_story(traces, {}, code);
   if (story.steps.empty()) return "the run recorded nothing that a diagram could show";
   story = sequence::build_story(traces, mark_of(story, result), code);
-  sequence::Window window;
-  window.to = story.steps.size();
-  window.from = window.to - std::min(window.to, kMostSteps);
+  sequence::PageContent content;
+  content.ranges = sequence::choose_ranges(story, content.facts, {0, story.steps.size(), ~0U}, kMostSteps);
   errno = 0;
   std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  out << page_of(sequence::story_page(story, window), failure, result);
+  out << page_of(sequence::story_page(story, content), failure, result);
   if (out.flush()) return "";
   return "cannot write " + file + ": " + std::strerror(errno) + " (errno " + std::to_string(errno) + ")";
 }

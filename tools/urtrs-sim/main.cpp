@@ -93,6 +93,7 @@ int run(const Arguments& given) {
   ReportOptions options;
   options.trace = given.trace;
   options.verbose = given.verbose;
+  options.page = given.page;
   if (!given.choice_log.empty()) {
     options.choice_log = given.choice_log;
     return run_one(given, options, std::filesystem::path(given.choice_log).stem().string());
@@ -110,6 +111,8 @@ int run(const Arguments& given) {
   options.no_fence = given.no_fence;
   auto ids = scenarios_of(given.scenario);
   if (ids.empty()) ids.push_back(given.scenario);
+  if (ids.size() > 1 && !given.page.empty())
+    return usage("--page is for one scenario; choose one of " + CLI::detail::join(ids, ", "));
   int code = kOk;
   auto runs = nlohmann::ordered_json::array();
   for (const std::string& id : ids) {

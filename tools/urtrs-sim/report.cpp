@@ -9,6 +9,7 @@
 #include "tools/lib/trace/choice_log/schedule.hpp"
 #include "tools/lib/trace/choice_log/trace_judge.hpp"
 #include "tools/urtrs-sim/answer.hpp"
+#include "tools/urtrs-sim/run_page.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/verbs_mock.hpp"
 
@@ -143,6 +144,10 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
     choice = std::make_unique<sim::PartlyZeroChoice>(*seeded, given.filter->calm);
   }
   sim::World world(options, *choice);
+  if (given.notes != nullptr)
+    world.cluster().journal.watch_faults([notes = given.notes](Nanos time, const std::string& text) {
+      if (notes->faults.size() < RunNotes::kMostFaults) notes->faults.push_back({time, text});
+    });
   tools::Schedule schedule(world);
   if (given.verbose) {
     std::printf("scenario: %s\n", world.describe().c_str());
@@ -151,6 +156,8 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
   seed = options.seed;
   const sim::WorldResult result = world.run();
   honest = result.honest;
+  if (result.failed && given.notes != nullptr)
+    given.notes->failure = {result.failure.time, std::string(sim::id_of(result.failure.oracle)) + ": " + result.failure.text};
   fill_answer(result, options.seed, given.scenario);
   if (const std::string expect = expected_of(given.scenario); !expect.empty()) {
     honest = false;  // the trace of a run that is expected to fail is not judged by the specification
@@ -171,6 +178,8 @@ int run_and_report(const ReportOptions& given) {
   const tools::TraceScratch scratch;
   ReportOptions options = given;
   if (given.trace.empty()) options.trace = scratch.prefix();
+  RunNotes notes;
+  if (!given.page.empty()) options.notes = &notes;
   std::string ok;
   std::uint64_t seed = given.seed;
   bool honest = true;
@@ -180,6 +189,8 @@ int run_and_report(const ReportOptions& given) {
   if (!given.trace.empty() && code != kUsage) answer()["traces"] = tools::traces_of(given.trace);
   // If a simulated peer violates the protocol on purpose, `honest` is false and the traces are not judged.
   if (code == kOk && honest) code = judge_and_report(options.trace, seed);
+  if (!given.page.empty() && code != kUsage && !write_run_page(options.trace, !given.trace.empty(), notes, given.page))
+    return kUsage;
   if (code == kOk) std::fputs(ok.c_str(), stdout);
   return code;
 }

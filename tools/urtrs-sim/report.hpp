@@ -1,11 +1,25 @@
 // Runs one seed and reports the result.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/world/world.hpp"
 
 namespace rtrs::sim_tool {
+
+// What a run shows besides its traces. Times are those of the world.
+struct RunNote {
+  Nanos time = 0;
+  std::string text;
+};
+struct RunNotes {
+  static constexpr std::size_t kMostFaults = 1000;  // further ones are left out
+  std::vector<RunNote> faults;
+  std::optional<RunNote> failure;  // of an oracle
+};
 
 // Exit codes of urtrs-sim.
 inline constexpr int kOk = 0, kViolated = 1, kUsage = 2, kNoProgress = 4, kNondeterministic = 5;
@@ -21,6 +35,8 @@ struct ReportOptions {
   bool over_tcp = false;                     // see sim::Scenario
   sim::MakeNet make_net = nullptr;           // see sim::WorldOptions
   bool name_traces = true;                   // print the names of the trace files
+  std::string page;                          // HTML file of the run; empty: none
+  RunNotes* notes = nullptr;                 // receives the faults and the failure; not owned
 };
 // Runs, prints failures, and returns the exit code.
 int run_and_report(const ReportOptions&);

@@ -26,6 +26,7 @@
 #include "tools/urtrs-sim/failure_pipe.hpp"
 #include "tools/urtrs-sim/held_output.hpp"
 #include "tools/urtrs-sim/report.hpp"
+#include "tools/urtrs-sim/run_page.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/stop_signals.hpp"
 #include "tools/urtrs-sim/sweep_summary.hpp"
@@ -277,7 +278,9 @@ class Sweep {
                                        options_.filter,
                                        options_.over_tcp,
                                        options_.make_net,
-                                       !artifacts});
+                                       !artifacts,
+                                       {},
+                                       nullptr});
       std::fflush(stdout);
       ::dprintf(found.fd(), "%s", tools::json_text(answer()).c_str());
       _exit(code);
@@ -305,7 +308,7 @@ class Sweep {
     if (held) {
       const std::string said = held->take();
       std::fwrite(said.data(), 1, said.size(), stdout);
-      write_artifacts(trace, said);
+      write_artifacts(trace, said, notes_of(answer()["run"]));
     }
     return code;
   }

@@ -44,7 +44,7 @@ void look_ahead(StoryRecords& records, const std::string& path) {
 
 // Adds the records of a file to the story and returns an exit code. From a damaged trace, adds the records
 // before the damage.
-int read_file(Story& story, const std::string& path) {
+int read_file(Story& story, const std::string& path, trace::RunSummary* run) {
   InputFile input(path);
   if (!input.is_open()) return exit_usage;
   trace::Reader reader(input.source());
@@ -73,12 +73,15 @@ int read_file(Story& story, const std::string& path) {
   trace::Record record;
   trace::PauseFinder pauses;
   trace::Translator translator(header.schema);
+  trace::TraceSummary* const summary = run != nullptr ? &run->begin_trace(header) : nullptr;
   while ((status = reader.next(record)) == trace::Reader::Status::ok) {
     progress.at(reader.bytes());
     if (pauses.at(record.seq, record.time)) add_pause(story, pauses.pauses().back());
     if (const spec::Event* event = translator.translate(record)) pauses.on(record.instance, *event);
+    if (summary != nullptr) summary->add(record);
     records.add(record);
   }
+  if (summary != nullptr) summary->finish();
   TraceFile& read = story.files.back();
   read.records = reader.records();
   read.first = reader.first_time();
@@ -88,6 +91,8 @@ int read_file(Story& story, const std::string& path) {
     read.stopped = "byte " + std::to_string(reader.stop().offset) + ": " + reader.stop().reason;
   return report_stop(path, status, reader);
 }
+
+}  // namespace
 
 bool set_marks(Story& story, const std::vector<WantedMark>& wanted) {
   std::vector<bool> found(wanted.size(), false);
@@ -111,13 +116,12 @@ bool set_marks(Story& story, const std::vector<WantedMark>& wanted) {
   return true;
 }
 
-}  // namespace
-
-Story build_story(const std::vector<std::string>& files, const std::vector<WantedMark>& marks, int& code) {
+Story build_story(const std::vector<std::string>& files, const std::vector<WantedMark>& marks, int& code,
+                  trace::RunSummary* summary) {
   Story story;
   code = exit_ok;
   for (const std::string& file : files) {
-    const int one = read_file(story, file);
+    const int one = read_file(story, file, summary);
     if (one == exit_usage || one == exit_cannot_read) {
       code = one;
       return story;
@@ -127,6 +131,8 @@ Story build_story(const std::vector<std::string>& files, const std::vector<Wante
   pair_messages(story);
   order_steps(story);
   follow_requests(story);
+  for (const Step& step : story.steps)
+    if (step.io != kNone && step.device != kNone) story.requests[static_cast<std::size_t>(step.io)].device = step.device;
   lay_out(story);
   if (!set_marks(story, marks)) code = exit_usage;
   return story;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tools/lib/trace/sequence/story.hpp"
+#include "tools/lib/trace/summary/trace_summary.hpp"
 
 namespace rtrs::tools::sequence {
 
@@ -17,8 +18,12 @@ struct WantedMark {
 
 // Reads the files and runs all stages. Prints read errors on stderr and sets `code` to the exit code. If a
 // trace is damaged, the part before the damage is used. A mark on a record that does not exist is a usage
-// error.
-Story build_story(const std::vector<std::string>& files, const std::vector<WantedMark>& marks, int& code);
+// error. `summary`: receives the records; may be nullptr.
+Story build_story(const std::vector<std::string>& files, const std::vector<WantedMark>& marks, int& code,
+                  trace::RunSummary* summary = nullptr);
+
+// Marks steps of a finished story. Prints an error and returns false if a record has no step.
+bool set_marks(Story& story, const std::vector<WantedMark>& marks);
 
 // Returns the time in ns by which a receive may appear earlier than its send. A driver stamps events with the
 // time at which it began to poll; simulated clocks are exact.

@@ -37,6 +37,9 @@ class Explainer {
     // Steps whose message text is not known yet. posted: steps of a client, by permit. delivered: steps of a
     // server, by chunk and serial.
     std::map<std::uint32_t, Index> posted, delivered;
+    // Names of devices by their id, and names in OPEN messages by request or token.
+    std::map<std::uint32_t, std::string> devices;
+    std::map<std::uint64_t, std::string> opening;
     bool speaks_rnbd = false;  // at least one request had an RNBD message
   };
   using Handler = void (Explainer::*)(const Fields&, Step&);
@@ -57,6 +60,8 @@ class Explainer {
   std::optional<InstanceId> session_of_devices(InstanceId instance) const;
   bool append_at_delivery(const Fields& record, const std::string& words);
   void append_message(const Fields& record, Step& step, std::uint32_t permit);
+  void note_device_names(const Fields& record);
+  Index device_of(wire::Bytes message);
   Connection& connection_of(Step& step) {
     return story_.connections[static_cast<std::size_t>(step.connection)];
   }

@@ -173,7 +173,9 @@ bool Explainer::append_at_delivery(const Fields& record, const std::string& word
   // A request number consists of session, chunk and serial (core/driver/block_server.cpp).
   const auto found = now_->delivered.find(static_cast<std::uint32_t>(record.number("request")));
   if (found == now_->delivered.end()) return false;
-  story_.steps[static_cast<std::size_t>(found->second)].title += ": " + words;
+  Step& step = story_.steps[static_cast<std::size_t>(found->second)];
+  step.title += ": " + words;
+  step.device = device_of(message_in(record, "header"));
   now_->delivered.erase(found);
   return true;
 }
@@ -190,9 +192,12 @@ void Explainer::append_message(const Fields& record, Step& step, std::uint32_t p
       ": " + (is_rnbd || now_->speaks_rnbd ? trace::rnbd_request_words(header)
                                            : "header of " + std::to_string(header.size()) + " bytes");
   step.title += words;
+  if (is_rnbd) step.device = device_of(header);
   const auto posted = now_->posted.find(permit);
   if (step.event != "WireSent" || posted == now_->posted.end()) return;
-  story_.steps[static_cast<std::size_t>(posted->second)].title += words;
+  Step& sender = story_.steps[static_cast<std::size_t>(posted->second)];
+  sender.title += words;
+  sender.device = step.device;
   now_->posted.erase(posted);
 }
 
@@ -203,6 +208,7 @@ void Explainer::add_of_devices(const Fields& record) {
   const auto session = by_instance_.find(*instance);
   if (session == by_instance_.end()) return;
   now_ = &session->second;
+  note_device_names(record);
   const std::string title = row->title(record);
   if (title.empty() || append_at_delivery(record, title)) return;
   Step step = step_of(record);

@@ -1,10 +1,12 @@
 #include "tools/lib/trace/sequence/page.hpp"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "tools/lib/text/json_text.hpp"
+#include "tools/lib/trace/sequence/page_answer.hpp"
 #include "tools/lib/trace/sequence/page_parts.hpp"
 
 namespace rtrs::tools::sequence {
@@ -13,46 +15,73 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Builds the JSON data of the page. Step indexes are relative to the first step of the window.
+// Builds the JSON data of the page. Step indexes are those of the page: its ranges without the gaps.
 class PageData {
  public:
-  PageData(const Story& story, const Window& window) : story_(story), window_(window) {}
+  PageData(const Story& story, const PageContent& content) : story_(story), content_(content) {
+    for (const Range& range : content.ranges)
+      for (std::size_t at = range.from; at < range.to; ++at) shown_.push_back(static_cast<Index>(at));
+  }
 
   Json all() {
     Json data;
     data["format"] = 1;
-    data["before"] = window_.from;
-    data["after"] = story_.steps.size() - window_.to;
+    data["before"] = content_.ranges.front().from;
+    data["after"] = story_.steps.size() - content_.ranges.back().to;
+    data["gaps"] = gaps();
     data["sameClock"] = story_.same_clock;
     Json groups = Json::array();
     for (unsigned group = 0; group < kGroups; ++group)
       groups.push_back(
-          {{"name", to_string(static_cast<Group>(group))}, {"shown", (window_.groups >> group & 1U) != 0}});
+          {{"name", to_string(static_cast<Group>(group))}, {"shown", (content_.groups >> group & 1U) != 0}});
     data["groups"] = groups;
     data["files"] = files();
     data["lanes"] = lanes();
     data["paths"] = paths();
+    data["devices"] = story_.devices;
     data["requests"] = requests();  // comes first, because the other parts use its request numbers
     data["steps"] = steps();
     data["pathSpans"] = path_spans();
     data["storageSpans"] = storage_spans();
+    if (content_.facts.summary != nullptr) data["answer"] = answer_json(story_, content_.facts);
     return data;
   }
 
  private:
+  // Returns kNone for a step that the page does not have.
   Index inside(Index step) const {
-    const auto at = static_cast<std::size_t>(step);
-    return step == kNone || at < window_.from || at >= window_.to ? kNone
-                                                                  : static_cast<Index>(at - window_.from);
+    const auto found = std::lower_bound(shown_.begin(), shown_.end(), step);
+    return found == shown_.end() || *found != step || step == kNone
+               ? kNone
+               : static_cast<Index>(found - shown_.begin());
   }
-  // Clips [from, to] to the window. `to` is kNone if the range has no end. Returns false if the range is
-  // outside the window.
+  // Clips [from, to] to the steps of the page. `to` is kNone if the range has no end. Returns false if none is
+  // on the page.
   bool clip(Index from, Index to, Index& first, Index& last) const {
-    const auto begin = static_cast<Index>(window_.from), end = static_cast<Index>(window_.to) - 1;
-    if (from > end || (to != kNone && to < begin)) return false;
-    first = std::max(from, begin) - begin;
-    last = (to == kNone ? end : std::min(to, end)) - begin;
-    return true;
+    const auto end = to == kNone ? shown_.end() : std::upper_bound(shown_.begin(), shown_.end(), to);
+    first = static_cast<Index>(std::lower_bound(shown_.begin(), shown_.end(), from) - shown_.begin());
+    last = static_cast<Index>(end - shown_.begin()) - 1;
+    return first <= last;
+  }
+
+  // Steps that the page does not have, with the number of the step of the page that follows them.
+  Json gaps() const {
+    Json out = Json::array();
+    std::size_t last = 0, at = 0;
+    const auto add = [&](std::size_t end) {
+      if (end != last)
+        out.push_back({{"before", at},
+                       {"steps", end - last},
+                       {"from", story_.steps[last].at},
+                       {"to", story_.steps[end - 1].at}});
+    };
+    for (const Range& range : content_.ranges) {
+      add(range.from);
+      at += range.to - range.from;
+      last = range.to;
+    }
+    add(story_.steps.size());
+    return out;
   }
 
   Json files() const {
@@ -111,8 +140,8 @@ class PageData {
                                         "shape", "group",  "tone",  "lost",  "path",   "io",
                                         "peer",  "key",    "event", "title", "fields", "mark"};
     for (const char* column : kColumns) out[column] = Json::array();
-    for (std::size_t at = window_.from; at < window_.to; ++at) {
-      const Step& step = story_.steps[at];
+    for (const Index at : shown_) {
+      const Step& step = story_.steps[static_cast<std::size_t>(at)];
       Json wire = kNone, key = "";
       if (step.connection != kNone) {
         const Connection& connection = story_.connections[static_cast<std::size_t>(step.connection)];
@@ -143,7 +172,7 @@ class PageData {
     return out;
   }
 
-  // Writes the requests that are at least partly inside the window.
+  // Writes the requests of which the page has at least one step between their ends.
   Json requests() {
     Json out = Json::array();
     numbers_.assign(story_.requests.size(), kNone);
@@ -152,11 +181,14 @@ class PageData {
       Index first = 0, last = 0;
       if (!clip(request.first, request.last, first, last)) continue;
       numbers_[io] = static_cast<Index>(out.size());
-      const bool cut = static_cast<std::size_t>(request.first) < window_.from;
-      const bool open = request.last == kNone || static_cast<std::size_t>(request.last) >= window_.to;
+      const bool cut = inside(request.first) == kNone;
+      const bool open = inside(request.last) == kNone;
+      const auto time = [this](Index step) { return story_.steps[static_cast<std::size_t>(step)].at; };
+      const std::int64_t took = request.last == kNone ? -1 : time(request.last) - time(request.first);
       out.push_back(Json::array({first, last, open ? 1 : 0, request.write ? 1 : 0,
                                  request.failed_over ? 1 : 0, request.failed ? 1 : 0, request.bytes,
-                                 request.permit, client_of(request.machine), cut ? 1 : 0}));
+                                 request.permit, client_of(request.machine), cut ? 1 : 0, took,
+                                 request.device}));
     }
     return out;
   }
@@ -195,7 +227,8 @@ class PageData {
   }
 
   const Story& story_;
-  const Window& window_;
+  const PageContent& content_;
+  std::vector<Index> shown_;  // steps of the page
   std::map<std::string, std::size_t> strings_;
   std::vector<std::string> table_;
   std::vector<Index> numbers_;  // number of each request on the page; kNone: not on the page
@@ -208,13 +241,13 @@ void replace(std::string& text, std::string_view what, std::string_view with) {
 
 }  // namespace
 
-std::string story_json(const Story& story, const Window& window) {
+std::string story_json(const Story& story, const PageContent& content) {
   // json_text() accepts invalid UTF-8, which names and fields from a trace may contain.
-  return tools::json_text(PageData(story, window).all());
+  return tools::json_text(PageData(story, content).all());
 }
 
-std::string story_page(const Story& story, const Window& window) {
-  std::string json = story_json(story, window);
+std::string story_page(const Story& story, const PageContent& content) {
+  std::string json = story_json(story, content);
   // Escapes '<', so that no data can end the <script> element.
   for (auto at = json.find('<'); at != std::string::npos; at = json.find('<', at + 6))
     json.replace(at, 1, "\\u003c");

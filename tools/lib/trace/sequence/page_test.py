@@ -1,47 +1,16 @@
 """Opens the page of `urtrs-replay seq --html` in headless Chromium and checks the resulting elements."""
 
-import html.parser
 import json
 import re
-import shutil
 import subprocess
-import tempfile
 
 import pytest
+from browser import CHROMIUM, dom
 from programs import TRACES, program
 
 REPLAY = program("urtrs-replay")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
-
-
-class Elements(html.parser.HTMLParser):
-    """Collects all elements as (tag, attributes, text directly in the element)."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.found = []
-        self.open = []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.found.append([tag, dict(attributes), ""])
-        self.open.append(len(self.found) - 1)
-
-    def handle_endtag(self, tag):
-        while self.open and self.found[self.open.pop()][0] != tag:
-            pass
-
-    def handle_data(self, text):
-        for at in self.open:
-            self.found[at][2] += text
-
-    def having(self, word):
-        return [one for one in self.found if word in one[1].get("class", "").split()]
-
-    def named(self, identity):
-        return next(one for one in self.found if one[1].get("id") == identity)
 
 
 class TestPage:
@@ -62,20 +31,8 @@ class TestPage:
     def replay(cls, *arguments):
         return subprocess.run([REPLAY, "seq", *cls.traces, *arguments], check=True, capture_output=True, text=True).stdout
 
-    def dom(self, fragment, script=None):
-        """Returns the page after loading it and running `script`."""
-        page = self.page
-        if script:
-            page = self.work / "driven.html"
-            page.write_text(self.page.read_text().replace("</body>", f"<script>{script}</script></body>"))
-        with tempfile.TemporaryDirectory(prefix="urtrs-chromium-") as profile:
-            result = subprocess.run(
-                [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-                 "--disable-dev-shm-usage", "--user-data-dir=" + profile, "--window-size=1600,1000",
-                 "--virtual-time-budget=2000", "--dump-dom", f"file://{page}#{fragment}"],
-                capture_output=True, text=True, timeout=240)
-        assert result.returncode == 0, result.stderr[-2000:]
-        return Elements(result.stdout)
+    def dom(self, fragment, script=""):
+        return dom(self.page, script, fragment, "1600,1000")
 
     def test_lanes_and_steps(self):
         dom = self.dom("")

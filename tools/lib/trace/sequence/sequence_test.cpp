@@ -298,7 +298,7 @@ TEST_F(Conversation, PathHasStatesOnBothSides) {
 TEST_F(Conversation, MarksAreShownAndEscaped) {
   const Story story = both({{1, 8, "seen <too> late"}});
   EXPECT_NE(text(story).find("VIOLATION at B8: seen <too> late"), std::string::npos);
-  const std::string page = story_page(story, {0, story.steps.size(), ~0U});
+  const std::string page = story_page(story, {{{0, story.steps.size()}}, ~0U, {}});
   EXPECT_EQ(page.find("<too>"), std::string::npos) << "data must not become markup";
   EXPECT_NE(page.find("seen \\u003ctoo>"), std::string::npos);
   testing::internal::CaptureStderr();
@@ -324,15 +324,64 @@ TEST_F(Conversation, TextRespectsAsciiAndWidth) {
   EXPECT_EQ(out.find('\x1b'), std::string::npos);
 }
 
+TEST_F(Conversation, AnswerNamesWhatHappened) {
+  trace::RunSummary summary;
+  Story story = build_story({client_file_, server_file_}, {{1, 8, "too late"}}, code_, &summary);
+  story.devices.push_back("</script><img src=x>");
+  PageFacts facts;
+  facts.summary = &summary;
+  facts.judged = true;
+  facts.faults.push_back({milliseconds(1), "<img> is cut"});
+  const Answer answer = make_answer(story, facts);
+  EXPECT_EQ(answer.tone, Tone::bad);
+  EXPECT_NE(answer.verdict.find("1 violation of the protocol, the first at 0.00"), std::string::npos) << answer.verdict;
+  for (const AnswerRow& row : answer.rows) {
+    const bool expected = row.kind == std::string("violation") || row.kind == std::string("slowest");
+    EXPECT_EQ(row.count, expected ? 1U : 0U) << row.kind;
+    EXPECT_EQ(row.items.size(), row.count) << row.kind;
+  }
+  EXPECT_EQ(answer.rows.back().items.front().text.substr(0, 7), "3.00 ms") << "from 5 ms to 8 ms";
+  const std::string page = story_page(story, {{{0, story.steps.size()}}, ~0U, facts});
+  EXPECT_EQ(page.find("<img"), std::string::npos);
+  EXPECT_NE(page.find("\"completed\":["), std::string::npos);
+  facts.failure = Happening{milliseconds(8), "O4: lost update"};
+  EXPECT_EQ(make_answer(story, facts).verdict.substr(0, 44), "The run fails at 0.008000 s: O4: lost update");
+}
+
+TEST_F(Conversation, PageKeepsStepsAroundMarks) {
+  trace::RunSummary summary;
+  const Story story = build_story({client_file_, server_file_}, {{1, 8, "too late"}}, code_, &summary);
+  PageFacts facts;
+  facts.summary = &summary;
+  const std::size_t all = story.steps.size();
+  EXPECT_EQ(choose_ranges(story, facts, {0, all, ~0U}, all).size(), 1U);
+  const auto marked = static_cast<std::size_t>(story.marks.front().step);
+  for (std::size_t limit = 1; limit < all; ++limit) {
+    const auto ranges = choose_ranges(story, facts, {0, all, ~0U}, limit);
+    std::size_t length = 0, last = 0;
+    bool has_mark = false;
+    for (const Range& one : ranges) {
+      EXPECT_LT(one.from, one.to);
+      EXPECT_TRUE(length == 0 || one.from > last) << "disjoint";
+      length += one.to - one.from;
+      last = one.to;
+      has_mark |= one.from <= marked && marked < one.to;
+    }
+    EXPECT_LE(last, all);
+    EXPECT_LE(length, limit);
+    EXPECT_TRUE(has_mark) << limit;
+  }
+}
+
 TEST_F(Conversation, WindowCutsRequestsAndMessages) {
   const Story story = both();
   const auto middle = static_cast<std::size_t>(&find(story, "RequestArrived") - story.steps.data());
-  const std::string json = story_json(story, {middle, middle + 2, ~0U});
+  const std::string json = story_json(story, {{{middle, middle + 2}}, ~0U, {}});
   EXPECT_NE(json.find("\"before\":" + std::to_string(middle)), std::string::npos);
   EXPECT_NE(json.find("\"peer\":[-1,-1]"), std::string::npos);
   // The request begins before the window and ends after it. It must span the whole window, and be marked as
   // open and cut.
-  EXPECT_NE(json.find("\"requests\":[[0,1,1,1,0,0,4096,3,0,1]]"), std::string::npos) << json;
+  EXPECT_NE(json.find("\"requests\":[[0,1,1,1,0,0,4096,3,0,1,3000000,-1]]"), std::string::npos) << json;
 }
 
 }  // namespace

@@ -108,6 +108,7 @@ struct Step {
   Index connection = kNone;
   Index path = kNone;  // index in Story::paths
   Index io = kNone;
+  Index device = kNone;         // index in Story::devices
   Index peer = kNone;           // step at the other end of the message
   std::uint64_t signature = 0;  // equal at both ends of a message; 0: none
   std::string event;            // name of the recorded event
@@ -125,6 +126,7 @@ struct Request {
   bool failed = false;
   std::uint32_t bytes = 0;
   std::uint16_t permit = 0;  // permit; chunk if only the server was recorded
+  Index device = kNone;      // index in Story::devices; kNone: the traces do not tell
 };
 
 // A path of a client. If only the server was recorded, each server session is shown as a client.
@@ -178,6 +180,7 @@ struct Story {
   std::vector<PathSpan> path_spans;
   std::vector<StorageSpan> storage_spans;
   std::vector<Mark> marks;
+  std::vector<std::string> devices;  // names of block devices
   std::uint64_t left_out_before = 0, left_out_after = 0;  // steps outside the window
   bool same_clock = true;  // the messages between the files show no clock offset
 

@@ -18,6 +18,7 @@ function redraw() {
   pending = false;
   draw();
   drawOverview();
+  drawAxisWindow();
 }
 function later() {
   if (pending) return;
@@ -54,7 +55,8 @@ function tell() {
   button('violation').disabled = marked.length === 0;
   if (document.activeElement !== search) search.value = view.query;
   for (const chip of document.querySelectorAll('.chip')) {
-    const off = chip.dataset.group ? view.hidden.has(chip.dataset.group) : view.paths.has(Number(chip.dataset.path));
+    const off = chip.dataset.group ? view.hidden.has(chip.dataset.group)
+                : chip.dataset.device ? view.devices.has(Number(chip.dataset.device)) : view.paths.has(Number(chip.dataset.path));
     chip.setAttribute('aria-pressed', off ? 'false' : 'true');
   }
 }
@@ -76,6 +78,7 @@ function select(step, go) {
   if (step >= 0 && !isShown[step]) {
     view.hidden.delete(groupOf(step));
     view.paths.delete(S.path[step]);
+    if (S.io[step] >= 0) view.devices.delete(DATA.requests[S.io[step]][11]);
     update(step);
   }
   if (step >= 0 && go) reveal(step);
@@ -107,6 +110,20 @@ function setTheme(theme) {
   overviewImage = null;
 }
 
+// Scrolls to the step at a time, or shows which command draws that time.
+function goToTime(time) {
+  const gap = gapAt(time);
+  showGap(gap);
+  if (gap) {
+    const row = place.gaps.find((one) => one.missing === gap);
+    if (row) scroller.scrollTop = row.y - (scroller.clientHeight - HEAD) * 0.4;
+    return;
+  }
+  if (shown.length === 0) return;
+  const step = Math.min(COUNT - 1, stepAt(time));
+  scroller.scrollTop = yOf(step) - (scroller.clientHeight - HEAD) * 0.3;
+}
+
 function toggleGroup(name) {
   view.hidden.has(name) ? view.hidden.delete(name) : view.hidden.add(name);
   update();
@@ -130,6 +147,14 @@ function makeChips() {
     chip.title = path.name;
     chip.addEventListener('click', () => {
       view.paths.has(index) ? view.paths.delete(index) : view.paths.add(index);
+      update();
+    });
+  });
+  DATA.devices.forEach((name, index) => {
+    const chip = node(button('devices'), 'button', 'chip', 'device ' + name.replace(/^device /, ''));
+    chip.dataset.device = index;
+    chip.addEventListener('click', () => {
+      view.devices.has(index) ? view.devices.delete(index) : view.devices.add(index);
       update();
     });
   });
@@ -187,6 +212,7 @@ function remember() {
   const hidden = DATA.groups.map((group) => group.name).filter((name) => view.hidden.has(name)).join(',');
   if (hidden !== usual) words.set('hide', hidden);
   if (view.paths.size) words.set('nopath', [...view.paths].join(','));
+  if (view.devices.size) words.set('nodevice', [...view.devices].join(','));
   if (view.mode !== 'rows') words.set('mode', view.mode);
   if (view.zoom !== 20) words.set('zoom', view.zoom);
   if (view.selected >= 0) words.set('at', tagOf(view.selected));
@@ -201,6 +227,7 @@ function recall() {
   view.only = words.get('only') === '1';
   if (words.has('hide')) view.hidden = new Set(words.get('hide').split(',').filter((name) => name !== ''));
   if (words.has('nopath')) view.paths = new Set(words.get('nopath').split(',').map(Number));
+  if (words.has('nodevice')) view.devices = new Set(words.get('nodevice').split(',').map(Number));
   view.mode = words.get('mode') === 'time' ? 'time' : 'rows';
   view.zoom = Number(words.get('zoom')) || 20;
   view.selected = words.has('at') ? stepOfTag(words.get('at')) : -1;
@@ -210,6 +237,7 @@ function recall() {
 
 function begin() {
   makeSpans();
+  showAnswer();
   recall();
   refilter();
   document.body.classList.toggle('with-details', view.selected >= 0);
@@ -219,7 +247,8 @@ function begin() {
   tell();
   showDetails();
   layOut();
-  const first = view.selected >= 0 ? view.selected : matches.length > 0 ? matches[0] : marked.length > 0 ? marked[0] : -1;
+  drawTimeAxis();
+  const first = view.selected >= 0 ? view.selected : matches.length > 0 ? matches[0] : marked.length > 0 ? marked[0] : firstOfAnswer();
   if (first >= 0) reveal(first);
   redraw();
 }
@@ -228,6 +257,7 @@ function begin() {
 
 scroller.addEventListener('scroll', later);
 new ResizeObserver(() => { layOut(); redraw(); }).observe(scroller);
+window.addEventListener('resize', drawTimeAxis);
 window.addEventListener('hashchange', () => { recall(); update(view.selected >= 0 ? view.selected : undefined); });
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { setTheme(view.theme); later(); });
 scroller.addEventListener('wheel', (event) => {

@@ -74,8 +74,9 @@ function showRequest(step) {
   if (!request) return;
   node(details, 'h3', '', (request.write ? 'Write ' : 'Read ') + sizeWords(request.bytes) + ', permit ' + request.permit);
   node(details, 'p', request.failed ? 'bad' : 'dim',
-       (request.cut ? 'begins before this page' : request.open ? 'still open at the end, after ' : 'took ') +
-       (request.cut ? '' : duration(S.at[request.last] - S.at[request.first])) +
+       (request.took >= 0 ? 'took ' + duration(request.took) : 'has no end in the traces') +
+       (request.cut ? ', begins outside of this page' : '') +
+       (request.open && request.took >= 0 ? ', ends outside of this page' : '') +
        (request.failedOver ? ', failed over' : '') + (request.failed ? ', failed' : ''));
   const list = node(details, 'ol', 'chain');
   let before = -1;

@@ -97,7 +97,7 @@ function drawRequest(one, x, pitch, y, chosen) {
                                             (one.io === chosen ? ' chosen' : '')});
   const r = DATA.requests[one.io];
   bar.dataset.words = (one.write ? 'write ' : 'read ') + sizeWords(r[6]) + ', permit ' + r[7] + '\n' +
-      (one.open ? 'open for ' : 'took ') + duration(S.at[one.to] - S.at[one.from]) +
+      (r[10] < 0 ? 'has no end in the traces' : 'took ' + duration(r[10])) +
       (one.failedOver ? '\nfailed over' : '') + (one.failed ? '\nfailed' : '');
   bar.dataset.step = one.from;
 }
@@ -219,7 +219,12 @@ function draw() {
     const y = gap.y - top;
     if (y < -20 || y > height + 20) continue;
     make(bodySvg, 'rect', {x: 0, y: y - QUIET_ROOM / 2 + 3, width: place.width, height: QUIET_ROOM - 6, class: 'gap'});
-    make(bodySvg, 'text', {x: place.textX, y: y + 4, class: 'note'}, '⋮  ' + duration(gap.ns) + ' later');
+    if (gap.missing) {
+      const line = make(bodySvg, 'text', {x: place.textX, y: y + 4, class: 'note missing'}, '⋮  ' + missingWords(gap.missing));
+      line.dataset.gap = DATA.gaps.indexOf(gap.missing);
+    } else {
+      make(bodySvg, 'text', {x: place.textX, y: y + 4, class: 'note'}, '⋮  ' + duration(gap.ns) + ' later');
+    }
   }
   const small = view.mode === 'rows' && view.zoom < 13;
   const visible = visibleSteps(firstRow, lastRow, top);

@@ -24,13 +24,14 @@ function sizeWords(bytes) {
   return bytes >= 65536 && bytes % 1024 === 0 ? bytes / 1024 + ' KiB' : bytes + ' B';
 }
 
-// Order of the values: [first, last, open, write, failedOver, failed, bytes, permit, client, cut]
+// Order of the values: [first, last, open, write, failedOver, failed, bytes, permit, client, cut, took, device]. `first` and
+// `last` are steps of the page, `cut` and `open` tell that the request begins or ends elsewhere. `took` is -1 without an end.
 const requestOf = (step) => {
   const io = S.io[step];
   if (io < 0) return null;
   const r = DATA.requests[io];
   return {io, first: r[0], last: r[1], open: r[2], write: r[3], failedOver: r[4], failed: r[5], bytes: r[6],
-          permit: r[7], client: r[8], cut: r[9]};
+          permit: r[7], client: r[8], cut: r[9], took: r[10], device: r[11]};
 };
 function stepsOfRequest(io) {
   if (!stepsOfRequest.index) {
@@ -50,13 +51,13 @@ function noteOf(step) {
   if (S.shape[step] === RECEIVE && S.peer[step] >= 0 && DATA.sameClock)
     return duration(S.at[step] - S.at[S.peer[step]]) + ' on the way';
   const request = requestOf(step);
-  if (S.shape[step] === COMPLETE && request && !request.cut) return 'took ' + duration(S.at[step] - S.at[request.first]);
+  if (S.shape[step] === COMPLETE && request && request.took >= 0) return 'took ' + duration(request.took);
   return '';
 }
 
 // Settings of the user. All of them are in the URL, so that a view can be shared.
 const view = {
-  query: '', only: false, hidden: new Set(), paths: new Set(), mode: 'rows', zoom: 20, selected: -1, follow: false,
+  query: '', only: false, hidden: new Set(), paths: new Set(), devices: new Set(), mode: 'rows', zoom: 20, selected: -1, follow: false,
   theme: '',
 };
 for (const group of DATA.groups) if (!group.shown) view.hidden.add(group.name);
@@ -98,6 +99,8 @@ function hiddenClient(owner) {
   return paths.length > 0 && paths.every((index) => view.paths.has(index));
 }
 
+const hiddenDevice = (step) => S.io[step] >= 0 && view.devices.has(DATA.requests[S.io[step]][11]);
+
 function refilter() {
   const match = matcher(view.query);
   const followed = view.follow && view.selected >= 0 ? S.io[view.selected] : -1;
@@ -107,7 +110,7 @@ function refilter() {
   matches = [];
   for (let step = 0; step < COUNT; ++step) {
     const found = match !== null && match(step);
-    let show = !hiddenGroup[S.group[step]] && !view.paths.has(S.path[step]) && !hiddenLane[S.lane[step]];
+    let show = !hiddenGroup[S.group[step]] && !view.paths.has(S.path[step]) && !hiddenLane[S.lane[step]] && !hiddenDevice(step);
     if (followed >= 0) show = S.io[step] === followed;
     if (view.only && match !== null) show = show && found;
     if (S.mark[step] !== '') show = true;
@@ -122,6 +125,20 @@ function refilter() {
 
 const marked = [];
 for (let step = 0; step < COUNT; ++step) if (S.mark[step] !== '') marked.push(step);
+
+// Returns the first step at or after a time; COUNT if there is none.
+function stepAt(time) {
+  let low = 0, high = COUNT;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (S.at[middle] < time) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+
+// Returns the gap of the page that has this time, or undefined.
+const gapAt = (time) => DATA.gaps.find((gap) => time >= gap.from && time <= gap.to &&
+    !(gap.before < COUNT && S.at[gap.before] <= time) && !(gap.before > 0 && S.at[gap.before - 1] >= time));
 
 // Returns the step with the tag of a record, such as A17; -1 if there is none.
 function stepOfTag(tag) {

@@ -190,15 +190,25 @@ function placeRows() {
     return;
   }
   const step = Math.min(view.zoom, MAX_HEIGHT / Math.max(1, rows));
-  let y = 4;
+  let y = 4, next = 0;
+  // Adds the rows of the gaps of the page up to a step.
+  const missing = (row, before) => {
+    for (; next < DATA.gaps.length && DATA.gaps[next].before <= before; ++next) {
+      place.gaps.push({row, y: y + QUIET_ROOM / 2, missing: DATA.gaps[next]});
+      y += QUIET_ROOM;
+    }
+  };
   for (let row = 0; row < rows; ++row) {
-    if (row > 0 && S.at[shown[row]] - S.at[shown[row - 1]] >= QUIET) {
+    const told = next;
+    missing(row, shown[row]);
+    if (next === told && row > 0 && S.at[shown[row]] - S.at[shown[row - 1]] >= QUIET) {
       place.gaps.push({row, y: y + QUIET_ROOM / 2, ns: S.at[shown[row]] - S.at[shown[row - 1]]});
       y += QUIET_ROOM;
     }
     place.rowY[row] = y + step / 2;
     y += step;
   }
+  missing(rows, COUNT);
   place.height = y + 24;
 }
 

@@ -11,7 +11,7 @@
 #include "core/record/schema.hpp"
 #include "tools/lib/trace/hangs/stages.hpp"
 
-namespace rtrs::replay_tool {
+namespace rtrs::trace {
 
 // Latencies of one path of one machine. On a client: from submission to completion, counted for the path that
 // delivered the response. On a server: from the delivery of the request to the application until the
@@ -45,15 +45,21 @@ struct Slow {
   std::uint16_t path = 0;
   bool write = false;
   bool failed = false;
-  trace::StageTimes stages;
+  bool client = false;  // measured by a client
+  StageTimes stages;
 };
 
 class LatencyMeter {
  public:
-  explicit LatencyMeter(const trace::Schema& schema);
+  explicit LatencyMeter(const Schema& schema);
   // `stages`: of the request that ends with the record, if known.
-  void add(const trace::Record& record, const std::optional<trace::StageTimes>& stages = {});
+  void add(const Record& record, const std::optional<StageTimes>& stages = {});
   void finish();
+
+  // The request that ended with the last record; nullptr if none did.
+  const Slow* ended() const { return ended_ ? &*ended_ : nullptr; }
+  // Number of pending requests of all clients, or of all servers.
+  std::uint64_t waiting(bool clients) const { return waiting_[clients ? 1 : 0]; }
 
   using Place = std::pair<InstanceId, std::uint16_t>;  // machine, path index in its session
   const std::map<Place, PathLatency>& paths() const { return paths_; }
@@ -74,6 +80,7 @@ class LatencyMeter {
     std::uint64_t waiting = 0;
     Nanos last = 0;
     bool seen = false;
+    bool client = false;
   };
   // Meaning of an event for the measurement.
   enum class Role : std::uint8_t {
@@ -95,15 +102,17 @@ class LatencyMeter {
     int result = -1;
   };
   Open& slot(Machine& machine, std::uint64_t number);
-  void close(const trace::Record& record, Machine& machine, Open& open, bool failed);
-  void note_gap(const trace::Record& record, Machine& machine);
+  void close(const Record& record, Machine& machine, Open& open, bool failed);
+  void note_gap(const Record& record, Machine& machine);
 
-  trace::StageTimes stages_;  // of the request that ends
+  StageTimes stages_;  // of the request that ends
   std::vector<Known> known_;  // indexed by event number
   std::map<InstanceId, Machine> machines_;
   std::map<Place, PathLatency> paths_;
   std::vector<Gap> gaps_;
   std::vector<Slow> slowest_;
+  std::optional<Slow> ended_;
+  std::uint64_t waiting_[2] = {0, 0};  // of servers, of clients
 };
 
-}  // namespace rtrs::replay_tool
+}  // namespace rtrs::trace

@@ -1,11 +1,11 @@
-#include "tools/urtrs-replay/latency.hpp"
+#include "tools/lib/trace/summary/latency.hpp"
 
 #include <algorithm>
 #include <string_view>
 
 #include "core/proto/limits.hpp"
 
-namespace rtrs::replay_tool {
+namespace rtrs::trace {
 
 namespace {
 
@@ -24,14 +24,14 @@ constexpr Nanos kMinGap = milliseconds(1);
 // Maximum number of permits and chunks that is accepted, because the numbers in a trace are not trusted.
 constexpr std::uint64_t kMostSlots = 65536;
 
-int field(const trace::EventInfo& event, std::string_view name) {
+int field(const EventInfo& event, std::string_view name) {
   for (std::size_t i = 0; i < event.fields.size(); ++i) {
     if (event.fields[i].name == name) return static_cast<int>(i);
   }
   return -1;
 }
 
-std::uint64_t value(const trace::Record& record, int index) {
+std::uint64_t value(const Record& record, int index) {
   return index < 0 ? 0 : record.values[static_cast<std::size_t>(index)].number;
 }
 
@@ -43,9 +43,9 @@ Nanos PathLatency::percentile(double part) const {
   return took[std::min(rank, took.size() - 1)];
 }
 
-LatencyMeter::LatencyMeter(const trace::Schema& schema) {
+LatencyMeter::LatencyMeter(const Schema& schema) {
   const auto know = [&](std::string_view name, Role role, const char* slot) {
-    const trace::EventInfo* event = schema.find(name);
+    const EventInfo* event = schema.find(name);
     if (event == nullptr) return;
     if (known_.size() <= event->id) known_.resize(event->id + std::size_t{1});
     Known& known = known_[event->id];
@@ -72,7 +72,7 @@ LatencyMeter::Open& LatencyMeter::slot(Machine& machine, std::uint64_t number) {
   return machine.open[at];
 }
 
-void LatencyMeter::note_gap(const trace::Record& record, Machine& machine) {
+void LatencyMeter::note_gap(const Record& record, Machine& machine) {
   if (machine.seen && machine.waiting != 0 && record.time > machine.last &&
       record.time - machine.last >= kMinGap) {
     const Gap gap{record.time - machine.last, machine.last, record.seq, record.instance, machine.waiting};
@@ -82,10 +82,13 @@ void LatencyMeter::note_gap(const trace::Record& record, Machine& machine) {
   machine.seen = true;
 }
 
-void LatencyMeter::close(const trace::Record& record, Machine& machine, Open& open, bool failed) {
+void LatencyMeter::close(const Record& record, Machine& machine, Open& open, bool failed) {
   if (!open.used) return;
   open.used = false;
-  if (machine.waiting != 0) --machine.waiting;
+  if (machine.waiting != 0) {
+    --machine.waiting;
+    --waiting_[machine.client ? 1 : 0];
+  }
   PathLatency& path = paths_[{record.instance, open.path}];
   ++(open.write ? path.writes : path.reads);
   path.bytes += open.bytes;
@@ -99,19 +102,23 @@ void LatencyMeter::close(const trace::Record& record, Machine& machine, Open& op
                   open.path,
                   open.write,
                   failed,
+                  machine.client,
                   stages_};
+  ended_ = slow;
   keep_longest(slowest_, slow, &Slow::took);
 }
 
-void LatencyMeter::add(const trace::Record& record, const std::optional<trace::StageTimes>& stages) {
-  stages_ = stages.value_or(trace::StageTimes{});
+void LatencyMeter::add(const Record& record, const std::optional<StageTimes>& stages) {
+  stages_ = stages.value_or(StageTimes{});
   Machine& machine = machines_[record.instance];
   note_gap(record, machine);
-  const trace::KindId id = record.event->id;
+  ended_.reset();
+  const KindId id = record.event->id;
   if (id >= known_.size()) return;
   const Known& known = known_[id];
   if (known.role == Role::other) return;
   if (known.role == Role::begun) {
+    waiting_[machine.client ? 1 : 0] -= machine.waiting;
     machine = {};
     return;
   }
@@ -121,7 +128,12 @@ void LatencyMeter::add(const trace::Record& record, const std::optional<trace::S
   switch (known.role) {
     case Role::submitted:
     case Role::delivered:
-      if (!open.used) ++machine.waiting;
+      // All requests of a machine are requests of a client or of a server, even in a hostile trace.
+      if (machine.waiting == 0) machine.client = known.role == Role::submitted;
+      if (!open.used) {
+        ++machine.waiting;
+        ++waiting_[machine.client ? 1 : 0];
+      }
       if (known.role == Role::submitted) {
         open.bytes = static_cast<std::uint32_t>(value(record, known.bytes));
         open.write = value(record, known.direction) != 0;
@@ -153,4 +165,4 @@ void LatencyMeter::finish() {
   for (auto& [place, path] : paths_) std::sort(path.took.begin(), path.took.end());
 }
 
-}  // namespace rtrs::replay_tool
+}  // namespace rtrs::trace
