@@ -105,7 +105,7 @@ class LatencyMeter {
   void close(const Record& record, Machine& machine, Open& open, bool failed);
   void note_gap(const Record& record, Machine& machine);
 
-  StageTimes stages_;  // of the request that ends
+  StageTimes stages_;         // of the request that ends
   std::vector<Known> known_;  // indexed by event number
   std::map<InstanceId, Machine> machines_;
   std::map<Place, PathLatency> paths_;
