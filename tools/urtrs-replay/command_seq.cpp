@@ -106,17 +106,6 @@ std::optional<unsigned> group_bits(const std::vector<std::string>& names) {
   return bits;
 }
 
-// Returns the groups that are shown by default: all except local details and wire messages, or all if there
-// are no other steps.
-unsigned usual_groups(const Story& story) {
-  constexpr unsigned kQuiet = 1U << static_cast<unsigned>(sequence::Group::local) |
-                              1U << static_cast<unsigned>(sequence::Group::wire);
-  const bool other = std::any_of(story.steps.begin(), story.steps.end(), [](const sequence::Step& step) {
-    return step.group != sequence::Group::control && (kQuiet >> static_cast<unsigned>(step.group) & 1U) == 0;
-  });
-  return other ? ~kQuiet : ~0U;
-}
-
 // Selects the steps in the range, which is on the clock of `times`.
 Window choose_window(const Story& story, const trace::TimeBase& times, const TimeRange& range) {
   const auto first = [&](auto reached) {
@@ -220,7 +209,7 @@ int seq(const SeqOptions& options) {
                        zero + static_cast<Nanos>(story.steps.back().at));
     return exit_usage;
   }
-  window.groups = (usual_groups(story) | *show) & ~*hide;
+  window.groups = (sequence::usual_groups(story) | *show) & ~*hide;
 
   if (page) {
     const int written =

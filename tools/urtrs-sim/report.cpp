@@ -157,7 +157,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
   const sim::WorldResult result = world.run();
   honest = result.honest;
   if (result.failed && given.notes != nullptr)
-    given.notes->failure = {result.failure.time, std::string(sim::id_of(result.failure.oracle)) + ": " + result.failure.text};
+    given.notes->failure = {result.failure.time, std::string(sim::id_of(result.failure.oracle)) + ": " + result.failure.text.substr(0, result.failure.text.find('\n'))};
   fill_answer(result, options.seed, given.scenario);
   if (const std::string expect = expected_of(given.scenario); !expect.empty()) {
     honest = false;  // the trace of a run that is expected to fail is not judged by the specification

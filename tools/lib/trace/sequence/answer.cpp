@@ -58,7 +58,7 @@ class Maker {
  private:
   // Seconds, more precisely in a short run.
   std::string time_words(std::int64_t at) const {
-    constexpr std::int64_t kShort = 100'000'000;
+    constexpr std::int64_t kShort = 1'000'000'000;
     char text[40];
     std::snprintf(text, sizeof text, story_.steps.back().at < kShort ? "%.6f s" : "%.3f s",
                   static_cast<double>(at) / 1e9);
@@ -215,7 +215,7 @@ class Maker {
     if (losses.count == 1)
       say(Tone::warning, "Lost: " + first.text + ".");
     else if (answer_of("link").count == 0)
-      say(Tone::warning, number_words(losses.count) + " times a path was lost, first " + first.text + ".");
+      say(Tone::warning, "A path was lost " + number_words(losses.count) + " times, first " + first.text + ".");
     if (moved.count != 0)
       say(Tone::warning, count_words(moved.count, "IO", "IOs") + " failed over" +
                              (answer_of("failed").count == 0 ? ", none failed." : "."));

@@ -48,7 +48,7 @@ class Axis {
       for (const TraceSummary::PathName& path : side.paths) paths.push_back(path_name(file, path));
       add_latency(latency, file);
     }
-    const Timeline sum = Timeline::sum_of(parts);
+    const Timeline sum = Timeline::sum_of(parts, story_.steps.back().at);
     Json out = figures(sum, paths.size());
     out["paths"] = paths;
     out["latency"] = latency;

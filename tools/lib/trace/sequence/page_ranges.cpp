@@ -72,6 +72,15 @@ std::size_t length_of(const std::vector<Range>& ranges) {
 
 }  // namespace
 
+unsigned usual_groups(const Story& story) {
+  constexpr unsigned kQuiet = 1U << static_cast<unsigned>(Group::local) |
+                              1U << static_cast<unsigned>(Group::wire);
+  const bool other = std::any_of(story.steps.begin(), story.steps.end(), [](const Step& step) {
+    return step.group != Group::control && (kQuiet >> static_cast<unsigned>(step.group) & 1U) == 0;
+  });
+  return other ? ~kQuiet : ~0U;
+}
+
 std::vector<Range> choose_ranges(const Story& story, const PageFacts& facts, const Window& window,
                                  std::size_t limit) {
   if (limit == 0 || window.to - window.from <= limit) return {{window.from, window.to}};

@@ -43,8 +43,8 @@ class Timeline {
     std::uint64_t shift = 0;  // in ns, to add to its times
   };
   // Returns the sum of the parts. Each bucket of a part counts where its middle is. The paths of a part follow
-  // those of the part before.
-  static Timeline sum_of(const std::vector<Part>& parts);
+  // those of the part before. Up to `until`, parts that end earlier keep their last state.
+  static Timeline sum_of(const std::vector<Part>& parts, std::int64_t until);
 
   bool empty() const noexcept { return buckets_.empty(); }
   Nanos from() const noexcept { return from_; }    // begin of the first bucket
