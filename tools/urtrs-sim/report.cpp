@@ -105,6 +105,20 @@ void fill_answer(const sim::WorldResult& result, std::uint64_t seed, const std::
   if (!scenario.empty()) answer()["scenario"] = scenario;
 }
 
+void note_faults(sim::World& world, RunNotes* notes) {
+  if (notes == nullptr) return;
+  world.cluster().journal.watch_faults([notes](Nanos time, const std::string& text) {
+    if (notes->faults.size() < RunNotes::kMostFaults) notes->faults.push_back({time, text});
+  });
+}
+
+void note_failure(const sim::WorldResult& result, RunNotes* notes) {
+  if (notes == nullptr || !result.failed) return;
+  const std::string& text = result.failure.text;
+  notes->failure = {result.failure.time,
+                    std::string(sim::id_of(result.failure.oracle)) + ": " + text.substr(0, text.find('\n'))};
+}
+
 // Runs the world. Sets `ok` to the output line for a run without failures.
 int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string& ok, bool& honest) {
   sim::WorldOptions options;
@@ -144,10 +158,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
     choice = std::make_unique<sim::PartlyZeroChoice>(*seeded, given.filter->calm);
   }
   sim::World world(options, *choice);
-  if (given.notes != nullptr)
-    world.cluster().journal.watch_faults([notes = given.notes](Nanos time, const std::string& text) {
-      if (notes->faults.size() < RunNotes::kMostFaults) notes->faults.push_back({time, text});
-    });
+  note_faults(world, given.notes);
   tools::Schedule schedule(world);
   if (given.verbose) {
     std::printf("scenario: %s\n", world.describe().c_str());
@@ -156,8 +167,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
   seed = options.seed;
   const sim::WorldResult result = world.run();
   honest = result.honest;
-  if (result.failed && given.notes != nullptr)
-    given.notes->failure = {result.failure.time, std::string(sim::id_of(result.failure.oracle)) + ": " + result.failure.text.substr(0, result.failure.text.find('\n'))};
+  note_failure(result, given.notes);
   fill_answer(result, options.seed, given.scenario);
   if (const std::string expect = expected_of(given.scenario); !expect.empty()) {
     honest = false;  // the trace of a run that is expected to fail is not judged by the specification
@@ -189,7 +199,8 @@ int run_and_report(const ReportOptions& given) {
   if (!given.trace.empty() && code != kUsage) answer()["traces"] = tools::traces_of(given.trace);
   // If a simulated peer violates the protocol on purpose, `honest` is false and the traces are not judged.
   if (code == kOk && honest) code = judge_and_report(options.trace, seed);
-  if (!given.page.empty() && code != kUsage && !write_run_page(options.trace, !given.trace.empty(), notes, given.page))
+  if (!given.page.empty() && code != kUsage &&
+      !write_run_page(options.trace, !given.trace.empty(), notes, given.page))
     return kUsage;
   if (code == kOk) std::fputs(ok.c_str(), stdout);
   return code;

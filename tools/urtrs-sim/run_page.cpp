@@ -39,10 +39,12 @@ sequence::Happening happening(const sequence::Story& story, const RunNote& note)
   return {sequence::common_time(story, 0, clock_of(story.files.front()).local_time(note.time)), note.text};
 }
 
-// Marks the last recorded step before the failure that is shown: the failing event, unless that is not recorded.
+// Marks the last recorded step before the failure that is shown: the failing event, unless that is not
+// recorded.
 void mark_failure(sequence::Story& story, const RunNote& failure) {
   std::vector<Nanos> times;
-  for (const sequence::TraceFile& file : story.files) times.push_back(clock_of(file).local_time(failure.time));
+  for (const sequence::TraceFile& file : story.files)
+    times.push_back(clock_of(file).local_time(failure.time));
   const unsigned groups = sequence::usual_groups(story);
   const sequence::Step* last = &story.steps.front();
   for (const sequence::Step& step : story.steps)

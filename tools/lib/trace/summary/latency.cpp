@@ -94,8 +94,15 @@ void LatencyMeter::close(const Record& record, Machine& machine, Open& open, boo
   path.bytes += open.bytes;
   path.failed += failed ? 1 : 0;
   path.took.push_back(record.time - open.since);
-  const Slow slow{record.time - open.since, open.since, open.record, record.seq,
-                  record.instance,          open.path,  open.write,  failed,     machine.client};
+  const Slow slow{record.time - open.since,
+                  open.since,
+                  open.record,
+                  record.seq,
+                  record.instance,
+                  open.path,
+                  open.write,
+                  failed,
+                  machine.client};
   ended_ = slow;
   keep_longest(slowest_, slow, &Slow::took);
 }

@@ -87,7 +87,8 @@ Timeline Timeline::sum_of(const std::vector<Part>& parts, std::int64_t until) {
   if (all.empty()) return sum;
   std::int64_t from = all.front().second;
   for (const auto& [part, begin] : all) from = std::min(from, begin);
-  std::uint64_t span = until > from ? static_cast<std::uint64_t>(until) - static_cast<std::uint64_t>(from) : 0;
+  std::uint64_t span =
+      until > from ? static_cast<std::uint64_t>(until) - static_cast<std::uint64_t>(from) : 0;
   for (const auto& [part, begin] : all) {
     const auto offset = static_cast<std::uint64_t>(begin) - static_cast<std::uint64_t>(from);
     span = std::max(span, sum_within(offset, part->buckets_.size() * part->width_ - part->width_ / 2));
