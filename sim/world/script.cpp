@@ -227,11 +227,11 @@ bool is_of_disk(const Step& step) noexcept {
 
 bool is_fault(const Step& step) noexcept {
   using Verb = Step::Verb;
-  constexpr Verb kFaults[] = {Verb::cut,     Verb::heal,          Verb::break_con, Verb::break_path, Verb::starve,
-                              Verb::slow,    Verb::storage,       Verb::rate,      Verb::retire,     Verb::expel,
-                              Verb::storage_fails, Verb::lie,     Verb::inject,    Verb::swallow,    Verb::let_through,
-                              Verb::hang,    Verb::unplug,        Verb::plug,      Verb::shortage,   Verb::forbid,
-                              Verb::take_away, Verb::fail_sync};
+  constexpr Verb kFaults[] = {
+      Verb::cut,      Verb::heal,    Verb::break_con,   Verb::break_path, Verb::starve,        Verb::slow,
+      Verb::storage,  Verb::rate,    Verb::retire,      Verb::expel,      Verb::storage_fails, Verb::lie,
+      Verb::inject,   Verb::swallow, Verb::let_through, Verb::hang,       Verb::unplug,        Verb::plug,
+      Verb::shortage, Verb::forbid,  Verb::take_away,   Verb::fail_sync};
   return std::find(std::begin(kFaults), std::end(kFaults), step.verb) != std::end(kFaults);
 }
 

@@ -106,17 +106,6 @@ std::optional<unsigned> group_bits(const std::vector<std::string>& names) {
   return bits;
 }
 
-// Returns the groups that are shown by default: all except local details and wire messages, or all if there
-// are no other steps.
-unsigned usual_groups(const Story& story) {
-  constexpr unsigned kQuiet = 1U << static_cast<unsigned>(sequence::Group::local) |
-                              1U << static_cast<unsigned>(sequence::Group::wire);
-  const bool other = std::any_of(story.steps.begin(), story.steps.end(), [](const sequence::Step& step) {
-    return step.group != sequence::Group::control && (kQuiet >> static_cast<unsigned>(step.group) & 1U) == 0;
-  });
-  return other ? ~kQuiet : ~0U;
-}
-
 // Selects the steps in the range, which is on the clock of `times`.
 Window choose_window(const Story& story, const trace::TimeBase& times, const TimeRange& range) {
   const auto first = [&](auto reached) {
@@ -135,7 +124,8 @@ Window choose_window(const Story& story, const trace::TimeBase& times, const Tim
 }
 
 // Reduces the window to `limit` steps (0: any number). If it has more, takes those around the first mark;
-// without a mark, the first ones after --from; otherwise the last ones, because most failures are near the end.
+// without a mark, the first ones after --from; otherwise the last ones, because most failures are near the
+// end.
 Window shortened(const Story& story, Window window, std::size_t limit) {
   if (limit == 0 || window.to - window.from <= limit) return window;
   std::size_t begin = window.from != 0 && window.to == story.steps.size() ? window.from : window.to - limit;
@@ -158,8 +148,7 @@ sequence::PageContent page_content(const SeqOptions& options, const Story& story
   content.facts.summary = &summary;
   content.facts.judged = judged;
   content.facts.command = sequence::seq_command(options.files);
-  content.ranges =
-      sequence::choose_ranges(story, content.facts, window, options.limit.value_or(kPageLimit));
+  content.ranges = sequence::choose_ranges(story, content.facts, window, options.limit.value_or(kPageLimit));
   std::size_t steps = 0;
   for (const sequence::Range& range : content.ranges) steps += range.to - range.from;
   if (steps != window.to - window.from)
@@ -220,12 +209,11 @@ int seq(const SeqOptions& options) {
                        zero + static_cast<Nanos>(story.steps.back().at));
     return exit_usage;
   }
-  window.groups = (usual_groups(story) | *show) & ~*hide;
+  window.groups = (sequence::usual_groups(story) | *show) & ~*hide;
 
   if (page) {
-    const int written =
-        write_page(options.html,
-                   sequence::story_page(story, page_content(options, story, window, summary, judge)));
+    const int written = write_page(
+        options.html, sequence::story_page(story, page_content(options, story, window, summary, judge)));
     return written == exit_ok ? code : written;
   }
   const bool color = !options.json && is_colored(options.color);
@@ -240,7 +228,8 @@ int seq(const SeqOptions& options) {
   style.by_path = options.by_path;
   style.times = times;
   style.width = tools::columns_of(stdout);
-  sequence::print_diagram(story, shortened(story, window, options.limit.value_or(0)), style, [&out](std::string_view line) { return out.line(line); });
+  sequence::print_diagram(story, shortened(story, window, options.limit.value_or(0)), style,
+                          [&out](std::string_view line) { return out.line(line); });
   return out.finish(code);
 }
 

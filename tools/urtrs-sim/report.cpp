@@ -93,7 +93,14 @@ int report_expected(const sim::WorldResult& result, const std::string& expect, s
   return kViolated;
 }
 
-void fill_answer(const sim::WorldResult& result, std::uint64_t seed, const std::string& scenario) {
+void note_failure(const sim::WorldResult& result, RunNotes* notes) {
+  if (notes == nullptr || !result.failed) return;
+  const std::string& text = result.failure.text;
+  notes->failure = {result.failure.time,
+                    std::string(sim::id_of(result.failure.oracle)) + ": " + text.substr(0, text.find('\n'))};
+}
+
+void fill_answer(const sim::WorldResult& result, std::uint64_t seed, const ReportOptions& given) {
   char hash[24];
   std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(result.hash));
   answer() = {{"command", "run"},
@@ -102,7 +109,15 @@ void fill_answer(const sim::WorldResult& result, std::uint64_t seed, const std::
               {"events", result.events},
               {"requests", result.requests},
               {"virtual_s", seconds_of(result.virtual_time)}};
-  if (!scenario.empty()) answer()["scenario"] = scenario;
+  if (!given.scenario.empty()) answer()["scenario"] = given.scenario;
+  note_failure(result, given.notes);
+}
+
+void note_faults(sim::World& world, RunNotes* notes) {
+  if (notes == nullptr) return;
+  world.cluster().journal.watch_faults([notes](Nanos time, const std::string& text) {
+    if (notes->faults.size() < RunNotes::kMostFaults) notes->faults.push_back({time, text});
+  });
 }
 
 // Runs the world. Sets `ok` to the output line for a run without failures.
@@ -144,10 +159,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
     choice = std::make_unique<sim::PartlyZeroChoice>(*seeded, given.filter->calm);
   }
   sim::World world(options, *choice);
-  if (given.notes != nullptr)
-    world.cluster().journal.watch_faults([notes = given.notes](Nanos time, const std::string& text) {
-      if (notes->faults.size() < RunNotes::kMostFaults) notes->faults.push_back({time, text});
-    });
+  note_faults(world, given.notes);
   tools::Schedule schedule(world);
   if (given.verbose) {
     std::printf("scenario: %s\n", world.describe().c_str());
@@ -156,9 +168,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
   seed = options.seed;
   const sim::WorldResult result = world.run();
   honest = result.honest;
-  if (result.failed && given.notes != nullptr)
-    given.notes->failure = {result.failure.time, std::string(sim::id_of(result.failure.oracle)) + ": " + result.failure.text};
-  fill_answer(result, options.seed, given.scenario);
+  fill_answer(result, options.seed, given);
   if (const std::string expect = expected_of(given.scenario); !expect.empty()) {
     honest = false;  // the trace of a run that is expected to fail is not judged by the specification
     return report_expected(result, expect, options.seed, ok);
@@ -189,7 +199,8 @@ int run_and_report(const ReportOptions& given) {
   if (!given.trace.empty() && code != kUsage) answer()["traces"] = tools::traces_of(given.trace);
   // If a simulated peer violates the protocol on purpose, `honest` is false and the traces are not judged.
   if (code == kOk && honest) code = judge_and_report(options.trace, seed);
-  if (!given.page.empty() && code != kUsage && !write_run_page(options.trace, !given.trace.empty(), notes, given.page))
+  if (!given.page.empty() && code != kUsage &&
+      !write_run_page(options.trace, !given.trace.empty(), notes, given.page))
     return kUsage;
   if (code == kOk) std::fputs(ok.c_str(), stdout);
   return code;

@@ -39,13 +39,18 @@ sequence::Happening happening(const sequence::Story& story, const RunNote& note)
   return {sequence::common_time(story, 0, clock_of(story.files.front()).local_time(note.time)), note.text};
 }
 
-// Marks the last recorded step before the failure: the failing event, unless that is not recorded.
+// Marks the last recorded step before the failure that is shown: the failing event, unless that is not
+// recorded.
 void mark_failure(sequence::Story& story, const RunNote& failure) {
   std::vector<Nanos> times;
-  for (const sequence::TraceFile& file : story.files) times.push_back(clock_of(file).local_time(failure.time));
+  for (const sequence::TraceFile& file : story.files)
+    times.push_back(clock_of(file).local_time(failure.time));
+  const unsigned groups = sequence::usual_groups(story);
   const sequence::Step* last = &story.steps.front();
   for (const sequence::Step& step : story.steps)
-    if (step.time <= times[static_cast<std::size_t>(step.file)]) last = &step;
+    if (step.time <= times[static_cast<std::size_t>(step.file)] &&
+        (groups >> static_cast<unsigned>(step.group) & 1U) != 0)
+      last = &step;
   sequence::set_marks(story, {{static_cast<std::size_t>(last->file), last->record, failure.text}});
 }
 
@@ -58,6 +63,7 @@ std::string run_page(const std::vector<std::string>& traces, const std::vector<s
   sequence::Story story = sequence::build_story(traces, marks, code, &summary);
   if (story.steps.empty()) throw std::runtime_error("no record to show");
   sequence::PageContent content;
+  content.groups = sequence::usual_groups(story);
   content.facts.summary = &summary;
   content.facts.judged = true;
   content.facts.command = command;

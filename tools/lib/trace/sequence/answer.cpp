@@ -58,7 +58,7 @@ class Maker {
  private:
   // Seconds, more precisely in a short run.
   std::string time_words(std::int64_t at) const {
-    constexpr std::int64_t kShort = 100'000'000;
+    constexpr std::int64_t kShort = 1'000'000'000;
     char text[40];
     std::snprintf(text, sizeof text, story_.steps.back().at < kShort ? "%.6f s" : "%.3f s",
                   static_cast<double>(at) / 1e9);
@@ -128,7 +128,8 @@ class Maker {
     }
     if (marks != 0)
       say(Tone::bad, count_words(marks, "violation", "violations") + " of the protocol, the first at " +
-                         time_words(violations.items.front().at) + ": " + violations.items.front().text + ".");
+                         time_words(violations.items.front().at) + ": " + violations.items.front().text +
+                         ".");
   }
 
   void add_unanswered() {
@@ -140,17 +141,17 @@ class Maker {
       if (oldest == nullptr || one.age > oldest->age) oldest = &one;
       if (hangs.items.size() == kItems) continue;
       const auto& request = one.request;
-      hangs.items.push_back(item(one.trace, {request.begun.record, request.begun.time},
-                                 At{request.last.record, request.last.time},
-                                 request_words(one) + ", for " + length_words(static_cast<std::int64_t>(one.age)) +
-                                     ": " + words_of(one.stage)));
+      hangs.items.push_back(item(
+          one.trace, {request.begun.record, request.begun.time}, At{request.last.record, request.last.time},
+          request_words(one) + ", for " + length_words(static_cast<std::int64_t>(one.age)) + ": " +
+              words_of(one.stage)));
       hangs.items.back().until = hangs.items.back().at + static_cast<std::int64_t>(one.age);
     }
     if (oldest != nullptr)
-      say(Tone::bad, count_words(all.size(), "request has", "requests have") + " no answer: " +
-                         (all.size() == 1 ? "" : "the oldest, ") + request_words(*oldest) + ", has waited for " +
-                         length_words(static_cast<std::int64_t>(oldest->age)) + "; " + words_of(oldest->stage) +
-                         ".");
+      say(Tone::bad, count_words(all.size(), "request has", "requests have") +
+                         " no answer: " + (all.size() == 1 ? "" : "the oldest, ") + request_words(*oldest) +
+                         ", has waited for " + length_words(static_cast<std::int64_t>(oldest->age)) + "; " +
+                         words_of(oldest->stage) + ".");
   }
 
   void add_broken() {
@@ -172,11 +173,12 @@ class Maker {
       failed.count += side.failed;
       requests += side.completed;
       if (side.first_failed)
-        failed.items.push_back(item(file, *side.first_failed, {}, "the first of " + number_words(side.failed)));
+        failed.items.push_back(
+            item(file, *side.first_failed, {}, "the first of " + number_words(side.failed)));
     });
     if (failed.count != 0)
-      say(Tone::bad, number_words(failed.count) + " of " + number_words(requests) + " IOs failed, the first at " +
-                         time_words(failed.items.front().at) + ".");
+      say(Tone::bad, number_words(failed.count) + " of " + number_words(requests) +
+                         " IOs failed, the first at " + time_words(failed.items.front().at) + ".");
   }
 
   void add_links() {
@@ -191,8 +193,8 @@ class Maker {
     });
     const AnswerItem* longest = longest_of(links);
     if (longest != nullptr && longest->until > longest->at)
-      say(Tone::warning, "No path was connected for " + length_words(longest->until - longest->at) + " from " +
-                             time_words(longest->at) + " on" + cause_at(longest->at) + ".");
+      say(Tone::warning, "No path was connected for " + length_words(longest->until - longest->at) +
+                             " from " + time_words(longest->at) + " on" + cause_at(longest->at) + ".");
     else if (longest != nullptr)
       say(Tone::bad, "No path was connected from " + time_words(longest->at) + " to the end" +
                          cause_at(longest->at) + ".");
@@ -215,7 +217,8 @@ class Maker {
     if (losses.count == 1)
       say(Tone::warning, "Lost: " + first.text + ".");
     else if (answer_of("link").count == 0)
-      say(Tone::warning, number_words(losses.count) + " times a path was lost, first " + first.text + ".");
+      say(Tone::warning,
+          "A path was lost " + number_words(losses.count) + " times, first " + first.text + ".");
     if (moved.count != 0)
       say(Tone::warning, count_words(moved.count, "IO", "IOs") + " failed over" +
                              (answer_of("failed").count == 0 ? ", none failed." : "."));
@@ -231,7 +234,8 @@ class Maker {
     losses.items.push_back(std::move(at));
     if (loss.failovers == 0) return;
     moved.count += loss.failovers;
-    moved.items.push_back(item(file, *loss.failed_over, {}, count_words(loss.failovers, "IO", "IOs") + " of " + path));
+    moved.items.push_back(
+        item(file, *loss.failed_over, {}, count_words(loss.failovers, "IO", "IOs") + " of " + path));
   }
 
   void add_pauses() {
@@ -272,10 +276,12 @@ class Maker {
       const trace::Slow& slow = *side.slowest;
       most = slow.took;
       longest.count = 1;
-      longest.items.assign(1, item(file, {slow.record, slow.since}, At{slow.end, slow.since + slow.took}, ""));
+      longest.items.assign(1,
+                           item(file, {slow.record, slow.since}, At{slow.end, slow.since + slow.took}, ""));
       longest.items[0].text = length_words(static_cast<std::int64_t>(slow.took)) +
-                              (slow.write ? ", a write from " : ", a read from ") + time_words(longest.items[0].at) +
-                              " on, answered over path " + std::to_string(slow.path);
+                              (slow.write ? ", a write from " : ", a read from ") +
+                              time_words(longest.items[0].at) + " on, answered over path " +
+                              std::to_string(slow.path);
     });
   }
 
@@ -317,7 +323,9 @@ class Maker {
   void give_verdict() {
     const AnswerRow& longest = answer_.rows.back();
     const std::string slow =
-        longest.items.empty() ? "" : " The longest took " + longest.items[0].text.substr(0, longest.items[0].text.find(','));
+        longest.items.empty()
+            ? ""
+            : " The longest took " + longest.items[0].text.substr(0, longest.items[0].text.find(','));
     if (answer_.verdict.empty() && has_dump())
       say(Tone::normal, "No request lacks its answer; a dump of the ring does not tell what else happened.");
     else if (answer_.verdict.empty())
@@ -325,10 +333,11 @@ class Maker {
                                       : "No path was lost, and all " + count_words(completed_, "IO", "IOs") +
                                             " succeeded." + slow + ".");
     else if (answer_.tone == Tone::warning && !slow.empty())
-      answer_.verdict += (answer_of("failed").count == 0 && answer_of("failover").count == 0
-                              ? " All " + count_words(completed_, "answered IO", "answered IOs") + " succeeded."
-                              : "") +
-                         slow + ".";
+      answer_.verdict +=
+          (answer_of("failed").count == 0 && answer_of("failover").count == 0
+               ? " All " + count_words(completed_, "answered IO", "answered IOs") + " succeeded."
+               : "") +
+          slow + ".";
   }
 
   static constexpr std::size_t kItems = 128;  // of one row

@@ -1,5 +1,5 @@
-// The answer with which a page opens: a verdict in one sentence, and what happened, by kind. Each item has its
-// place in the diagram.
+// The answer with which a page opens: a verdict in one sentence, and what happened, by kind. Each item has
+// its place in the diagram.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -20,9 +20,9 @@ struct Happening {
 // What a page tells besides the steps.
 struct PageFacts {
   const trace::RunSummary* summary = nullptr;  // of the files of the story; nullptr: the page has no answer
-  bool judged = false;            // the marks of the story are all violations that `check` finds
-  std::vector<Happening> faults;  // of a simulated run
-  std::optional<Happening> failure;  // oracle that failed
+  bool judged = false;                         // the marks of the story are all violations that `check` finds
+  std::vector<Happening> faults;               // of a simulated run
+  std::optional<Happening> failure;            // oracle that failed
   std::string command;  // beginning of the command line that draws other parts; empty: none
 };
 

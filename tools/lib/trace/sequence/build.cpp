@@ -132,7 +132,8 @@ Story build_story(const std::vector<std::string>& files, const std::vector<Wante
   order_steps(story);
   follow_requests(story);
   for (const Step& step : story.steps)
-    if (step.io != kNone && step.device != kNone) story.requests[static_cast<std::size_t>(step.io)].device = step.device;
+    if (step.io != kNone && step.device != kNone)
+      story.requests[static_cast<std::size_t>(step.io)].device = step.device;
   lay_out(story);
   if (!set_marks(story, marks)) code = exit_usage;
   return story;

@@ -55,8 +55,8 @@ class PageData {
                ? kNone
                : static_cast<Index>(found - shown_.begin());
   }
-  // Clips [from, to] to the steps of the page. `to` is kNone if the range has no end. Returns false if none is
-  // on the page.
+  // Clips [from, to] to the steps of the page. `to` is kNone if the range has no end. Returns false if none
+  // is on the page.
   bool clip(Index from, Index to, Index& first, Index& last) const {
     const auto end = to == kNone ? shown_.end() : std::upper_bound(shown_.begin(), shown_.end(), to);
     first = static_cast<Index>(std::lower_bound(shown_.begin(), shown_.end(), from) - shown_.begin());
@@ -185,10 +185,10 @@ class PageData {
       const bool open = inside(request.last) == kNone;
       const auto time = [this](Index step) { return story_.steps[static_cast<std::size_t>(step)].at; };
       const std::int64_t took = request.last == kNone ? -1 : time(request.last) - time(request.first);
-      out.push_back(Json::array({first, last, open ? 1 : 0, request.write ? 1 : 0,
-                                 request.failed_over ? 1 : 0, request.failed ? 1 : 0, request.bytes,
-                                 request.permit, client_of(request.machine), cut ? 1 : 0, took,
-                                 request.device}));
+      out.push_back(
+          Json::array({first, last, open ? 1 : 0, request.write ? 1 : 0, request.failed_over ? 1 : 0,
+                       request.failed ? 1 : 0, request.bytes, request.permit, client_of(request.machine),
+                       cut ? 1 : 0, took, request.device}));
     }
     return out;
   }

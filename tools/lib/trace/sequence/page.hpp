@@ -22,9 +22,14 @@ struct PageContent {
   PageFacts facts;
 };
 
-// Chooses at most `limit` steps (0: all) of the window: its beginning and end, and those around everything that
-// the answer names, the most important first.
-std::vector<Range> choose_ranges(const Story& story, const PageFacts& facts, const Window& window, std::size_t limit);
+// Returns the groups that are shown by default: all except local details and wire messages, or all if there
+// are no other steps.
+unsigned usual_groups(const Story& story);
+
+// Chooses at most `limit` steps (0: all) of the window: its beginning and end, and those around everything
+// that the answer names, the most important first.
+std::vector<Range> choose_ranges(const Story& story, const PageFacts& facts, const Window& window,
+                                 std::size_t limit);
 
 // Returns the data of the page as JSON.
 std::string story_json(const Story& story, const PageContent& content);

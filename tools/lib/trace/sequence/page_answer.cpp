@@ -44,11 +44,12 @@ class Axis {
     for (std::size_t file = 0; file < run_.traces.size(); ++file) {
       const TraceSummary::Side& side = side_of(*run_.traces[file]);
       if (run_.traces[file]->counts_only() || (side.completed == 0 && side.paths.empty())) continue;
-      parts.push_back({&side.timeline, static_cast<std::uint64_t>(common_time(story_, static_cast<Index>(file), 0))});
+      parts.push_back(
+          {&side.timeline, static_cast<std::uint64_t>(common_time(story_, static_cast<Index>(file), 0))});
       for (const TraceSummary::PathName& path : side.paths) paths.push_back(path_name(file, path));
       add_latency(latency, file);
     }
-    const Timeline sum = Timeline::sum_of(parts);
+    const Timeline sum = Timeline::sum_of(parts, story_.steps.back().at);
     Json out = figures(sum, paths.size());
     out["paths"] = paths;
     out["latency"] = latency;

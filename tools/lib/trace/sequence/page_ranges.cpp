@@ -45,7 +45,8 @@ std::map<Place, std::size_t> steps_of(const Story& story, const std::vector<Plac
   std::map<Place, std::size_t> steps;
   for (std::size_t i = 0; i < story.steps.size(); ++i) {
     const auto file = static_cast<std::size_t>(story.steps[i].file);
-    for (; next[file] < records[file].size() && records[file][next[file]] <= story.steps[i].record; ++next[file])
+    for (; next[file] < records[file].size() && records[file][next[file]] <= story.steps[i].record;
+         ++next[file])
       steps.try_emplace({story.steps[i].file, records[file][next[file]]}, i);
   }
   return steps;
@@ -71,6 +72,15 @@ std::size_t length_of(const std::vector<Range>& ranges) {
 }
 
 }  // namespace
+
+unsigned usual_groups(const Story& story) {
+  constexpr unsigned kQuiet =
+      1U << static_cast<unsigned>(Group::local) | 1U << static_cast<unsigned>(Group::wire);
+  const bool other = std::any_of(story.steps.begin(), story.steps.end(), [](const Step& step) {
+    return step.group != Group::control && (kQuiet >> static_cast<unsigned>(step.group) & 1U) == 0;
+  });
+  return other ? ~kQuiet : ~0U;
+}
 
 std::vector<Range> choose_ranges(const Story& story, const PageFacts& facts, const Window& window,
                                  std::size_t limit) {

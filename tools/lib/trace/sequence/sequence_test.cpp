@@ -334,7 +334,8 @@ TEST_F(Conversation, AnswerNamesWhatHappened) {
   facts.faults.push_back({milliseconds(1), "<img> is cut"});
   const Answer answer = make_answer(story, facts);
   EXPECT_EQ(answer.tone, Tone::bad);
-  EXPECT_NE(answer.verdict.find("1 violation of the protocol, the first at 0.00"), std::string::npos) << answer.verdict;
+  EXPECT_NE(answer.verdict.find("1 violation of the protocol, the first at 0.00"), std::string::npos)
+      << answer.verdict;
   for (const AnswerRow& row : answer.rows) {
     const bool expected = row.kind == std::string("violation") || row.kind == std::string("slowest");
     EXPECT_EQ(row.count, expected ? 1U : 0U) << row.kind;

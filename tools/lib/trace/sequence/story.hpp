@@ -180,7 +180,7 @@ struct Story {
   std::vector<PathSpan> path_spans;
   std::vector<StorageSpan> storage_spans;
   std::vector<Mark> marks;
-  std::vector<std::string> devices;  // names of block devices
+  std::vector<std::string> devices;                       // names of block devices
   std::uint64_t left_out_before = 0, left_out_after = 0;  // steps outside the window
   bool same_clock = true;  // the messages between the files show no clock offset
 

@@ -78,7 +78,7 @@ std::uint64_t sum_within(std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
-Timeline Timeline::sum_of(const std::vector<Part>& parts) {
+Timeline Timeline::sum_of(const std::vector<Part>& parts, std::int64_t until) {
   Timeline sum;
   std::vector<std::pair<const Timeline*, std::int64_t>> all;
   for (const Part& part : parts)
@@ -87,7 +87,8 @@ Timeline Timeline::sum_of(const std::vector<Part>& parts) {
   if (all.empty()) return sum;
   std::int64_t from = all.front().second;
   for (const auto& [part, begin] : all) from = std::min(from, begin);
-  std::uint64_t span = 0;
+  std::uint64_t span =
+      until > from ? static_cast<std::uint64_t>(until) - static_cast<std::uint64_t>(from) : 0;
   for (const auto& [part, begin] : all) {
     const auto offset = static_cast<std::uint64_t>(begin) - static_cast<std::uint64_t>(from);
     span = std::max(span, sum_within(offset, part->buckets_.size() * part->width_ - part->width_ / 2));
@@ -105,6 +106,7 @@ void Timeline::put(const Timeline& part, std::uint64_t offset) {
   std::vector<std::uint64_t> in_flight(buckets_.size());
   const std::size_t paths = states_.size();
   states_.resize(paths + part.states_.size());
+  std::size_t end = 0;
   for (std::size_t i = 0; i < part.buckets_.size(); ++i) {
     const std::uint64_t middle = sum_within(offset, i * part.width_ + part.width_ / 2);
     const auto index = std::min(static_cast<std::size_t>(middle / width_), buckets_.size() - 1);
@@ -118,6 +120,12 @@ void Timeline::put(const Timeline& part, std::uint64_t offset) {
     moved.states.insert(moved.states.end(), one.states.begin(), one.states.end());
     buckets_[index].merge(moved);
     in_flight[index] = std::max(in_flight[index], one.in_flight);
+    end = index + 1;
+  }
+  for (; end < buckets_.size(); ++end) {
+    in_flight[end] = part.in_flight_;
+    buckets_[end].states.resize(paths);
+    buckets_[end].states.insert(buckets_[end].states.end(), part.states_.begin(), part.states_.end());
   }
   for (std::size_t i = 0; i < buckets_.size(); ++i) buckets_[i].in_flight += in_flight[i];
 }

@@ -1,5 +1,5 @@
-// Figures of a run over time, in a fixed number of buckets. When the run becomes longer than the buckets cover,
-// each two of them become one, so memory does not grow with the run.
+// Figures of a run over time, in a fixed number of buckets. When the run becomes longer than the buckets
+// cover, each two of them become one, so memory does not grow with the run.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -42,9 +42,9 @@ class Timeline {
     const Timeline* timeline = nullptr;
     std::uint64_t shift = 0;  // in ns, to add to its times
   };
-  // Returns the sum of the parts. Each bucket of a part counts where its middle is. The paths of a part follow
-  // those of the part before.
-  static Timeline sum_of(const std::vector<Part>& parts);
+  // Returns the sum of the parts. Each bucket of a part counts where its middle is. The paths of a part
+  // follow those of the part before. Up to `until`, parts that end earlier keep their last state.
+  static Timeline sum_of(const std::vector<Part>& parts, std::int64_t until);
 
   bool empty() const noexcept { return buckets_.empty(); }
   Nanos from() const noexcept { return from_; }    // begin of the first bucket

@@ -84,7 +84,7 @@ TEST(Timeline, SumOfClientsWithDifferentClocks) {
   second.state(0, spec::PathState::connected);
   first.state(0, spec::PathState::waiting);
   const std::uint64_t back = 0 - seconds(4998);  // the second client began 2 s later
-  const Timeline sum = Timeline::sum_of({{&first, 0}, {&second, back}});
+  const Timeline sum = Timeline::sum_of({{&first, 0}, {&second, back}}, 0);
   EXPECT_LE(sum.buckets().size(), Timeline::kBuckets);
   EXPECT_EQ(completed(sum), 20U);
   const auto at = [&sum](Nanos time) -> const Timeline::Bucket& {
@@ -92,12 +92,19 @@ TEST(Timeline, SumOfClientsWithDifferentClocks) {
   };
   EXPECT_EQ(at(seconds(1)).in_flight, 3U);
   EXPECT_EQ(at(seconds(6)).in_flight, 7U);
-  EXPECT_EQ(at(seconds(11) - milliseconds(50)).in_flight, 4U) << "the first client has ended";
+  EXPECT_EQ(at(seconds(11) - milliseconds(50)).in_flight, 7U) << "requests of the first client have no end";
+  const auto until = static_cast<std::int64_t>(seconds(100));
+  const Timeline longer = Timeline::sum_of({{&first, 0}, {&second, back}}, until);
+  EXPECT_EQ(completed(longer), 20U);
+  EXPECT_EQ(longer.buckets().back().in_flight, 7U);
+  EXPECT_GT(longer.buckets().size() * longer.width(), seconds(100));
+  EXPECT_EQ(longer.buckets().back().states,
+            (std::vector<std::uint8_t>{bit(spec::PathState::waiting), bit(spec::PathState::connected)}));
   EXPECT_EQ(sum.buckets().back().states.at(1), bit(spec::PathState::connected));
-  EXPECT_TRUE(Timeline::sum_of({}).empty());
+  EXPECT_TRUE(Timeline::sum_of({}, until).empty());
   Timeline far;
   far.at(0);
-  EXPECT_LE(Timeline::sum_of({{&first, 0}, {&far, ~0ULL >> 1}, {&far, 1ULL << 63}}).buckets().size(),
+  EXPECT_LE(Timeline::sum_of({{&first, 0}, {&far, ~0ULL >> 1}, {&far, 1ULL << 63}}, until).buckets().size(),
             Timeline::kBuckets);
 }
 

@@ -51,8 +51,7 @@ void TraceSummary::add(const Record& record) {
     if (ended->failed && !side.first_failed) side.first_failed = At{record.seq, record.time};
     if (!side.slowest || ended->took > side.slowest->took) side.slowest = *ended;
   }
-  for (const bool client : {false, true})
-    sides_[client ? 1 : 0].timeline.in_flight(meter_.waiting(client));
+  for (const bool client : {false, true}) sides_[client ? 1 : 0].timeline.in_flight(meter_.waiting(client));
   if (const spec::Event* event = translator_.translate(record)) {
     take(record, *event);
     if (hangs_ != nullptr) hangs_->on(record.instance, *event);
@@ -69,9 +68,8 @@ void TraceSummary::take(const Record& record, const spec::Event& event) {
   Machine& machine = machines_[record.instance];
   if (!machine.begun) {
     machine.begun = true;
-    machine.client =
-        event.kind == Kind::BeginClient ||
-        (event.kind != Kind::BeginServerSession && header_.origin.role != "server");
+    machine.client = event.kind == Kind::BeginClient ||
+                     (event.kind != Kind::BeginServerSession && header_.origin.role != "server");
   }
   switch (event.kind) {
     case Kind::PathChanged:

@@ -1,5 +1,5 @@
-// Summary of one trace, made while its records are read: figures over time, lost paths, failed requests. Memory
-// does not grow with the trace, except for the latencies that LatencyMeter keeps.
+// Summary of one trace, made while its records are read: figures over time, lost paths, failed requests.
+// Memory does not grow with the trace, except for the latencies that LatencyMeter keeps.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -28,10 +28,10 @@ struct PathLoss {
   InstanceId instance = 0;
   std::uint16_t path = 0;
   At from;
-  std::optional<At> to;          // connected again; nullopt: not in the trace
-  std::string reason;            // word of the trace (docs/reasons.md); empty: none
-  std::uint64_t attempts = 0;    // failed attempts to connect
-  std::uint64_t failovers = 0;   // requests that were sent again over another path
+  std::optional<At> to;           // connected again; nullopt: not in the trace
+  std::string reason;             // word of the trace (docs/reasons.md); empty: none
+  std::uint64_t attempts = 0;     // failed attempts to connect
+  std::uint64_t failovers = 0;    // requests that were sent again over another path
   std::optional<At> failed_over;  // first of them
 };
 
@@ -99,7 +99,7 @@ class TraceSummary {
   struct Machine {
     bool begun = false;
     bool client = false;
-    bool closing = false;  // a close was requested
+    bool closing = false;                             // a close was requested
     std::map<std::uint16_t, spec::PathState> states;  // by path
   };
   void take(const Record& record, const spec::Event& event);

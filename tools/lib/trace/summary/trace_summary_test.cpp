@@ -72,8 +72,7 @@ TEST(TraceSummary, LostPathHasCauseEndAndFailovers) {
   client.step(ConnectionLost{seconds(1), Client::key(0), Reason::heartbeat_lost},
               PathChanged{0, PathState::draining, Reason::heartbeat_lost, 0, 0, 0});
   client.step(ConnectionClosed{seconds(1) + 1, Client::key(0)},
-              PathChanged{0, PathState::waiting, Reason::heartbeat_lost, 0, 0, 0},
-              FailedOver{3, 0, 1, true});
+              PathChanged{0, PathState::waiting, Reason::heartbeat_lost, 0, 0, 0}, FailedOver{3, 0, 1, true});
   client.step(ConnectFailed{seconds(2), Client::key(0), Reason::connect_timeout, 0});
   client.complete(seconds(3), 3, 1);
   client.step(InfoAccepted{seconds(12), Client::key(0)},

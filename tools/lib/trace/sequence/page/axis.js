@@ -128,7 +128,7 @@ function drawMarks(top, bottom) {
 function drawFaults(top) {
   if (REPORT.faults.length === 0) return;
   axisLabel(top + 5, 'faults');
-  let free = -1;
+  let free = -1, label = null, hidden = 0;
   for (const fault of REPORT.faults) {
     const x = axisX(fault.at);
     const group = make(axisSvg, 'g', {class: 'fault'});
@@ -139,6 +139,11 @@ function drawFaults(top) {
       if (x + 3 + room > AXIS_LEFT + axisRoom()) words.setAttribute('x', Math.max(free, x - 3 - room));
       if (x + 3 + room > AXIS_LEFT + axisRoom() && x - 3 - room < free) words.remove();
       free = x + room + 10;
+      label = words;
+      hidden = 0;
+    } else if (label) {
+      label.textContent = label.textContent.replace(/ \+\d+$/, '') + ' +' + ++hidden;
+      free = Math.max(free, x + 4);
     }
     make(group, 'title', {}, (fault.at / 1e9).toFixed(6) + ' s: ' + fault.text);
     group.addEventListener('click', (event) => {
@@ -198,7 +203,7 @@ function drawTimeAxis() {
     y += band + (band >= 9 ? 4 : 1);
   });
   if (REPORT.faults.length > 0) {
-    drawFaults(y);
+    drawFaults(y += 2);
     y += 14;
   }
   drawMarks(top, y);

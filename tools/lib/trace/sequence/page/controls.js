@@ -41,9 +41,9 @@ function update(anchor) {
 }
 
 function tell() {
-  const all = DATA.before + COUNT + DATA.after;
+  const missing = DATA.gaps.reduce((sum, gap) => sum + gap.steps, 0), all = COUNT + missing;
   let text = shown.length.toLocaleString('en') + ' of ' + all.toLocaleString('en') + ' steps';
-  if (DATA.before + DATA.after > 0)
+  if (missing > 0)
     text += ' (the page has ' + COUNT.toLocaleString('en') + ')';
   if (view.query.trim() !== '') text += ', ' + matches.length.toLocaleString('en') + ' match' + (matches.length === 1 ? '' : 'es');
   status.textContent = text;
