@@ -19,6 +19,7 @@ void add_live(CLI::App&, Runner&);
 void add_merge(CLI::App&, Runner&);
 void add_min(CLI::App&, Runner&);
 void add_pcap(CLI::App&, Runner&);
+void add_query(CLI::App&, Runner&);
 void add_replay(CLI::App&, Runner&);
 void add_seq(CLI::App&, Runner&);
 void add_stat(CLI::App&, Runner&);
@@ -66,6 +67,7 @@ void add_commands(CLI::App& app, Runner& runner) {
   add_cat(app, runner);
   add_check(app, runner);
   add_grep(app, runner);
+  add_query(app, runner);
   add_stat(app, runner);
   add_replay(app, runner);
 #ifdef URTRS_HAS_LIVE
