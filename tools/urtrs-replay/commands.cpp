@@ -11,6 +11,7 @@ namespace rtrs::replay_tool {
 void add_cat(CLI::App&, Runner&);
 void add_check(CLI::App&, Runner&);
 void add_diff(CLI::App&, Runner&);
+void add_export(CLI::App&, Runner&);
 void add_from_json(CLI::App&, Runner&);
 void add_grep(CLI::App&, Runner&);
 void add_import(CLI::App&, Runner&);
@@ -80,6 +81,7 @@ void add_commands(CLI::App& app, Runner& runner) {
   add_seq(app, runner);
   add_from_json(app, runner);
   add_pcap(app, runner);
+  add_export(app, runner);
   add_import(app, runner);
 }
 

@@ -76,7 +76,7 @@ void LatencyMeter::note_gap(const trace::Record& record, Machine& machine) {
   if (machine.seen && machine.waiting != 0 && record.time > machine.last &&
       record.time - machine.last >= kMinGap) {
     const Gap gap{record.time - machine.last, machine.last, record.seq, record.instance, machine.waiting};
-    keep_longest(gaps_, gap, &Gap::length);
+    if (range_.contains(record.time)) keep_longest(gaps_, gap, &Gap::length);
   }
   machine.last = record.time;
   machine.seen = true;
@@ -86,6 +86,7 @@ void LatencyMeter::close(const trace::Record& record, Machine& machine, Open& op
   if (!open.used) return;
   open.used = false;
   if (machine.waiting != 0) --machine.waiting;
+  if (!range_.contains(open.since)) return;
   PathLatency& path = paths_[{record.instance, open.path}];
   ++(open.write ? path.writes : path.reads);
   path.bytes += open.bytes;

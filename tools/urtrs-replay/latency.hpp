@@ -8,6 +8,7 @@
 
 #include "core/record/codec.hpp"
 #include "core/record/schema.hpp"
+#include "tools/urtrs-replay/time_range.hpp"
 
 namespace rtrs::replay_tool {
 
@@ -48,6 +49,8 @@ struct Slow {
 class LatencyMeter {
  public:
   explicit LatencyMeter(const trace::Schema& schema);
+  // Only requests that begin in the range, and gaps that end in it, are counted.
+  void set_range(const TimeRange& range) noexcept { range_ = range; }
   void add(const trace::Record& record);
   void finish();
 
@@ -94,6 +97,7 @@ class LatencyMeter {
   void close(const trace::Record& record, Machine& machine, Open& open, bool failed);
   void note_gap(const trace::Record& record, Machine& machine);
 
+  TimeRange range_;
   std::vector<Known> known_;  // indexed by event number
   std::map<InstanceId, Machine> machines_;
   std::map<Place, PathLatency> paths_;
