@@ -1,5 +1,7 @@
 #include "tools/urtrs-replay/commands.hpp"
 
+#include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "tools/lib/trace/command/files.hpp"
@@ -44,6 +46,28 @@ void add_trace(CLI::App& command, std::string& into) {
           },
           "Trace file, - for standard input, FILE.* for all files of a rotation")
       ->required();
+}
+
+void add_follow(CLI::App& command, std::string& into) {
+  command
+      .add_flag(
+          "--follow{1h}", into,
+          "Wait for more records, also in the next file of a rotation, until the trace ends, Ctrl-C, or "
+          "nothing was written for TIME (default 1h)")
+      ->type_name("[=TIME]")
+      ->check([](const std::string& text) {
+        const auto time = options::parse_positive_duration(text);
+        return time ? std::string() : time.error();
+      });
+}
+
+tools::Patience patience_of(const std::string& follow) {
+  if (follow.empty()) return {};
+  const Nanos time = options::parse_positive_duration(follow).value();
+  // Line by line, because a reader waits for each record.
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  return std::max(tools::Patience(1), std::chrono::duration_cast<tools::Patience>(
+                                          std::chrono::nanoseconds(static_cast<std::int64_t>(time))));
 }
 
 void report_too_long(const std::string& path, std::uint64_t max_size) {
