@@ -18,7 +18,7 @@ install(DIRECTORY ${URTRS_HEADERS_DIR} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} C
 install(FILES backends/bindings/c/urtrs.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/urtrs COMPONENT devel)
 
 # For every Python 3 of the system, as in Debian's packages. With another prefix, add the folder to PYTHONPATH.
-install(FILES backends/bindings/python/urtrs.py backends/bindings/python/_urtrs_c.py DESTINATION lib/python3/dist-packages COMPONENT python)
+install(FILES backends/bindings/python/urtrs.py backends/bindings/python/_urtrs_c.py backends/bindings/python/urtrs_trace.py DESTINATION lib/python3/dist-packages COMPONENT python)
 
 # One export set for each component and kind, so that an application that uses only the core does not need libfabric.
 set(URTRS_CONFIG_NEEDS "")

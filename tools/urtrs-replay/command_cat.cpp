@@ -24,6 +24,7 @@ struct CatOptions {
   std::optional<std::uint64_t> last;
   std::optional<std::uint16_t> instance;
   TimeOptions times;
+  std::string follow;
 };
 
 // Returns the maximum line length: on a terminal its width, or 120 if the width is unknown; otherwise 0,
@@ -56,7 +57,7 @@ std::string header_text(const trace::Header& header, const trace::TimeBase& base
 }
 
 int cat(const CatOptions& options) {
-  InputFile file(options.file);
+  InputFile file(options.file, patience_of(options.follow));
   if (!file.is_open()) return exit_usage;
   trace::Reader reader(file.source());
   trace::Reader::Status status = reader.open();
@@ -103,6 +104,7 @@ int cat(const CatOptions& options) {
 void add_cat(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, CatOptions& options) {
     add_trace(command, options.file);
+    add_follow(command, options.follow);
     command.add_flag("--json", options.json, "One JSON object per line, lossless");
     command.add_flag("--wide", options.wide, "Do not cut lines at the width of the terminal");
     command.add_option("--last", options.last, "Only the last N records")

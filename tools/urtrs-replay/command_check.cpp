@@ -25,6 +25,7 @@ struct CheckOptions {
   std::size_t show = 3;
   std::uint64_t heartbeat_ms = 0;
   TimeOptions times;
+  std::string follow;
   double hang_after = kHangAfterSeconds;
 };
 
@@ -256,7 +257,7 @@ int check(const CheckOptions& options) {
   trace::LawCollector collector;
   trace::HangCollector hangs;
   for (const std::string& name : options.files) {
-    InputFile file(name);
+    InputFile file(name, patience_of(options.follow));
     if (!file.is_open()) return exit_usage;
     Progress progress(file.size(), true);
     all.push_back({name,
@@ -313,6 +314,7 @@ void add_check(CLI::App& app, Runner& runner) {
         ->check(CLI::Range(1, 3'600'000))
         ->type_name("MS");
     add_hang_after(command, options.hang_after);
+    add_follow(command, options.follow);
     command.add_flag("--rules", options.rules, "Print the table of all rules instead");
     add_wall(command, options.times);
   };
@@ -329,6 +331,7 @@ void add_check(CLI::App& app, Runner& runner) {
       "  urtrs-replay check run.rtrc\n"
       "  urtrs-replay check client.rtrc server.rtrc --json\n"
       "  urtrs-replay check capture.rtrc --heartbeat-interval-ms 5000\n"
+      "  urtrs-replay check run.rtrc --follow=10s\n"
       "\n"
       "Exit codes: 0 conforming, 1 violating, 2 wrong usage, 3 inconclusive (something is missing; the "
       "output says what).",

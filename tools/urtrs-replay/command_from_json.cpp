@@ -14,6 +14,7 @@ namespace {
 struct FromJsonOptions {
   std::string from;
   std::string to;
+  bool rehash = false;
   bool json = false;
 };
 
@@ -23,7 +24,7 @@ int from_json(const FromJsonOptions& options) {
   if (!file.is_open()) return exit_usage;
   const int fd = create_output(options.to, 0600);
   if (fd < 0) return exit_usage;
-  trace::JsonImporter importer(std::make_unique<trace::FdSink>(fd));
+  trace::JsonImporter importer(std::make_unique<trace::FdSink>(fd), options.rehash);
   trace::FdSource source(file.fd());
   std::string pending;
   std::uint64_t number = 0;
@@ -68,13 +69,21 @@ void add_from_json(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, FromJsonOptions& options) {
     command.add_option("FILE", options.from, "Lines of JSON, - for standard input")->required();
     command.add_option("TRACE", options.to, "Trace file to write, not standard output")->required();
+    command.add_flag("--rehash", options.rehash,
+                     "After edits: numbers records again, computes the end again, leaves out state hashes");
     command.add_flag("--json", options.json, "The number of records, as a JSON object");
   };
-  add_command<FromJsonOptions>(app, runner, "from-json", "Turn the output of cat --json into a trace again",
-                               "Examples:\n"
-                               "  urtrs-replay cat run.rtrc --json > run.jsonl\n"
-                               "  urtrs-replay from-json run.jsonl again.rtrc",
-                               bind, from_json);
+  add_command<FromJsonOptions>(
+      app, runner, "from-json", "Turn the output of cat --json into a trace again",
+      "Examples:\n"
+      "  urtrs-replay cat run.rtrc --json > run.jsonl\n"
+      "  urtrs-replay from-json run.jsonl again.rtrc\n"
+      "  urtrs-replay cat run.rtrc --json | sed 's/\"result\":\"ok\"/\"result\":\"invalid\"/' "
+      "| urtrs-replay from-json --rehash - edited.rtrc\n"
+      "\n"
+      "With --rehash, lines may be changed, removed and added. Digests of message "
+      "content (wire notes) stay, because a trace has not that content.",
+      bind, from_json);
 }
 
 }  // namespace rtrs::replay_tool

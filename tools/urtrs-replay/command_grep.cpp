@@ -15,6 +15,7 @@ struct GrepOptions {
   std::string file;
   FilterOptions filter;
   TimeOptions times;
+  std::string follow;
   std::size_t before = 0;
   std::size_t after = 0;
   bool count = false;
@@ -77,7 +78,7 @@ class Printer {
 };
 
 int grep(const GrepOptions& options) {
-  InputFile file(options.file);
+  InputFile file(options.file, patience_of(options.follow));
   if (!file.is_open()) return exit_usage;
   trace::Reader reader(file.source());
   trace::Reader::Status status = reader.open();
@@ -114,6 +115,7 @@ int grep(const GrepOptions& options) {
 void add_grep(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, GrepOptions& options) {
     add_trace(command, options.file);
+    add_follow(command, options.follow);
     add_filter_options(command, options.filter);
     add_times(command, options.times);
     command.add_option("-B,--before", options.before, "Also this many records before each")

@@ -34,6 +34,7 @@ struct Summary {
   std::vector<trace::Unanswered> unanswered;
   std::vector<trace::Pause> pauses;
 
+  std::uint64_t records = 0;
   std::map<std::string, std::uint64_t> events;
   std::map<unsigned, std::uint64_t> instances;
   Nanos first = 0;
@@ -143,14 +144,14 @@ void print_text(const Summary& summary, const LatencyMeter& meter, const trace::
   row("beginning", (header.flags & trace::partial) != 0 ? "missing" : "present");
   row("actions", (header.flags & trace::action_counts) != 0 ? "counted" : "recorded");
   row("end", complete ? "complete" : "cut or damaged");
-  row("records", std::to_string(reader.records()));
+  row("records", std::to_string(summary.records));
   row("blocks", std::to_string(reader.blocks()));
   row("bytes", std::to_string(reader.bytes()));
   row("from", base.with_unit(summary.first));
   row("to", base.with_unit(summary.last));
   if ((header.flags & trace::action_counts) != 0 && header.origin.taken != 0)
     row("taken", base.with_unit(header.origin.taken));
-  row("rate", rate(reader.records(), summary.seconds()) + " records");
+  row("rate", rate(summary.records, summary.seconds()) + " records");
   char hash[20];
   std::snprintf(hash, sizeof hash, "%016" PRIx64, reader.chain_hash());
   row("chain hash", hash);
@@ -189,7 +190,7 @@ std::string as_json(const Summary& summary, const LatencyMeter& meter, const tra
                       {"partial", (header.flags & trace::partial) != 0},
                       {"actions_only_counted", (header.flags & trace::action_counts) != 0},
                       {"complete", complete},
-                      {"records", reader.records()},
+                      {"records", summary.records},
                       {"blocks", reader.blocks()},
                       {"bytes", reader.bytes()},
                       {"first_time", summary.first},
@@ -215,21 +216,29 @@ int stat(const StatOptions& options) {
   if (status != trace::Reader::Status::ok) return report_stop(options.file, status, reader);
   Summary summary;
   LatencyMeter meter(reader.header().schema);
+  trace::Record record;
+  status = reader.next(record);
+  const auto base = base_of(options.times, reader.header(), reader.first_time(), options.file);
+  const auto range = base ? range_of(options.times, *base) : std::nullopt;
+  if (!range) return exit_usage;
+  meter.set_range(range->from, range->to);
+  Nanos last = 0;
   {
     Progress progress(file.size(), true);
     std::vector<std::uint64_t> by_kind(std::size_t{1} << 16);
-    trace::Record record;
     trace::Translator translator(reader.header().schema);
     trace::HangCollector hangs;
     hangs.begin_trace((reader.header().flags & trace::action_counts) != 0, reader.header().origin.taken);
-    while ((status = reader.next(record)) == trace::Reader::Status::ok) {
+    for (; status == trace::Reader::Status::ok; status = reader.next(record)) {
       hangs.read(translator, record);
-      if (record.seq == 0) summary.first = record.time;
-      summary.last = record.time;
-      ++by_kind[record.event->id];
-      ++summary.instances[record.instance];
       meter.add(record, hangs.ended());
       progress.at(reader.bytes());
+      last = record.time;
+      if (!range->contains(last)) continue;
+      if (summary.records++ == 0) summary.first = last;
+      summary.last = last;
+      ++by_kind[record.event->id];
+      ++summary.instances[record.instance];
     }
     for (const trace::EventInfo& event : reader.header().schema.events) {
       if (by_kind[event.id] != 0) summary.events[event.name] = by_kind[event.id];
@@ -239,8 +248,10 @@ int stat(const StatOptions& options) {
   }
   meter.finish();
   const bool complete = status == trace::Reader::Status::end;
-  const auto base = base_of(options.times, reader.header(), reader.first_time(), options.file);
-  if (!base) return exit_usage;
+  if (summary.records == 0 && reader.records() != 0) {
+    report_empty_range(options.file, *base, reader.first_time(), last);
+    return exit_usage;
+  }
   Output out;
   if (options.json) {
     out.line(as_json(summary, meter, reader, complete));
@@ -257,19 +268,22 @@ void add_stat(CLI::App& app, Runner& runner) {
     add_trace(command, options.file);
     add_hang_after(command, options.hang_after);
     command.add_flag("--json", options.json, "A JSON object");
-    add_wall(command, options.times);
+    add_times(command, options.times);
   };
   add_command<StatOptions>(
       app, runner, "stat", "Print who recorded a trace, what it holds, and the latency of its requests",
       "Examples:\n"
       "  urtrs-replay stat run.rtrc\n"
       "  urtrs-replay stat run.rtrc --json\n"
+      "  urtrs-replay stat client.rtrc --from 0.5 --to 1.5\n"
       "\n"
       "Latencies: at a client from submission to completion, at a server from delivery to answer. "
       "Gaps: the longest times in which a machine with requests recorded nothing. Slow: the slowest "
       "requests. "
       "Unanswered: requests that the end of the trace left without an answer, with what they wait for; "
-      "`check` of both sides knows more about them. Requests of machines that ended are not listed.",
+      "`check` of both sides knows more about them. Requests of machines that ended are not listed.\n"
+      "With --from and --to, requests that began in the range; stopped and unanswered are of the whole "
+      "trace.",
       bind, stat);
 }
 

@@ -1,5 +1,7 @@
 #include "tools/urtrs-replay/commands.hpp"
 
+#include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "tools/lib/trace/command/files.hpp"
@@ -11,6 +13,7 @@ namespace rtrs::replay_tool {
 void add_cat(CLI::App&, Runner&);
 void add_check(CLI::App&, Runner&);
 void add_diff(CLI::App&, Runner&);
+void add_export(CLI::App&, Runner&);
 void add_from_json(CLI::App&, Runner&);
 void add_grep(CLI::App&, Runner&);
 void add_import(CLI::App&, Runner&);
@@ -19,6 +22,7 @@ void add_live(CLI::App&, Runner&);
 void add_merge(CLI::App&, Runner&);
 void add_min(CLI::App&, Runner&);
 void add_pcap(CLI::App&, Runner&);
+void add_query(CLI::App&, Runner&);
 void add_replay(CLI::App&, Runner&);
 void add_seq(CLI::App&, Runner&);
 void add_stat(CLI::App&, Runner&);
@@ -45,6 +49,28 @@ void add_trace(CLI::App& command, std::string& into) {
       ->required();
 }
 
+void add_follow(CLI::App& command, std::string& into) {
+  command
+      .add_flag(
+          "--follow{1h}", into,
+          "Wait for more records, also in the next file of a rotation, until the trace ends, Ctrl-C, or "
+          "nothing was written for TIME (default 1h)")
+      ->type_name("[=TIME]")
+      ->check([](const std::string& text) {
+        const auto time = options::parse_positive_duration(text);
+        return time ? std::string() : time.error();
+      });
+}
+
+tools::Patience patience_of(const std::string& follow) {
+  if (follow.empty()) return {};
+  const Nanos time = options::parse_positive_duration(follow).value();
+  // Line by line, because a reader waits for each record.
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  return std::max(tools::Patience(1), std::chrono::duration_cast<tools::Patience>(
+                                          std::chrono::nanoseconds(static_cast<std::int64_t>(time))));
+}
+
 void report_too_long(const std::string& path, std::uint64_t max_size) {
   error(path + ": longer than " + std::to_string(max_size) +
         " bytes; the whole trace is held in memory: record less, or allow more with --max-size");
@@ -67,6 +93,7 @@ void add_commands(CLI::App& app, Runner& runner) {
   add_cat(app, runner);
   add_check(app, runner);
   add_grep(app, runner);
+  add_query(app, runner);
   add_stat(app, runner);
   add_replay(app, runner);
 #ifdef URTRS_HAS_LIVE
@@ -80,6 +107,7 @@ void add_commands(CLI::App& app, Runner& runner) {
   add_why(app, runner);
   add_from_json(app, runner);
   add_pcap(app, runner);
+  add_export(app, runner);
   add_import(app, runner);
 }
 

@@ -83,6 +83,10 @@ inline void add_duration(CLI::App& command, const char* name, double& into, cons
       ->default_str(preset.str());
 }
 
+// Adds the option --follow. `into`: text for patience_of().
+void add_follow(CLI::App& command, std::string& into);
+tools::Patience patience_of(const std::string& follow);
+
 // Default size limit, in bytes, of a trace that a command holds in memory, and of a capture that a command
 // writes.
 inline constexpr std::uint64_t kMaxTraceBytes = 1ULL << 30;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "backends/options/quantity.hpp"
 #include "core/proto/limits.hpp"
 #include "core/wire/imm.hpp"
 #include "tools/lib/trace/reader/rnbd_words.hpp"
@@ -39,13 +40,43 @@ bool is_number(std::string_view text, std::uint16_t& number) {
   return wrong == std::errc{} && end == text.data() + text.size();
 }
 
-// Returns true if the name matches the pattern. "Path*" matches all names that start with "Path".
-bool names(std::string_view pattern, std::string_view name) {
+}  // namespace
+
+bool is_named(std::string_view pattern, std::string_view name) {
   if (pattern.ends_with('*')) return name.starts_with(pattern.substr(0, pattern.size() - 1));
   return pattern == name;
 }
 
-}  // namespace
+std::optional<FieldTest> FieldTest::parse(std::string_view text) {
+  const std::size_t at = text.find_first_of("=<>!");
+  if (at == 0 || at == text.npos || (text[at] == '!' && !text.substr(at).starts_with("!=")))
+    return std::nullopt;
+  FieldTest test;
+  test.name_ = text.substr(0, at);
+  test.comparison_ = text[at];
+  test.value_ = text.substr(at + (text[at] == '!' ? 2 : 1));
+  if (test.comparison_ != '<' && test.comparison_ != '>') return test;
+  const char* const end = test.value_.data() + test.value_.size();
+  const auto [rest, wrong] = std::from_chars(test.value_.data(), end, test.number_);
+  if (wrong == std::errc{} && rest == end) return test;
+  const auto duration = options::parse_duration(test.value_);
+  if (!duration) return std::nullopt;
+  test.number_ = *duration;
+  return test;
+}
+
+bool FieldTest::holds(const Fields& fields) const {
+  std::string name = name_;
+  const bool in_key = !fields.has(name_) && fields.has("key." + name_);
+  if (in_key) name.insert(0, "key.");
+  if (!fields.has(name)) return false;
+  const bool is_path = in_key && name_ == "path" && fields.has_key();
+  const std::uint64_t number = is_path ? fields.key().path : fields.number(name);
+  if (comparison_ == '<') return number < number_;
+  if (comparison_ == '>') return number > number_;
+  const bool equal = (is_path ? std::to_string(number) : fields.word(name)) == value_;
+  return equal == (comparison_ == '=');
+}
 
 void add_filter_options(CLI::App& command, FilterOptions& options) {
   command
@@ -76,7 +107,9 @@ void add_filter_options(CLI::App& command, FilterOptions& options) {
                   "What happens to this block device: the handle of a client, or the id that the server gave")
       ->type_name("N")
       ->delimiter(',');
-  command.add_option("--field", options.fields, "Where a field has this value, as cat prints it")
+  command
+      .add_option("--field", options.fields,
+                  "Where a field has this value, as cat prints it; also NAME!=VALUE, NAME<N, NAME>N")
       ->type_name("NAME=VALUE");
 }
 
@@ -84,7 +117,7 @@ RecordFilter::RecordFilter(const FilterOptions& options, const trace::Schema& sc
     : options_(options), schema_(schema) {
   for (const std::string& name : options.events) {
     const bool known = std::any_of(schema.events.begin(), schema.events.end(),
-                                   [&name](const auto& event) { return names(name, event.name); });
+                                   [&name](const auto& event) { return is_named(name, event.name); });
     if (!known) why = "the trace has no event '" + name + "'; `urtrs-replay stat` lists those in it";
   }
   for (const std::string& name : options.classes) {
@@ -105,10 +138,11 @@ RecordFilter::RecordFilter(const FilterOptions& options, const trace::Schema& sc
     connections_.push_back(connection);
   }
   for (const std::string& text : options.fields) {
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) why = "'" + text + "' is not NAME=VALUE";
-    fields_.emplace_back(text.substr(0, equals),
-                         equals == std::string::npos ? std::string() : text.substr(equals + 1));
+    const auto test = FieldTest::parse(text);
+    if (test)
+      fields_.push_back(*test);
+    else
+      why = "'" + text + "' is not NAME=VALUE, NAME!=VALUE, NAME<NUMBER or NAME>NUMBER";
   }
 }
 
@@ -129,7 +163,7 @@ void RecordFilter::follow(const trace::Record& record) {
 }
 
 bool RecordFilter::matches_event(const trace::Record& record) const {
-  const auto named = [&record](const std::string& name) { return names(name, record.event->name); };
+  const auto named = [&record](const std::string& name) { return is_named(name, record.event->name); };
   if (!options_.events.empty() && std::none_of(options_.events.begin(), options_.events.end(), named)) {
     return false;
   }
@@ -200,9 +234,8 @@ bool RecordFilter::matches_permit(const trace::Record& record) const {
 
 bool RecordFilter::matches_fields(const trace::Record& record) const {
   const Fields fields(record, schema_);
-  return std::all_of(fields_.begin(), fields_.end(), [&fields](const auto& wanted) {
-    return fields.has(wanted.first) && fields.word(wanted.first) == wanted.second;
-  });
+  return std::all_of(fields_.begin(), fields_.end(),
+                     [&fields](const FieldTest& test) { return test.holds(fields); });
 }
 
 }  // namespace rtrs::replay_tool

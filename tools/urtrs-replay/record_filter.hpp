@@ -5,15 +5,34 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "core/record/codec.hpp"
 #include "core/record/schema.hpp"
+#include "tools/lib/trace/sequence/fields.hpp"
 #include "tools/urtrs-replay/time_range.hpp"
 
 namespace rtrs::replay_tool {
+
+// Returns true if the name matches the pattern. "Path*" matches all names that start with "Path".
+bool is_named(std::string_view pattern, std::string_view name);
+
+// Condition on a field: NAME=VALUE or NAME!=VALUE with a value as `cat` prints it, NAME<N or NAME>N with a
+// number or a duration. The name `path` also means the path of a connection (key.path), and `con` and
+// `epoch` its other parts.
+class FieldTest {
+ public:
+  static std::optional<FieldTest> parse(std::string_view text);
+  bool holds(const tools::sequence::Fields& fields) const;
+
+ private:
+  std::string name_, value_;
+  char comparison_ = '=';     // '!' means !=
+  std::uint64_t number_ = 0;  // for < and >
+};
 
 struct FilterOptions {
   std::vector<std::string> events;   // event names; "Path*" matches all names that start with "Path"
@@ -24,7 +43,7 @@ struct FilterOptions {
   std::vector<std::string> connections;  // connections as CON or PATH:CON
   std::vector<std::uint32_t> permits;    // permits or chunks
   std::vector<std::uint32_t> devices;    // client handles, or device ids of the server
-  std::vector<std::string> fields;       // NAME=VALUE, as printed by `cat`
+  std::vector<std::string> fields;       // see FieldTest
 };
 
 // Adds the options to a subcommand.
@@ -55,7 +74,7 @@ class RecordFilter {
   TimeRange range_;
   const trace::Schema& schema_;
   std::vector<Connection> connections_;
-  std::vector<std::pair<std::string, std::string>> fields_;
+  std::vector<FieldTest> fields_;
   std::map<InstanceId, std::uint32_t> depth_;
 };
 

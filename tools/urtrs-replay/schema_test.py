@@ -52,7 +52,7 @@ def test_each_command_has_a_schema_part():
     is_schema("urtrs-replay")
     text = subprocess.run([REPLAY, "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
     commands = re.findall(r"^  ([a-z-]+)[ ,]", text.partition("Subcommands:\n")[2].partition("\n\n")[0], re.MULTILINE)
-    assert len(commands) == 15
+    assert len(commands) == 17
     for command in commands:
         assert PARTS.get(command, {command}) <= set(schema("urtrs-replay")["$defs"]), command
         help_text = subprocess.run([REPLAY, command, "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout

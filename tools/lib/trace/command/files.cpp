@@ -101,13 +101,13 @@ void warn_of_damage(const std::string& path, const std::string& damage, std::uin
         " records before it are used");
 }
 
-InputFile::InputFile(const std::string& path) {
+InputFile::InputFile(const std::string& path, Patience patience) {
   if (is_rotation(path)) {
     std::vector<std::string> files = rotation_files(path);
     struct stat status {};
     for (const std::string& file : files)
       if (::stat(file.c_str(), &status) == 0) size_ += static_cast<std::uint64_t>(status.st_size);
-    if (!files.empty()) source_ = std::make_unique<RotationSource>(std::move(files));
+    if (!files.empty()) source_ = std::make_unique<RotationSource>(std::move(files), patience);
     return;
   }
   if (path == "-") {
@@ -118,6 +118,10 @@ InputFile::InputFile(const std::string& path) {
   if (fd_ < 0) {
     error("cannot open " + path + ": " + std::strerror(errno) +
           "; give the path of a trace file, or - for stdin");
+    return;
+  }
+  if (patience.count() != 0 && path != "-") {
+    source_ = std::make_unique<RotationSource>(std::vector{path}, patience);
     return;
   }
   source_ = std::make_unique<trace::FdSource>(fd_);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/lib/text/terminal/progress_line.hpp"
+#include "tools/lib/trace/command/follow.hpp"
 #include "tools/lib/trace/reader/reader.hpp"
 
 namespace rtrs::tools {
@@ -16,7 +17,8 @@ namespace rtrs::tools {
 // error on stderr if it cannot be opened.
 class InputFile {
  public:
-  explicit InputFile(const std::string& path);
+  // `patience`: if not 0, follows the file while another process writes it (follow.hpp); not standard input.
+  explicit InputFile(const std::string& path, Patience patience = {});
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;

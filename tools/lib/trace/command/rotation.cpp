@@ -88,8 +88,11 @@ std::vector<std::string> rotation_files(const std::string& name) {
 // Reads the records of one file after the other and writes them to a buffer.
 class RotationSource::Joined {
  public:
-  explicit Joined(std::vector<std::string> files)
-      : files_(std::move(files)), writer_(std::make_unique<trace::StringSink>(buffer_)) {}
+  Joined(std::vector<std::string> files, Patience patience)
+      : files_(std::move(files)),
+        newest_(files_.back()),
+        patience_(patience),
+        writer_(std::make_unique<trace::StringSink>(buffer_)) {}
 
   std::ptrdiff_t read(void* to, std::size_t size) {
     while (at_ == buffer_.size()) {
@@ -107,9 +110,10 @@ class RotationSource::Joined {
 
  private:
   struct Part {
-    explicit Part(const std::string& path) : file(path), source(file.fd()), reader(source) {}
+    Part(const std::string& path, const std::string& newest, Patience patience)
+        : file(path), source(file.fd(), newest, patience), reader(source) {}
     InputFile file;
-    trace::FdSource source;
+    FollowSource source;
     trace::Reader reader;
   };
 
@@ -123,6 +127,10 @@ class RotationSource::Joined {
       done_ = true;
       return;
     }
+    if (patience_.count() != 0 && next_ == files_.size()) {
+      std::string next = next_of_rotation(part_->file.fd(), newest_);
+      if (!next.empty()) files_.push_back(std::move(next));
+    }
     part_.reset();
     if (next_ < files_.size()) return;
     keep(writer_.finish());
@@ -130,7 +138,7 @@ class RotationSource::Joined {
   }
 
   bool open_next() {
-    part_ = std::make_unique<Part>(files_[next_++]);
+    part_ = std::make_unique<Part>(files_[next_++], newest_, patience_);
     const trace::Reader::Status status =
         part_->file.is_open() ? part_->reader.open() : trace::Reader::Status::ok;
     if (!part_->file.is_open() || report_stop(files_[next_ - 1], status, part_->reader) != 0) {
@@ -155,6 +163,8 @@ class RotationSource::Joined {
     }
     last_ = record.time;
     keep(writer_.append_values(*record.event, record.instance, record.time, record.values));
+    // A reader of a followed trace gets each block when it is written.
+    if (patience_.count() != 0 && part_->reader.is_block_read()) keep(writer_.flush());
   }
 
   bool refuse(const std::string& why) {
@@ -165,6 +175,8 @@ class RotationSource::Joined {
   void keep(int failed) { errno_ = errno_ != 0 ? errno_ : failed; }
 
   std::vector<std::string> files_;
+  std::string newest_;  // name of the file that the recorder writes
+  Patience patience_;
   std::size_t next_ = 0;  // index of the next file
   std::unique_ptr<Part> part_;
   trace::Header header_;  // of the oldest file
@@ -176,8 +188,8 @@ class RotationSource::Joined {
   bool done_ = false;
 };
 
-RotationSource::RotationSource(std::vector<std::string> files)
-    : joined_(std::make_unique<Joined>(std::move(files))) {}
+RotationSource::RotationSource(std::vector<std::string> files, Patience patience)
+    : joined_(std::make_unique<Joined>(std::move(files), patience)) {}
 RotationSource::~RotationSource() = default;
 
 std::ptrdiff_t RotationSource::read(void* to, std::size_t size) noexcept {

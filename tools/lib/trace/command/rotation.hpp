@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/lib/trace/command/follow.hpp"
 #include "tools/lib/trace/reader/reader.hpp"
 
 namespace rtrs::tools {
@@ -24,7 +25,8 @@ std::vector<std::string> rotation_files(const std::string& name);
 // trace with an error; a damaged file ends it like a file that was cut. Prints both errors.
 class RotationSource final : public trace::Source {
  public:
-  explicit RotationSource(std::vector<std::string> files);  // oldest first
+  // `files`: oldest first. `patience`: if not 0, waits for more bytes and more files of the rotation.
+  explicit RotationSource(std::vector<std::string> files, Patience patience = {});
   ~RotationSource() override;
   std::ptrdiff_t read(void* to, std::size_t size) noexcept override;
 

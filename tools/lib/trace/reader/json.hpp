@@ -22,7 +22,9 @@ std::string end_json(std::uint64_t records, std::uint64_t chain_hash);
 // Converts lines back to a trace.
 class JsonImporter {
  public:
-  explicit JsonImporter(std::unique_ptr<Sink> sink);
+  // `rehash`: the lines were edited. Records get new numbers, StateHash records are left out, because they
+  // are of the state before the edit, and number of records and chain hash of the end are computed.
+  explicit JsonImporter(std::unique_ptr<Sink> sink, bool rehash = false);
   ~JsonImporter();
   // Converts one line. Returns an empty string, or an error; do not pass further lines after an error.
   std::string line(std::string_view text);
@@ -42,6 +44,7 @@ class JsonImporter {
 
   Writer writer_;
   Header header_;
+  bool rehash_ = false;
   bool started_ = false;
   bool ended_ = false;
   int write_error_ = 0;

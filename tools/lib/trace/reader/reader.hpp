@@ -66,6 +66,8 @@ class Reader {
   Nanos first_time() const noexcept { return first_time_; }
   std::uint64_t blocks() const noexcept { return index_.size(); }
   std::uint64_t bytes() const noexcept { return offset_; }  // number of bytes read so far
+  // True if next() will read from the source.
+  bool is_block_read() const noexcept { return block_left_ == 0; }
   // Chain hash of the blocks read so far.
   std::uint64_t chain_hash() const noexcept { return chain_.value(); }
 

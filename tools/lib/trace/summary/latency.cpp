@@ -76,7 +76,7 @@ void LatencyMeter::note_gap(const Record& record, Machine& machine) {
   if (machine.seen && machine.waiting != 0 && record.time > machine.last &&
       record.time - machine.last >= kMinGap) {
     const Gap gap{record.time - machine.last, machine.last, record.seq, record.instance, machine.waiting};
-    keep_longest(gaps_, gap, &Gap::length);
+    if (in_range(record.time)) keep_longest(gaps_, gap, &Gap::length);
   }
   machine.last = record.time;
   machine.seen = true;
@@ -89,6 +89,7 @@ void LatencyMeter::close(const Record& record, Machine& machine, Open& open, boo
     --machine.waiting;
     --waiting_[machine.client ? 1 : 0];
   }
+  if (!in_range(open.since)) return;
   PathLatency& path = paths_[{record.instance, open.path}];
   ++(open.write ? path.writes : path.reads);
   path.bytes += open.bytes;

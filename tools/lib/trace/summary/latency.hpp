@@ -2,6 +2,7 @@
 // any record.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -52,6 +53,8 @@ struct Slow {
 class LatencyMeter {
  public:
   explicit LatencyMeter(const Schema& schema);
+  // Counts only requests that begin in the range, and gaps that end in it; both ends are included.
+  void set_range(std::int64_t from, std::int64_t to) noexcept { from_ = from, to_ = to; }
   // `stages`: of the request that ends with the record, if known.
   void add(const Record& record, const std::optional<StageTimes>& stages = {});
   void finish();
@@ -105,6 +108,12 @@ class LatencyMeter {
   void close(const Record& record, Machine& machine, Open& open, bool failed);
   void note_gap(const Record& record, Machine& machine);
 
+  bool in_range(Nanos time) const noexcept {
+    return static_cast<std::int64_t>(time) >= from_ && static_cast<std::int64_t>(time) <= to_;
+  }
+
+  std::int64_t from_ = std::numeric_limits<std::int64_t>::min();
+  std::int64_t to_ = std::numeric_limits<std::int64_t>::max();
   StageTimes stages_;         // of the request that ends
   std::vector<Known> known_;  // indexed by event number
   std::map<InstanceId, Machine> machines_;
