@@ -51,6 +51,8 @@ class Printer {
     next_ = record.seq + 1;
     return out_.line(text(record));
   }
+  // True if the next record is printed as context.
+  bool wants_more() const { return left_ != 0; }
   int finish(int code) {
     if (options_.count) {
       out_.line(options_.json ? "{\"count\":" + std::to_string(found_) + "}" : std::to_string(found_));
@@ -96,15 +98,17 @@ int grep(const GrepOptions& options) {
   if (!range) return exit_usage;
   filter.set_range(*range);
   Printer printer(options, reader.header().schema, *base);
+  // The permit of a response needs the depth of its session, which records before the range tell.
+  const bool may_skip = options.filter.permits.empty();
   bool any = false;
-  Nanos last = 0;
   for (; status == trace::Reader::Status::ok; status = reader.next(record)) {
-    last = record.time;
-    any = any || range->contains(last);
+    any = any || range->contains(record.time);
     if (!printer.take(record, filter.matches(record))) break;
+    if (record.seq == 0 && may_skip) reader.skip_to_time(range->from, options.before);
+    if (reader.is_past(range->to) && !printer.wants_more()) break;
   }
   if (!any && reader.records() != 0) {
-    report_empty_range(options.file, *base, reader.first_time(), last);
+    report_empty_range(options.file, *base, reader.first_time(), last_time(reader));
     return exit_usage;
   }
   return printer.finish(report_stop(options.file, status, reader));

@@ -50,6 +50,14 @@ std::optional<TimeRange> range_of(const TimeOptions& options, const trace::TimeB
   return std::nullopt;
 }
 
+Nanos last_time(trace::Reader& reader) {
+  reader.go_to_last(1);
+  trace::Record record;
+  while (reader.next(record) == trace::Reader::Status::ok) {
+  }
+  return reader.time();
+}
+
 void report_empty_range(const std::string& path, const trace::TimeBase& base, Nanos first, Nanos last) {
   error(path + ": no record is in this range; the trace covers " + base.with_unit(first) + " to " +
         base.with_unit(last) + " in " + base.words());

@@ -37,6 +37,8 @@ struct TimeRange {
 };
 // Prints an error if an option is no time, or if --from is later than --to.
 std::optional<TimeRange> range_of(const TimeOptions& options, const trace::TimeBase& base);
+// Returns the time of the last record. Reads the rest of the trace, or its end if the file has an index.
+Nanos last_time(trace::Reader& reader);
 // Prints the error that no record is in the range, with the range of the trace.
 void report_empty_range(const std::string& path, const trace::TimeBase& base, Nanos first, Nanos last);
 
