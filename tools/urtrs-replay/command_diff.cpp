@@ -1,7 +1,11 @@
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
+#include "core/record/writer.hpp"
+#include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/trace/command/files.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/compare.hpp"
@@ -40,13 +44,43 @@ void print(Output& out, const DiffOptions& options, const Difference& difference
   for (const std::string& text : difference.before) out.line("  " + text);
 }
 
-int diff(const DiffOptions& options) {
-  const ComparedTrace a = read_for_compare(options.a, options.mode);
-  const ComparedTrace b = read_for_compare(options.b, options.mode);
-  for (const ComparedTrace* trace : {&a, &b}) {
-    if (trace->code == exit_usage || trace->code == exit_cannot_read) return trace->code;
+// Sets `file` to a file with the trace. Copies a trace from a pipe to `scratch`, because it is read twice.
+bool readable_again(const std::string& given, const char* name, std::optional<tools::ScratchFolder>& scratch,
+                    std::string& file) {
+  file = given;
+  InputFile input(given);
+  if (!input.is_open()) return false;
+  if (given != "-" && input.size() != 0) return true;
+  if (!scratch) scratch.emplace();
+  if (scratch->path().empty()) {
+    error(std::string("cannot create a temporary folder: ") + std::strerror(errno));
+    return false;
   }
-  const Difference difference = compare(a, b);
+  file = *scratch / name;
+  const int fd = create_output(file, 0600);
+  if (fd < 0) return false;
+  trace::FdSink sink(fd);
+  char part[1 << 16];
+  std::ptrdiff_t got = 0;
+  int wrong = 0;
+  while (wrong == 0 && (got = input.source().read(part, sizeof part)) > 0)
+    wrong = sink.write(part, static_cast<std::size_t>(got));
+  if (got < 0) wrong = static_cast<int>(-got);
+  if (wrong != 0) error("cannot copy " + given + " to " + file + ": " + std::strerror(wrong));
+  return wrong == 0;
+}
+
+int diff(const DiffOptions& options) {
+  std::optional<tools::ScratchFolder> scratch;
+  std::string files[2];
+  if (!readable_again(options.a, "a", scratch, files[0]) ||
+      !readable_again(options.b, "b", scratch, files[1]))
+    return exit_usage;
+  const Comparison compared = compare({options.a, files[0]}, {options.b, files[1]}, options.mode);
+  const auto [difference, a, b] = compared;
+  for (const int code : {a.code, b.code}) {
+    if (code == exit_usage || code == exit_cannot_read) return code;
+  }
   const bool damaged = a.code != exit_ok || b.code != exit_ok;
   // If a damaged trace ends earlier than the other one, this does not count as a difference, because the
   // missing part may be equal.
