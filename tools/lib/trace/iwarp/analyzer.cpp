@@ -73,7 +73,10 @@ Analyzer::ConnectionRef Analyzer::begin(const Segment& segment, bool from_client
   connection->server = from_client ? segment.destination : segment.source;
   connection->first = from_client ? segment.sequence + (segment.syn ? 1 : 0) : segment.acknowledgement;
   connection->to_server.bytes = std::make_unique<Reassembly>(connection->first);
-  by_ends_[std::minmax(segment.source, segment.destination)] = connection;
+  const Ends ends = std::minmax(segment.source, segment.destination);
+  by_ends_[ends] = connection;
+  begun_.push_back(ends);
+  forget_oldest();
   return connection;
 }
 
@@ -111,6 +114,22 @@ void Analyzer::take_held(const ConnectionRef& connection) {
     Segment next = std::move(connection->held.front().segment);
     connection->held.pop_front();
     take(connection, std::move(next));
+  }
+}
+
+// Bounds the memory for connections that never send anything, or have ended.
+void Analyzer::forget_oldest() {
+  constexpr unsigned kTries = 16;  // there may be that many open ones
+  for (unsigned tries = 0; tries < kTries && begun_.size() > kMostRemembered; ++tries) {
+    const Ends ends = begun_.front();
+    begun_.pop_front();
+    const auto found = by_ends_.find(ends);
+    if (found == by_ends_.end()) continue;
+    const Stage stage = found->second->stage;
+    if (stage == Stage::open || stage == Stage::reply)
+      begun_.push_back(ends);
+    else
+      by_ends_.erase(found);
   }
 }
 

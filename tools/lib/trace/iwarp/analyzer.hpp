@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,6 +47,9 @@ class Analyzer {
   // Time in ns after which a message to a client without an acknowledgement no longer delays the events of
   // other connections. Longer than the delay of TCP acknowledgements.
   static constexpr std::uint64_t kPatience = 1'000'000'000;
+  // Maximum number of connections to remember besides the open ones. A late segment of a forgotten one counts
+  // as that of a stranger.
+  static constexpr std::size_t kMostRemembered = std::size_t{1} << 15;
   // Maximum payload in bytes of pending messages.
   static constexpr std::size_t kMaxPending = std::size_t{64} << 20;
 
@@ -91,7 +95,7 @@ class Analyzer {
     std::deque<Held> held;                 // segments that acknowledge bytes which the capture contains later
     std::optional<std::uint32_t> sent[2];  // sequence number after the last byte: [0] of the server
     Position received = 0;                 // all bytes to the client before this position have arrived
-    std::deque<Pending> unreceived;        // messages that waited longer than kPatience
+    std::list<Pending> unreceived;         // messages that waited longer than kPatience
     std::size_t unreceived_bytes = 0;
   };
   using Ends = std::pair<Endpoint, Endpoint>;  // the smaller one first
@@ -100,6 +104,7 @@ class Analyzer {
   [[nodiscard]] ConnectionRef begin(const Segment& segment, bool from_client);
   void put_in_order(const ConnectionRef& connection, Segment&& segment);
   void take_held(const ConnectionRef& connection);
+  void forget_oldest();
   void take(const ConnectionRef& connection, Segment&& segment);
   void read(const ConnectionRef& connection, bool to_server);
   static void report_holes(Direction& direction);
@@ -126,6 +131,7 @@ class Analyzer {
   std::uint64_t reported_ = 0;  // time of the last reported event
   roce::ConnectionNumber connections_ = 0;
   std::map<Ends, ConnectionRef> by_ends_;
+  std::deque<Ends> begun_;  // in the order of their beginning; some are not in by_ends_ any more
   std::deque<Pending> pending_;
   std::size_t pending_bytes_ = 0;
 };

@@ -17,6 +17,9 @@ constexpr std::int64_t kSameMoment = 1'000'000'000;
 // Time in ns. Offsets that differ by less than this belong to the same two clocks, because an offset is known
 // only to half a round-trip time.
 constexpr std::int64_t kSameClock = 100'000;
+// Maximum number of lanes and handshakes. If there are more, for example in a flood of connect requests, those
+// under way are forgotten; what they showed about the clocks remains.
+constexpr std::size_t kMostLanes = std::size_t{1} << 15;
 // Maximum number of different offsets. Few hosts, and so few clocks, take part in a capture.
 constexpr std::size_t kCandidates = 16;
 
@@ -129,6 +132,8 @@ void ClockOffsets::acknowledged(std::uint64_t time, Lane& lane, std::uint32_t nu
 }
 
 void ClockOffsets::look(std::uint64_t time, const Packet& packet) {
+  if (lanes_.size() > kMostLanes) lanes_.clear();
+  if (handshakes_.size() > kMostLanes) handshakes_.clear();
   if (packet.dest_qp == kCmQueuePair) return manage(time, packet);
   const QueuePair to{packet.destination, packet.dest_qp};
   if (!headers_of(packet.opcode).aeth)
@@ -141,6 +146,7 @@ void ClockOffsets::look(std::uint64_t time, const Packet& packet) {
 void ClockOffsets::look(std::uint64_t time, const Flow& flow, std::optional<std::uint32_t> end,
                         std::optional<std::uint32_t> before) {
   if (flow.source == flow.destination) return;
+  if (flows_.size() > kMostLanes) flows_.clear();
   if (end) sent(time, flows_[flow], *end, flow.source, flow.destination);
   const Flow back{flow.destination, flow.source, {flow.ports.second, flow.ports.first}};
   if (before) acknowledged(time, flows_[back], *before, flow.source, flow.destination);

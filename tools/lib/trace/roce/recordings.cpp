@@ -13,6 +13,9 @@ namespace {
 using trace::WireCmKind;
 using trace::WireOp;
 
+// What a note takes at most besides its bytes: here, in its half, in the origins and in the story.
+constexpr std::uint64_t kBytesOfNote = 2 * sizeof(StoredNote) + 64;
+
 std::vector<std::byte> copy_of(wire::Bytes bytes) {
   return {bytes.begin(), bytes.end()};
 }
@@ -64,7 +67,7 @@ bool is_recorded_by_both(const StoredNote& note) noexcept {
 
 }  // namespace
 
-trace::Reader::Status Recordings::add(trace::Reader& reader) {
+trace::Reader::Status Recordings::add(trace::Reader& reader, std::uint64_t most) {
   const auto file = static_cast<std::uint32_t>(files_.size());
   files_.emplace_back();
   const trace::WireNotes notes(reader.header().schema);
@@ -91,6 +94,8 @@ trace::Reader::Status Recordings::add(trace::Reader& reader) {
     } else {
       continue;
     }
+    held_ += kBytesOfNote + note.bytes.size();
+    if (held_ > most) return trace::Reader::Status::ok;
     note.half = half_of(record.instance, note, key);
     Half& half = halves_[note.half];
     if (shows_client(note)) half.client = true;

@@ -50,8 +50,9 @@ struct ConnectionEnds {
 
 class Recordings {
  public:
-  // Reads the records of an opened trace. Returns the final status of the reader.
-  trace::Reader::Status add(trace::Reader& reader);
+  // Reads the records of an opened trace. Returns the final status of the reader; ok if the notes of all
+  // traces would take more than `most` bytes of memory, so that not all were read.
+  trace::Reader::Status add(trace::Reader& reader, std::uint64_t most = kNever);
   // Pairs the connections of all traces and aligns the clocks. Call once, after the last add().
   void join();
 
@@ -113,6 +114,7 @@ class Recordings {
   std::vector<std::vector<Origin>> origins_;  // indexed by file and note
   std::map<std::pair<std::uint32_t, std::uint32_t>, PairBounds> bounds_;
   std::uint64_t drifting_ = 0;
+  std::uint64_t held_ = 0;  // bytes of memory for notes
 };
 
 }  // namespace rtrs::roce
