@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
@@ -29,13 +30,10 @@ struct PcapOptions {
 
 struct TooLong {};
 
-// Output file; "-" is standard output. Prints an error if it cannot be opened. Throws if a write fails. Also
-// throws if the file would exceed `max_size` bytes, because a small trace can describe messages of any
-// length.
+// Output file; "-" is standard output. Prints an error if it cannot be opened. Throws if a write fails.
 class OutputBytes {
  public:
-  OutputBytes(const std::string& path, std::uint64_t max_size)
-      : fd_(create_output(path, 0600, true)), left_(max_size) {}
+  explicit OutputBytes(const std::string& path) : fd_(create_output(path, 0600, true)) {}
   ~OutputBytes() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -44,8 +42,6 @@ class OutputBytes {
   OutputBytes& operator=(const OutputBytes&) = delete;
 
   void put(roce::Bytes bytes) {
-    if (bytes.size() > left_) throw TooLong();
-    left_ -= bytes.size();
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
     if (buffer_.size() >= kBuffer) flush();
   }
@@ -63,19 +59,47 @@ class OutputBytes {
  private:
   static constexpr std::size_t kBuffer = std::size_t{256} << 10;
   int fd_;
-  std::uint64_t left_;
   std::vector<std::byte> buffer_;
 };
 
+// Passes the bytes of the capture to `put`.
+roce::SynthesisCounters synthesize(const roce::Recordings& recordings, const PcapOptions& options,
+                                   std::function<void(roce::Bytes)> put) {
+  roce::CaptureWriter writer(std::move(put), "urtrs-replay pcap");
+  roce::Synthesis synthesis(recordings, roce::SynthesisOptions{options.mtu, options.port, options.exact},
+                            [&writer](Nanos time, roce::Bytes frame) { writer.frame(time, frame); });
+  synthesis.run();
+  return synthesis.counters();
+}
+
+// A small trace can describe messages of any length, so the length is known only when the capture is made.
+bool is_too_long(const roce::Recordings& recordings, const PcapOptions& options) {
+  std::uint64_t left = options.max_size;
+  try {
+    synthesize(recordings, options, [&left](roce::Bytes bytes) {
+      if (bytes.size() > left) throw TooLong();
+      left -= bytes.size();
+    });
+  } catch (const TooLong&) {
+    return true;
+  }
+  return false;
+}
+
 // Reads one trace. Returns an exit code, which is exit_damaged if only a part could be read.
-int load(const std::string& path, roce::Recordings& recordings) {
+int load(const std::string& path, std::uint64_t max_size, roce::Recordings& recordings) {
   InputFile file(path);
   if (!file.is_open()) return exit_usage;
   trace::Reader reader(file.source());
   const trace::Reader::Status status = reader.open();
   if (status != trace::Reader::Status::ok) return report_stop(path, status, reader);
   const std::uint64_t before = recordings.notes();
-  const trace::Reader::Status end = recordings.add(reader);
+  const trace::Reader::Status end = recordings.add(reader, max_size);
+  if (end == trace::Reader::Status::ok) {
+    error(path + ": its messages take more than " + std::to_string(max_size) +
+          " bytes of memory; allow more with --max-size, or record less");
+    return exit_cannot_read;
+  }
   if (recordings.notes() == before)
     error(path +
           ": the trace has no messages of the wire; record it with trace_detail=wire (nbdkit plugin) or "
@@ -101,7 +125,7 @@ int pcap(const PcapOptions& options) {
   roce::Recordings recordings;
   int code = exit_ok;
   for (const std::string& path : options.traces) {
-    const int one = load(path, recordings);
+    const int one = load(path, options.max_size, recordings);
     if (one == exit_usage || one == exit_cannot_read) return one;
     code = std::max(code, one);
   }
@@ -109,21 +133,17 @@ int pcap(const PcapOptions& options) {
   recordings.join();
   if (recordings.drifting() > 0)
     error("the clocks of the traces drift apart; the times of some frames are wrong by that much");
-  OutputBytes file(options.to, options.max_size);
-  if (!file.is_open()) return exit_usage;
-  roce::CaptureWriter writer([&file](roce::Bytes bytes) { file.put(bytes); }, "urtrs-replay pcap");
-  roce::Synthesis synthesis(recordings, roce::SynthesisOptions{options.mtu, options.port, options.exact},
-                            [&writer](Nanos time, roce::Bytes frame) { writer.frame(time, frame); });
-  try {
-    synthesis.run();
-  } catch (const TooLong&) {
+  if (is_too_long(recordings, options)) {
     error(options.to + ": the capture would be longer than " + std::to_string(options.max_size) +
           " bytes; allow more with --max-size");
-    if (options.to != "-") ::unlink(options.to.c_str());
     return exit_usage;
   }
+  OutputBytes file(options.to);
+  if (!file.is_open()) return exit_usage;
+  const roce::SynthesisCounters made =
+      synthesize(recordings, options, [&file](roce::Bytes bytes) { file.put(bytes); });
   file.flush();
-  const auto numbers = as_json(recordings, synthesis.counters());
+  const auto numbers = as_json(recordings, made);
   if (numbers["without_setup"] != 0)
     error(numbers["without_setup"].dump() +
           " connections were set up before their trace begins; Wireshark shows them as plain RoCEv2 unless "
@@ -159,7 +179,7 @@ void add_pcap(CLI::App& app, Runner& runner) {
         ->check(CLI::Range(1, 65535))
         ->type_name("PORT")
         ->capture_default_str();
-    add_max_size(command, options.max_size, "Longest capture to write");
+    add_max_size(command, options.max_size, "Longest capture to write, and most memory for the messages");
     command.add_flag("--exact", options.exact,
                      "SEND_WITH_INV without payload, as on a wire; Wireshark without the dissector calls "
                      "them malformed, so by default they get 16 bytes of 0xff, which import removes");

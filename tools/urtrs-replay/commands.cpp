@@ -77,6 +77,10 @@ void report_too_long(const std::string& path, std::uint64_t max_size) {
 }
 
 int read_whole(const std::string& path, InputFile& file, std::uint64_t max_size, std::string& bytes) {
+  if (file.size() > max_size) {
+    report_too_long(path, max_size);
+    return exit_cannot_read;
+  }
   tools::BoundedSource source(file.source(), max_size);
   char part[1 << 16];
   std::ptrdiff_t got = 0;

@@ -79,6 +79,7 @@ int main(int argc, char** argv) {
   hold_standard_streams();
   std::signal(SIGPIPE, SIG_IGN);
   const int code = answer(argc, argv);
+  if (code == exit_usage || code == exit_cannot_read) remove_outputs();
   if (wants_json(argc, argv) && !unanswered_error().empty())
     std::fputs(json_error(code, unanswered_error()).c_str(), stdout);
   return written("urtrs-replay", code, exit_usage);

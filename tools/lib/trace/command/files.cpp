@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include "core/base/utf8.hpp"
@@ -145,6 +147,27 @@ bool is_writable(const std::string& path, const struct stat& status, bool pipes)
 
 }  // namespace
 
+namespace {
+struct CreatedOutput {
+  std::string path;
+  bool existed = false;  // as an empty file
+};
+std::vector<CreatedOutput> outputs;
+
+// A link may name a file that did not exist, so its target counts.
+void remember_output(const std::string& path, bool existed) {
+  std::error_code none;
+  const std::filesystem::path whole = std::filesystem::canonical(path, none);
+  if (!none) outputs.push_back({whole.string(), existed});
+}
+}  // namespace
+
+void remove_outputs() {
+  for (const CreatedOutput& one : outputs)
+    (void)!(one.existed ? ::truncate(one.path.c_str(), 0) : ::unlink(one.path.c_str()));
+  outputs.clear();
+}
+
 bool may_write(const std::string& path, bool pipes) {
   if (path == "-" && pipes) return true;
   if (path == "-") return error("cannot write to standard output here; name a file"), false;
@@ -157,6 +180,8 @@ bool may_write(const std::string& path, bool pipes) {
 
 int create_output(const std::string& path, unsigned mode, bool pipes) {
   if (!may_write(path, pipes)) return -1;
+  struct stat before {};
+  const bool existed = ::stat(path.c_str(), &before) == 0;
   // O_EXCL is not used, because the name may be a link to a file that does not exist yet. Opening a pipe
   // blocks until the pipe has a reader.
   const int fd =
@@ -172,6 +197,7 @@ int create_output(const std::string& path, unsigned mode, bool pipes) {
     // Failure is ignored: a process without permission to change the mode does not own the file, and its
     // owner chose the mode.
     if (mode == 0600 && S_ISREG(status.st_mode)) (void)!::fchmod(fd, 0600);
+    if (path != "-" && S_ISREG(status.st_mode)) remember_output(path, existed);
     return fd;
   }
   ::close(fd);

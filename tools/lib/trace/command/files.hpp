@@ -62,6 +62,9 @@ bool may_write(const std::string& path, bool pipes = false);
 // stderr. Never changes a file that may_write() refuses. If `mode` is 0600, an existing empty file gets this
 // mode too.
 int create_output(const std::string& path, unsigned mode, bool pipes = false);
+// Removes the files that create_output() has created, and empties those that existed. Call when the command
+// fails, so that no half result remains.
+void remove_outputs();
 
 // Buffered standard output, made safe to print. EPIPE is no error, because the reader may stop early (cat |
 // head).

@@ -1,0 +1,58 @@
+"""Memory of the verbs for a trace that is much larger than the memory they may use."""
+
+import os
+import resource
+import subprocess
+
+import pytest
+from programs import TRACES, program
+
+PROGRAM = program("urtrs-replay")
+SMALL = os.path.join(TRACES, "seed-420-client1.rtrc")
+REQUESTS = 40_000
+MIB = 1 << 20
+# For everything: the program and its libraries take about 100 MiB of addresses.
+ADDRESSES = 240 * MIB
+SCENARIO = f"""scenario A
+ set workload.requests={REQUESTS} workload.window=32 workload.gap=0 server.queue_depth=64 storage.sectors=4096
+ delivered number={REQUESTS}
+"""
+
+
+def run(*arguments, code=0):
+    ran = subprocess.run([PROGRAM, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         timeout=600, check=False,
+                         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES)))
+    assert ran.returncode == code, f"{arguments}: exit code {ran.returncode}: {ran.stderr[-500:]}"
+    return ran
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sizes")
+    if subprocess.run([PROGRAM, "stat", SMALL], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))).returncode:
+        pytest.skip("a program with sanitizers needs more addresses")
+    subprocess.run([program("urtrs-sim"), "run", "--file", "/dev/stdin", "--seed", "1", "--trace", folder / "w"],
+                   input=SCENARIO, text=True, check=True, stdout=subprocess.DEVNULL, timeout=600)
+    return str(folder / "w.client1.rtrc"), str(folder / "w.server.rtrc")
+
+
+@pytest.mark.parametrize("verb", ("replay", "diff"))
+def test_verbs_read_long_traces_in_little_memory(traces, verb):
+    client = traces[0]
+    run(verb, client, *([client] if verb == "diff" else []))
+
+
+def test_failed_command_leaves_no_file(traces, tmp_path):
+    lines = run("cat", SMALL, "--json").stdout.splitlines()
+    (tmp_path / "wrong").write_text("\n".join(lines[:20] + ["{"]) + "\n", encoding="utf-8")
+    out = tmp_path / "out.rtrc"
+    run("from-json", tmp_path / "wrong", out, code=3)
+    assert not out.exists()
+    out.touch()
+    run("from-json", tmp_path / "wrong", out, code=3)
+    assert out.stat().st_size == 0
+    said = run("pcap", *traces, "-o", tmp_path / "out.pcap", "--max-size", "10M", code=2).stderr
+    assert "allow more with --max-size" in said
+    assert not (tmp_path / "out.pcap").exists()
