@@ -125,7 +125,7 @@ int pcap(const PcapOptions& options) {
   roce::Recordings recordings;
   int code = exit_ok;
   for (const std::string& path : options.traces) {
-    const int one = load(path, options.max_size, recordings);
+    const int one = load(path, std::max(options.max_size, kMaxTraceBytes), recordings);
     if (one == exit_usage || one == exit_cannot_read) return one;
     code = std::max(code, one);
   }
@@ -179,7 +179,7 @@ void add_pcap(CLI::App& app, Runner& runner) {
         ->check(CLI::Range(1, 65535))
         ->type_name("PORT")
         ->capture_default_str();
-    add_max_size(command, options.max_size, "Longest capture to write, and most memory for the messages");
+    add_max_size(command, options.max_size, "Longest capture to write");
     command.add_flag("--exact", options.exact,
                      "SEND_WITH_INV without payload, as on a wire; Wireshark without the dissector calls "
                      "them malformed, so by default they get 16 bytes of 0xff, which import removes");
