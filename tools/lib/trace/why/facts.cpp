@@ -66,6 +66,20 @@ std::string Facts::side_name(Side side) const {
   return side == Side::client ? "the client" : "the server";
 }
 
+Facts::Facts(const Story& story) : story_(story), ends_(story.files.size(), 0) {
+  for (const Step& one : story.steps)
+    if (one.event != sequence::kPauseEvent) ends_[static_cast<std::size_t>(one.file)] = one.at;
+}
+
+// The trace of a process that was killed lacks its last records.
+bool Facts::is_lost(Index at) const {
+  const Step& one = step(at);
+  if (!one.lost || one.machine == kNone) return false;
+  const Side side = machine_of(one).side;
+  const Index other = other_file(one.path, side, at + 1);
+  return other != kNone && ends_[static_cast<std::size_t>(other)] > one.at;
+}
+
 std::string Facts::title(Index at) const {
   const std::string& title = step(at).title;
   return title.substr(0, title.find(": header of "));

@@ -21,7 +21,7 @@ using sequence::Story;
 
 class Facts {
  public:
-  explicit Facts(const Story& story) : story_(story) {}  // `story` must outlive this object
+  explicit Facts(const Story& story);  // `story` must outlive this object
 
   const Story& story() const noexcept { return story_; }
   Index count() const noexcept { return static_cast<Index>(story_.steps.size()); }
@@ -53,6 +53,8 @@ class Facts {
   std::string path_name(Index path) const;   // "path 1", or "path 1 of client 2"
   std::string side_name(const Step&) const;  // "the client", "client 2", "the server"
   std::string side_name(Side) const;
+  // True if the message of the step did not arrive at the other side, which recorded later events.
+  bool is_lost(Index at) const;
   // Returns the title of the step in the diagram, without the size of a header that is no RNBD message.
   std::string title(Index at) const;
   std::string connection_name(Index at) const;  // of a step: "connection 1 of path 0"
@@ -75,6 +77,7 @@ class Facts {
  private:
   Index previous_input(Index of, Index from) const;
   const Story& story_;
+  std::vector<std::int64_t> ends_;  // common time of the last record of each file
 };
 
 bool is_input(std::string_view event);

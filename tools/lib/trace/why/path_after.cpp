@@ -17,6 +17,7 @@ class After {
 
   void say() {
     say_other_paths();
+    say_link();
     say_moves();
     say_failures();
     say_attempts();
@@ -51,6 +52,28 @@ class After {
                         facts_.field(before, "state"),
                     {facts_.ref(before)});
     }
+  }
+
+  void say_link() {
+    Index down = kNone, up = kNone;
+    for (Index at = loss_.at; at < facts_.count() && up == kNone; ++at) {
+      const Step& step = facts_.step(at);
+      if (step.event != "LinkChanged" || !is_ours(step)) continue;
+      if (facts_.field(at, "up") == "true") {
+        if (down == kNone) return;
+        up = at;
+      } else if (at <= end_) {
+        down = at;
+      }
+    }
+    if (down == kNone) return;
+    const std::string who = facts_.side_name(facts_.step(down));
+    if (up == kNone)
+      answer_.say("no path of " + who + " was connected from then on", {facts_.ref(down)});
+    else
+      answer_.say("no path of " + who + " was connected for " +
+                      duration_words(facts_.step(up).at - facts_.step(down).at),
+                  {facts_.ref(down), facts_.ref(up)});
   }
 
   void say_moves() {

@@ -37,7 +37,7 @@ class End {
       deadline();
     else if (event == "ConnectFailed")
       connect_failed();
-    else if (event == "PeerBroke")
+    else if (event == "PeerBroke" || reason_ == "protocol_violation")
       peer_broke();
     else if (event == "FenceRequested")
       asked_by_client("requested over another path that " + name() + " be closed");
@@ -178,7 +178,7 @@ class End {
     const Step& step = facts_.step(sent);
     add("the last step of connecting was " + step.title + ", " +
             duration_words(facts_.step(change_).at - step.at) + " before" +
-            (step.lost ? "; it did not arrive at " + facts_.side_name(other(side_)) : ""),
+            (facts_.is_lost(sent) ? "; it did not arrive at " + facts_.side_name(other(side_)) : ""),
         {sent});
     silence(sent);
   }
@@ -219,8 +219,7 @@ class End {
         "the connect request of " + facts_.connection_name(input_) + " failed: " + facts_.reason(input_);
     if (connect != kNone)
       text += ", " + duration_words(input.at - facts_.step(connect).at) + " after it was sent";
-    if (connect != kNone && facts_.step(connect).lost && !answered)
-      text += "; it did not arrive at the server";
+    if (connect != kNone && facts_.is_lost(connect) && !answered) text += "; it did not arrive at the server";
     add(std::move(text), {connect, input_});
     if (answered && !facts_.has(Side::server))
       answer_.unknown.push_back("why the server rejected it: there is no trace of the server");
@@ -240,7 +239,9 @@ class End {
   void peer_broke() {
     const Index last = facts_.last_arrival(path_, side_, input_);
     add(facts_.side_name(other(side_)) + " violated the protocol on " + facts_.connection_name(input_) +
-            ": " + facts_.field(input_, "why"),
+            ": " +
+            (facts_.step(input_).event == "PeerBroke" ? facts_.field(input_, "why")
+                                                      : "it sent " + facts_.title(input_)),
         {input_}, true);
     if (last == kNone) return;
     add("the message that " + own() + " accepted before was " + facts_.title(last), {last});

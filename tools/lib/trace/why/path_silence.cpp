@@ -27,7 +27,8 @@ class Silence {
 
   void say() {
     const Index own = facts_.step(until_).file;
-    if (auto pause = pause_in(facts_, own, from_, to_)) {
+    // A process that did not run finds what happened meanwhile when it runs again.
+    if (auto pause = pause_in(facts_, own, std::min(from_, to_ - kSilent), to_)) {
       answer_.sentences.push_back(std::move(*pause));
       return;
     }
@@ -100,7 +101,7 @@ class Silence {
     Undelivered found;
     for (Index at = 0; at < facts_.count(); ++at) {
       const Step& step = facts_.step(at);
-      if (step.path != path_ || !step.lost || step.at < from_ || step.at > to_) continue;
+      if (step.path != path_ || !facts_.is_lost(at) || step.at < from_ || step.at > to_) continue;
       if (!facts_.is_of(step, sender) || step.group == sequence::Group::wire) continue;
       if (found.first == kNone) found.first = at;
       ++found.count;

@@ -125,7 +125,7 @@ Sentence try_sentence(const Facts& facts, const Try& one) {
   add_part(facts, sentence, one.answered != kNone ? one.answered : one.posted, one.received,
            "the response arrived");
   if (one.path_lost != kNone) {
-    const bool known = one.posted != kNone && facts.step(one.posted).lost;
+    const bool known = one.posted != kNone && facts.is_lost(one.posted);
     if (known) sentence.text += ", never arrived";
     if (one.answered != kNone) sentence.text += ", and the response did not arrive";
     add_part(facts, sentence, one.posted, one.path_lost, "and the path was lost");

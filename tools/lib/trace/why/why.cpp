@@ -202,6 +202,8 @@ class Choice {
         if (loss.path == path) own.push_back(loss);
     }
     if (!exists) return {};
+    // The end of the session is explained only if the path was not lost before.
+    if (!std::all_of(own.begin(), own.end(), is_farewell)) std::erase_if(own, is_farewell);
     if (target_.at)
       found = nearest(own);
     else
