@@ -54,7 +54,8 @@ def measure_captures(tool):
     verdicts = in_parallel(lambda edit, number: tool.find_in_capture(edit, f"wire{number}"), edits)
     changes = frames.frame_changes()
     files = [path for path, _ in tool.run(CAPTURED).values()]
-    changed = in_parallel(lambda change, number: tool.capture(files, f"frames{number}", change[1]), changes)
+    assert tool.capture(CAPTURED, files, "unchanged") == "conforming"
+    changed = in_parallel(lambda change, number: tool.capture(CAPTURED, files, f"frames{number}", change[1]), changes)
     return dict(zip([edit.name for edit in edits], verdicts)), dict(zip([name for name, _ in changes], changed))
 
 

@@ -95,15 +95,21 @@ class Tool:
             file.unlink()
         return Found(tuple(verbs), near, text)
 
-    def capture(self, sides, to, change=None):
-        """Judges the traces of both sides as a capture. Returns its verdict."""
+    def heartbeat(self, run):
+        """Arguments for the interval that both sides have; none if they differ."""
+        begins = [one["fields"] for _, records in self.run(run).values() for one in records if one.get("event", "").startswith("Begin")]
+        intervals = {fields["config.heartbeat.interval"] for fields in begins if "config.heartbeat.interval" in fields}
+        return ("--heartbeat-interval-ms", intervals.pop() // 1_000_000) if len(intervals) == 1 else ()
+
+    def capture(self, run, sides, to, change=None):
+        """Judges the traces of both sides of a run, which may be edited, as a capture. Returns its verdict."""
         raw, trace = self.folder / f"{to}.pcapng", self.folder / f"{to}.rtrc"
         made = self.replay("pcap", *sides, "-o", raw)
         assert made.returncode in (0, 5), made.stderr  # 5: a process of the run was killed
         if change is not None:
             raw.write_bytes(frames.changed(raw.read_bytes(), change))
         self.replay("import", raw, trace)
-        verdict = self.check("--heartbeat-interval-ms", 5000, trace)["verdict"]
+        verdict = self.check(*self.heartbeat(run), trace)["verdict"]
         raw.unlink()
         trace.unlink()
         return verdict
@@ -114,7 +120,7 @@ class Tool:
         if made is None:
             return None
         originals = {side: path for side, (path, _) in self.run(edit.run).items()}
-        verdict = self.capture([made[0].get(side, path) for side, path in originals.items()], to)
+        verdict = self.capture(edit.run, [made[0].get(side, path) for side, path in originals.items()], to)
         for file in made[0].values():
             file.unlink()
         return verdict

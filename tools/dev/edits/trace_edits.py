@@ -311,5 +311,14 @@ TIMES = Group("time", [
 GROUPS = [SERVER_DEVICES, CLIENT_DEVICES, TOLD, MACHINES, WIRE, ONE_NOTE, TIMES]
 SILENT_CAPTURES = ("both ends are silent for 60 s",)
 
-# Edits that no verb finds, or that only one finds which needs more than the edited trace.
-REASONS = {}
+# Edits that `check` does not find.
+REASONS = {
+    "OPEN_RSP has another device id": "a server may choose any id, and this run sends no IO to it; `replay` finds it.",
+    "a completion is lost": "completions of equal counts replace each other, and a lost connection completes nothing; "
+                            "`replay` finds it.",
+    "a heartbeat's timer is early": "early timers change nothing that a rule states; `replay` finds it.",
+    "a clock jumps, a loss is late, both ends are silent": "each end alone looks like a process that was stopped, and "
+                                                           "`check` says so.",
+    "another sector or first_conn in a capture": "a capture has each message once, and may begin after the session.",
+    "a spoiled byte": "`import` counts it as a bad ICRC.",
+}
