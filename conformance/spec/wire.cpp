@@ -260,12 +260,18 @@ void WireSpec::fence(Path& path, bool question) {
   const RuleContext at = context();
   at.check(path.open || agreed(path, kFenceFlag, kFenceExtension), Rule::fence_wire,
            "a fence between peers that did not agree on it", "none");
-  const std::uint32_t serial = u32_at(event_->bytes, 4);
+  const std::pair fence(u32_at(event_->bytes, 4), uuid_at(event_->bytes, 8));
   if (question) {
-    path.fences.push_back(serial);
+    const bool known = std::any_of(of_->paths.begin(), of_->paths.end(), [&](const Path& one) {
+      return one.open || (one.session == path.session && one.uuid == fence.second);
+    });
+    at.check(known || !of_->client || counts_.unplaced != 0, Rule::fence_wire,
+             "a fence for a path that its client does not have",
+             "the sess_uuid of a path of the same session");
+    path.fences.push_back(fence.first);
     return;
   }
-  const auto found = std::find(path.fences.begin(), path.fences.end(), serial);
+  const auto found = std::find(path.fences.begin(), path.fences.end(), fence.first);
   at.check(found != path.fences.end() || path.open, Rule::fence_wire, "an answer to no fence that is open",
            "the serial of an open question");
   if (found != path.fences.end()) path.fences.erase(found);

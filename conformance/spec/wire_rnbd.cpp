@@ -10,7 +10,8 @@ namespace rtrs::spec {
 
 namespace {
 
-constexpr std::uint8_t kReadOp = 0, kWriteOp = 1, kFlushOp = 2, kLastOp = 5, kLastAccessMode = 2;
+constexpr std::uint8_t kReadOp = 0, kWriteOp = 1, kFlushOp = 2, kDiscardOp = 3, kEraseOp = 4, kLastOp = 5,
+                       kLastAccessMode = 2;
 
 bool opens(std::string_view user) noexcept {
   return user.size() == kOpenBytes && u16_at(user, 0) == kOpen &&
@@ -44,8 +45,11 @@ bool WireSpec::well_formed(const Request& request, std::string_view user, std::u
       if (service || user.size() < kIoMinBytes) return false;
       const auto op = static_cast<std::uint8_t>(user[16]);
       const bool moves = op == kReadOp || op == kWriteOp;
+      const bool removes = op == kDiscardOp || op == kEraseOp;
       return op <= kLastOp && request.reads == (op == kReadOp || op == kFlushOp) && within_device(user) &&
-             (!moves || u32_at(user, 20) == data_len);
+             (moves     ? u32_at(user, 20) == data_len
+              : removes ? data_len == 0 || u32_at(user, 20) == data_len
+                        : data_len == 0);
     }
     default:
       return false;

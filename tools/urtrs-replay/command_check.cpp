@@ -185,7 +185,10 @@ nlohmann::json json_of(const std::vector<Checked>& all, const BothSides& both) {
     if (finding.sent) one["sent"] = json_of(all, *finding.sent);
     findings.push_back(one);
   }
+  nlohmann::json captures = nlohmann::json::array();
+  for (const unsigned capture : laws.shadowed) captures.push_back(all[capture].file);
   return {{"connections", laws.pairs},
+          {"captures_not_compared", captures},
           {"messages", laws.messages},
           {"contents", laws.contents},
           {"contents_not_judged", laws.uncompared},

@@ -94,6 +94,19 @@ def later(seconds):
     return change
 
 
+def sooner(records, at):
+    """The step has the time of the record before it."""
+    own, before = records[at]["time"], records[at - 1]["time"]
+    while at < len(records) and records[at].get("time") == own:
+        records[at] = {**records[at], "time": before}
+        at += 1
+
+
+def second(event, change):
+    """Changes the next record of the event after the chosen one."""
+    return lambda records, at: change(records, next(n for n in range(at + 1, len(records)) if records[n].get("event") == event))
+
+
 def step_back(seconds):
     """The time of this record and of the rest of its step is before that of the record before."""
     def change(records, at):

@@ -96,8 +96,10 @@ void Analyzer::put_in_order(const ConnectionRef& connection, Segment&& segment) 
   for (bool again = true; again;) {
     again = false;
     for (auto one = held.begin(); one != held.end(); ++one) {
-      const bool behind = std::any_of(
-          held.begin(), one, [&](const Held& other) { return other.segment.source == one->segment.source; });
+      const bool behind = std::any_of(held.begin(), one, [&](const Held& other) {
+        return other.segment.source == one->segment.source &&
+               static_cast<std::int32_t>(other.segment.sequence - one->segment.sequence) <= 0;
+      });
       if (behind || waits(*one)) continue;
       Segment next = std::move(one->segment);
       held.erase(one);

@@ -49,6 +49,18 @@ TEST_P(Iwarp, WriteAndItsImmediateInDifferentSegmentsAreOneMessage) {
   EXPECT_EQ(capture.finish(), (Lines{"> req", "< rep", "> write_imm 100 imm 5 key 7"}));
 }
 
+TEST_P(Iwarp, AnAnswerBeforeItsRequestInTheCaptureWaitsForTheRequest) {
+  capture.open(crc);
+  const Segment ask = capture.segment(kToServer, client.send(filled(50, 1)));
+  const Segment answer = capture.segment(kToClient, server.send(filled(60, 2)));
+  const Segment thanks = capture.segment(kToServer);
+  capture.take(thanks);
+  capture.take(answer);
+  capture.take(ask);
+  EXPECT_EQ(capture.finish(), (Lines{"> req", "< rep", "> send 50", "< send 60"}));
+  EXPECT_EQ(capture.analyzer.counters().gaps, 0U);
+}
+
 TEST_P(Iwarp, RetransmittedAndReorderedSegmentsChangeNothing) {
   capture.open(crc);
   const Segment first = capture.segment(kToServer, client.send(filled(50, 1)));

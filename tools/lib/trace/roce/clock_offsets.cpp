@@ -17,8 +17,8 @@ constexpr std::int64_t kSameMoment = 1'000'000'000;
 // Time in ns. Offsets that differ by less than this belong to the same two clocks, because an offset is known
 // only to half a round-trip time.
 constexpr std::int64_t kSameClock = 100'000;
-// Maximum number of lanes and handshakes. If there are more, for example in a flood of connect requests, those
-// under way are forgotten; what they showed about the clocks remains.
+// Maximum number of lanes and handshakes. If there are more, for example in a flood of connect requests,
+// those under way are forgotten; what they showed about the clocks remains.
 constexpr std::size_t kMostLanes = std::size_t{1} << 15;
 // Maximum number of different offsets. Few hosts, and so few clocks, take part in a capture.
 constexpr std::size_t kCandidates = 16;
