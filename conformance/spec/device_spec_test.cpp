@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "conformance/spec/bytes.hpp"
 #include "conformance/spec/test_device_story.hpp"
 #include "conformance/spec/test_handed_story.hpp"
 
@@ -71,6 +72,21 @@ TEST(DeviceSpec, WhatIsHandedOverIsCompared) {
       spoiled.spoil(broken);
       EXPECT_FALSE(handed_rules_of(broken).empty()) << spoiled.how << text_of(broken.check());
     }
+}
+
+// With detail `payload` a trace has the data of a write, which stands before the headers.
+TEST(DeviceSpec, TheDataOfAWriteIsNotTakenForItsHeader) {
+  for (const std::uint32_t id : {kId, kSecondId}) {
+    HandedStory story = handed_client_story();
+    for (const DeviceKind kind : {DeviceKind::IoBegun, DeviceKind::IoStarted, DeviceKind::IoDone})
+      story.at(kind).io.changes = true;
+    story.at(Kind::Submitted, 1).reads = false;
+    const std::string bytes = std::string(512, '\7') + io_message({Opcode::write, 8, 512, 0, id}) +
+                              little_endian(kWrite, 2) + little_endian(32, 2);
+    story.at(Kind::WireSent, 1).length = static_cast<std::uint32_t>(bytes.size());
+    story.at(Kind::WireSent, 1).bytes = bytes;
+    EXPECT_EQ(handed_rules_of(story).empty(), id == kId) << text_of(story.check());
+  }
 }
 
 TEST(DeviceSpec, EveryRuleHasABreach) {

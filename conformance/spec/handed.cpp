@@ -183,7 +183,9 @@ void HandedSpec::submitted(const Event& event) {
   RuleContext{findings_, event, machine_}.check(
       same || (begun.io && begun.facts.flushes), Rule::io_handed,
       "a request is submitted with another direction or length than its device gave", "those of the device");
-  permits_[event.permit] = begun;
+  Begun& kept = permits_[event.permit] = begun;
+  kept.reads = event.reads;
+  kept.data_len = event.data_len;
   begun_.erase(found);
 }
 
@@ -195,7 +197,11 @@ void HandedSpec::posted(const Event& note) {
   posted.pop_front();
   if (found == permits_.end()) return;
   const Begun& begun = found->second;
-  const std::string_view head = note.bytes;
+  // The data of a write precedes the headers, and is recorded only with detail `payload`.
+  const std::uint64_t data = begun.reads ? 0 : begun.data_len;
+  std::string_view head = note.bytes;
+  if (data < note.length && note.length - data < head.size())
+    head.remove_prefix(head.size() - static_cast<std::size_t>(note.length - data));
   const bool same =
       begun.io ? head.size() >= kIoMinBytes && u16_at(head, 0) == kIo && u32_at(head, 4) == begun.device_id
                : head.substr(0, begun.header.size()) == begun.header;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes single edits of recorded runs, and prints which verbs of urtrs-replay find each of them. Without traces, the
-runs are simulated ones, and --write stores the result in docs/edits.md."""
+runs are simulated ones, and --write stores the result in tools/dev/edits/edits.md."""
 import argparse
 import collections
 import concurrent.futures
@@ -16,7 +16,7 @@ import trace_edits
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("URTRS_BUILD_DIR", ROOT / "build/release"))
-PAGE = ROOT / "docs/edits.md"
+PAGE = ROOT / "tools/dev/edits/edits.md"
 CAPTURED = trace_edits.BD03
 
 INTRODUCTION = """# Single edits of a trace, and who finds them
