@@ -6,7 +6,7 @@ import time
 
 import pytest
 from odd_server import OddServer
-from programs import BOUND, PLUGIN, until
+from programs import BOUND, PLUGIN, accepts, until
 
 nbd = pytest.importorskip("nbd", reason="without python3-libnbd")
 
@@ -35,7 +35,7 @@ def _client(tmp_path, ends):
                                         f"status={tmp_path}/status", *parameters], stdin=subprocess.DEVNULL, stderr=log)
             ends.callback(process.wait)
             ends.callback(process.kill)
-            until("nbdkit listens or has exited", lambda: path.exists() or process.poll() is not None)
+            until("nbdkit listens or has exited", lambda: accepts(path) or process.poll() is not None)
         handle = nbd.NBD()
         handle.set_export_name(export)
         handle.connect_unix(str(path))

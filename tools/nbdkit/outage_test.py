@@ -11,7 +11,7 @@ import threading
 
 import end_to_end_test as e2e
 import pytest
-from programs import BOUND, PLUGIN, until
+from programs import BOUND, PLUGIN, accepts, until
 
 SIZE = 32 << 20
 
@@ -71,7 +71,7 @@ class TestOutage:
         # Reads all output of nbdkit, because a full pipe would block it.
         reader = threading.Thread(target=lambda: self.lines.extend(nbdkit.stderr), daemon=True)
         reader.start()
-        self.until(self.socket.exists, "nbdkit did not start")
+        self.until(lambda: accepts(self.socket), "nbdkit did not start")
         return nbdkit
 
     def until(self, condition, complaint):
@@ -140,7 +140,7 @@ class TestOutage:
         self.ends.callback(nbdkit.wait)
         self.ends.callback(nbdkit.kill)
         self.lines = []
-        self.until(self.socket.exists, "nbdkit did not start")
+        self.until(lambda: accepts(self.socket), "nbdkit did not start")
         os.set_blocking(writer, False)
         with contextlib.suppress(BlockingIOError):
             while True:

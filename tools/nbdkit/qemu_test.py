@@ -6,7 +6,7 @@ import socket
 import subprocess
 
 import pytest
-from programs import BOUND, PLUGIN, until
+from programs import BOUND, PLUGIN, accepts, until
 
 SIZE = 8 << 20
 
@@ -35,7 +35,7 @@ class Case:
         process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL)
         self.ends.callback(process.wait)
         self.ends.callback(process.terminate)
-        until(f"{command[0]} is there", lambda: waits_for.exists() or process.poll() is not None)
+        until(f"{command[0]} is there", lambda: accepts(waits_for) or process.poll() is not None)
         assert process.poll() is None
 
 
@@ -102,7 +102,7 @@ class TestStorageDaemon(Case):
                    "--blockdev", f"driver=file,node-name=copy,filename={target}",
                    "--nbd-server", f"addr.type=unix,addr.path={vm}",
                    "--export", "type=nbd,id=vm,node-name=disk,writable=on,name=vm")
-        until("the export listens", vm.exists)
+        until("the export listens", lambda: accepts(vm))
         talk = Qmp(qmp)
         self.ends.callback(talk.socket.close)
         talk.call("blockdev-mirror", **{"job-id": "copy", "device": "disk", "target": "copy", "sync": "full"})

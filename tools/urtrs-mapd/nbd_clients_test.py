@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 import pytest
-from programs import BOUND, until
+from programs import BOUND, accepts, until
 
 nbd = pytest.importorskip("nbd", reason="without python3-libnbd")
 
@@ -30,7 +30,7 @@ def _qemu(mapped, tmp_path, ends):
                                     f"server.path={nbd_socket(mapped)},{option}", "--nbd-server", f"addr.type=unix,addr.path={vm}",
                                     "--export", "type=nbd,id=vm,node-name=disk,writable=on,name=vm"], stdin=subprocess.DEVNULL)
         ends.callback(process.kill)
-        until("QEMU serves the device", vm.exists)
+        until("QEMU serves the device", lambda: accepts(vm))
         return f"nbd+unix:///vm?socket={vm}"
     return start
 

@@ -17,7 +17,7 @@ import subprocess
 
 import pytest
 
-from programs import BOUND, PLUGIN, Urtrsd, program, until
+from programs import BOUND, PLUGIN, Urtrsd, accepts, program, until
 
 PERF, REPLAY, URTRS = program("urtrs-perf"), program("urtrs-replay"), program("urtrs")
 COUNT, DEPTH, BLOCK = 2000, 4, 4096
@@ -74,7 +74,7 @@ def test_fio_agrees_with_the_trace(tmp_path):
     plugin = subprocess.Popen(["nbdkit", "-f", "-U", tmp_path / "nbd", PLUGIN, f"path=127.0.0.1:{server.port}", "device=disk0",
                                f"trace={tmp_path}/trace"], stdin=subprocess.DEVNULL, env=environment)
     try:
-        until("nbdkit listens or has exited", lambda: (tmp_path / "nbd").exists() or plugin.poll() is not None)
+        until("nbdkit listens or has exited", lambda: accepts(tmp_path / "nbd") or plugin.poll() is not None)
         job = run_fio(f"nbd+unix:///?socket={tmp_path}/nbd", tmp_path / "fio.json")
         stats = json.loads(subprocess.run([URTRS, "stats", "--json"], capture_output=True, text=True, env=environment, check=True,
                                           timeout=BOUND).stdout)["stats"]

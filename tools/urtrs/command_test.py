@@ -7,7 +7,7 @@ import socket
 import subprocess
 
 import pytest
-from programs import BOUND, PLUGIN, program, until
+from programs import BOUND, PLUGIN, accepts, program, until
 
 URTRS = program("urtrs")
 
@@ -41,7 +41,7 @@ def _clients(server, tmp_path, ends):
                                     "device=disk0", *options], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         ends.callback(process.wait, BOUND)
         ends.callback(process.terminate)
-        until("nbdkit listens or has exited", lambda: nbd.exists() or process.poll() is not None)
+        until("nbdkit listens or has exited", lambda: accepts(nbd) or process.poll() is not None)
         assert process.poll() is None, process.stderr.read()
         until("the device is open", lambda: any(one["sessname"] == name for one in shown("device")))
         return f"nbd+unix:///?socket={nbd}"

@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import pytest
-from programs import BOUND, BUILD, PLUGIN, ROOT, program, until
+from programs import BOUND, BUILD, PLUGIN, ROOT, accepts, program, until
 
 jsonschema = pytest.importorskip("jsonschema")
 
@@ -56,7 +56,7 @@ def _client(urtrsd, tmp_path, monkeypatch):
     nbd = tmp_path / "nbd.sock"
     process = subprocess.Popen(["nbdkit", "-f", "-U", nbd, PLUGIN, f"path=127.0.0.1:{server.port}", "session=web1",
                                 "device=disk0"], stdin=subprocess.DEVNULL)
-    until("nbdkit listens or has exited", lambda: nbd.exists() or process.poll() is not None)
+    until("nbdkit listens or has exited", lambda: accepts(nbd) or process.poll() is not None)
     until("the device is open", lambda: json.loads(urtrs("device", "list"))["devices"])
     yield f"nbd+unix:///disk0?socket={nbd}"
     process.terminate()

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from programs import BOUND, PLUGIN, program, until
+from programs import BOUND, PLUGIN, accepts, program, until
 from screens import Screen
 
 URTRS, SIM = program("urtrs"), program("urtrs-sim")
@@ -32,7 +32,7 @@ def _client(urtrsd, tmp_path, monkeypatch, ends):
                                 "device=disk0", "reconnect_min=50ms"], stdin=subprocess.DEVNULL)
     ends.callback(process.wait, BOUND)
     ends.callback(process.terminate)
-    until("the device is open", lambda: (tmp_path / "nbd").exists() and "disk0" in subprocess.run(
+    until("the device is open", lambda: accepts(tmp_path / "nbd") and "disk0" in subprocess.run(
         [URTRS, "device", "list"], capture_output=True, text=True, check=False, timeout=BOUND).stdout)
 
 

@@ -12,7 +12,7 @@ import time
 
 import pytest
 from iwarp_client import IwarpClient as Client
-from programs import BOUND, PLUGIN, program, stand_still, until
+from programs import BOUND, PLUGIN, accepts, program, stand_still, until
 from wire_client import exact
 
 nbd = pytest.importorskip("nbd", reason="without python3-libnbd")
@@ -32,7 +32,7 @@ class Nbdkit:
     def start(self):
         self.socket.unlink(missing_ok=True)
         self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL)
-        until("the NBD server listens", self.socket.exists)
+        until("the NBD server listens", lambda: accepts(self.socket))
 
     def kill(self):
         self.process.kill()
@@ -71,7 +71,7 @@ def _client(tmp_path, ends):
                                    stdin=subprocess.DEVNULL, stderr=log)
         ends.callback(log.close)
         ends.callback(end, process)
-        until("the client is ready or has exited", lambda: nbd.exists() or process.poll() is not None)
+        until("the client is ready or has exited", lambda: accepts(nbd) or process.poll() is not None)
         return f"nbd+unix:///?socket={nbd}"
     return start
 
@@ -126,7 +126,7 @@ def test_a_qemu_image_format_can_be_exported(client, urtrsd, tmp_path, ends):
     process = subprocess.Popen(["qemu-nbd", "-t", "-f", "qcow2", "-k", sock, image], stdin=subprocess.DEVNULL)
     ends.callback(process.wait)
     ends.callback(process.kill)
-    until("qemu-nbd listens", sock.exists)
+    until("qemu-nbd listens", lambda: accepts(sock))
     uri = client(urtrsd(f"--export=disk=nbd+unix:///?socket={sock}"))
     device = connected(uri)
     device.pwrite(b"q" * 4096, 8192)

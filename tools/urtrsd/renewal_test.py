@@ -6,7 +6,7 @@ import time
 import urllib.request
 
 import pytest
-from programs import BOUND, PLUGIN, free_port, program, until
+from programs import BOUND, PLUGIN, accepts, free_port, program, until
 from tls_scene import _keys, _pki, run  # pylint: disable=unused-import
 
 SIZE = "16777216\n"
@@ -30,7 +30,7 @@ class Client:
                 ["nbdkit", "-f", "-U", str(self.socket), PLUGIN, "path=127.0.0.1", f"port={server.port}", "device=d", "session=mine",
                  "control=auto", "reconnect_min=200ms", "reconnect_max=500ms", *map(str, parameters)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        until(lambda: "nbdkit listens\n" + self.text(), self.socket.exists)
+        until(lambda: "nbdkit listens\n" + self.text(), lambda: accepts(self.socket))
         until(lambda: "the path is connected\n" + self.text(), lambda: self.path().get("state") == "connected")
 
     def text(self):

@@ -38,6 +38,12 @@ def listens(port):
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
+def accepts(path):
+    """Tells whether a process listens at a unix socket. Its file exists earlier, when a connection is still refused."""
+    with open("/proc/net/unix", encoding="utf-8", errors="replace") as sockets:
+        return any(line.split()[3] == "00010000" and line.rstrip("\n").endswith(f" {path}") for line in sockets)
+
+
 def until(what, condition, seconds=BOUND):
     """Waits until condition() is true and returns its result. `what`, a text or a function that returns it, describes
     the condition in the error message."""
