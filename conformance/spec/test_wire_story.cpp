@@ -69,6 +69,7 @@ std::string fence(std::uint16_t type) {
   std::string bytes(kFenceBytes, '\0');
   put(bytes, 0, type, 2);
   put(bytes, 4, 7, 4);
+  put(bytes, 8, 1, 2);  // sess_uuid of path 0
   return bytes;
 }
 
@@ -357,6 +358,8 @@ const std::vector<Spoiled> kWireCases = {
      }},
     {Rule::fence_wire, "without an agreement",
      [](Story& s) { rewrite(s.at(Kind::WireCm, 1), 16, kGenerationFlag, 4); }},
+    {Rule::fence_wire, "of a path that the client does not have",
+     [](Story& s) { rewrite(s.at(Kind::WireSent, 5), 8, 9, 2); }},
     {Rule::fence_wire, "an answer to no question",
      [](Story& s) { rewrite(s.at(Kind::WireReceived, 7), 4, 8, 4); }},
 };

@@ -120,7 +120,7 @@ def test_two_nbdkit_have_different_names_or_report_the_conflict(server, tmp_path
 
 @pytest.mark.parametrize("identity", ["alice", "web1.example.org"])
 def test_default_names_match_the_documented_access_rule(urtrsd, tmp_path, mapd, urtrs, ends, identity):
-    rule, = set(re.findall(r'`allow_sessions = "([^"]+)"` ties names to identities', SECURITY.read_text()))
+    rule, = set(re.findall(r'`allow_sessions = "([^"]+)"` ties names to\s+identities', SECURITY.read_text()))
     keys = tmp_path / "keys"
     subprocess.run([program("urtrs"), "key", "new", identity, keys], check=True, timeout=BOUND, stdout=subprocess.DEVNULL)
     server = urtrsd("--export=disk0=mem:1M", f"--tls-keys={keys}", f"--allow-sessions={rule}")

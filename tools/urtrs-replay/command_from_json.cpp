@@ -78,8 +78,7 @@ void add_from_json(CLI::App& app, Runner& runner) {
       "Examples:\n"
       "  urtrs-replay cat run.rtrc --json > run.jsonl\n"
       "  urtrs-replay from-json run.jsonl again.rtrc\n"
-      "  urtrs-replay cat run.rtrc --json | sed 's/\"result\":\"ok\"/\"result\":\"invalid\"/' "
-      "| urtrs-replay from-json --rehash - edited.rtrc\n"
+      "  urtrs-replay from-json --rehash edited.jsonl edited.rtrc\n"
       "\n"
       "With --rehash, lines may be changed, removed and added. Digests of message "
       "content (wire notes) stay, because a trace has not that content.",

@@ -253,8 +253,8 @@ void add_query(CLI::App& app, Runner& runner) {
       "\n"
       "Examples:\n"
       "  urtrs-replay query . 'path_lost not preceded by heartbeat_missed within 1s'\n"
-      "  urtrs-replay query client.rtrc other.rtrc 'Submitted not followed by Complete within 100ms'\n"
-      "  urtrs-replay query client.rtrc 'Disconnect path=0 reason!=session_closed' --json\n"
+      "  urtrs-replay query run.rtrc 'Submitted not followed by Complete within 100ms'\n"
+      "  urtrs-replay query run.rtrc 'Disconnect path=0 reason!=session_closed' --json\n"
       "\n"
       "Exit codes: 0 found, 1 nothing found, 2 wrong usage or a file that cannot be opened, 3 a file is no "
       "trace, 5 a trace is damaged. Such files are skipped from there on; the answer is about the rest.",

@@ -26,6 +26,8 @@ def folder(tmp_path_factory):
     for name, source in (("run", "seed-420-client1"), ("client", "seed-420-client1"), ("server", "seed-420-server"),
                          ("storage", "seed-767-server"), ("other", "seed-0-client1")):
         shutil.copy(TRACES / f"{source}.rtrc", folder / f"{name}.rtrc")
+    with (folder / "edited.jsonl").open("w") as edited:
+        subprocess.run([PROGRAM, "cat", "run.rtrc", "--json"], cwd=folder, check=True, stdout=edited)
     for capture in sorted([*CAPTURES.glob("*.pcap"), *CAPTURES.glob("*.pcapng")]):
         shutil.copy(capture, folder)
         shutil.copy(capture, folder / "capture.pcapng")
