@@ -47,7 +47,7 @@ class States {
       if (known.machine == kNone) continue;
       const sequence::Machine& before = facts_.story().machines[static_cast<std::size_t>(known.machine)];
       const sequence::Machine& now = facts_.machine_of(step);
-      if (before.file == now.file && before.instance == now.instance) known.connected = false;
+      if (before.file == now.file && before.instance == now.instance) known.connected = known.ever = false;
     }
   }
 
@@ -111,7 +111,11 @@ bool is_known_to_client(const Facts& facts, const std::vector<Loss>& clients, co
         return at;
     return Index{0};
   }();
-  const Index end = server.end;
+  Index end = server.at + 1;
+  while (end < facts.count() &&
+         !(facts.step(end).event == "PathChanged" && facts.step(end).path == server.path &&
+           facts.is_of(facts.step(end), Side::server) && facts.field(end, "state") == "connected"))
+    ++end;
   return std::any_of(clients.begin(), clients.end(), [&](const Loss& one) {
     return one.path == server.path && one.at >= connected && one.at <= end;
   });
@@ -142,8 +146,10 @@ std::int64_t outage(const Facts& facts, const Loss& loss) {
 }
 
 const Loss* most_important(const Facts& facts, const std::vector<Loss>& all) {
+  // A loss that only the server saw, or that the trace of the client ends in, has no known end.
   const auto rank = [&](const Loss& one) {
-    return std::tuple(!is_wanted(one.reason), one.reason != "other_path_leads", one.back == kNone,
+    return std::tuple(!is_wanted(one.reason), one.reason != "other_path_leads",
+                      one.back == kNone && (one.side == Side::server || facts.step(one.end).event != "End"),
                       outage(facts, one));
   };
   const Loss* found = nullptr;
@@ -165,7 +171,7 @@ Index lost_before(const Facts& facts, Index step) {
 
 namespace {
 
-// Returns the first attempt that failed for the most frequent reason.
+// Returns the first attempt that failed for the most frequent reason; of equal ones, the earliest.
 Index typical_attempt(const Facts& facts, const Loss& loss) {
   const Step& first = facts.step(loss.at);
   const Index end = loss.end;
@@ -178,7 +184,7 @@ Index typical_attempt(const Facts& facts, const Loss& loss) {
     ++count;
   }
   const auto most = std::max_element(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) {
-    return a.second.first < b.second.first;
+    return std::pair(a.second.first, b.second.second) < std::pair(b.second.first, a.second.second);
   });
   return most == reasons.end() ? loss.at : most->second.second;
 }

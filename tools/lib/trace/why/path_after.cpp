@@ -42,6 +42,9 @@ class After {
           lost = at;
       if (connected && lost == kNone)
         answer_.say(facts_.path_name(path) + " stayed connected meanwhile", {facts_.ref(before)});
+      else if (connected && facts_.field(lost, "reason") == "session_closed")
+        answer_.say(facts_.path_name(path) + " stayed connected until the session was closed",
+                    {facts_.ref(before), facts_.ref(lost)});
       else if (connected)
         answer_.say(facts_.path_name(path) + " was lost too, " +
                         duration_words(facts_.at(lost) - facts_.at(loss_.at)) +
@@ -58,7 +61,9 @@ class After {
     Index down = kNone, up = kNone;
     for (Index at = loss_.at; at < facts_.count() && up == kNone; ++at) {
       const Step& step = facts_.step(at);
-      if (step.event != "LinkChanged" || !is_ours(step)) continue;
+      if (!is_ours(step)) continue;
+      if (step.event == "CloseRequested" && down == kNone) return;
+      if (step.event != "LinkChanged") continue;
       if (facts_.field(at, "up") == "true") {
         if (down == kNone) return;
         up = at;
@@ -67,7 +72,7 @@ class After {
       }
     }
     if (down == kNone) return;
-    const std::string who = facts_.side_name(facts_.step(down));
+    const std::string who = loss_.side == Side::server ? "this session" : facts_.side_name(facts_.step(down));
     if (up == kNone)
       answer_.say("no path of " + who + " was connected from then on", {facts_.ref(down)});
     else

@@ -140,7 +140,8 @@ class End {
 
   void deadline() {
     if (reason_ == "request_timeout") return request_timeout();
-    if (reason_ == "info_timeout" || reason_ == "handshake_timeout") return handshake();
+    if (reason_ == "connect_timeout" || reason_ == "info_timeout" || reason_ == "handshake_timeout")
+      return handshake();
     if (reason_ == "connection_silent") return connection_silent();
     if (reason_ != "heartbeat_lost") return say_input();
     const Index last = facts_.last_arrival(path_, side_, change_);

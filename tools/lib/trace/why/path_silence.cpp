@@ -146,7 +146,7 @@ class Silence {
     text += " did not arrive on " + facts_.path_name(path_);
     if (lost_by_break(refs)) {
       answer_.sentences.back().cause = true;
-      return answer_.say(text + ": they were in flight when the connection ended", std::move(refs));
+      return answer_.say(text + ", in flight when the connection ended", std::move(refs));
     }
     answer_.say(text + (records == 0 ? "" : ", while " + ran), std::move(refs), true);
   }

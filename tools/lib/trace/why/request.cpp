@@ -259,6 +259,18 @@ std::optional<Sentence> cause_of(const Facts& facts, const Course&, const Span& 
 }
 
 namespace {
+// Returns where the request is, and the step that shows it. Messages that are paired tell more than the
+// traces of each side, of which several may have the same request.
+std::pair<trace::HangStage, Index> stage_of(const trace::Unanswered& hang, const Course& course) {
+  if (hang.stage != trace::HangStage::sent || course.tries.empty()) return {hang.stage, kNone};
+  const Try& last = course.tries.back();
+  if (last.path_lost != kNone || last.received != kNone || last.arrived == kNone) return {hang.stage, kNone};
+  if (last.answered != kNone) return {trace::HangStage::response, last.answered};
+  if (last.stored != kNone) return {trace::HangStage::finished, last.stored};
+  if (last.delivered != kNone) return {trace::HangStage::storage, last.delivered};
+  return {trace::HangStage::server, last.arrived};
+}
+
 bool span_is_lost(const Facts& facts, const Span& span) {
   return span.end != kNone && facts.step(span.end).event == "PathChanged";
 }
@@ -273,7 +285,9 @@ Answer why_request(const Facts& facts, Index io, const trace::Unanswered* hang) 
     std::vector<Ref> last;
     for (const trace::SideEvent& event : hang->last)
       last.push_back({static_cast<Index>(event.trace), event.at.record, event.at.time});
-    answer.say(words_of(hang->stage), last, true);
+    const auto [stage, step] = stage_of(*hang, course);
+    if (step != kNone) last.push_back(facts.ref(step));
+    answer.say(words_of(stage), last, true);
     if (hang->heard) {
       const std::uint64_t end = hang->request.begun.time + hang->age;
       const auto before = static_cast<std::int64_t>(end - std::min(end, hang->heard->at.time));

@@ -128,7 +128,7 @@ class Choice {
     const Step& step = facts_.step(at);
     answer.say(
         facts_.side_name(step) + " got the message: " + step.title + ", on " + facts_.connection_name(at),
-        {facts_.ref(at)});
+        {facts_.ref(at)}, true);
     const sequence::Connection* const own = connection(step.connection);
     const sequence::Connection* const peer = own == nullptr ? nullptr : connection(own->peer);
     const std::string who = facts_.side_name(sender);
@@ -148,8 +148,9 @@ class Choice {
     if (sends.empty()) {
       answer.unknown.push_back("where it came from: the trace of " + who + " does not show that it was sent");
     } else if (sends.size() < arrivals.size()) {
-      answer.say("the network delivered it " + many(arrivals.size(), "time", "times") + ", and " + who +
-                     " sent it " + many(sends.size(), "time", "times"),
+      answer.sentences.back().cause = false;
+      answer.say("it arrived " + many(arrivals.size(), "time", "times") + ", and the trace of " + who +
+                     " shows that it was sent " + many(sends.size(), "time", "times"),
                  {sends.front(), arrivals.front(), arrivals.back()}, true);
     }
   }
