@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/lib/text/printable.hpp"
 #include "tools/lib/trace/command/rotation.hpp"
 #include "tools/lib/trace/judge/translate.hpp"
 #include "tools/lib/trace/sequence/build.hpp"
@@ -129,35 +130,36 @@ void print_requests(Output& out, const Result& result) {
   out.line(why::many(result.requests.size(), "request", "requests") + ", slowest first");
   for (std::size_t at = 0; at < result.requests.size(); ++at) {
     const why::Course& course = result.requests[at];
-    out.line("  " + std::to_string(at + 1) + ". " + why::request_name(facts, course) + ": " +
-             why::duration_words(course.took) +
+    out.line("  " + std::to_string(at + 1) + ". " + tools::printable(why::request_name(facts, course)) +
+             ": " + why::duration_words(course.took) +
              records_text(result, {facts.ref(course.first), facts.ref(course.last)}));
     out.line("     " + why::stage_words(course.times));
     std::string text = std::string("     ") + trace::name_of(course.times.longest()) + " took most";
     const why::Span* const span = course.longest();
     const auto cause = span == nullptr ? std::nullopt : why::cause_of(facts, course, *span);
-    if (cause) text += ": " + cause->text + records_text(result, cause->records);
+    if (cause) text += ": " + tools::printable(cause->text) + records_text(result, cause->records);
     out.line(text);
   }
 }
 
 void print_answer(Output& out, const Result& result) {
   const why::Answer& answer = result.answer;
-  out.line(answer.title);
+  out.line(tools::printable(answer.title));
   for (std::size_t at = 0; at < answer.sentences.size(); ++at) {
     const why::Sentence& one = answer.sentences[at];
-    out.line("  " + std::to_string(at + 1) + ". " + (one.cause ? "cause: " : "") + one.text +
-             records_text(result, one.records));
+    out.line("  " + std::to_string(at + 1) + ". " + (one.cause ? "cause: " : "") +
+             tools::printable(one.text) + records_text(result, one.records));
   }
-  for (const std::string& one : answer.unknown) out.line("  not known: " + one);
-  for (const std::string& one : answer.others) out.line("  also: " + one);
+  for (const std::string& one : answer.unknown) out.line("  not known: " + tools::printable(one));
+  for (const std::string& one : answer.others) out.line("  also: " + tools::printable(one));
 }
 
 void print(Output& out, const Result& result, bool requests) {
   out.line(times_line(result.times));
   for (std::size_t at = 0; at < result.story.files.size(); ++at) {
     const auto& file = result.story.files[at];
-    out.line("# " + std::string(1, letter(static_cast<Index>(at))) + ": " + file.name + ", " +
+    out.line("# " + std::string(1, letter(static_cast<Index>(at))) + ": " + tools::printable(file.name) +
+             ", " +
              (file.has_client && file.has_server ? "both sides"
               : file.has_server                  ? "server"
                                                  : "client") +

@@ -18,6 +18,7 @@ class Walk {
 
   Course run() {
     const Index end = course_.last == kNone ? facts_.count() - 1 : course_.last;
+    end_ = facts_.at(end);
     enter(Stage::queue, course_.first);
     if (facts_.is_of(facts_.step(course_.first), Side::server)) course_.spans.back().stage = Stage::server;
     for (Index at = course_.first; at <= end; ++at) {
@@ -27,21 +28,26 @@ class Walk {
       else if (step.event == "PathChanged" && lost_try(step))
         lose(at);
     }
-    close(facts_.step(end).at, course_.last);
+    close(time(end), course_.last);
     for (const Span& span : course_.spans)
       course_.times[span.stage] += static_cast<std::uint64_t>(std::max<std::int64_t>(span.length(), 0));
-    course_.took = facts_.step(end).at - facts_.step(course_.first).at;
+    course_.took = facts_.at(end) - facts_.at(course_.first);
     return std::move(course_);
   }
 
  private:
+  // Clocks of two files may differ a little: no stage begins before the last one.
+  std::int64_t time(Index at) const {
+    const std::int64_t now = std::min(facts_.at(at), end_);
+    return course_.spans.empty() ? now : std::max(now, course_.spans.back().from);
+  }
   void close(std::int64_t to, Index step) {
     if (course_.spans.empty()) return;
     course_.spans.back().to = to;
     course_.spans.back().end = step;
   }
   void enter(Stage stage, Index at) {
-    const std::int64_t now = facts_.step(at).at;
+    const std::int64_t now = time(at);
     close(now, at);
     course_.spans.push_back({stage, now, now, at, kNone});
   }
@@ -107,6 +113,7 @@ class Walk {
 
   const Facts& facts_;
   Course course_;
+  std::int64_t end_ = 0;
   Index connection_ = kNone;  // of the current try, at the client
   Index path_ = kNone;
 };
@@ -165,7 +172,7 @@ std::vector<Index> slowest(const Facts& facts, std::int64_t least, std::size_t m
   const auto& requests = facts.story().requests;
   const auto took = [&](Index io) {
     const sequence::Request& one = requests[static_cast<std::size_t>(io)];
-    return facts.step(one.last).at - facts.step(one.first).at;
+    return facts.at(one.last) - facts.at(one.first);
   };
   std::vector<Index> all;
   for (Index io = 0; io < static_cast<Index>(requests.size()); ++io) {

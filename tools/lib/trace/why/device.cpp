@@ -59,7 +59,7 @@ void say_notes(const std::vector<DeviceNote>& notes, std::size_t from, Answer& a
 void say_session(const Facts& facts, std::int64_t opened, std::int64_t until, Answer& answer) {
   Index lost = kNone;
   for (const Loss& one : losses_of(facts))
-    if (const std::int64_t at = facts.step(one.at).at; at >= opened && at <= until) lost = one.at;
+    if (const std::int64_t at = facts.at(one.at); at >= opened && at <= until) lost = one.at;
   if (lost == kNone) return;
   answer.say("before, " + facts.side_name(facts.step(lost)) + " had lost " +
                  facts.path_name(facts.step(lost).path) + ": " + facts.reason(lost),
@@ -69,13 +69,21 @@ void say_session(const Facts& facts, std::int64_t opened, std::int64_t until, An
 
 }  // namespace
 
+std::string device_name(const Device& device) {
+  const std::string number = device.numbers.empty() ? "" : std::to_string(device.numbers.back()) + ' ';
+  return number.empty() ? "device \"" + device.name + '"' : "device " + number + "(\"" + device.name + "\")";
+}
+
 Answer why_device(const Facts& facts, const DeviceLog& log, std::uint64_t number, std::optional<Index> file) {
-  const Device* device = find(log, number, file);
-  if (device == nullptr) return {};
-  const std::vector<DeviceNote> notes = notes_of(facts, log, *device);
+  const Device* const device = find(log, number, file);
+  return device == nullptr ? Answer{} : why_device(facts, log, *device);
+}
+
+Answer why_device(const Facts& facts, const DeviceLog& log, const Device& device) {
+  const std::vector<DeviceNote> notes = notes_of(facts, log, device);
   Answer answer;
   answer.subject = Subject::device;
-  const std::string name = "device " + std::to_string(number) + " (\"" + device->name + "\")";
+  const std::string name = device_name(device);
   const auto first =
       std::find_if(notes.begin(), notes.end(), [](const DeviceNote& one) { return one.trouble; });
   if (first == notes.end()) {

@@ -61,6 +61,10 @@ class DeviceLog {
   std::vector<Device> devices_;
 };
 
+Answer why_device(const Facts&, const DeviceLog&, const DeviceLog::Device&);
+// The answer has no title if there is no device with this number.
 Answer why_device(const Facts&, const DeviceLog&, std::uint64_t number, std::optional<Index> file);
+// Returns "device 3 ("disk")"; a device that was never mapped has no number.
+std::string device_name(const DeviceLog::Device&);
 
 }  // namespace rtrs::tools::why

@@ -68,7 +68,7 @@ std::string Facts::side_name(Side side) const {
 
 Facts::Facts(const Story& story) : story_(story), ends_(story.files.size(), 0) {
   for (const Step& one : story.steps)
-    if (one.event != sequence::kPauseEvent) ends_[static_cast<std::size_t>(one.file)] = one.at;
+    if (one.event != sequence::kPauseEvent) ends_[static_cast<std::size_t>(one.file)] = at(one);
 }
 
 // The trace of a process that was killed lacks its last records.
@@ -77,7 +77,7 @@ bool Facts::is_lost(Index at) const {
   if (!one.lost || one.machine == kNone) return false;
   const Side side = machine_of(one).side;
   const Index other = other_file(one.path, side, at + 1);
-  return other != kNone && ends_[static_cast<std::size_t>(other)] > one.at;
+  return other != kNone && ends_[static_cast<std::size_t>(other)] > this->at(one);
 }
 
 std::string Facts::title(Index at) const {

@@ -41,6 +41,11 @@ class Facts {
     return static_cast<std::int64_t>(time - static_cast<Nanos>(file(file_at).times.zero()));
   }
 
+  // Returns the common time of a step. Step::at never decreases in the merged order, so that a step that was
+  // put behind a later one of another file shows the time of that one.
+  std::int64_t at(const Step& step) const { return common(step.file, step.time); }
+  std::int64_t at(Index index) const { return at(step(index)); }
+
   std::string field(Index at, std::string_view name) const {
     return std::string(sequence::value_of(step(at).fields, name));
   }

@@ -26,9 +26,10 @@ class States {
     for (Index at = 0; at < facts_.count(); ++at) {
       const Step& step = facts_.step(at);
       if (!facts_.is_of(step, side_)) continue;
-      if (step.event.starts_with("Begin")) forget(step);
+      if (step.event == "BeginClient") forget(step);
       if (step.event == "PathChanged" && step.path != kNone) change(at, step);
     }
+    for (Loss& loss : all_) finish(loss);
     return std::move(all_);
   }
 
@@ -46,12 +47,13 @@ class States {
       if (known.machine == kNone) continue;
       const sequence::Machine& before = facts_.story().machines[static_cast<std::size_t>(known.machine)];
       const sequence::Machine& now = facts_.machine_of(step);
-      if (before.file == now.file && before.instance == now.instance) known.connected = false;
+      if (before.file == now.file && before.instance == now.instance) known.connected = known.ever = false;
     }
   }
 
   void change(Index at, const Step& step) {
-    Known& known = known_[step.path];
+    // A later session of the server with the same index may be that of another client.
+    Known& known = known_[{step.path, side_ == Side::server ? step.machine : kNone}];
     known.machine = step.machine;
     const std::string state = facts_.field(at, "state"), reason = facts_.field(at, "reason");
     if (state == "connected") {
@@ -60,17 +62,43 @@ class States {
       known.connected = known.ever = true;
       return;
     }
-    const bool fails = !known.ever && side_ == Side::client && state == "draining" && known.loss == kNoLoss;
+    if (state == "connecting") {
+      known.connected = false;
+      return;
+    }
+    const bool fails =
+        !known.ever && known.loss == kNoLoss && state == (side_ == Side::client ? "draining" : "closing");
     if (known.connected || fails) {
       known.loss = all_.size();
-      all_.push_back({step.path, side_, at, kNone, known.connected, reason});
+      all_.push_back({step.path, side_, at, kNone, kNone, known.connected, false, reason});
     }
     known.connected = false;
   }
 
+  // Finds the end of the loss, and whether it belongs to the end of the session.
+  void finish(Loss& loss) const {
+    const Step& first = facts_.step(loss.at);
+    for (Index at = loss.at; at < facts_.count() && (loss.back == kNone || at < loss.back); ++at) {
+      const Step& step = facts_.step(at);
+      if (step.file != first.file || step.event == sequence::kPauseEvent) continue;
+      loss.end = at;
+      if (side_ == Side::server && step.machine == first.machine && step.event == "End") break;
+      if (step.event == "CloseRequested" && step.machine == first.machine && loss.reason == "requested" &&
+          facts_.at(at) - facts_.at(loss.at) < kCloses)
+        loss.closed = true;
+    }
+    if (loss.back != kNone) loss.end = loss.back;
+    const sequence::Path& path = facts_.story().paths[static_cast<std::size_t>(loss.path)];
+    const Index client = facts_.story().clients[static_cast<std::size_t>(path.owner)].file;
+    const bool cut = client != kNone && !facts_.file(client).stopped.empty();
+    if (loss.reason == "session_closed") loss.closed = true;
+    if (side_ == Side::server && loss.back == kNone && loss.reason == "peer_closed" && !cut)
+      loss.closed = true;
+  }
+
   const Facts& facts_;
   Side side_;
-  std::map<Index, Known> known_;
+  std::map<std::pair<Index, Index>, Known> known_;  // by path and, at the server, machine
   std::vector<Loss> all_;
 };
 
@@ -83,7 +111,11 @@ bool is_known_to_client(const Facts& facts, const std::vector<Loss>& clients, co
         return at;
     return Index{0};
   }();
-  const Index end = server.back == kNone ? facts.count() : server.back;
+  Index end = server.at + 1;
+  while (end < facts.count() &&
+         !(facts.step(end).event == "PathChanged" && facts.step(end).path == server.path &&
+           facts.is_of(facts.step(end), Side::server) && facts.field(end, "state") == "connected"))
+    ++end;
   return std::any_of(clients.begin(), clients.end(), [&](const Loss& one) {
     return one.path == server.path && one.at >= connected && one.at <= end;
   });
@@ -91,9 +123,12 @@ bool is_known_to_client(const Facts& facts, const std::vector<Loss>& clients, co
 
 }  // namespace
 
+bool is_wanted(const Loss& loss) {
+  return is_wanted(loss.reason);
+}
+
 bool is_farewell(const Loss& loss) {
-  return loss.reason == "session_closed" ||
-         (loss.side == Side::server && loss.back == kNone && loss.reason == "peer_closed");
+  return loss.closed;
 }
 
 std::vector<Loss> losses_of(const Facts& facts) {
@@ -107,15 +142,15 @@ std::vector<Loss> losses_of(const Facts& facts) {
 }
 
 std::int64_t outage(const Facts& facts, const Loss& loss) {
-  const Index end = loss.back == kNone ? facts.count() - 1 : loss.back;
-  return facts.step(end).at - facts.step(loss.at).at;
+  return facts.at(loss.end) - facts.at(loss.at);
 }
 
 const Loss* most_important(const Facts& facts, const std::vector<Loss>& all) {
-  // A loss that the client noticed comes before one that only the server did.
+  // A loss that only the server saw, or that the trace of the client ends in, has no known end.
   const auto rank = [&](const Loss& one) {
     return std::tuple(!is_wanted(one.reason), one.reason != "other_path_leads",
-                      one.back == kNone && one.side == Side::client, outage(facts, one));
+                      one.back == kNone && (one.side == Side::server || facts.step(one.end).event != "End"),
+                      outage(facts, one));
   };
   const Loss* found = nullptr;
   for (const Loss& one : all)
@@ -136,20 +171,20 @@ Index lost_before(const Facts& facts, Index step) {
 
 namespace {
 
-// Returns the first attempt that failed for the most frequent reason.
+// Returns the first attempt that failed for the most frequent reason; of equal ones, the earliest.
 Index typical_attempt(const Facts& facts, const Loss& loss) {
   const Step& first = facts.step(loss.at);
-  const Index end = loss.back == kNone ? facts.count() : loss.back;
+  const Index end = loss.end;
   std::map<std::string, std::pair<unsigned, Index>> reasons;  // how often, and the first one
   for (Index at = loss.at; at < end; ++at) {
     const Step& step = facts.step(at);
     if (step.event != "PathChanged" || step.path != loss.path || step.machine != first.machine) continue;
-    if (facts.field(at, "state") != "draining") continue;
+    if (facts.field(at, "state") != (loss.side == Side::client ? "draining" : "closing")) continue;
     auto& [count, where] = reasons.try_emplace(facts.field(at, "reason"), 0U, at).first->second;
     ++count;
   }
   const auto most = std::max_element(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) {
-    return a.second.first < b.second.first;
+    return std::pair(a.second.first, b.second.second) < std::pair(b.second.first, a.second.second);
   });
   return most == reasons.end() ? loss.at : most->second.second;
 }
@@ -163,8 +198,9 @@ Answer why_path(const Facts& facts, const Loss& given) {
   answer.subject = Subject::path;
   const Step& step = facts.step(loss.at);
   const std::string name = facts.path_name(step.path);
-  answer.title = name + (loss.was_connected ? " was lost" : " could not be connected") + " for " +
-                 duration_words(outage(facts, given)) + ": " + facts.field(loss.at, "reason");
+  answer.title = name + (loss.was_connected ? " was lost" : " could not be connected") +
+                 (loss.back == kNone ? "" : " for " + duration_words(outage(facts, given))) + ": " +
+                 facts.field(loss.at, "reason");
   answer.say(facts.side_name(step) + (loss.was_connected ? " lost " : " could not connect ") + name + ": " +
                  facts.reason(loss.at),
              {facts.ref(loss.at)});

@@ -11,12 +11,19 @@ struct Loss {
   Side side = Side::client;    // whose record it is
   Index at = kNone;            // state change
   Index back = kNone;          // the next one to connected
+  Index end = kNone;           // `back`, or the last step that could show it
   bool was_connected = false;  // false: the path could not be connected
+  bool closed = false;         // it belongs to the end of the session
   std::string reason;          // code
 };
 
-// True if the loss belongs to the end of a session: a server sees only that its peer disconnected.
+// A session that is closed this soon (ns) after its paths were disconnected by request: the program ended.
+inline constexpr std::int64_t kCloses = 100'000'000;
+
+// True if the loss belongs to the end of a session. A server sees of that only that its peer disconnected.
 bool is_farewell(const Loss&);
+// True if somebody asked for it.
+bool is_wanted(const Loss&);
 // Returns the losses of all paths in order: those of clients, and those that only the server noticed.
 std::vector<Loss> losses_of(const Facts&);
 // Returns the most important loss: not wanted, and the longest until the path was connected again. Null if

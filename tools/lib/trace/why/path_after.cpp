@@ -12,7 +12,7 @@ namespace {
 class After {
  public:
   After(const Facts& facts, const Loss& loss, Answer& answer) : facts_(facts), loss_(loss), answer_(answer) {
-    end_ = loss.back == kNone ? facts.count() - 1 : loss.back;
+    end_ = loss.end;
   }
 
   void say() {
@@ -42,9 +42,12 @@ class After {
           lost = at;
       if (connected && lost == kNone)
         answer_.say(facts_.path_name(path) + " stayed connected meanwhile", {facts_.ref(before)});
+      else if (connected && facts_.field(lost, "reason") == "session_closed")
+        answer_.say(facts_.path_name(path) + " stayed connected until the session was closed",
+                    {facts_.ref(before), facts_.ref(lost)});
       else if (connected)
         answer_.say(facts_.path_name(path) + " was lost too, " +
-                        duration_words(facts_.step(lost).at - facts_.step(loss_.at).at) +
+                        duration_words(facts_.at(lost) - facts_.at(loss_.at)) +
                         " later: " + facts_.reason(lost),
                     {facts_.ref(lost)});
       else
@@ -58,7 +61,9 @@ class After {
     Index down = kNone, up = kNone;
     for (Index at = loss_.at; at < facts_.count() && up == kNone; ++at) {
       const Step& step = facts_.step(at);
-      if (step.event != "LinkChanged" || !is_ours(step)) continue;
+      if (!is_ours(step)) continue;
+      if (step.event == "CloseRequested" && down == kNone) return;
+      if (step.event != "LinkChanged") continue;
       if (facts_.field(at, "up") == "true") {
         if (down == kNone) return;
         up = at;
@@ -67,13 +72,13 @@ class After {
       }
     }
     if (down == kNone) return;
-    const std::string who = facts_.side_name(facts_.step(down));
+    const std::string who = loss_.side == Side::server ? "this session" : facts_.side_name(facts_.step(down));
     if (up == kNone)
       answer_.say("no path of " + who + " was connected from then on", {facts_.ref(down)});
     else
-      answer_.say("no path of " + who + " was connected for " +
-                      duration_words(facts_.step(up).at - facts_.step(down).at),
-                  {facts_.ref(down), facts_.ref(up)});
+      answer_.say(
+          "no path of " + who + " was connected for " + duration_words(facts_.at(up) - facts_.at(down)),
+          {facts_.ref(down), facts_.ref(up)});
   }
 
   void say_moves() {
@@ -98,8 +103,7 @@ class After {
                     (fenced == count ? "fenced"
                      : fenced == 0   ? "without a fence"
                                      : "some of them fenced") +
-                    ", " + duration_words(facts_.step(first).at - facts_.step(loss_.at).at) +
-                    " after the loss",
+                    ", " + duration_words(facts_.at(first) - facts_.at(loss_.at)) + " after the loss",
                 range(first, last));
   }
 
@@ -120,7 +124,8 @@ class After {
       ++count;
     }
     if (count != 0)
-      answer_.say(many(count, "request", "requests") + " failed meanwhile, first " + facts_.title(first),
+      answer_.say(many(count, "request", "requests") + " completed with an error meanwhile, first " +
+                      facts_.title(first),
                   range(first, last));
   }
 
@@ -131,7 +136,7 @@ class After {
     for (Index at = begin; at <= end_; ++at) {
       const Step& step = facts_.step(at);
       if (step.event != "PathChanged" || step.path != loss_.path || !is_ours(step)) continue;
-      if (facts_.field(at, "state") != "draining") continue;
+      if (facts_.field(at, "state") != (loss_.side == Side::client ? "draining" : "closing")) continue;
       if (first == kNone) first = at;
       last = at;
       ++reasons[facts_.reason(at)];
@@ -178,15 +183,15 @@ class After {
           {facts_.ref(at)});
       break;
     }
-    const Index last = facts_.last_of(facts_.step(loss_.at).file, facts_.step(facts_.count() - 1).at + 1);
     if (loss_.back != kNone)
       answer_.say(name + " was connected " + (loss_.was_connected ? "again " : "") +
                       duration_words(outage(facts_, loss_)) + " later",
                   {facts_.ref(loss_.back)});
-    else if (last != kNone)
-      answer_.say(name + " was not connected again by the end of the trace, " +
-                      duration_words(facts_.step(last).at - facts_.step(loss_.at).at) + " later",
-                  {facts_.ref(last)});
+    else
+      answer_.say(name + " was not connected again by the end of the " +
+                      (facts_.step(end_).event == "End" ? "session, " : "trace, ") +
+                      duration_words(outage(facts_, loss_)) + " later",
+                  {facts_.ref(end_)});
   }
 
   const Facts& facts_;

@@ -1,6 +1,7 @@
 // Why a path ended: the input that ended it, and from there back to the other side.
 #include <algorithm>
 
+#include "tools/lib/trace/sequence/explain.hpp"
 #include "tools/lib/trace/why/path.hpp"
 #include "tools/lib/trace/why/request.hpp"
 
@@ -66,18 +67,33 @@ class End {
         {"PathReconnectRequested", "an operator reconnected "},
         {"CloseRequested", "the session was closed by request, and with it "},
     };
+    if (const Index closed = closed_next(); closed != kNone)
+      return add(name() + " was disconnected at " + own() + " because the session was closed by request",
+                 {input_, closed}, true);
     for (const auto& [event, words] : kWords)
       if (step.event == event) return add(words + name() + " at " + own(), {input_}, true);
     if (step.event == "DeadlineReached") return add("a timer of " + own() + " was due", {input_});
     if (step.event == "InfoRequested" && facts_.number(input_, "refusal_errno") != 0)
-      return add("the server refused the session name with " + facts_.field(input_, "refusal_errno"),
+      return add("the server refused the session name: " +
+                     sequence::errno_words(facts_.number(input_, "refusal_errno")),
                  {input_}, true);
     add("this followed from " + step.title, {input_});
+  }
+
+  // A program that ends disconnects its paths and closes the session at once.
+  Index closed_next() const {
+    if (facts_.step(input_).event != "PathDisconnectRequested") return kNone;
+    for (Index at = input_; at < facts_.count() && facts_.at(at) - facts_.at(input_) < kCloses; ++at)
+      if (facts_.step(at).event == "CloseRequested" &&
+          facts_.step(at).machine == facts_.step(change_).machine)
+        return at;
+    return kNone;
   }
 
   void connection_lost() {
     const Step& input = facts_.step(input_);
     const Index sent = input.peer;
+    if (sent != kNone && facts_.field(sent, "reason") == "peer_closed") return lost_by_both(sent);
     if (sent != kNone) {
       add(facts_.connection_name(input_) + " was disconnected by " + facts_.side_name(facts_.step(sent)) +
               ": " + facts_.reason(sent),
@@ -95,10 +111,22 @@ class End {
                                 input.connection == kNone ? std::nullopt : std::optional(con)));
   }
 
+  // The other side disconnected only because the connection had ended for it too.
+  void lost_by_both(Index sent) {
+    add(facts_.connection_name(input_) + " ended at " + own() + ": " + facts_.reason(input_), {input_});
+    const Index theirs = facts_.input_of(sent);
+    if (theirs == kNone || facts_.step(theirs).event != "ConnectionLost") return;
+    add(facts_.connection_name(theirs) + " ended at " + facts_.side_name(facts_.step(theirs)) +
+            " too: " + facts_.reason(theirs),
+        {theirs}, true);
+    if (facts_.step(theirs).peer == kNone)
+      answer_.unknown.push_back("what ended " + facts_.connection_name(theirs) +
+                                ": no record of either side shows that it was closed there first");
+  }
+
   // The other side disconnected: continues with its reason.
   void follow_disconnect(Index sent) {
-    const std::string reason = facts_.field(sent, "reason");
-    if (depth_ <= 0 || reason == "peer_closed") return;
+    if (depth_ <= 0) return;
     const Index cause = facts_.input_of(sent);
     for (Index at = sent; at < facts_.count(); ++at) {
       const Step& step = facts_.step(at);
@@ -112,7 +140,8 @@ class End {
 
   void deadline() {
     if (reason_ == "request_timeout") return request_timeout();
-    if (reason_ == "info_timeout" || reason_ == "handshake_timeout") return handshake();
+    if (reason_ == "connect_timeout" || reason_ == "info_timeout" || reason_ == "handshake_timeout")
+      return handshake();
     if (reason_ == "connection_silent") return connection_silent();
     if (reason_ != "heartbeat_lost") return say_input();
     const Index last = facts_.last_arrival(path_, side_, change_);
@@ -120,7 +149,7 @@ class End {
     const std::string what = name();
     if (last == kNone) return add("nothing arrived on " + what + " before", {input_});
     std::string text = "the last message that " + own() + " got on " + what + " was " + facts_.title(last) +
-                       ", " + duration_words(facts_.step(change_).at - facts_.step(last).at) + " before";
+                       ", " + duration_words(facts_.at(change_) - facts_.at(last)) + " before";
     if (begin != kNone && facts_.number(begin, "config.heartbeat.interval") != 0)
       text += " (heartbeat_interval " +
               duration_words(static_cast<std::int64_t>(facts_.number(begin, "config.heartbeat.interval"))) +
@@ -160,8 +189,8 @@ class End {
     if (waits == kNone) return;
     const Index other = facts_.last_arrival(path_, side_, change_);
     add("nothing arrived on " + facts_.connection_name(waits) + " after " + facts_.title(last) + ", for " +
-            duration_words(facts_.step(change_).at - facts_.step(last).at) + ", although " + own() +
-            " sent " + facts_.title(waits),
+            duration_words(facts_.at(change_) - facts_.at(last)) + ", although " + own() + " sent " +
+            facts_.title(waits),
         {last, waits});
     if (other != kNone && other > last)
       add("another connection of the path delivered " + facts_.title(other), {other});
@@ -170,14 +199,14 @@ class End {
 
   void handshake() {
     Index sent = kNone;
-    for (Index at = change_ - 1; at >= 0 && sent == kNone; --at)
+    for (Index at = input_ - 1; at >= 0 && sent == kNone; --at)
       if (facts_.step(at).path == path_ && facts_.is_of(facts_.step(at), side_) &&
           facts_.step(at).group == sequence::Group::connect && facts_.step(at).connection != kNone)
         sent = at;
     if (sent == kNone) return;
     const Step& step = facts_.step(sent);
     add("the last step of connecting was " + step.title + ", " +
-            duration_words(facts_.step(change_).at - step.at) + " before" +
+            duration_words(facts_.at(change_) - facts_.at(step)) + " before" +
             (facts_.is_lost(sent) ? "; it did not arrive at " + facts_.side_name(other(side_)) : ""),
         {sent});
     silence(sent);
@@ -195,7 +224,7 @@ class End {
                                      [this](const Try& part) { return part.path_lost == change_; });
       if (lost == course.tries.end()) continue;
       add(request_name(facts_, course) + " was not answered for " +
-              duration_words(facts_.step(change_).at - facts_.step(lost->posted).at),
+              duration_words(facts_.at(change_) - facts_.at(lost->posted)),
           {lost->posted});
       for (const Span& span : course.spans)
         if (span.end == change_)
@@ -218,7 +247,7 @@ class End {
     std::string text =
         "the connect request of " + facts_.connection_name(input_) + " failed: " + facts_.reason(input_);
     if (connect != kNone)
-      text += ", " + duration_words(input.at - facts_.step(connect).at) + " after it was sent";
+      text += ", " + duration_words(facts_.at(input) - facts_.at(connect)) + " after it was sent";
     if (connect != kNone && facts_.is_lost(connect) && !answered) text += "; it did not arrive at the server";
     add(std::move(text), {connect, input_});
     if (answered && !facts_.has(Side::server))
@@ -266,8 +295,8 @@ class End {
   }
 
   void silence(Index last) {
-    const std::int64_t to = facts_.step(change_).at;
-    say_silence(facts_, path_, side_, last == kNone ? to : facts_.step(last).at, change_, answer_);
+    const std::int64_t to = facts_.at(change_);
+    say_silence(facts_, path_, side_, last == kNone ? to : facts_.at(last), change_, answer_);
   }
 
   const Facts& facts_;

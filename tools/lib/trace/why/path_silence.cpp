@@ -20,7 +20,7 @@ class Silence {
  public:
   Silence(const Facts& facts, Index path, Side side, std::int64_t from, Index until, Answer& answer)
       : facts_(facts), answer_(answer), path_(path), side_(side), from_(from), until_(until) {
-    to_ = facts.step(until).at;
+    to_ = facts.at(until);
     other_ = side == Side::client ? Side::server : Side::client;
     file_ = facts.other_file(path, side, until);
   }
@@ -56,7 +56,7 @@ class Silence {
     for (Index at = last + 1; at < facts_.count() && next == kNone; ++at)
       if (facts_.step(at).file == file_ && facts_.step(at).event != sequence::kPauseEvent) next = at;
     if (last == kNone) return false;
-    const std::int64_t gap = to_ - facts_.step(last).at;
+    const std::int64_t gap = to_ - facts_.at(last);
     const std::string who = facts_.side_name(other_);
     const sequence::TraceFile& file = facts_.file(file_);
     if (next == kNone && facts_.step(last).event != "End" && (gap > kSilent || !file.stopped.empty())) {
@@ -78,12 +78,13 @@ class Silence {
     for (Index at = 0; at < facts_.count(); ++at) {
       const Step& step = facts_.step(at);
       if (step.file != file_ || step.event == sequence::kPauseEvent) continue;
-      const bool next = step.at > to_;
-      if (step.at >= from_ && is_process_begin(step)) {
-        answer_.say("the process of " + facts_.side_name(other_) +
-                        " ended and began again: it recorded nothing for " +
-                        duration_words(step.at - (before == kNone ? step.at : facts_.step(before).at)),
-                    {facts_.ref(before == kNone ? at : before), facts_.ref(at)}, true);
+      const bool next = facts_.at(step) > to_;
+      if (facts_.at(step) >= from_ && is_process_begin(step)) {
+        answer_.say(
+            "the process of " + facts_.side_name(other_) +
+                " ended and began again: it recorded nothing for " +
+                duration_words(facts_.at(step) - (before == kNone ? facts_.at(step) : facts_.at(before))),
+            {facts_.ref(before == kNone ? at : before), facts_.ref(at)}, true);
         return true;
       }
       if (next) return false;
@@ -101,7 +102,8 @@ class Silence {
     Undelivered found;
     for (Index at = 0; at < facts_.count(); ++at) {
       const Step& step = facts_.step(at);
-      if (step.path != path_ || !facts_.is_lost(at) || step.at < from_ || step.at > to_) continue;
+      if (step.path != path_ || !facts_.is_lost(at) || facts_.at(step) < from_ || facts_.at(step) > to_)
+        continue;
       if (!facts_.is_of(step, sender) || step.group == sequence::Group::wire) continue;
       if (found.first == kNone) found.first = at;
       ++found.count;
@@ -109,12 +111,21 @@ class Silence {
     return found;
   }
 
+  // A connection that ends loses what is in flight: only a message that was sent well before shows why.
+  bool lost_by_break(const std::vector<Ref>& lost) const {
+    constexpr std::int64_t kInFlight = 10'000'000;  // ns
+    const Index input = facts_.input_of(until_);
+    return input != kNone && facts_.step(input).event == "ConnectionLost" && !answer_.sentences.empty() &&
+           std::all_of(lost.begin(), lost.end(), [this](const Ref& one) {
+             return to_ - facts_.common(one.file, one.time) < kInFlight;
+           });
+  }
+
   void say_undelivered() {
     const Undelivered ours = undelivered(side_), theirs = undelivered(other_);
     std::uint64_t records = 0;
     for (Index at = 0; at < facts_.count(); ++at)
-      if (facts_.step(at).file == file_ && facts_.step(at).at >= from_ && facts_.step(at).at <= to_)
-        ++records;
+      if (facts_.step(at).file == file_ && facts_.at(at) >= from_ && facts_.at(at) <= to_) ++records;
     const std::string ran =
         "the process of " + facts_.side_name(other_) + " ran (" + many(records, "record", "records") + ")";
     if (ours.count + theirs.count == 0) {
@@ -132,9 +143,12 @@ class Silence {
     };
     part(ours, side_);
     part(theirs, other_);
-    answer_.say(
-        text + " did not arrive on " + facts_.path_name(path_) + (records == 0 ? "" : ", while " + ran),
-        std::move(refs), true);
+    text += " did not arrive on " + facts_.path_name(path_);
+    if (lost_by_break(refs)) {
+      answer_.sentences.back().cause = true;
+      return answer_.say(text + ", in flight when the connection ended", std::move(refs));
+    }
+    answer_.say(text + (records == 0 ? "" : ", while " + ran), std::move(refs), true);
   }
 
   const Facts& facts_;

@@ -21,16 +21,16 @@ std::optional<Sentence> no_path(const Facts& facts, const Span& span) {
     const Step& step = facts.step(at);
     if (step.event != "LinkChanged" || step.machine != begin.machine) continue;
     const bool is_up = facts.field(at, "up") == "true";
-    if (step.at <= span.from) {
+    if (facts.at(step) <= span.from) {
       down = is_up ? kNone : at;
     } else if (is_up && up == kNone) {
       up = at;
     }
   }
   if (down == kNone) return std::nullopt;
-  const std::int64_t end = up == kNone ? span.to : facts.step(up).at;
+  const std::int64_t end = up == kNone ? span.to : facts.at(up);
   Sentence sentence{
-      "no path of " + facts.side_name(begin) + " was connected for " + words(end - facts.step(down).at),
+      "no path of " + facts.side_name(begin) + " was connected for " + words(end - facts.at(down)),
       {facts.ref(down)},
       false};
   if (up != kNone) sentence.records.push_back(facts.ref(up));
@@ -51,6 +51,18 @@ std::optional<Sentence> queue_cause(const Facts& facts, const Span& span) {
       false};
 }
 
+// The client's trace alone, or no record of the server that belongs to the request.
+Sentence unseen(const Facts& facts, const Span& span) {
+  Sentence sentence{"for " + words(span.length()) +
+                        " the request was on the wire, at the server or in storage: " +
+                        (facts.has(Side::server) ? "no record of the server is known to belong to it"
+                                                 : "only a trace of the server tells where"),
+                    {facts.ref(span.begin)},
+                    false};
+  if (span.end != kNone) sentence.records.push_back(facts.ref(span.end));
+  return sentence;
+}
+
 std::optional<Sentence> wire_cause(const Facts& facts, const Span& span, Side receiver) {
   const Step& begin = facts.step(span.begin);
   const Index path = begin.path;
@@ -64,6 +76,7 @@ std::optional<Sentence> wire_cause(const Facts& facts, const Span& span, Side re
                         facts.path_name(path) + " was lost: " + facts.reason(span.end),
                     {facts.ref(span.begin), facts.ref(span.end)},
                     false};
+  if (span.stage == Stage::sent) return unseen(facts, span);
   Sentence sentence{"the message was on the wire, or " + facts.side_name(receiver) +
                         " did not take it, for " + words(span.length()),
                     {facts.ref(span.begin)},
@@ -100,7 +113,7 @@ std::optional<Sentence> storage_cause(const Facts& facts, const Span& span) {
 void add_part(const Facts& facts, Sentence& sentence, Index before, Index at, const std::string& what) {
   if (at == kNone) return;
   sentence.text += ", " + what;
-  const std::int64_t later = before == kNone ? 0 : facts.step(at).at - facts.step(before).at;
+  const std::int64_t later = before == kNone ? 0 : facts.at(at) - facts.at(before);
   if (later != 0) sentence.text += ' ' + words(later) + " later";
   sentence.records.push_back(facts.ref(at));
 }
@@ -210,7 +223,7 @@ std::optional<Sentence> pause_in(const Facts& facts, Index file, std::int64_t fr
   for (const trace::Pause& pause : facts.file(file).pauses) {
     const std::int64_t overlap =
         std::min(to, facts.common(file, pause.to)) - std::max(from, facts.common(file, pause.silent_since));
-    if (overlap <= most) continue;
+    if (overlap <= most || overlap * 2 < to - from) continue;
     most = overlap;
     found = &pause;
   }
@@ -245,6 +258,24 @@ std::optional<Sentence> cause_of(const Facts& facts, const Course&, const Span& 
   return std::nullopt;
 }
 
+namespace {
+// Returns where the request is, and the step that shows it. Messages that are paired tell more than the
+// traces of each side, of which several may have the same request.
+std::pair<trace::HangStage, Index> stage_of(const trace::Unanswered& hang, const Course& course) {
+  if (hang.stage != trace::HangStage::sent || course.tries.empty()) return {hang.stage, kNone};
+  const Try& last = course.tries.back();
+  if (last.path_lost != kNone || last.received != kNone || last.arrived == kNone) return {hang.stage, kNone};
+  if (last.answered != kNone) return {trace::HangStage::response, last.answered};
+  if (last.stored != kNone) return {trace::HangStage::finished, last.stored};
+  if (last.delivered != kNone) return {trace::HangStage::storage, last.delivered};
+  return {trace::HangStage::server, last.arrived};
+}
+
+bool span_is_lost(const Facts& facts, const Span& span) {
+  return span.end != kNone && facts.step(span.end).event == "PathChanged";
+}
+}  // namespace
+
 Answer why_request(const Facts& facts, Index io, const trace::Unanswered* hang) {
   const Course course = course_of(facts, io);
   Answer answer;
@@ -254,7 +285,9 @@ Answer why_request(const Facts& facts, Index io, const trace::Unanswered* hang) 
     std::vector<Ref> last;
     for (const trace::SideEvent& event : hang->last)
       last.push_back({static_cast<Index>(event.trace), event.at.record, event.at.time});
-    answer.say(words_of(hang->stage), last, true);
+    const auto [stage, step] = stage_of(*hang, course);
+    if (step != kNone) last.push_back(facts.ref(step));
+    answer.say(words_of(stage), last, true);
     if (hang->heard) {
       const std::uint64_t end = hang->request.begun.time + hang->age;
       const auto before = static_cast<std::int64_t>(end - std::min(end, hang->heard->at.time));
@@ -273,12 +306,12 @@ Answer why_request(const Facts& facts, Index io, const trace::Unanswered* hang) 
   const Span* const span = hang != nullptr ? &course.spans.back() : course.longest();
   if (span != nullptr && span->length() > 0) {
     if (auto cause = cause_of(facts, course, *span)) {
-      cause->cause = true;
+      cause->cause = span->stage != Stage::sent || cause->cause || span_is_lost(facts, *span);
       const bool known =
           hang != nullptr && span->stage != Stage::queue && !cause->text.starts_with("the process");
       if (!known) answer.sentences.push_back(std::move(*cause));
       // The loss of the path explains both ends of a wait.
-      const Index lost = span->end != kNone && facts.step(span->end).event == "PathChanged" ? span->end
+      const Index lost = span_is_lost(facts, *span)    ? span->end
                          : span->stage == Stage::queue ? lost_before(facts, span->begin)
                                                        : kNone;
       if (lost != kNone) say_end(facts, lost, answer, 1);

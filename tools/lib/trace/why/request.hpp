@@ -53,7 +53,8 @@ Index request_at(const Facts&, Index file, std::uint64_t record);
 // Returns the finished requests that took at least `least` ns, slowest first, at most `most`.
 std::vector<Index> slowest(const Facts&, std::int64_t least, std::size_t most);
 
-// Returns the longest time in the range in which the process that recorded the file did not run.
+// Returns the longest time in which the process that recorded the file did not run, if it is at least half of
+// the range.
 std::optional<Sentence> pause_in(const Facts&, Index file, std::int64_t from, std::int64_t to);
 
 }  // namespace rtrs::tools::why

@@ -39,9 +39,10 @@ class Choice {
       return answer;
     }
     if (!known_.unanswered.empty()) return hang(known_.unanswered.front());
-    if (const Loss* loss = most_important(facts_, losses_)) return of_loss(*loss);
-    if (const auto device = device_in_trouble())
-      return why_device(facts_, known_.devices, device->first, device->second);
+    const Loss* const loss = most_important(facts_, losses_);
+    const DeviceLog::Device* const device = device_in_trouble();
+    if (loss != nullptr && (device == nullptr || !is_wanted(*loss))) return of_loss(*loss);
+    if (device != nullptr) return why_device(facts_, known_.devices, *device);
     if (const Index failed = failed_request(); failed != kNone) return why_request(facts_, failed, nullptr);
     const std::vector<Index> slow = slowest(facts_, 0, 1);
     if (!slow.empty()) return why_request(facts_, slow.front(), nullptr);
@@ -58,12 +59,12 @@ class Choice {
         return facts_.step(at).io;
     return kNone;
   }
-  std::optional<std::pair<std::uint64_t, Index>> device_in_trouble() const {
+  const DeviceLog::Device* device_in_trouble() const {
     for (const DeviceLog::Device& one : known_.devices.devices())
-      if (!one.numbers.empty() && std::any_of(one.notes.begin(), one.notes.end(),
-                                              [](const DeviceNote& note) { return note.trouble; }))
-        return std::pair(one.numbers.back(), one.file);
-    return std::nullopt;
+      if (std::any_of(one.notes.begin(), one.notes.end(),
+                      [](const DeviceNote& note) { return note.trouble; }))
+        return &one;
+    return nullptr;
   }
 
   Answer violation(std::size_t file) {
@@ -101,9 +102,13 @@ class Choice {
       const bool sent = facts_.field(at, "sent") == "true" || step.event == "WireSent";
       const Side side = facts_.machine_of(step).side;
       const Side sender = sent ? side : side == Side::client ? Side::server : Side::client;
-      answer.say(facts_.side_name(sender) + " sent the message: " + step.title + ", on " +
-                     facts_.connection_name(at),
-                 {facts_.ref(at)}, true);
+      if (sent || step.peer != kNone)
+        answer.say(facts_.side_name(sender) + " sent the message: " + step.title + ", on " +
+                       facts_.connection_name(at),
+                   sent ? std::vector{facts_.ref(at)} : std::vector{facts_.ref(step.peer), facts_.ref(at)},
+                   true);
+      else
+        say_unsent(at, sender, answer);
       say_next(at, answer);
     } else if (const Index input = facts_.input_of(at); input != kNone && input != at) {
       answer.say("it followed from: " + facts_.title(input), {facts_.ref(input), facts_.ref(at)});
@@ -117,6 +122,46 @@ class Choice {
     answer.say("it belongs to " + request_name(facts_, course), {facts_.ref(course.first)});
   }
 
+  // A message that arrived, and that no record of its sender is paired with. The network may have delivered
+  // it twice.
+  void say_unsent(Index at, Side sender, Answer& answer) {
+    const Step& step = facts_.step(at);
+    answer.say(
+        facts_.side_name(step) + " got the message: " + step.title + ", on " + facts_.connection_name(at),
+        {facts_.ref(at)}, true);
+    const sequence::Connection* const own = connection(step.connection);
+    const sequence::Connection* const peer = own == nullptr ? nullptr : connection(own->peer);
+    const std::string who = facts_.side_name(sender);
+    const sequence::TraceFile* const file =
+        peer == nullptr ? nullptr
+                        : &facts_.file(facts_.story().machines[static_cast<std::size_t>(peer->machine)].file);
+    if (file == nullptr || !file->stopped.empty() || file->beginning_missing) {
+      answer.unknown.push_back("whether " + who + " sent it: there is no complete trace of " + who +
+                               " with this connection");
+      return;
+    }
+    std::vector<Ref> sends, arrivals;
+    for (const Index one : peer->sent)
+      if (is_equal(one, step)) sends.push_back(facts_.ref(one));
+    for (const Index one : own->received)
+      if (is_equal(one, step)) arrivals.push_back(facts_.ref(one));
+    if (sends.empty()) {
+      answer.unknown.push_back("where it came from: the trace of " + who + " does not show that it was sent");
+    } else if (sends.size() < arrivals.size()) {
+      answer.sentences.back().cause = false;
+      answer.say("it arrived " + many(arrivals.size(), "time", "times") + ", and the trace of " + who +
+                     " shows that it was sent " + many(sends.size(), "time", "times"),
+                 {sends.front(), arrivals.front(), arrivals.back()}, true);
+    }
+  }
+  const sequence::Connection* connection(Index at) const {
+    return at == kNone ? nullptr : &facts_.story().connections[static_cast<std::size_t>(at)];
+  }
+  bool is_equal(Index at, const Step& step) const {
+    const Step& one = facts_.step(at);
+    return one.group == step.group && one.signature == step.signature && step.signature != 0;
+  }
+
   // The next input on the connection of a wire note, and whether the path ended with it.
   void say_next(Index note, Answer& answer) {
     const Step& step = facts_.step(note);
@@ -125,7 +170,7 @@ class Choice {
       if (next.machine != step.machine || next.connection != step.connection || !is_input(next.event))
         continue;
       answer.say("then: " + next.title, {facts_.ref(at)});
-      for (Index change = at; change < facts_.count() && facts_.step(change).at == next.at; ++change)
+      for (Index change = at; change < facts_.count() && facts_.at(change) == facts_.at(next); ++change)
         if (facts_.step(change).event == "PathChanged" && facts_.step(change).path == step.path &&
             facts_.step(change).machine == step.machine && facts_.field(change, "state") != "connected")
           return answer.say(facts_.path_name(step.path) + " was lost: " + facts_.reason(change),
@@ -170,15 +215,16 @@ class Choice {
 
   Answer of_loss(const Loss& loss) {
     Answer answer = why_path(facts_, loss);
-    if (const auto device = device_in_trouble())
-      answer.others.push_back("a device had errors; see device " + std::to_string(device->first));
+    if (const DeviceLog::Device* const device = device_in_trouble())
+      answer.others.push_back(
+          device_name(*device) + " had errors" +
+          (device->numbers.empty() ? "" : "; see device " + std::to_string(device->numbers.back())));
     for (const Loss& other : losses_) {
       if (&other == &loss || is_farewell(other) || answer.others.size() == 5) continue;
-      const Step& step = facts_.step(other.at);
-      answer.others.push_back(facts_.path_name(other.path) +
-                              (other.was_connected ? " was lost: " : " could not be connected: ") +
-                              other.reason + "; see path " + path_number(other.path) + " at " +
-                              known_.times.text(static_cast<Nanos>(known_.times.zero() + step.at)));
+      answer.others.push_back(
+          facts_.path_name(other.path) + (other.was_connected ? " was lost: " : " could not be connected: ") +
+          other.reason + "; see path " + path_number(other.path) + " at " +
+          known_.times.text(static_cast<Nanos>(known_.times.zero() + facts_.at(other.at))));
     }
     return answer;
   }
@@ -218,7 +264,7 @@ class Choice {
   // Returns the loss that lasted at the time, or the nearest one.
   const Loss* nearest(const std::vector<Loss>& all) const {
     const auto distance = [&](const Loss& one) -> std::int64_t {
-      const std::int64_t from = facts_.step(one.at).at, to = from + outage(facts_, one);
+      const std::int64_t from = facts_.at(one.at), to = from + outage(facts_, one);
       return *target_.at < from ? from - *target_.at : *target_.at > to ? *target_.at - to : 0;
     };
     const auto found = std::min_element(
@@ -248,7 +294,7 @@ class Choice {
       if (!is_farewell(one)) wanted.push_back(one);
     const Loss* loss = nearest(wanted);
     const auto covers = [&](const Loss& one) {
-      const std::int64_t from = facts_.step(one.at).at;
+      const std::int64_t from = facts_.at(one.at);
       return from <= *target_.at && *target_.at <= from + outage(facts_, one);
     };
     if (loss != nullptr && covers(*loss)) return of_loss(same(*loss));
@@ -257,8 +303,8 @@ class Choice {
     std::int64_t longest = -1;
     for (Index io = 0; io < static_cast<Index>(requests.size()); ++io) {
       const sequence::Request& one = requests[static_cast<std::size_t>(io)];
-      const std::int64_t from = facts_.step(one.first).at;
-      const std::int64_t to = facts_.step(one.last == kNone ? facts_.count() - 1 : one.last).at;
+      const std::int64_t from = facts_.at(one.first);
+      const std::int64_t to = facts_.at(one.last == kNone ? facts_.count() - 1 : one.last);
       if (from > *target_.at || to < *target_.at || to - from <= longest) continue;
       longest = to - from;
       found = io;
@@ -276,10 +322,35 @@ class Choice {
   std::vector<Loss> losses_;
 };
 
+// Names the longest time in which each process did not run, unless a sentence does.
+void say_pauses(const Known& known, Answer& answer) {
+  const Story& story = known.story;
+  constexpr std::int64_t kLeast = 1'000'000'000;
+  const Facts facts(story);
+  for (Index file = 0; file < static_cast<Index>(story.files.size()); ++file) {
+    const trace::Pause* longest = nullptr;
+    for (const trace::Pause& one : facts.file(file).pauses)
+      if (longest == nullptr || one.length() > longest->length()) longest = &one;
+    if (longest == nullptr || static_cast<std::int64_t>(longest->length()) < kLeast) continue;
+    const Ref ref{file, longest->record, longest->to};
+    const bool said = std::any_of(answer.sentences.begin(), answer.sentences.end(), [&](const Sentence& one) {
+      return std::find(one.records.begin(), one.records.end(), ref) != one.records.end();
+    });
+    if (said) continue;
+    answer.others.push_back(
+        "the process of " + facts.side_name(facts.file(file).has_server ? Side::server : Side::client) +
+        " did not run for at least " + duration_words(static_cast<std::int64_t>(longest->length())) +
+        "; see at " +
+        known.times.text(static_cast<Nanos>(known.times.zero() + facts.common(file, longest->from))));
+  }
+}
+
 }  // namespace
 
 Answer explain(const Known& known, const Target& target) {
-  return Choice(known, target).run();
+  Answer answer = Choice(known, target).run();
+  if (target.kind == Target::Kind::most_important) say_pauses(known, answer);
+  return answer;
 }
 
 }  // namespace rtrs::tools::why
