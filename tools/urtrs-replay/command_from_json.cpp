@@ -73,16 +73,15 @@ void add_from_json(CLI::App& app, Runner& runner) {
                      "After edits: numbers records again, computes the end again, leaves out state hashes");
     command.add_flag("--json", options.json, "The number of records, as a JSON object");
   };
-  add_command<FromJsonOptions>(
-      app, runner, "from-json", "Turn the output of cat --json into a trace again",
-      "Examples:\n"
-      "  urtrs-replay cat run.rtrc --json > run.jsonl\n"
-      "  urtrs-replay from-json run.jsonl again.rtrc\n"
-      "  urtrs-replay from-json --rehash edited.jsonl edited.rtrc\n"
-      "\n"
-      "With --rehash, lines may be changed, removed and added. Digests of message "
-      "content (wire notes) stay, because a trace has not that content.",
-      bind, from_json);
+  add_command<FromJsonOptions>(app, runner, "from-json", "Turn the output of cat --json into a trace again",
+                               "Examples:\n"
+                               "  urtrs-replay cat run.rtrc --json > run.jsonl\n"
+                               "  urtrs-replay from-json run.jsonl again.rtrc\n"
+                               "  urtrs-replay from-json --rehash edited.jsonl edited.rtrc\n"
+                               "\n"
+                               "With --rehash, lines may be changed, removed and added. Digests of message "
+                               "content (wire notes) stay, because a trace has not that content.",
+                               bind, from_json);
 }
 
 }  // namespace rtrs::replay_tool
