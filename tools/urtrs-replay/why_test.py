@@ -141,6 +141,12 @@ def test_target(run):
     assert "was never lost" in why(run("slow_storage")[0], "path", "0") or "session_closed" in why(run("slow_storage")[0], "path", "0")
 
 
+def test_names_stay_on_one_line(run, tmp_path):
+    copy = tmp_path / "two\nlines.rtrc"
+    copy.write_bytes(run("operator")[0].read_bytes())
+    assert "two\\x0alines.rtrc, client" in why(copy)
+
+
 def test_violation_comes_first(run, tmp_path):
     """A client that fails over without asking for a fence."""
     client, server = run("cut_link")
