@@ -92,7 +92,11 @@ class States {
     const Index client = facts_.story().clients[static_cast<std::size_t>(path.owner)].file;
     const bool cut = client != kNone && !facts_.file(client).stopped.empty();
     if (loss.reason == "session_closed") loss.closed = true;
-    if (side_ == Side::server && loss.back == kNone && loss.reason == "peer_closed" && !cut)
+    // The client may have given up a server that did not run.
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    const std::int64_t now = facts_.at(loss.at);
+    if (side_ == Side::server && loss.back == kNone && loss.reason == "peer_closed" && !cut &&
+        !pause_in(facts_, first.file, now - kSecond, now))
       loss.closed = true;
   }
 
