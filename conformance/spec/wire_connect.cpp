@@ -135,9 +135,10 @@ WireSpec::Path& WireSpec::attempt(const Uuid& uuid, const Uuid& session, std::ui
   for (std::size_t back = of_->paths.size(); back-- > 0;) {
     Path& path = of_->paths[back];
     if (path.uuid != uuid || path.recon_cnt != recon_cnt) continue;
-    // After a restart of the server, a client may repeat its request with the same counter. This is a new
-    // attempt.
-    if (has(path.asked, cid) && path.over) break;
+    // After a restart of the server, a client may repeat its request with the same counter. A client process
+    // that restarts with the uuids of the one before it does so too. Both are new attempts.
+    const bool restarted = cid == 0 && !of_->client;
+    if (has(path.asked, cid) && (path.over || restarted)) break;
     at.check(path.session == session && path.cid_num == cid_num, Rule::con_req_attempt,
              "a connection with other numbers than the attempt it belongs to",
              "the uuids and cid_num of the attempt");

@@ -254,3 +254,13 @@ def test_truncated_trace_is_inconclusive(tmp_path):
     whole = (TRACES / "seed-420-client1.rtrc").read_bytes()
     cut.write_bytes(whole[: len(whole) * 9 // 10])
     check("a cut trace", [cut], 3)
+
+
+@pytest.mark.parametrize("scenario", ("F52a", "F52b", "F52c"))
+def test_client_that_restarts_with_its_uuids_conforms(scenario, tmp_path):
+    done = subprocess.run([program("urtrs-sim"), "run", "--scenario", scenario, "--seed", "0", "--trace", tmp_path / "run"],
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    for trace in sorted(tmp_path.glob("*.rtrc")):
+        verdict = check(f"{scenario} {trace.name}", [trace], 0)
+        assert verdict["verdict"] == "conforming"

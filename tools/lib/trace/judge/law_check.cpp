@@ -92,7 +92,9 @@ void LawCollector::connected(const std::pair<Place, spec::Key>& key, const spec:
 }
 
 void LawCollector::end_trace(bool whole) {
-  for (std::size_t at = first_end_; !whole && at < ends_.size(); ++at) ends_[at].cut = true;
+  // A capture does not say whether the run went on after its last frame.
+  if (whole && !captures_.contains(trace_)) return;
+  for (std::size_t at = first_end_; at < ends_.size(); ++at) ends_[at].cut = true;
 }
 
 // Checks one direction of one connection with a separate law monitor. The sender is queue pair 0 of node 0.

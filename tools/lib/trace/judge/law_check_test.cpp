@@ -185,6 +185,17 @@ TEST_F(Writes, ACaptureIsNotComparedBesideTheTraceOfItsClient) {
   EXPECT_EQ(check.shadowed, std::vector<unsigned>{1});
 }
 
+TEST_F(Writes, ACaptureMayEndBeforeTheRun) {
+  for (const bool capture : {true, false}) {
+    reset();
+    begin(true, 1, 0, capture);
+    sent(0, 1, 5);
+    begin(false, 1);
+    arrived(0, 1, 5), arrived(0, 2, 6);
+    EXPECT_EQ(judged().violations == 0, capture);
+  }
+}
+
 TEST_F(Writes, ContentThatAnUnansweredCopyMayHaveOverwrittenIsUnproven) {
   begin(true, 2);
   sent(0, 1, 5), sent(1, 1, 5), answer(spec::Kind::WireReceived, 1, 1), sent(1, 1, 6);
