@@ -57,7 +57,8 @@ TEST(DeviceSpec, EveryBreachIsReported) {
 // here too, because the stories contain only what is handed over.
 std::vector<Rule> handed_rules_of(const HandedStory& story) {
   std::vector<Rule> rules;
-  for (const Finding& finding : story.check().kept())
+  const Findings findings = story.check();
+  for (const Finding& finding : findings.kept())
     if (finding.rule == Rule::device_handed || finding.rule == Rule::io_handed) rules.push_back(finding.rule);
   return rules;
 }
