@@ -74,7 +74,7 @@ void IologExporter::io(Nanos at, const std::string& device, const wire::rnbd::Io
   const auto [file, added] = files_.try_emplace(device, file_name(device));
   if (added) {
     const auto same = std::count_if(files_.begin(), files_.end(),
-                                    [&](const auto& one) { return one.second == file->second; });
+                                    [&name = file->second](const auto& one) { return one.second == name; });
     if (same > 1) file->second += '.' + std::to_string(files_.size());
     line(at, file->second, "add");
     line(at, file->second, "open");
