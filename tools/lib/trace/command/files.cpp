@@ -145,9 +145,6 @@ bool is_writable(const std::string& path, const struct stat& status, bool pipes)
   return false;
 }
 
-}  // namespace
-
-namespace {
 struct CreatedOutput {
   std::string path;
   bool existed = false;  // as an empty file
@@ -160,6 +157,7 @@ void remember_output(const std::string& path, bool existed) {
   const std::filesystem::path whole = std::filesystem::canonical(path, none);
   if (!none) outputs.push_back({whole.string(), existed});
 }
+
 }  // namespace
 
 void remove_outputs() {

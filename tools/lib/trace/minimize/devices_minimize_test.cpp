@@ -214,7 +214,7 @@ TEST_F(DevicesMinimizeTest, ExtraActionHasTheDeviceHandleOfTheShorterRun) {
 // A core with a bug starts an operation twice. After minimising, the second start has the operation number
 // that it has in the shorter run.
 TEST_F(DevicesMinimizeTest, ExtraOperationHasTheNumberOfTheShorterRun) {
-  constexpr auto kEndsBesideAnother = [](const ServerDevicesInput& input) {
+  static constexpr auto kEndsBesideAnother = [](const ServerDevicesInput& input) {
     const auto* done = event_if<trace::StorageDone>(input);
     return done != nullptr && done->operation != 0;
   };
