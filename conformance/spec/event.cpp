@@ -11,15 +11,6 @@ std::string_view name_of(Kind kind) noexcept {
   return kNames[static_cast<unsigned>(kind)];
 }
 
-EventClass class_of(Kind kind) noexcept {
-  static constexpr EventClass kClasses[] = {
-#define RTRS_SPEC_EVENT(name, event_class) EventClass::event_class,
-      RTRS_SPEC_EVENTS(RTRS_SPEC_EVENT)
-#undef RTRS_SPEC_EVENT
-  };
-  return kClasses[static_cast<unsigned>(kind)];
-}
-
 std::string_view name_of(PathState state) noexcept {
   static constexpr std::string_view kNames[] = {"unknown",  "absent",  "connecting", "connected",
                                                 "draining", "waiting", "closing",    "closed"};

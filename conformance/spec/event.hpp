@@ -96,7 +96,14 @@ enum class Kind : std::uint8_t {
 };
 inline constexpr unsigned kKinds = static_cast<unsigned>(Kind::WireGap) + 1;
 std::string_view name_of(Kind) noexcept;
-EventClass class_of(Kind) noexcept;
+inline constexpr EventClass kClassOf[] = {
+#define RTRS_SPEC_EVENT(name, event_class) EventClass::event_class,
+    RTRS_SPEC_EVENTS(RTRS_SPEC_EVENT)
+#undef RTRS_SPEC_EVENT
+};
+constexpr EventClass class_of(Kind kind) noexcept {
+  return kClassOf[static_cast<unsigned>(kind)];
+}
 
 enum class PathState : std::uint8_t {
   unknown,

@@ -24,6 +24,10 @@ std::optional<std::string> user_header(const Event& note, const Event& told) {
 
 void HandedSpec::on(unsigned machine, const Event& event) {
   machine_ = machine;
+  if (class_of(event.kind) != EventClass::begin) {
+    if (client_ == machine) return client_session(event);
+    return server_session(machine, event);
+  }
   if (event.kind == Kind::BeginClient) {
     ambiguous_ = ambiguous_ || (client_ && *client_ != machine);
     client_ = machine;
@@ -41,15 +45,15 @@ void HandedSpec::on(unsigned machine, const Event& event) {
       device_sessions_.erase(of);
     }
     if (client_ == machine) client_.reset();
-    return;
   }
-  if (client_ == machine) return client_session(event);
-  server_session(machine, event);
 }
 
 void HandedSpec::server_session(unsigned machine, const Event& event) {
-  const auto found = servers_.find(machine);
   const bool received = std::exchange(just_received_, false);
+  if (event.kind != Kind::WireReceived && event.kind != Kind::RequestArrived && event.kind != Kind::Deliver &&
+      event.kind != Kind::Responded)
+    return;
+  const auto found = servers_.find(machine);
   if (found == servers_.end()) return;
   Server& server = found->second;
   switch (event.kind) {

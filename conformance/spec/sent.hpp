@@ -5,9 +5,9 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "conformance/spec/findings.hpp"
 
@@ -31,9 +31,9 @@ class SentSpec {
   };
   struct Machine {
     bool client = false;
-    bool noted = false;                        // the trace has notes of this machine
-    std::map<Key, std::deque<Event>> decided;  // actions whose messages were not noted yet
-    std::deque<std::uint16_t> refused;         // errnos of Reject
+    bool noted = false;                 // the trace has notes of this machine
+    std::vector<Event> decided;         // actions of this step whose messages were not noted yet
+    std::deque<std::uint16_t> refused;  // errnos of Reject
     std::map<std::uint16_t, Request> permits;
     // Requests at a server, by chunk and connection: a chunk has at most one of each connection.
     std::map<std::pair<std::uint16_t, Key>, Request> arrived;

@@ -1,7 +1,6 @@
 #include "conformance/spec/told.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "conformance/spec/bytes.hpp"
@@ -97,16 +96,18 @@ void ToldSpec::on(const DeviceEvent& event) {
   if (event.kind == DeviceKind::Respond) answers_[event.request] = {event.seq, event.now};
 }
 
-void ToldSpec::session_told(unsigned machine, const Event& event) {
-  const auto known = sessions_.find(machine);
-  if (event.kind == Kind::BeginServerSession || event.kind == Kind::End || event.kind == Kind::EndSession) {
-    if (known != sessions_.end())
-      std::erase_if(answers_, [&](const auto& one) { return one.first >> 32 == known->second; });
-    sessions_.erase(machine);
-    if (event.kind == Kind::BeginServerSession) sessions_[machine] = event.session;
-  } else if (event.kind == Kind::Responded && known != sessions_.end()) {
-    answers_.erase(known->second << 32 | std::uint64_t{event.chunk} << 16 | event.serial16);
+void ToldSpec::begins_or_ends(unsigned machine, const Event& event) {
+  if (const auto known = sessions_.find(machine); known != sessions_.end()) {
+    std::erase_if(answers_, [&](const auto& one) { return one.first >> 32 == known->second; });
+    sessions_.erase(known);
   }
+  if (event.kind != Kind::EndSession) {
+    noted_.erase(machine);
+    last_noted_.reset();
+  }
+  if (event.kind != Kind::BeginServerSession) return;
+  sessions_[machine] = event.session;
+  begin(machine, event.settings.depth);
 }
 
 // A driver may take several answers of the devices before it passes them to the session.
@@ -126,10 +127,17 @@ void ToldSpec::finish() {
 
 void ToldSpec::on(unsigned machine, const Event& event) {
   now_ = event.now;
-  session_told(machine, event);
-  if (event.kind == Kind::BeginServerSession) begin(machine, event.settings.depth);
-  if (class_of(event.kind) == EventClass::begin) noted_.erase(machine);
-  if (class_of(event.kind) == EventClass::wire) noted_.insert(machine);
+  const EventClass its = class_of(event.kind);
+  if (its == EventClass::begin || event.kind == Kind::EndSession) begins_or_ends(machine, event);
+  if (event.kind == Kind::Responded) {
+    const auto known = sessions_.find(machine);
+    if (known != sessions_.end())
+      answers_.erase(known->second << 32 | std::uint64_t{event.chunk} << 16 | event.serial16);
+  }
+  if (its == EventClass::wire && last_noted_ != machine) {
+    noted_.insert(machine);
+    last_noted_ = machine;
+  }
   const bool message = event.kind == Kind::WireReceived && event.op != WireOp::write;
   if (message || (event.kind == Kind::WireCm && !event.sent)) {
     just_received_ = true;
@@ -139,7 +147,7 @@ void ToldSpec::on(unsigned machine, const Event& event) {
     return;
   }
   const bool received = std::exchange(just_received_, false) && machine == machine_ && event.key == note_.key;
-  if (class_of(event.kind) != EventClass::input) return;
+  if (its != EventClass::input) return;
   const std::optional<Kind> before = note_before(event.kind);
   if (before && noted_.contains(machine) && !(received && note_.kind == *before))
     findings_.add(Rule::told_as_received, event, machine,

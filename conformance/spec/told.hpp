@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -31,7 +32,7 @@ class ToldSpec {
     std::uint64_t seq = 0;
     Time now = 0;
   };
-  void session_told(unsigned machine, const Event&);
+  void begins_or_ends(unsigned machine, const Event&);
   bool agrees(const Event& told, const Event& note) const;
   bool request_agrees(const Event& told, const Event& note) const;
   static bool fence_agrees(const Event& told, const Event& note);
@@ -41,8 +42,9 @@ class ToldSpec {
   std::map<unsigned, std::uint64_t> sessions_;  // indexes of server sessions, by machine
   std::map<std::uint64_t, Answer> answers_;     // of devices, by request, until the session is told
   Time now_ = 0;
-  std::set<unsigned> noted_;    // machines whose messages the trace has
-  bool just_received_ = false;  // the last event was a note of a received message
+  std::set<unsigned> noted_;            // machines whose messages the trace has
+  std::optional<unsigned> last_noted_;  // the last one that was put into `noted_`
+  bool just_received_ = false;          // the last event was a note of a received message
   unsigned machine_ = 0;
   Event note_;
   std::string bytes_;  // bytes of `note_`
