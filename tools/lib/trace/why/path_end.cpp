@@ -295,7 +295,7 @@ class End {
     if (connect != kNone && silent) silence(connect);
   }
 
-  // The rejection in the wire notes of the server, whose registry has no record of it.
+  // Finds the rejection in the wire notes of the server if its registry did not record one.
   Index wire_rejection(Index connect) const {
     for (Index at = input_ - 1; at >= 0 && at > connect; --at)
       if (facts_.step(at).event == "WireCm" && facts_.field(at, "kind") == "rej" &&
