@@ -65,6 +65,9 @@ void print_requests(Output& out, const Summary& summary, const LatencyMeter& met
     }
     out.line(text);
   }
+  if (meter.repeated() != 0)
+    out.line("sent again      " + std::to_string(meter.repeated()) +
+             " of the failed requests, by the device layer");
   for (const Gap& gap : meter.gaps()) {
     out.line("gap             #" + std::to_string(gap.instance) + " " + duration(gap.length) + " from " +
              base.with_unit(gap.from) + ", before record " + std::to_string(gap.record) + ", " +
@@ -198,6 +201,7 @@ std::string as_json(const Summary& summary, const LatencyMeter& meter, const tra
                       {"chain_hash", hash},
                       {"instances", instances},
                       {"requests", requests_json(meter)},
+                      {"repeated", meter.repeated()},
                       {"gaps", gaps_json(meter)},
                       {"slowest", slowest_json(meter)},
                       {"pauses", pauses_json(summary.pauses)},
@@ -280,6 +284,7 @@ void add_stat(CLI::App& app, Runner& runner) {
       "Latencies: at a client from submission to completion, at a server from delivery to answer. "
       "Gaps: the longest times in which a machine with requests recorded nothing. Slow: the slowest "
       "requests. "
+      "Failed: each try; the device layer may send the IO again. "
       "Unanswered: requests that the end of the trace left without an answer, with what they wait for; "
       "`check` of both sides knows more about them. Requests of machines that ended are not listed.\n"
       "With --from and --to, requests that began in the range; stopped and unanswered are of the whole "

@@ -112,8 +112,7 @@ int find_violations(const std::vector<std::string>& files, why::Known& known) {
     const trace::TraceCheck check = trace::check_trace(file.source(), &laws);
     known.findings.push_back({check.findings, check.violations});
   }
-  for (const trace::LawFinding& finding : laws.judge().findings)
-    known.laws.push_back("A" + std::to_string(finding.law) + ": " + finding.text);
+  known.laws = laws.judge().findings;
   return exit_ok;
 }
 

@@ -16,7 +16,8 @@ FAILURES = [
     ("cut_link", "", r"cause: \d+ messages of the client \(first IO_REQ .*\) and 1 message of the server \(first HB\) did not arrive on path 1, "
                      r"while the process of the server ran"),
     ("cut_link", "path 1", r"4 requests in flight failed over to path 0, fenced"),
-    ("cut_idle", "", r"cause: 1 message of the client \(first HB\) and 1 message of the server \(first HB\) did not arrive on path 0"),
+    ("cut_idle", "", r"cause: 1 message of the server \(first HB\) and 1 message of the client \(first HB\) did not arrive on connection 0 of path 0"),
+    ("PR04", "", r"cause: the process of the server ended and began again"),
     ("long_stop", "", r"cause: the process of the server did not run for at least 19.300 s"),
     ("long_stop", "path 0", r"the last message that the client got on path 0 was IO_RSP ok, permit 0, 7.000 s before"),
     ("short_stop", "", r"cause: the process of the server did not run for at least 3.300 s"),
@@ -127,6 +128,14 @@ def test_stages(run):
     for trace, stage in zip(traces, ("sent", "storage")):
         slow = json.loads(subprocess.run([REPLAY, "stat", "--json", trace], capture_output=True, check=True, timeout=BOUND).stdout)["slowest"][0]
         assert slow["stages_ns"][stage] > 1.9e9, slow
+
+
+def test_stat_names_failed_requests_that_the_device_layer_sends_again(run):
+    client = run("late_disk")[0]
+    told = json.loads(subprocess.run([REPLAY, "stat", "--json", client], capture_output=True, check=True, timeout=BOUND).stdout)
+    assert 0 < told["repeated"] <= sum(path["failed"] for path in told["requests"])
+    text = subprocess.run([REPLAY, "stat", client], capture_output=True, text=True, check=True, timeout=BOUND).stdout
+    assert f"sent again      {told['repeated']} of the failed requests" in text
 
 
 def test_target(run):

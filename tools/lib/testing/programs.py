@@ -63,17 +63,18 @@ def stand_still(process):
 
 
 class Urtrsd:
-    """urtrsd on a free port, with its log in a file. start() after end() uses the same port."""
+    """urtrsd on a free port, with its log in a file. start() after end() uses the same port. `prefix`: words in front of
+    the command, such as `ip netns exec NAME`."""
 
-    def __init__(self, log, *arguments, **options):
-        self.log, self.arguments, self.options = pathlib.Path(log), arguments, options
+    def __init__(self, log, *arguments, prefix=(), **options):
+        self.log, self.arguments, self.prefix, self.options = pathlib.Path(log), arguments, prefix, options
         self.port = free_port()
         self.start()
 
     def start(self):
         with self.log.open("a", encoding="utf-8") as sink:
             self.begin = sink.tell()
-            self.process = subprocess.Popen([program("urtrsd"), f"--port={self.port}", *map(str, self.arguments)],
+            self.process = subprocess.Popen([*self.prefix, program("urtrsd"), f"--port={self.port}", *map(str, self.arguments)],
                                             stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, **self.options)
         return self
 

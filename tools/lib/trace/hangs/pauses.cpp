@@ -19,11 +19,22 @@ bool PauseFinder::at(std::uint64_t record, std::uint64_t time) {
   return true;
 }
 
+// A process that ended before had no timers, so the silence until its successor began is no pause.
+void PauseFinder::begin_again(const spec::Event& event) {
+  if (!pauses_.empty() && pauses_.back().record == event.seq) pauses_.pop_back();
+  machines_.clear();
+}
+
 void PauseFinder::on(unsigned instance, const spec::Event& event) {
   using spec::Kind;
   const auto path_of = [](std::uint16_t path) { return static_cast<std::uint16_t>(path % kMaxPaths); };
   switch (event.kind) {
+    case Kind::BeginServerRegistry:
+      begin_again(event);
+      return;
     case Kind::BeginClient:
+      if (machines_.contains(instance)) begin_again(event);
+      [[fallthrough]];
     case Kind::BeginServerSession:
       machines_[instance] = {event.settings.heartbeat_interval, {}};
       return;

@@ -23,10 +23,12 @@ class PauseFinder {
 
   // Call for each record of the trace, before on(). Returns true if a pause ended at this record.
   bool at(std::uint64_t record, std::uint64_t time);
+  // Takes a pause back that at() found at this record if the record begins another process.
   void on(unsigned instance, const spec::Event&);
   const std::vector<Pause>& pauses() const noexcept { return pauses_; }
 
  private:
+  void begin_again(const spec::Event&);
   struct Machine {
     std::uint64_t interval = 0;                  // of heartbeats; 0: unknown
     std::map<std::uint16_t, std::uint64_t> due;  // next tick, by path

@@ -25,6 +25,7 @@ class Trace {
     Event event;
     event.kind = kind;
     event.now = time;
+    event.seq = seq_;
     const bool paused = finder.at(seq_++, time);
     finder.on(0, event);
     return paused;
@@ -60,6 +61,15 @@ TEST(Pauses, NothingIsDueWithoutAPath) {
   Trace trace;
   trace.add(kSecond / 2, Kind::PathChanged);
   EXPECT_FALSE(trace.add(60 * kSecond, Kind::DeadlineReached));
+}
+
+TEST(Pauses, AProcessThatBeginsAgainDidNotPause) {
+  for (const Kind kind : {Kind::BeginServerRegistry, Kind::BeginClient}) {
+    Trace trace;
+    trace.add(60 * kSecond, kind);
+    EXPECT_TRUE(trace.finder.pauses().empty());
+    EXPECT_FALSE(trace.add(90 * kSecond, Kind::ConnectRequested)) << "its timers ended with it";
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "conformance/spec/device_event.hpp"
 #include "core/proto/limits.hpp"
 
 namespace rtrs::trace {
@@ -53,8 +54,10 @@ LatencyMeter::LatencyMeter(const Schema& schema) {
     known.path = field(*event, "key.path");
     known.bytes = field(*event, "data_len");
     known.direction = field(*event, "direction");
-    known.result = field(*event, role == Role::responded ? "peer_errno" : "result");
-    if (known.slot >= 0 || role == Role::begun) known.role = role;
+    known.result = field(*event, role == Role::responded ? "peer_errno"
+                                 : role == Role::judged  ? "disposition"
+                                                         : "result");
+    if (known.slot >= 0 || role == Role::begun || role == Role::judged) known.role = role;
   };
   know("Submitted", Role::submitted, "permit");
   know("PostRequest", Role::posted, "permit");
@@ -64,6 +67,7 @@ LatencyMeter::LatencyMeter(const Schema& schema) {
   know("Responded", Role::responded, "chunk");
   know("BeginClient", Role::begun, "");
   know("BeginServerSession", Role::begun, "");
+  know("IoJudged", Role::judged, "");
 }
 
 LatencyMeter::Open& LatencyMeter::slot(Machine& machine, std::uint64_t number) {
@@ -116,6 +120,11 @@ void LatencyMeter::add(const Record& record, const std::optional<StageTimes>& st
     machine = {};
     return;
   }
+  if (known.role == Role::judged) {
+    constexpr auto kAgain = static_cast<std::uint64_t>(spec::Disposition::retry_after_remap);
+    if (in_range(record.time) && value(record, known.result) == kAgain) ++repeated_;
+    return;
+  }
   Open& open = slot(machine, value(record, known.slot));
   ConKey key;
   key.set_number(static_cast<std::uint32_t>(value(record, known.path)));
@@ -151,6 +160,7 @@ void LatencyMeter::add(const Record& record, const std::optional<StageTimes>& st
       break;
     case Role::other:
     case Role::begun:
+    case Role::judged:
       break;
   }
 }

@@ -61,6 +61,8 @@ class LatencyMeter {
 
   // The request that ended with the last record; nullptr if none did.
   const Slow* ended() const { return ended_ ? &*ended_ : nullptr; }
+  // Number of failed requests that the device layer of a client sends again.
+  std::uint64_t repeated() const noexcept { return repeated_; }
   // Number of pending requests of all clients, or of all servers.
   std::uint64_t waiting(bool clients) const { return waiting_[clients ? 1 : 0]; }
 
@@ -94,7 +96,8 @@ class LatencyMeter {
     delivered,
     responded,
     arrived,
-    begun
+    begun,
+    judged
   };
   struct Known {
     Role role = Role::other;
@@ -114,6 +117,7 @@ class LatencyMeter {
 
   std::int64_t from_ = std::numeric_limits<std::int64_t>::min();
   std::int64_t to_ = std::numeric_limits<std::int64_t>::max();
+  std::uint64_t repeated_ = 0;
   StageTimes stages_;         // of the request that ends
   std::vector<Known> known_;  // indexed by event number
   std::map<InstanceId, Machine> machines_;

@@ -1,10 +1,17 @@
 #include "tools/lib/trace/why/facts.hpp"
 
+#include <algorithm>
+
 #include "core/proto/reasons.hpp"
 #include "core/record/schema.hpp"
+#include "tools/lib/trace/hangs/pauses.hpp"
 #include "tools/lib/trace/sequence/explain.hpp"
 
 namespace rtrs::tools::why {
+
+namespace {
+constexpr std::uint64_t kLongestInterval = 3'600'000'000'000;  // of heartbeats, in ns
+}
 
 const char* to_string(Subject subject) noexcept {
   switch (subject) {
@@ -66,9 +73,16 @@ std::string Facts::side_name(Side side) const {
   return side == Side::client ? "the client" : "the server";
 }
 
-Facts::Facts(const Story& story) : story_(story), ends_(story.files.size(), 0) {
-  for (const Step& one : story.steps)
-    if (one.event != sequence::kPauseEvent) ends_[static_cast<std::size_t>(one.file)] = at(one);
+Facts::Facts(const Story& story)
+    : story_(story), ends_(story.files.size(), 0), idle_(story.files.size(), trace::PauseFinder::kLate) {
+  for (const Step& one : story.steps) {
+    const auto file_at = static_cast<std::size_t>(one.file);
+    if (one.event != sequence::kPauseEvent) ends_[file_at] = at(one);
+    if (!one.event.starts_with("Begin")) continue;
+    const std::uint64_t interval = sequence::number_of(one.fields, "config.heartbeat.interval");
+    idle_[file_at] = std::max(idle_[file_at], static_cast<std::int64_t>(std::min(interval, kLongestInterval) +
+                                                                        trace::PauseFinder::kLate));
+  }
 }
 
 // The trace of a process that was killed lacks its last records.
@@ -131,6 +145,44 @@ Index Facts::last_of(Index file_at, std::int64_t before) const {
       last = at;
   }
   return last;
+}
+
+Index Facts::last_of_process(Index file_at, std::int64_t after) const {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  if (!file(file_at).stopped.empty() || end_of(file_at) - after > kSecond) return kNone;
+  const std::int64_t newest = *std::max_element(ends_.begin(), ends_.end());
+  constexpr std::int64_t kOutlived = 100'000'000;
+  return newest - end_of(file_at) < kOutlived ? kNone : last_of(file_at, newest);
+}
+
+Index Facts::begin_again(Side side, Index until) const {
+  Index found = kNone;
+  bool earlier = false;  // there is a record of an earlier process
+  for (Index at = 0; at < until; ++at) {
+    if (!is_of(step(at), side)) continue;
+    const sequence::Machine& machine = machine_of(step(at));
+    const bool begins = step(at).event.starts_with("Begin") && (machine.registry || side == Side::client);
+    if (begins && earlier) found = at;
+    earlier = true;
+  }
+  return found;
+}
+
+Index Facts::loss_of(Index path, Side side, Index until) const {
+  bool connected = false;
+  Index lost = kNone;
+  for (Index at = 0; at < count(); ++at) {
+    const Step& one = step(at);
+    if (one.path != path || one.event != "PathChanged" || !is_of(one, side)) continue;
+    if (field(at, "state") == "connected") {
+      if (at > until) break;
+      connected = true;
+      lost = kNone;
+    } else if (connected && lost == kNone) {
+      lost = at;
+    }
+  }
+  return lost;
 }
 
 Index Facts::other_file(Index path, Side side, Index before) const {

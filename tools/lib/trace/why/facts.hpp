@@ -71,11 +71,24 @@ class Facts {
   Index input_before(Index input) const { return input == 0 ? kNone : previous_input(input, input - 1); }
   // Returns the last arrival on the path (or on the connection with this number) before the step.
   Index last_arrival(Index path, Side side, Index before, std::optional<std::uint16_t> con = {}) const;
+  // Longest time in ns for which a process that runs and has a connected path records nothing: an interval of
+  // its heartbeats, and the delay of a busy host.
+  std::int64_t longest_idle(Index file_at) const { return idle_[static_cast<std::size_t>(file_at)]; }
   // Returns the last record of the file before the common time, or kNone.
   Index last_of(Index file_at, std::int64_t before) const;
   // Returns the file that recorded the other end of the path's last connection before the step; kNone if no
   // file did.
   Index other_file(Index path, Side side, Index before) const;
+  // Returns the last record of the file if its process ended in order within a second after the common time,
+  // and another trace continues for longer; else kNone.
+  Index last_of_process(Index file_at, std::int64_t after) const;
+  // Returns the beginning of the last process of the side before the step that had a predecessor, or kNone.
+  Index begin_again(Side side, Index until) const;
+  // Returns the first step at which the side lost the path after its last connect before the step `until`; it
+  // may be later than `until`.
+  Index loss_of(Index path, Side side, Index until) const;
+  // Common time of the last record.
+  std::int64_t end_of(Index file_at) const { return ends_[static_cast<std::size_t>(file_at)]; }
   // Returns the step at which a path of the side changed its state, the last one before the step `before`.
   Index last_change(Index path, Side side, Index before) const;
 
@@ -83,6 +96,7 @@ class Facts {
   Index previous_input(Index of, Index from) const;
   const Story& story_;
   std::vector<std::int64_t> ends_;  // common time of the last record of each file
+  std::vector<std::int64_t> idle_;  // longest_idle() of each file
 };
 
 bool is_input(std::string_view event);

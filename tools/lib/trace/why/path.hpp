@@ -20,6 +20,9 @@ struct Loss {
 // A session that is closed this soon (ns) after its paths were disconnected by request: the program ended.
 inline constexpr std::int64_t kCloses = 100'000'000;
 
+// A message that was sent less than this (ns) before its connection ended may have been in flight.
+inline constexpr std::int64_t kInFlight = 10'000'000;
+
 // True if the loss belongs to the end of a session. A server sees of that only that its peer disconnected.
 bool is_farewell(const Loss&);
 // True if somebody asked for it.

@@ -46,15 +46,28 @@ class After {
         answer_.say(facts_.path_name(path) + " stayed connected until the session was closed",
                     {facts_.ref(before), facts_.ref(lost)});
       else if (connected)
-        answer_.say(facts_.path_name(path) + " was lost too, " +
-                        duration_words(facts_.at(lost) - facts_.at(loss_.at)) +
-                        " later: " + facts_.reason(lost),
+        answer_.say(facts_.path_name(path) + " was lost too, " + moment(lost) + ": " + facts_.reason(lost),
                     {facts_.ref(lost)});
       else
-        answer_.say(facts_.path_name(path) + " was not connected then either: it was " +
-                        facts_.field(before, "state"),
-                    {facts_.ref(before)});
+        say_not_connected(path, before);
     }
+  }
+
+  void say_not_connected(Index path, Index before) {
+    const Index lost = facts_.loss_of(path, loss_.side, loss_.at);
+    if (lost == kNone || lost > loss_.at)
+      return answer_.say(
+          facts_.path_name(path) + " was not connected then either: it was " + facts_.field(before, "state"),
+          {facts_.ref(before)});
+    answer_.say(facts_.path_name(path) + " was lost too, " + moment(lost) + ": " + facts_.reason(lost),
+                {facts_.ref(lost)});
+  }
+
+  // Returns "2.000 s later", compared with the loss that is explained.
+  std::string moment(Index lost) const {
+    const std::int64_t later = facts_.at(lost) - facts_.at(loss_.at);
+    if (later == 0) return "at the same moment";
+    return later > 0 ? duration_words(later) + " later" : duration_words(-later) + " before";
   }
 
   void say_link() {

@@ -70,8 +70,13 @@ class End {
     if (const Index closed = closed_next(); closed != kNone)
       return add(name() + " was disconnected at " + own() + " because the session was closed by request",
                  {input_, closed}, true);
-    for (const auto& [event, words] : kWords)
-      if (step.event == event) return add(words + name() + " at " + own(), {input_}, true);
+    for (const auto& [event, words] : kWords) {
+      if (step.event != event) continue;
+      const Index last =
+          event == "CloseRequested" ? facts_.last_of_process(step.file, facts_.at(change_)) : kNone;
+      return add(words + name() + " at " + own() + (last == kNone ? "" : ", whose process ended"),
+                 {input_, last}, true);
+    }
     if (step.event == "DeadlineReached") return add("a timer of " + own() + " was due", {input_});
     if (step.event == "InfoRequested" && facts_.number(input_, "refusal_errno") != 0)
       return add("the server refused the session name: " +
@@ -102,13 +107,32 @@ class End {
     }
     add(facts_.connection_name(input_) + " ended at " + own() + ": " + facts_.reason(input_), {input_});
     const std::string code = facts_.field(input_, "reason");
+    if (code == "protocol_violation")
+      return add("the transport of " + own() + " rejected what arrived: it was damaged on the way, or " +
+                     facts_.side_name(other(side_)) + " sent no valid message",
+                 {input_}, true);
     if (code != "transport_error" && code != "peer_closed" && code != "unanswered") return;
+    if (follow_other_end()) return;
     const std::uint16_t con =
         facts_.story()
             .connections[static_cast<std::size_t>(input.connection == kNone ? 0 : input.connection)]
             .key.con;
     silence(facts_.last_arrival(path_, side_, input_,
                                 input.connection == kNone ? std::nullopt : std::optional(con)));
+  }
+
+  // Continues with the reason of the other side if that lost the path before, or found a damaged message.
+  bool follow_other_end() {
+    const Index theirs = depth_ <= 0 ? kNone : facts_.loss_of(path_, other(side_), change_);
+    if (theirs == kNone) return false;
+    const std::int64_t before = facts_.at(change_) - facts_.at(theirs);
+    const bool damaged = facts_.field(theirs, "reason") == "protocol_violation";
+    if (before < 0 && !(damaged && before > -kInFlight)) return false;
+    add(facts_.side_name(other(side_)) + " had lost " + name() +
+            (before <= 0 ? "" : ' ' + duration_words(before) + " before") + ": " + facts_.reason(theirs),
+        {theirs});
+    say_end(facts_, theirs, answer_, depth_ - 1);
+    return true;
   }
 
   // The other side disconnected only because the connection had ended for it too.
@@ -240,19 +264,44 @@ class End {
       if (facts_.step(at).event == "Connect" && facts_.step(at).connection == input.connection) connect = at;
     const bool answered = facts_.number(input_, "peer_errno") != 0;
     if (const Index reject = input.peer != kNone ? input.peer : rejection(connect);
-        answered && reject != kNone)
-      return add("the server rejected the connect request of " + facts_.connection_name(input_) + ": " +
-                     facts_.reason(reject),
-                 {reject, input_}, true);
+        answered && reject != kNone) {
+      add("the server rejected the connect request of " + facts_.connection_name(input_) + ": " +
+              facts_.reason(reject),
+          {reject, input_});
+      const bool forgotten = facts_.field(reject, "reason") == "unknown_session";
+      const Index begin = forgotten ? facts_.begin_again(Side::server, reject) : kNone;
+      answer_.sentences.back().cause = begin == kNone;
+      if (begin != kNone)
+        add("the process of the server had ended and begun again " +
+                duration_words(facts_.at(reject) - facts_.at(begin)) +
+                " before, and does not know earlier sessions",
+            {begin}, true);
+      return;
+    }
     std::string text =
         "the connect request of " + facts_.connection_name(input_) + " failed: " + facts_.reason(input_);
     if (connect != kNone)
       text += ", " + duration_words(facts_.at(input) - facts_.at(connect)) + " after it was sent";
-    if (connect != kNone && facts_.is_lost(connect) && !answered) text += "; it did not arrive at the server";
-    add(std::move(text), {connect, input_});
+    const std::string code = facts_.field(input_, "reason");
+    const bool silent = code == "connect_timeout" || code == "unanswered";
+    if (connect != kNone && facts_.is_lost(connect) && silent) text += "; it did not arrive at the server";
+    if (code == "connect_refused") text += "; the host of the address answered that nothing listens there";
+    const Index rejected = answered ? wire_rejection(connect) : kNone;
+    if (rejected != kNone)
+      text += "; an access rule or a key of the server refused it before a session saw it";
+    add(std::move(text), {connect, rejected, input_}, !silent);
     if (answered && !facts_.has(Side::server))
       answer_.unknown.push_back("why the server rejected it: there is no trace of the server");
-    if (connect != kNone && !answered) silence(connect);
+    if (connect != kNone && silent) silence(connect);
+  }
+
+  // Finds the rejection in the wire notes of the server if its registry did not record one.
+  Index wire_rejection(Index connect) const {
+    for (Index at = input_ - 1; at >= 0 && at > connect; --at)
+      if (facts_.step(at).event == "WireCm" && facts_.field(at, "kind") == "rej" &&
+          facts_.field(at, "sent") == "true")
+        return at;
+    return kNone;
   }
 
   // A server rejects without a session in its registry, which knows no connection: finds the last rejection

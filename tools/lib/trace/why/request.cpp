@@ -114,7 +114,7 @@ void add_part(const Facts& facts, Sentence& sentence, Index before, Index at, co
   if (at == kNone) return;
   sentence.text += ", " + what;
   const std::int64_t later = before == kNone ? 0 : facts.at(at) - facts.at(before);
-  if (later != 0) sentence.text += ' ' + words(later) + " later";
+  if (later > 0) sentence.text += ' ' + words(later) + " later";
   sentence.records.push_back(facts.ref(at));
 }
 
@@ -155,7 +155,8 @@ std::string result_words(const Facts& facts, Index last) {
 }
 
 void say_result(const Facts& facts, const Course& course, const trace::Unanswered* hang, Answer& answer) {
-  const std::string name = request_name(facts, course);
+  const std::string name =
+      hang != nullptr && !hang->message.empty() ? trace::request_words(*hang) : request_name(facts, course);
   if (course.last != kNone) {
     answer.title = name + ' ' + result_words(facts, course.last) + " after " + words(course.took);
     answer.say("the request " + result_words(facts, course.last) + " " + words(course.took) + " after it " +
@@ -271,6 +272,26 @@ std::pair<trace::HangStage, Index> stage_of(const trace::Unanswered& hang, const
   return {trace::HangStage::server, last.arrived};
 }
 
+// The trace of the server may end before the request could arrive.
+bool say_end_of_server(const Facts& facts, const Course& course, Answer& answer) {
+  if (course.tries.empty() || course.tries.back().posted == kNone) return false;
+  const Index posted = course.tries.back().posted;
+  const Step& step = facts.step(posted);
+  const Index server = facts.other_file(step.path, Side::client, posted + 1);
+  if (server == kNone || server == step.file || facts.file(server).has_client) return false;
+  const std::int64_t gap = facts.end_of(step.file) - facts.end_of(server);
+  const bool stopped = !facts.file(server).stopped.empty();
+  // Blocks of a trace are written when they are a second old.
+  constexpr std::int64_t kBlock = 1'000'000'000;
+  if (gap <= facts.longest_idle(server) + (stopped ? kBlock : 0)) return false;
+  const Index last = facts.last_of(server, facts.end_of(server) + 1);
+  answer.say("the trace of the server ends " + words(gap) + " before that of the client" +
+                 (stopped ? ", and was not completed: its process does not run, or was killed"
+                          : ": its process does not run, or ended"),
+             {facts.ref(last)}, true);
+  return true;
+}
+
 bool span_is_lost(const Facts& facts, const Span& span) {
   return span.end != kNone && facts.step(span.end).event == "PathChanged";
 }
@@ -287,7 +308,8 @@ Answer why_request(const Facts& facts, Index io, const trace::Unanswered* hang) 
       last.push_back({static_cast<Index>(event.trace), event.at.record, event.at.time});
     const auto [stage, step] = stage_of(*hang, course);
     if (step != kNone) last.push_back(facts.ref(step));
-    answer.say(words_of(stage), last, true);
+    const bool ended = stage == trace::HangStage::wire && say_end_of_server(facts, course, answer);
+    answer.say(words_of(stage), last, !ended);
     if (hang->heard) {
       const std::uint64_t end = hang->request.begun.time + hang->age;
       const auto before = static_cast<std::int64_t>(end - std::min(end, hang->heard->at.time));
@@ -317,7 +339,10 @@ Answer why_request(const Facts& facts, Index io, const trace::Unanswered* hang) 
       if (lost != kNone) say_end(facts, lost, answer, 1);
     }
   }
-  answer.say("time per stage: " + stage_words(course.times), {facts.ref(course.first)});
+  // Without the beginning of the connection, only the hang tells where the request is.
+  const bool unpaired = hang != nullptr && hang->stage != trace::HangStage::sent && !course.spans.empty() &&
+                        course.spans.back().stage == Stage::sent;
+  if (!unpaired) answer.say("time per stage: " + stage_words(course.times), {facts.ref(course.first)});
   say_tries(facts, course, answer);
   say_unknown(facts, answer);
   answer.shorten();

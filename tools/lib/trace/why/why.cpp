@@ -31,13 +31,7 @@ class Choice {
   Answer most_important_thing() {
     for (std::size_t file = 0; file < known_.findings.size(); ++file)
       if (known_.findings[file].violations != 0) return violation(file);
-    if (!known_.laws.empty()) {
-      Answer answer;
-      answer.subject = Subject::violation;
-      answer.title = "the connections violate a law of reliable connections: " + known_.laws.front();
-      answer.say(known_.laws.front(), {}, true);
-      return answer;
-    }
+    if (!known_.laws.empty()) return law(known_.laws.front());
     if (!known_.unanswered.empty()) return hang(known_.unanswered.front());
     const Loss* const loss = most_important(facts_, losses_);
     const DeviceLog::Device* const device = device_in_trouble();
@@ -45,11 +39,61 @@ class Choice {
     if (device != nullptr) return why_device(facts_, known_.devices, *device);
     if (const Index failed = failed_request(); failed != kNone) return why_request(facts_, failed, nullptr);
     const std::vector<Index> slow = slowest(facts_, 0, 1);
-    if (!slow.empty()) return why_request(facts_, slow.front(), nullptr);
+    if (!slow.empty()) {
+      Answer answer = why_request(facts_, slow.front(), nullptr);
+      answer.title = "no path was lost and no request failed; the slowest request: " + answer.title;
+      say_farewells(answer);
+      return answer;
+    }
     Answer nothing;
     nothing.title =
         "the traces have no violation, no unanswered request, no lost path and no finished request";
     return nothing;
+  }
+
+  // Without the trace of the client, the end of a session may be the end of its process.
+  void say_farewells(Answer& answer) const {
+    if (facts_.has(Side::client)) return;
+    for (const Loss& one : losses_)
+      if (one.reason == "peer_closed")
+        answer.others.push_back(
+            facts_.path_name(one.path) + " was disconnected by the client at " +
+            known_.times.text(static_cast<Nanos>(known_.times.zero() + facts_.at(one.at))) +
+            ": only a trace of the client tells whether it ended the session or was killed");
+  }
+
+  Answer law(const trace::LawFinding& finding) {
+    Answer answer;
+    answer.subject = Subject::violation;
+    const std::string text = "A" + std::to_string(finding.law) + ": " + finding.text;
+    answer.title = "the connections violate a law of reliable connections: " + text;
+    std::vector<Ref> refs;
+    if (finding.sent) refs.push_back(ref_of(*finding.sent));
+    refs.push_back(ref_of(finding.received));
+    answer.say(text, std::move(refs), true);
+    if (finding.sent)
+      if (const Index at = step_of(ref_of(*finding.sent)); at != kNone)
+        answer.say(facts_.side_name(facts_.step(at)) + " sent: " + facts_.title(at) + ", on " +
+                       facts_.connection_name(at),
+                   {facts_.ref(at)});
+    if (const Index at = step_of(ref_of(finding.received)); at != kNone) {
+      answer.say(facts_.side_name(facts_.step(at)) + " got: " + facts_.title(at), {facts_.ref(at)});
+      say_next(at, answer);
+    }
+    if (known_.laws.size() > 1)
+      answer.others.push_back(many(known_.laws.size() - 1, "more violation", "more violations") + ": check");
+    say_losses(answer, nullptr);
+    return answer;
+  }
+  static Ref ref_of(const trace::LawPlace& place) {
+    return {static_cast<Index>(place.trace), place.record, place.time};
+  }
+  Index step_of(const Ref& ref) const {
+    for (Index step = 0; step < facts_.count(); ++step)
+      if (facts_.step(step).file == ref.file && facts_.step(step).record == ref.record &&
+          facts_.step(step).event != sequence::kPauseEvent)
+        return step;
+    return kNone;
   }
 
   Index failed_request() const {
@@ -77,12 +121,7 @@ class Choice {
     answer.say("the rule " + std::string(rule.id) + " is violated: " + finding.seen, {ref});
     answer.say("the rule: " + std::string(rule.text) + " (" + std::string(rule.source) + ")", {ref});
     answer.say("allowed would have been: " + finding.allowed, {ref});
-    Index at = kNone;
-    for (Index step = 0; step < facts_.count() && at == kNone; ++step)
-      if (facts_.step(step).file == ref.file && facts_.step(step).record == ref.record &&
-          facts_.step(step).event != sequence::kPauseEvent)
-        at = step;
-    if (at != kNone) say_context(at, answer);
+    if (const Index at = step_of(ref); at != kNone) say_context(at, answer);
     if (known_.findings[file].violations > 1)
       answer.others.push_back(
           many(known_.findings[file].violations - 1, "more violation", "more violations") +
@@ -219,14 +258,19 @@ class Choice {
       answer.others.push_back(
           device_name(*device) + " had errors" +
           (device->numbers.empty() ? "" : "; see device " + std::to_string(device->numbers.back())));
+    say_losses(answer, &loss);
+    return answer;
+  }
+
+  // Lists the losses but the one that the answer explains.
+  void say_losses(Answer& answer, const Loss* explained) const {
     for (const Loss& other : losses_) {
-      if (&other == &loss || is_farewell(other) || answer.others.size() == 5) continue;
+      if (&other == explained || is_farewell(other) || answer.others.size() == 5) continue;
       answer.others.push_back(
           facts_.path_name(other.path) + (other.was_connected ? " was lost: " : " could not be connected: ") +
           other.reason + "; see path " + path_number(other.path) + " at " +
           known_.times.text(static_cast<Nanos>(known_.times.zero() + facts_.at(other.at))));
     }
-    return answer;
   }
 
   // Returns the loss in losses_ of which `copy` is a copy.

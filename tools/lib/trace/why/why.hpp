@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tools/lib/trace/hangs/unanswered.hpp"
+#include "tools/lib/trace/judge/law_check.hpp"
 #include "tools/lib/trace/judge/trace_check.hpp"
 #include "tools/lib/trace/why/device.hpp"
 #include "tools/lib/trace/why/path.hpp"
@@ -31,9 +32,9 @@ struct Known {
   const Story& story;
   const std::vector<trace::Unanswered>& unanswered;
   const DeviceLog& devices;
-  trace::TimeBase times;           // shows common times
-  std::vector<Findings> findings;  // of each trace; empty unless the target is the most important thing
-  std::vector<std::string> laws;   // violations of the laws of reliable connections
+  trace::TimeBase times;                // shows common times
+  std::vector<Findings> findings;       // of each trace; empty unless the target is the most important thing
+  std::vector<trace::LawFinding> laws;  // violations of the laws of reliable connections
 };
 
 // Explains the target. The answer has no title if there is no such path, request or device.
