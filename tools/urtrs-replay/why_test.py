@@ -27,6 +27,7 @@ FAILURES = [
     ("client_crash", "", r"cause: the process of the client ended and began again"),
     ("operator", "", r"cause: an operator disconnected path 1 at the client"),
     ("operator", "path 1", r"an operator reconnected path 1"),
+    ("brief_operator", "path 1", r"cause: an operator disconnected path 1 at the client"),
     ("removal", "", r"cause: an operator removed path 1 at the client"),
     ("server_operator", "", r"cause: an operator disconnected path 1 at the server"),
     ("expelled", "", r"cause: the session was closed by request, and with it path 0 at the server"),

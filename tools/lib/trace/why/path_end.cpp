@@ -88,10 +88,13 @@ class End {
   // A program that ends disconnects its paths and closes the session at once.
   Index closed_next() const {
     if (facts_.step(input_).event != "PathDisconnectRequested") return kNone;
-    for (Index at = input_; at < facts_.count() && facts_.at(at) - facts_.at(input_) < kCloses; ++at)
-      if (facts_.step(at).event == "CloseRequested" &&
-          facts_.step(at).machine == facts_.step(change_).machine)
-        return at;
+    for (Index at = input_; at < facts_.count() && facts_.at(at) - facts_.at(input_) < kCloses; ++at) {
+      const Step& step = facts_.step(at);
+      if (step.machine != facts_.step(change_).machine) continue;
+      if (step.event == "CloseRequested") return at;
+      const bool connects = step.event == "PathReconnectRequested" || step.event == "PathAdded";
+      if (connects && step.path == path_) return kNone;
+    }
     return kNone;
   }
 
