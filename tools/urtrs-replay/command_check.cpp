@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -81,6 +82,12 @@ struct BothSides {
 
 BothSides both_sides(const std::vector<Checked>& all, trace::LawCheck laws) {
   BothSides both{std::move(laws), {}};
+  if (both.laws.error != 0) {
+    both.doubts.push_back(std::string("the messages do not fit into a temporary file (") +
+                          std::strerror(both.laws.error) + "), so the two sides were not compared");
+    both.laws = {};
+    return both;
+  }
   for (const unsigned stranger : both.laws.strangers)
     both.doubts.push_back("no connection of " + all[stranger].file +
                           " has its other end in another trace, so it may be from another run; the two sides "
@@ -231,9 +238,9 @@ bool set_times(const CheckOptions& options, bool hangs, std::vector<Checked>& al
                     return one.result.violations != 0 || !one.pauses.empty();
                   }))) {
     int code = exit_ok;
-    const sequence::Story story = sequence::build_story(options.files, {}, code);
-    for (std::size_t i = 0; i < std::min(all.size(), story.files.size()); ++i)
-      all[i].result.times = story.files[i].times;
+    const sequence::StoryReader reader(options.files, {}, code);
+    for (std::size_t i = 0; i < std::min(all.size(), reader.story().files.size()); ++i)
+      all[i].result.times = reader.story().files[i].times;
   }
   for (Checked& one : all) {
     if (!options.times.wall || one.result.times.use_wall()) continue;

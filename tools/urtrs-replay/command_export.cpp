@@ -31,8 +31,8 @@ std::vector<trace::TimeBase> common_times(const ExportOptions& options) {
   if (options.traces.size() < 2 || std::count(options.traces.begin(), options.traces.end(), "-") != 0)
     return times;
   int code = exit_ok;
-  const tools::sequence::Story story = tools::sequence::build_story(options.traces, {}, code);
-  for (const auto& file : story.files) times.push_back(file.times);
+  const tools::sequence::StoryReader reader(options.traces, {}, code);
+  for (const auto& file : reader.story().files) times.push_back(file.times);
   if (times.size() != options.traces.size()) times.clear();
   return times;
 }

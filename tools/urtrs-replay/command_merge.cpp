@@ -35,7 +35,7 @@ class MergedFile {
     if (input_.is_open()) reader_.emplace(input_.source());
   }
   bool open() {
-    // Does not print read errors, because build_story() has already printed them.
+    // Does not print read errors, because StoryReader has already printed them.
     return reader_ && reader_->open() == trace::Reader::Status::ok && next();
   }
   bool next() { return more_ = reader_->next(record_) == trace::Reader::Status::ok; }
@@ -123,11 +123,12 @@ int merge(const MergeOptions& options) {
     return exit_usage;
   }
   int code = exit_ok;
-  const sequence::Story story = sequence::build_story(options.files, {}, code);
+  const sequence::StoryReader reader(options.files, {}, code);
+  const sequence::Story& story = reader.story();
   if (code == exit_usage || code == exit_cannot_read) return code;
   std::vector<std::unique_ptr<MergedFile>> files;
-  for (const std::string& path : options.files) {
-    files.push_back(std::make_unique<MergedFile>(path));
+  for (std::size_t i = 0; i < options.files.size(); ++i) {
+    files.push_back(std::make_unique<MergedFile>(reader.path(i)));
     files.back()->open();
   }
   Destination to(options, files, story);
@@ -149,10 +150,10 @@ int merge(const MergeOptions& options) {
       file.next();
     }
   };
-  for (const sequence::Step& step : story.steps) {
+  reader.order([&](const sequence::Step& step, std::size_t) {
     take_until(static_cast<std::size_t>(step.file), step.record + 1);
-    if (wrong != exit_ok) break;
-  }
+    return wrong == exit_ok;
+  });
   for (std::size_t from = 0; from < files.size(); ++from) take_until(from, kNever);
   return to.finish(wrong != exit_ok ? wrong : code);
 }

@@ -5,8 +5,10 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/lib/text/terminal/terminal.hpp"
@@ -23,6 +25,7 @@ namespace {
 
 namespace sequence = tools::sequence;
 using sequence::Story;
+using sequence::StoryReader;
 using sequence::WantedMark;
 using sequence::Window;
 
@@ -41,6 +44,7 @@ struct SeqOptions {
 };
 
 constexpr std::size_t kPageLimit = 20'000;
+constexpr std::size_t kMostOnPage = 1'000'000;  // each needs about 2 KiB of memory
 
 // Parses a mark such as "17:text" or "B17:text": letter of the file (A is the first), record number,
 // description.
@@ -106,56 +110,91 @@ std::optional<unsigned> group_bits(const std::vector<std::string>& names) {
   return bits;
 }
 
-// Selects the steps in the range, which is on the clock of `times`.
-Window choose_window(const Story& story, const trace::TimeBase& times, const TimeRange& range) {
-  const auto first = [&](auto reached) {
-    return static_cast<std::size_t>(
-        std::partition_point(story.steps.begin(), story.steps.end(),
-                             [&](const sequence::Step& step) {
-                               return !reached(static_cast<std::int64_t>(static_cast<Nanos>(times.zero()) +
-                                                                         static_cast<Nanos>(step.at)));
-                             }) -
-        story.steps.begin());
-  };
+// Facts about the order of the steps, which need a reading of their own.
+struct Outline {
+  Story story;  // holds the first, the last and the marked steps
   Window window;
-  window.from = first([&range](std::int64_t time) { return time >= range.from; });
-  window.to = first([&range](std::int64_t time) { return time > range.to; });
-  return window;
+  std::map<sequence::Place, std::size_t> steps;  // of the places
+};
+
+// Finds the steps in the range, which is on the clock of `times`, and the steps of the places.
+Outline outline_of(const StoryReader& reader, const trace::TimeBase& times, const TimeRange& range,
+                   const std::vector<sequence::Place>& places) {
+  Outline outline{reader.story(), {reader.steps(), reader.steps(), ~0U}, {}};
+  sequence::PlaceFinder finder(places, outline.story.files.size());
+  reader.order([&](const sequence::Step& step, std::size_t number) {
+    const auto time =
+        static_cast<std::int64_t>(static_cast<Nanos>(times.zero()) + static_cast<Nanos>(step.at));
+    if (time >= range.from) outline.window.from = std::min(outline.window.from, number);
+    if (time > range.to) outline.window.to = std::min(outline.window.to, number);
+    finder.on(step, number);
+    outline.story.length = step.at;
+    if (!step.mark.empty()) outline.story.marks.push_back({static_cast<sequence::Index>(number), step.mark});
+    const bool end = number == 0 || number + 1 == reader.steps();
+    end || !step.mark.empty() ? outline.story.steps.hold(step) : outline.story.steps.skip();
+    return true;
+  });
+  outline.steps = finder.steps();
+  return outline;
 }
 
 // Reduces the window to `limit` steps (0: any number). If it has more, takes those around the first mark;
 // without a mark, the first ones after --from; otherwise the last ones, because most failures are near the
 // end.
-Window shortened(const Story& story, Window window, std::size_t limit) {
+Window shortened(std::size_t steps, const std::vector<sequence::Mark>& marks, Window window,
+                 std::size_t limit) {
   if (limit == 0 || window.to - window.from <= limit) return window;
-  std::size_t begin = window.from != 0 && window.to == story.steps.size() ? window.from : window.to - limit;
-  if (!story.marks.empty()) {
-    const auto mark = static_cast<std::size_t>(story.marks.front().step);
+  std::size_t begin = window.from != 0 && window.to == steps ? window.from : window.to - limit;
+  if (!marks.empty()) {
+    const auto mark = static_cast<std::size_t>(marks.front().step);
     begin = std::clamp(mark < limit / 2 ? 0 : mark - limit / 2, window.from, window.to - limit);
   }
   window.from = begin;
   window.to = begin + limit;
   error("shows steps " + std::to_string(window.from) + " to " + std::to_string(window.to - 1) + " of " +
-        std::to_string(story.steps.size()) + "; choose others with --from, --to and --limit");
+        std::to_string(steps) + "; choose others with --from, --to and --limit");
   return window;
 }
 
-// Chooses the steps of a page.
-sequence::PageContent page_content(const SeqOptions& options, const Story& story, const Window& window,
-                                   const trace::RunSummary& summary, bool judged) {
-  sequence::PageContent content;
+// What a page tells besides the steps.
+sequence::PageFacts facts_of(const SeqOptions& options, const trace::RunSummary& summary, bool judged) {
+  sequence::PageFacts facts;
+  facts.summary = &summary;
+  facts.judged = judged;
+  facts.command = sequence::seq_command(options.files);
+  return facts;
+}
+
+// Returns the records that the outline of a page needs.
+std::vector<sequence::Place> places_of(const Story& story, const sequence::PageFacts& facts,
+                                       const std::vector<WantedMark>& marks) {
+  std::vector<sequence::Place> places = sequence::places_of(story, facts);
+  for (const WantedMark& mark : marks)
+    places.emplace_back(static_cast<sequence::Index>(mark.file), mark.record);
+  return places;
+}
+
+// Makes the content of a page. Returns an exit code.
+int make_page(const SeqOptions& options, const StoryReader& reader, const Outline& outline,
+              sequence::PageFacts facts, Story& story, sequence::PageContent& content) {
+  const Window& window = outline.window;
   content.groups = window.groups;
-  content.facts.summary = &summary;
-  content.facts.judged = judged;
-  content.facts.command = sequence::seq_command(options.files);
-  content.ranges = sequence::choose_ranges(story, content.facts, window, options.limit.value_or(kPageLimit));
+  content.ranges = sequence::choose_ranges(sequence::places_of(outline.story, facts), outline.steps, window,
+                                           options.limit.value_or(kPageLimit));
+  content.facts = std::move(facts);
   std::size_t steps = 0;
   for (const sequence::Range& range : content.ranges) steps += range.to - range.from;
+  if (steps > kMostOnPage) {
+    error("a page of " + std::to_string(steps) + " steps is over the limit of " +
+          std::to_string(kMostOnPage) + "; choose fewer with --from, --to or --limit");
+    return exit_cannot_read;
+  }
   if (steps != window.to - window.from)
     error("the page has " + std::to_string(steps) + " of " + std::to_string(window.to - window.from) +
           " steps: the first, the last, and those around what its summary names; choose others with --from, "
           "--to and --limit");
-  return content;
+  story = reader.read(sequence::steps_of_page(content.ranges, outline.story));
+  return exit_ok;
 }
 
 bool is_colored(const std::string& choice) {
@@ -173,6 +212,35 @@ int write_page(const std::string& path, const std::string& page) {
   return exit_usage;
 }
 
+int show_page(const SeqOptions& options, const StoryReader& reader, const Outline& outline,
+              const sequence::PageFacts& facts, int code) {
+  Story story;
+  sequence::PageContent content;
+  if (const int wrong = make_page(options, reader, outline, facts, story, content)) return wrong;
+  if (!options.html.empty()) {
+    const int written = write_page(options.html, sequence::story_page(story, content));
+    return written == exit_ok ? code : written;
+  }
+  Output out;
+  out.line(sequence::story_json(story, content));
+  return out.finish(code);
+}
+
+int show_text(const SeqOptions& options, const StoryReader& reader, const Outline& outline,
+              const trace::TimeBase& times, int code) {
+  sequence::TextStyle style;
+  style.color = is_colored(options.color);
+  style.ascii = options.ascii;
+  style.by_path = options.by_path;
+  style.times = times;
+  style.width = tools::columns_of(stdout);
+  Output out(style.color);
+  const Window window =
+      shortened(reader.steps(), outline.story.marks, outline.window, options.limit.value_or(0));
+  sequence::print_diagram(reader, window, style, [&out](std::string_view line) { return out.line(line); });
+  return out.finish(code);
+}
+
 int seq(const SeqOptions& options) {
   if (!options.html.empty() && !may_write(options.html)) return exit_usage;
   std::vector<WantedMark> marks;
@@ -186,51 +254,37 @@ int seq(const SeqOptions& options) {
 
   int code = exit_ok;
   if (given_twice(options.files)) return exit_usage;
+  const bool paged = page || options.json;
   trace::RunSummary summary;
-  const Story story =
-      sequence::build_story(options.files, marks, code, page || options.json ? &summary : nullptr);
+  const StoryReader reader(options.files, marks, code, paged ? &summary : nullptr);
   if (code == exit_usage || code == exit_cannot_read) return code;
-  if (story.steps.empty()) {
+  if (reader.steps() == 0) {
     error("no record to show");
     return code == exit_ok ? exit_cannot_read : code;
   }
-  trace::TimeBase times = story.clock_file().times;
+  trace::TimeBase times = reader.story().clock_file().times;
   if (options.times.wall && !times.use_wall()) {
     error("no trace says at what wall time it was recorded; use seconds, without --wall");
     return exit_usage;
   }
   const auto range = range_of(options.times, times);
   if (!range) return exit_usage;
-  Window window = choose_window(story, times, *range);
-  if (window.from == window.to) {
+  const sequence::PageFacts facts = facts_of(options, summary, judge);
+  Outline outline{reader.story(), {0, reader.steps(), ~0U}, {}};
+  const bool in_range = !options.times.from.empty() || !options.times.to.empty();
+  if (paged || in_range || (options.limit && !marks.empty()))
+    outline = outline_of(reader, times, *range,
+                         paged ? places_of(reader.story(), facts, marks) : std::vector<sequence::Place>());
+  if (outline.window.from == outline.window.to) {
     const auto zero = static_cast<Nanos>(times.zero());
     report_empty_range(CLI::detail::join(options.files, ", "), times,
-                       zero + static_cast<Nanos>(story.steps.front().at),
-                       zero + static_cast<Nanos>(story.steps.back().at));
+                       zero + static_cast<Nanos>(outline.story.steps.front().at),
+                       zero + static_cast<Nanos>(outline.story.length));
     return exit_usage;
   }
-  window.groups = (sequence::usual_groups(story) | *show) & ~*hide;
-
-  if (page) {
-    const int written = write_page(
-        options.html, sequence::story_page(story, page_content(options, story, window, summary, judge)));
-    return written == exit_ok ? code : written;
-  }
-  const bool color = !options.json && is_colored(options.color);
-  Output out(color);
-  if (options.json) {
-    out.line(sequence::story_json(story, page_content(options, story, window, summary, judge)));
-    return out.finish(code);
-  }
-  sequence::TextStyle style;
-  style.color = color;
-  style.ascii = options.ascii;
-  style.by_path = options.by_path;
-  style.times = times;
-  style.width = tools::columns_of(stdout);
-  sequence::print_diagram(story, shortened(story, window, options.limit.value_or(0)), style,
-                          [&out](std::string_view line) { return out.line(line); });
-  return out.finish(code);
+  outline.window.groups = (sequence::usual_groups(reader.story()) | *show) & ~*hide;
+  return paged ? show_page(options, reader, outline, facts, code)
+               : show_text(options, reader, outline, times, code);
 }
 
 void bind(CLI::App& command, SeqOptions& options) {

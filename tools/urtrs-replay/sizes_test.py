@@ -38,10 +38,18 @@ def traces(tmp_path_factory):
     return str(folder / "w.client1.rtrc"), str(folder / "w.server.rtrc")
 
 
-@pytest.mark.parametrize("verb", ("replay", "diff"))
-def test_verbs_read_long_traces_in_little_memory(traces, verb):
-    client = traces[0]
-    run(verb, client, *([client] if verb == "diff" else []))
+@pytest.mark.parametrize("command", (
+    "replay C", "diff C C", "merge C S", "seq C S", "seq C S --from 0.01 --to 0.02", "seq C S --html OUT", "check C S"))
+def test_verbs_read_long_traces_in_little_memory(traces, tmp_path, command):
+    names = {"C": traces[0], "S": traces[1], "OUT": tmp_path / "page.html"}
+    run(*(names.get(word, word) for word in command.split()))
+
+
+def test_pipe_is_read_as_a_file():
+    with open(SMALL, "rb") as trace:
+        bytes_of_trace = trace.read()
+    piped = subprocess.run([PROGRAM, "seq", "-"], input=bytes_of_trace, stdout=subprocess.PIPE, check=True).stdout
+    assert piped.decode().splitlines()[2:] == run("seq", SMALL).stdout.splitlines()[2:]
 
 
 def test_failed_command_leaves_no_file(traces, tmp_path):

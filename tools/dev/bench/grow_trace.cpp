@@ -7,10 +7,13 @@
 #include <deque>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/record/writer.hpp"
+#include "core/wire/messages.hpp"
 #include "tools/lib/trace/command/files.hpp"
 #include "tools/lib/trace/reader/reader.hpp"
 
@@ -40,6 +43,7 @@ class Grower {
         if (one.values[i].bytes.empty()) continue;
         one.values[i].bytes = bytes_.emplace_back(one.values[i].bytes);
         if (type == FieldType::uuid) uuids_.insert(std::string(one.values[i].bytes));
+        if (record.event->name == "WireCm") add_uuids(one.values[i].bytes);
       }
       records_.push_back(std::move(one));
     }
@@ -66,6 +70,13 @@ class Grower {
   }
 
  private:
+  // A client's trace has its uuids only in connect requests.
+  void add_uuids(std::string_view private_data) {
+    const auto request = wire::parse_conn_req(std::as_bytes(std::span(private_data)));
+    if (!request) return;
+    for (const wire::Uuid& uuid : {request.value.sess_uuid, request.value.paths_uuid})
+      uuids_.emplace(reinterpret_cast<const char*>(uuid.bytes.data()), uuid.bytes.size());
+  }
   // Changes the uuids, also those in messages, so that each copy has its own sessions.
   const std::vector<Value>& renamed(const Stored& one, std::uint32_t copy) {
     changed_.clear();

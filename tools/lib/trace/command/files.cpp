@@ -205,8 +205,11 @@ int create_output(const std::string& path, unsigned mode, bool pipes) {
 bool Output::line(std::string_view text) {
   if (errno_ != 0) return false;
   anything_printed = true;
-  const std::string clean = printable_lines(text, colors_);
-  text = clean;
+  std::string clean;
+  if (!std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; })) {
+    clean = printable_lines(text, colors_);
+    text = clean;
+  }
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fputc('\n', stdout) != EOF) {
     return true;
   }

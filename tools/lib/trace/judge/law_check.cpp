@@ -58,9 +58,9 @@ void LawCollector::on(unsigned machine, const spec::Event& event) {
       event.now};
   message.head_size = static_cast<std::uint32_t>(event.bytes.size());
   message.head = trace::content_digest(event.bytes.data(), event.bytes.size());
-  if (event.kind == spec::Kind::WireSent) end.sent.push_back(message);
+  if (event.kind == spec::Kind::WireSent) end.sent.add(*store_, message);
   if (event.kind != spec::Kind::WireReceived) return;
-  if (event.op != spec::WireOp::write) return end.received.push_back(message);
+  if (event.op != spec::WireOp::write) return end.received.add(*store_, message);
   if (event.rkey != 0 || end.received.empty()) return;
   // The data of the READ that the last response ended.
   Message& response = end.received.back();
@@ -100,16 +100,12 @@ void LawCollector::end_trace(bool whole) {
 // Checks one direction of one connection with a separate law monitor. The sender is queue pair 0 of node 0.
 class LawCollector::Direction {
  public:
-  Direction(const End& from, const End& to, const spec::Uuid& session, const Chunks& chunks)
-      : from_(from), to_(to), session_(session), chunks_(chunks) {
+  Direction(const LawCollector& all, const End& from, const End& to, const spec::Uuid& session,
+            const Chunks& chunks)
+      : all_(all), from_(from), to_(to), session_(session), chunks_(chunks) {
     feed(sim::NetworkEvent::Kind::qp_created, [](sim::NetworkEvent& h) { h.qp = 0, h.node = 0; });
     feed(sim::NetworkEvent::Kind::qp_created, [](sim::NetworkEvent& h) { h.qp = 1, h.node = 1; });
     feed(sim::NetworkEvent::Kind::qp_paired, [](sim::NetworkEvent&) {});
-    for (std::size_t wr = 0; wr < from.sent.size(); ++wr)
-      feed(sim::NetworkEvent::Kind::posted, [&](sim::NetworkEvent& h) {
-        const Message& message = from.sent[wr];
-        h.wr = wr, h.op = op_of(message.op), h.imm = message.imm, h.length = message.length;
-      });
     feed(sim::NetworkEvent::Kind::receives_posted, [&](sim::NetworkEvent& h) {
       h.qp = 1, h.length = static_cast<std::uint32_t>(std::min<std::size_t>(to.received.size(), 0xffffffff));
     });
@@ -121,13 +117,13 @@ class LawCollector::Direction {
 
   void judge(LawCheck& check, Contents contents) {
     std::size_t next = 0;
-    const Message* last = nullptr;
-    for (const Message& seen : to_.received) {
-      last = &seen;
+    Message seen;
+    for (std::size_t at = 0; at < to_.received.size(); ++at) {
+      seen = all_.received(to_, at);
       // The receiver does not see writes without immediate. Each of these writes counts as arrived before the
       // next message.
-      while (next < from_.sent.size() && from_.sent[next].op == spec::WireOp::write) {
-        effect(next, from_.sent[next]);
+      while (next < from_.sent.size() && sent(next).op == spec::WireOp::write) {
+        effect(next, sent(next));
         ++next;
       }
       if (from_.cut && next == from_.sent.size()) break;
@@ -141,14 +137,14 @@ class LawCollector::Direction {
     check.violations += monitor_.violation_count();
     for (const sim::Violation& violation : monitor_.violations())
       if (check.findings.size() < kKept)
-        check.findings.push_back({violation.law, violation.text + where(), place(to_, *last), {}});
+        check.findings.push_back({violation.law, violation.text + where(), place(to_, seen), {}});
   }
 
  private:
   // Compares the received message `seen` with the sent message `wr`.
   void compare(std::size_t wr, const Message& seen, LawCheck& check) const {
     if (wr >= from_.sent.size() || (seen.known && seen.length == 0)) return;
-    const Message& posted = from_.sent[wr];
+    const Message posted = sent(wr);
     const bool has_data = posted.length > posted.head_size;
     const bool comparable = seen.known && posted.length == seen.length &&
                             posted.head_size == seen.head_size &&
@@ -171,13 +167,13 @@ class LawCollector::Direction {
   // Compares the data of a READ with what the server sent with its response, or in the messages before it.
   void compare_read(std::size_t wr, const Message& seen, LawCheck& check) const {
     if (wr >= from_.sent.size()) return;
-    const bool joined = from_.sent[wr].op == spec::WireOp::write_imm && from_.sent[wr].length != 0;
+    Message data = sent(wr);
+    const bool joined = data.op == spec::WireOp::write_imm && data.length != 0;
     std::size_t at = wr;
-    while (!joined && at != 0 && is_before_response(from_.sent[at - 1].op)) {
-      --at;
-      if (from_.sent[at].op == spec::WireOp::write && from_.sent[at].length != 0) break;
+    while (!joined && at != 0 && is_before_response(sent(at - 1).op)) {
+      data = sent(--at);
+      if (data.op == spec::WireOp::write && data.length != 0) break;
     }
-    const Message& data = from_.sent[at];
     const bool found = joined || (at != wr && data.op == spec::WireOp::write);
     // A server may send less than the buffer holds; the rest is not known to it.
     if (!found || data.length != seen.read_length || data.head_size != seen.read_head_size) {
@@ -230,8 +226,17 @@ class LawCollector::Direction {
     change(network_event);
     monitor_.on(network_event);
   }
+  // Posts the work requests up to `wr`.
+  void post(std::size_t wr) {
+    for (; posted_ < from_.sent.size() && posted_ <= wr; ++posted_)
+      feed(sim::NetworkEvent::Kind::posted, [&](sim::NetworkEvent& h) {
+        const Message message = sent(posted_);
+        h.wr = posted_, h.op = op_of(message.op), h.imm = message.imm, h.length = message.length;
+      });
+  }
   void effect(std::size_t wr, const Message& seen) {
-    const std::uint32_t length = seen.known || wr >= from_.sent.size() ? seen.length : from_.sent[wr].length;
+    post(wr);
+    const std::uint32_t length = seen.known || wr >= from_.sent.size() ? seen.length : sent(wr).length;
     const bool writes = seen.op == spec::WireOp::write || seen.op == spec::WireOp::write_imm;
     const auto place = [&](sim::NetworkEvent& h) { h.qp = 1, h.peer = 0, h.wr = wr, h.length = length; };
     if (writes && length != 0) feed(sim::NetworkEvent::Kind::placed, place);
@@ -239,9 +244,20 @@ class LawCollector::Direction {
       place(h);
       h.op = op_of(seen.op), h.imm = seen.imm, h.flag = seen.op != spec::WireOp::write;
     });
+    if (monitor_.violation_count() == 0) forget(wr, seen, length);
   }
+  // Tells the monitor that the work request has ended and was reported, so that it forgets both.
+  void forget(std::size_t wr, const Message& seen, std::uint32_t length) {
+    feed(sim::NetworkEvent::Kind::acknowledged, [wr](sim::NetworkEvent& h) { h.wr = wr + 1; });
+    if (seen.op == spec::WireOp::write) return;
+    feed(sim::NetworkEvent::Kind::reported, [&](sim::NetworkEvent& h) {
+      h.qp = 1, h.wr = reported_++;
+      h.op = op_of(seen.op), h.imm = seen.imm, h.length = length;
+    });
+  }
+  Message sent(std::size_t wr) const { return all_.sent(from_, wr); }
   bool fits(std::size_t wr, const Message& seen) const {
-    const Message& posted = from_.sent[wr];
+    const Message posted = sent(wr);
     return posted.op == seen.op && posted.imm == seen.imm && (!seen.known || posted.length == seen.length);
   }
   // Returns the index of the sent message that `seen` matches: the next expected one, otherwise a later one,
@@ -259,11 +275,14 @@ class LawCollector::Direction {
            std::to_string(from_.key.epoch);
   }
 
+  const LawCollector& all_;
   const End& from_;
   const End& to_;
   const spec::Uuid& session_;
   const Chunks& chunks_;
   sim::LawMonitor monitor_;
+  std::size_t posted_ = 0;
+  std::uint64_t reported_ = 0;
 };
 
 // Finds traces that do not belong to the same run as the others. Two traces belong to one run if a connection
@@ -317,10 +336,11 @@ LawCheck LawCollector::judge(Contents contents) const {
     // it is unknown which of them is the peer.
     if (clients != 1 || servers != 1 || client->gapped || server->gapped) continue;
     ++check.pairs;
-    Direction(*client, *server, name.session, chunks).judge(check, contents);
-    Direction(*server, *client, name.session, chunks).judge(check, contents);
+    Direction(*this, *client, *server, name.session, chunks).judge(check, contents);
+    Direction(*this, *server, *client, name.session, chunks).judge(check, contents);
   }
   check.shadowed.assign(shadowed.begin(), shadowed.end());
+  check.error = store_->error();
   return check;
 }
 

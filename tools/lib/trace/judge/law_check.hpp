@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "conformance/spec/event.hpp"
+#include "tools/lib/trace/judge/law_messages.hpp"
 
 namespace rtrs::trace {
 
@@ -45,13 +47,18 @@ struct LawCheck {
   std::vector<unsigned> shadowed;
   bool one_sided = false;  // all connections were recorded by clients, or all by servers
   bool silent = false;     // there are connections, but none has a recorded message
+  int error = 0;  // errno with which the temporary file of the messages failed: nothing else is valid
   std::uint64_t violations = 0;
   std::vector<LawFinding> findings;  // the first findings, at most 64
 };
 
-// Collects the wire notes of any number of traces.
+// Collects the wire notes of any number of traces. Memory is bounded: the notes of long traces are in a
+// temporary file.
 class LawCollector {
  public:
+  static constexpr std::size_t kInMemory = std::size_t{1} << 18;  // messages
+  explicit LawCollector(std::size_t in_memory = kInMemory)
+      : store_(std::make_unique<LawMessageStore>(in_memory)) {}
   // Call before the records of each trace. `capture`: it has the messages of both sides, as a client's.
   void begin_trace(bool capture = false) {
     trace_ = traces_++;
@@ -73,30 +80,14 @@ class LawCollector {
   LawCheck judge(Contents contents = Contents::compare) const;
 
  private:
-  struct Message {
-    spec::WireOp op = spec::WireOp::write;
-    std::uint32_t imm = 0;
-    std::uint32_t length = 0;
-    bool known = true;  // true if `length` is known
-    std::uint32_t head_size = 0;
-    std::uint64_t head = 0;   // digest of the head, which the protocol machines parse
-    std::uint64_t data = 0;   // digest of the bytes outside the head; 0: none
-    std::uint64_t order = 0;  // position of the message's record among all records
-    std::uint64_t seq = 0;    // number of the record in its trace
-    std::uint64_t time = 0;
-    // Client: data of the READ that this response ended; its length is 0 if it was not recorded.
-    std::uint32_t read_length = 0;
-    std::uint32_t read_head_size = 0;
-    std::uint64_t read_head = 0;
-    std::uint64_t read_data = 0;
-  };
+  using Message = LawMessage;
   struct End {
     spec::Key key;
     unsigned trace = 0;
     unsigned machine = 0;
     bool client = false;
-    std::vector<Message> sent;
-    std::vector<Message> received;
+    LawMessages sent;
+    LawMessages received;
     std::uint32_t depth = 0;  // number of chunks; 0: unknown
     bool accepted = false;
     bool gapped = false;
@@ -117,6 +108,10 @@ class LawCollector {
   void connected(const std::pair<Place, spec::Key>& key, const spec::Event&);
   void pair_traces(LawCheck& check) const;
 
+  Message sent(const End& end, std::size_t index) const { return end.sent.at(*store_, index); }
+  Message received(const End& end, std::size_t index) const { return end.received.at(*store_, index); }
+
+  std::unique_ptr<LawMessageStore> store_;
   unsigned trace_ = 0;
   unsigned traces_ = 0;
   std::size_t first_end_ = 0;  // index in ends_ of the first connection end in the current trace

@@ -38,8 +38,8 @@ struct Traces {
   bool sender_whole = true, receiver_whole = true;
 };
 
-LawCheck judged(const Traces& traces) {
-  LawCollector laws;
+LawCheck judged(const Traces& traces, std::size_t in_memory = LawCollector::kInMemory) {
+  LawCollector laws(in_memory);
   laws.begin_trace();
   connect(laws, true);
   for (const std::uint32_t number : traces.sent) note(laws, spec::Kind::WireSent, number);
@@ -74,6 +74,21 @@ TEST(LawCheck, TruncatedSenderTraceExcusesUnrecordedMessages) {
 TEST(LawCheck, TruncatedReceiverTraceExcusesNoExtraMessages) {
   EXPECT_EQ(judged({{1, 2, 3}, {1}, true, false}).violations, 0U);
   EXPECT_NE(judged({{1, 2}, {1, 2, 3}, true, false}).violations, 0U);
+}
+
+TEST(LawCheck, MessagesInAFileAreJudgedAsThoseInMemory) {
+  Traces traces;
+  for (std::uint32_t number = 0; number < 1000; ++number) traces.sent.push_back(number);
+  traces.received = traces.sent;
+  for (const std::size_t in_memory : {0U, 100U}) {
+    EXPECT_EQ(judged(traces, in_memory).messages, 1000U);
+    EXPECT_EQ(judged(traces, in_memory).violations, 0U);
+  }
+  std::swap(traces.received[500], traces.received[501]);
+  const LawCheck held = judged(traces), written = judged(traces, 0);
+  ASSERT_FALSE(held.findings.empty());
+  ASSERT_EQ(written.findings.size(), held.findings.size());
+  EXPECT_EQ(written.findings[0].text, held.findings[0].text);
 }
 
 // A client that writes to the chunks of its server over several paths, each with one connection.

@@ -33,15 +33,17 @@ class LawCollector::Chunks {
   bool may_be_of_another(const spec::Uuid& session, const End& from, const Message& response) const {
     if (from.depth == 0) return true;
     const std::uint32_t chunk = chunk_of_response(from, response);
-    for (std::size_t wr = from.sent.size(); wr-- > 0;)
-      if (from.sent[wr].order < response.order && is_request(from.sent[wr]) &&
-          spec::request_buf_id(from.depth, from.sent[wr].imm) == chunk)
+    for (std::size_t wr = from.sent.size(); wr-- > 0;) {
+      const Message sent = all_.sent(from, wr);
+      if (sent.order < response.order && is_request(sent) &&
+          spec::request_buf_id(from.depth, sent.imm) == chunk)
         return may_be_overwritten(session, from, wr);
+    }
     return true;
   }
 
   bool may_be_overwritten(const spec::Uuid& session, const End& from, std::size_t wr) const {
-    const Message& message = from.sent[wr];
+    const Message message = all_.sent(from, wr);
     if (message.op != spec::WireOp::write_imm) return false;
     if (from.depth == 0 || unknown_.contains(session)) return true;
     const auto ends = clients_.find(session);
@@ -52,12 +54,14 @@ class LawCollector::Chunks {
       const bool foreign = other->trace != from.trace || other->machine != from.machine;
       if (foreign || other->depth != from.depth || all_.traces_without_beginning_.contains(other->trace))
         return foreign || other->depth != 0 || !other->sent.empty();
-      return std::any_of(other->sent.begin(), other->sent.end(), [&](const Message& one) {
-        if (one.order == message.order || !is_request(one) ||
-            spec::request_buf_id(other->depth, one.imm) != chunk)
-          return false;
-        return one.order < over && answered(*other, chunk, one.order) > message.order;
-      });
+      for (std::size_t at = 0; at < other->sent.size(); ++at) {
+        const Message one = all_.sent(*other, at);
+        if (one.order != message.order && is_request(one) &&
+            spec::request_buf_id(other->depth, one.imm) == chunk && one.order < over &&
+            answered(*other, chunk, one.order) > message.order)
+          return true;
+      }
+      return false;
     });
   }
 
@@ -72,8 +76,9 @@ class LawCollector::Chunks {
   // Returns the position, in the trace, of the first response for the chunk on this connection that comes
   // after position `order`. If there is no response, returns the maximum value, because the request may still
   // take effect later.
-  static std::uint64_t answered(const End& end, std::uint32_t chunk, std::uint64_t order) {
-    for (const Message& one : end.received) {
+  std::uint64_t answered(const End& end, std::uint32_t chunk, std::uint64_t order) const {
+    for (std::size_t at = 0; at < end.received.size(); ++at) {
+      const Message one = all_.received(end, at);
       const unsigned type = spec::imm_type(one.imm);
       const bool answer = (one.op == spec::WireOp::write_imm || one.op == spec::WireOp::send_imm) &&
                           (type == spec::kIoRsp || type == spec::kIoRspInv);

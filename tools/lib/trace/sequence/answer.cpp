@@ -60,7 +60,7 @@ class Maker {
   std::string time_words(std::int64_t at) const {
     constexpr std::int64_t kShort = 1'000'000'000;
     char text[40];
-    std::snprintf(text, sizeof text, story_.steps.back().at < kShort ? "%.6f s" : "%.3f s",
+    std::snprintf(text, sizeof text, story_.length < kShort ? "%.6f s" : "%.3f s",
                   static_cast<double>(at) / 1e9);
     return text;
   }

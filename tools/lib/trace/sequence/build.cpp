@@ -2,141 +2,119 @@
 
 #include "tools/lib/trace/command/exit_codes.hpp"
 #include "tools/lib/trace/command/files.hpp"
-#include "tools/lib/trace/hangs/pauses.hpp"
-#include "tools/lib/trace/judge/translate.hpp"
-#include "tools/lib/trace/reader/reader.hpp"
-#include "tools/lib/trace/sequence/story_records.hpp"
-#include "tools/lib/trace/sequence/text_diagram.hpp"
+#include "tools/lib/trace/sequence/order.hpp"
+#include "tools/lib/trace/sequence/path_walk.hpp"
+#include "tools/lib/trace/sequence/requests.hpp"
 
 namespace rtrs::tools::sequence {
 
 namespace {
 
-// Adds the step for a pause of the process that recorded the last file.
-void add_pause(Story& story, const Pause& pause) {
-  Step step;
-  step.file = static_cast<Index>(story.files.size() - 1);
-  step.record = pause.record;
-  step.time = pause.to;
-  for (std::size_t machine = 0; machine < story.machines.size() && step.machine == kNone; ++machine)
-    if (story.machines[machine].file == step.file) step.machine = static_cast<Index>(machine);
-  step.group = Group::state;
-  step.tone = Tone::bad;
-  step.event = kPauseEvent;
-  step.title = "this process did not run for at least " +
-               duration_words(static_cast<std::int64_t>(pause.length())) +
-               ": its timer was due, and it recorded nothing";
-  step.fields = "from=" + std::to_string(pause.from) + "\nto=" + std::to_string(pause.to) +
-                "\nsilent_since=" + std::to_string(pause.silent_since);
-  story.steps.push_back(std::move(step));
+// Returns the indexes of the marks of this step.
+template <class Add>
+void each_mark(const std::vector<WantedMark>& marks, const Step& step, Add add) {
+  if (step.event == kPauseEvent) return;
+  for (std::size_t mark = 0; mark < marks.size(); ++mark)
+    if (marks[mark].file == static_cast<std::size_t>(step.file) && marks[mark].record == step.record)
+      add(mark);
 }
 
-// Standard input cannot be read twice: the records before its first snapshots then have no depth.
-void look_ahead(StoryRecords& records, const std::string& path) {
-  if (path == "-") return;
-  InputFile input(path);
-  if (!input.is_open()) return;
-  trace::Reader reader(input.source());
-  trace::Record record;
-  if (reader.open() != trace::Reader::Status::ok) return;
-  while (reader.next(record) == trace::Reader::Status::ok) records.look_ahead(record);
+void add_mark(Step& step, const WantedMark& mark) {
+  step.mark += (step.mark.empty() ? "" : "; ") + mark.text;
 }
 
-// Adds the records of a file to the story and returns an exit code. From a damaged trace, adds the records
-// before the damage.
-int read_file(Story& story, const std::string& path, trace::RunSummary* run) {
-  InputFile input(path);
-  if (!input.is_open()) return exit_usage;
-  trace::Reader reader(input.source());
-  trace::Reader::Status status = reader.open();
-  if (status != trace::Reader::Status::ok) {
-    // A file without a valid header is not added. The caller must then stop, because files are numbered by
-    // their position on the command line.
-    report_stop(path, status, reader);
-    return exit_cannot_read;
-  }
-
-  const trace::Header& header = reader.header();
-  TraceFile file;
-  file.name = path;
-  file.tool = header.origin.tool;
-  file.role = header.origin.role;
-  file.backend = header.origin.backend;
-  file.seed = header.origin.seed;
-  file.options = header.origin.options;
-  file.beginning_missing = (header.flags & trace::partial) != 0;
-  story.files.push_back(file);
-  const auto index = static_cast<Index>(story.files.size() - 1);
-  StoryRecords records(story, index, header);
-  if ((header.flags & trace::action_counts) != 0) look_ahead(records, path);
-  Progress progress(input.size(), true);
-  trace::Record record;
-  trace::PauseFinder pauses;
-  trace::Translator translator(header.schema);
-  trace::TraceSummary* const summary = run != nullptr ? &run->begin_trace(header) : nullptr;
-  while ((status = reader.next(record)) == trace::Reader::Status::ok) {
-    progress.at(reader.bytes());
-    if (pauses.at(record.seq, record.time)) add_pause(story, pauses.pauses().back());
-    if (const spec::Event* event = translator.translate(record)) pauses.on(record.instance, *event);
-    if (summary != nullptr) summary->add(record);
-    records.add(record);
-  }
-  if (summary != nullptr) summary->finish();
-  TraceFile& read = story.files.back();
-  read.records = reader.records();
-  read.first = reader.first_time();
-  read.times = trace::TimeBase(header, read.first);
-  read.pauses = pauses.pauses();
-  if (status != trace::Reader::Status::end)
-    read.stopped = "byte " + std::to_string(reader.stop().offset) + ": " + reader.stop().reason;
-  return report_stop(path, status, reader);
+void add_to_connection(Story& story, const Step& step, std::size_t number) {
+  if (step.connection == kNone) return;
+  Connection& one = story.connections[static_cast<std::size_t>(step.connection)];
+  if (step.shape == Shape::send) one.sent.push_back(static_cast<Index>(number));
+  if (step.shape == Shape::receive) one.received.push_back(static_cast<Index>(number));
 }
 
 }  // namespace
 
+void StoryReader::order(const Visit& visit) const {
+  StepOrder order(survey_, true);
+  Step step;
+  Index io = kNone;
+  for (std::size_t number = 0; order.next(step, io); ++number) {
+    each_mark(marks_, step, [&](std::size_t mark) { add_mark(step, marks_[mark]); });
+    if (!visit(step, number)) return;
+  }
+}
+
+void StoryReader::read(const Kept& kept, Story* into, const VisitAll& visit) const {
+  StepOrder order(survey_, false);
+  RequestFollower requests(story(), kept);
+  PathWalk paths(story(), kept);
+  Step step;
+  Index io = kNone;
+  for (std::size_t number = 0; order.next(step, io); ++number) {
+    requests.on(step, number, io);
+    order.set_io(step.io);
+    paths.on(step, number);
+    each_mark(marks_, step, [&](std::size_t mark) {
+      add_mark(step, marks_[mark]);
+      if (into != nullptr) into->marks.push_back({static_cast<Index>(number), marks_[mark].text});
+    });
+    if (visit && !visit(step, number, requests.in_flight())) return;
+    if (into == nullptr) continue;
+    into->length = step.at;
+    // The send precedes its receive.
+    if (step.peer != kNone && into->steps.holds(static_cast<std::size_t>(step.peer)))
+      into->steps[static_cast<std::size_t>(step.peer)].peer = static_cast<Index>(number);
+    if (kept.all) add_to_connection(*into, step, number);
+    kept.holds(number) ? into->steps.hold(std::move(step)) : into->steps.skip();
+  }
+  if (into == nullptr) return;
+  requests.finish(*into);
+  paths.finish(*into);
+}
+
+void StoryReader::each(const VisitAll& visit) const {
+  read({}, nullptr, visit);
+}
+
+Story StoryReader::read(const Kept& kept) const {
+  Story whole = story();
+  read(kept, &whole, {});
+  return whole;
+}
+
 bool set_marks(Story& story, const std::vector<WantedMark>& wanted) {
   std::vector<bool> found(wanted.size(), false);
-  for (std::size_t i = 0; i < story.steps.size(); ++i) {
-    Step& step = story.steps[i];
-    for (std::size_t mark = 0; mark < wanted.size(); ++mark) {
-      const WantedMark& one = wanted[mark];
-      if (static_cast<std::size_t>(step.file) != one.file || step.record != one.record) continue;
-      if (step.event == kPauseEvent) continue;
-      step.mark += (step.mark.empty() ? "" : "; ") + one.text;
-      story.marks.push_back({static_cast<Index>(i), one.text});
+  for (std::size_t at = 0; at < story.steps.held(); ++at) {
+    const std::size_t number = story.steps.number_at(at);
+    Step& step = story.steps[number];
+    each_mark(wanted, step, [&](std::size_t mark) {
+      add_mark(step, wanted[mark]);
+      story.marks.push_back({static_cast<Index>(number), wanted[mark].text});
       found[mark] = true;
-    }
+    });
   }
   for (std::size_t mark = 0; mark < wanted.size(); ++mark) {
     if (found[mark]) continue;
-    error("no record " + std::to_string(wanted[mark].record) + " in file " +
-          std::to_string(wanted[mark].file + 1) + "; records are numbered as in `cat --json`, from 0");
+    report_no_step(wanted[mark]);
     return false;
   }
   return true;
 }
 
+void report_no_step(const WantedMark& mark) {
+  error("no record " + std::to_string(mark.record) + " in file " + std::to_string(mark.file + 1) +
+        "; records are numbered as in `cat --json`, from 0");
+}
+
 Story build_story(const std::vector<std::string>& files, const std::vector<WantedMark>& marks, int& code,
                   trace::RunSummary* summary) {
-  Story story;
-  code = exit_ok;
-  for (const std::string& file : files) {
-    const int one = read_file(story, file, summary);
-    if (one == exit_usage || one == exit_cannot_read) {
-      code = one;
-      return story;
-    }
-    if (one != exit_ok) code = one;
+  const StoryReader reader(files, marks, code, summary);
+  if (code == exit_usage || code == exit_cannot_read) return reader.story();
+  if (reader.steps() > kMostHeld) {
+    error("the traces have " + std::to_string(reader.steps()) + " steps, and this command holds at most " +
+          std::to_string(kMostHeld) + " in memory; `seq` with --from and --to shows any part of them");
+    code = exit_cannot_read;
+    return reader.story();
   }
-  pair_messages(story);
-  order_steps(story);
-  follow_requests(story);
-  for (const Step& step : story.steps)
-    if (step.io != kNone && step.device != kNone)
-      story.requests[static_cast<std::size_t>(step.io)].device = step.device;
-  lay_out(story);
-  if (!set_marks(story, marks)) code = exit_usage;
-  return story;
+  return reader.read({true, {}});
 }
 
 }  // namespace rtrs::tools::sequence

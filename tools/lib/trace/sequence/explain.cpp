@@ -62,7 +62,8 @@ std::string size_words(std::uint64_t bytes) {
   return std::to_string(bytes) + " B";
 }
 
-Explainer::Explainer(Story& story, Index file) : story_(story), file_(file) {}
+Explainer::Explainer(Story& story, StepBuffer& steps, Index file, bool lean)
+    : story_(story), steps_(steps), file_(file), lean_(lean) {}
 
 Side Explainer::guess_side(const Fields& record) const {
   static constexpr std::string_view kServers[] = {
@@ -133,7 +134,7 @@ Step Explainer::step_of(const Fields& record) const {
   step.record = record.record().seq;
   step.time = record.record().time;
   step.event = record.event();
-  step.fields = record.lines();
+  if (!lean_) step.fields = record.lines();
   step.title = step.event;
   step.group = Group::local;
   return step;
@@ -152,10 +153,7 @@ void Explainer::add(const Fields& record) {
   attach(record, step);
   const auto handler = handlers().find(record.event());
   if (handler != handlers().end()) (this->*handler->second)(record, step);
-  const auto index = static_cast<Index>(story_.steps.size());
-  if (step.connection != kNone && step.shape == Shape::send) connection_of(step).sent.push_back(index);
-  if (step.connection != kNone && step.shape == Shape::receive) connection_of(step).received.push_back(index);
-  story_.steps.push_back(std::move(step));
+  steps_.add(std::move(step));
 }
 
 void Explainer::send(Step& step, std::uint64_t signature) {

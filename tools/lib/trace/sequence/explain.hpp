@@ -10,14 +10,15 @@
 #include "conformance/spec/known.hpp"
 #include "core/record/kinds.hpp"
 #include "tools/lib/trace/sequence/fields.hpp"
-#include "tools/lib/trace/sequence/story.hpp"
+#include "tools/lib/trace/sequence/step_buffer.hpp"
 
 namespace rtrs::tools::sequence {
 
 class Explainer {
  public:
-  // Adds the steps, state machines and connections of file `file` to the story.
-  Explainer(Story& story, Index file);
+  // Adds the state machines and connections of file `file` to the story, and its steps to `steps`. `lean`:
+  // steps without their fields.
+  Explainer(Story& story, StepBuffer& steps, Index file, bool lean);
   void add(const Fields& record);
   // The snapshot in this record, which was added before, tells the state of its machine. `ahead`: only its
   // depth is used, for the records before the snapshot.
@@ -36,7 +37,7 @@ class Explainer {
     std::map<std::uint32_t, ConKey> requests;    // server only: connections, by handle of the connect request
     // Steps whose message text is not known yet. posted: steps of a client, by permit. delivered: steps of a
     // server, by chunk and serial.
-    std::map<std::uint32_t, Index> posted, delivered;
+    std::map<std::uint32_t, std::size_t> posted, delivered;
     // Names of devices by their id, and names in OPEN messages by request or token.
     std::map<std::uint32_t, std::string> devices;
     std::map<std::uint64_t, std::string> opening;
@@ -109,7 +110,9 @@ class Explainer {
   void take_limits(std::string_view con_rsp);
 
   Story& story_;
+  StepBuffer& steps_;
   Index file_;
+  bool lean_;
   std::map<std::uint16_t, Known> by_instance_;
   // Depth, and whether generations were negotiated, by instance; from the first snapshot of each.
   std::map<std::uint16_t, std::pair<std::uint32_t, bool>> ahead_;

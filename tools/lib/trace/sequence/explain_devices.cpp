@@ -173,9 +173,11 @@ bool Explainer::append_at_delivery(const Fields& record, const std::string& word
   // A request number consists of session, chunk and serial (core/driver/block_server.cpp).
   const auto found = now_->delivered.find(static_cast<std::uint32_t>(record.number("request")));
   if (found == now_->delivered.end()) return false;
-  Step& step = story_.steps[static_cast<std::size_t>(found->second)];
-  step.title += ": " + words;
-  step.device = device_of(message_in(record, "header"));
+  const Index device = device_of(message_in(record, "header"));
+  if (Step* step = steps_.find(found->second)) {
+    step->title += ": " + words;
+    step->device = device;
+  }
   now_->delivered.erase(found);
   return true;
 }
@@ -195,9 +197,10 @@ void Explainer::append_message(const Fields& record, Step& step, std::uint32_t p
   if (is_rnbd) step.device = device_of(header);
   const auto posted = now_->posted.find(permit);
   if (step.event != "WireSent" || posted == now_->posted.end()) return;
-  Step& sender = story_.steps[static_cast<std::size_t>(posted->second)];
-  sender.title += words;
-  sender.device = step.device;
+  if (Step* sender = steps_.find(posted->second)) {
+    sender->title += words;
+    sender->device = step.device;
+  }
   now_->posted.erase(posted);
 }
 
@@ -217,7 +220,7 @@ void Explainer::add_of_devices(const Fields& record) {
   step.group = row->group;
   if (record.number("peer_errno") != 0 || (step.event == "StorageDone")) step.tone = Tone::bad;
   if (step.event == "IoJudged" || step.event == "CacheDamaged") step.tone = Tone::warning;
-  story_.steps.push_back(std::move(step));
+  steps_.add(std::move(step));
 }
 
 }  // namespace rtrs::tools::sequence

@@ -25,7 +25,7 @@ void Explainer::on_post_request(const Fields& record, Step& step) {
   if (known != now_->permits.end())
     step.title += std::string(known->second.write ? " write " : " read ") + size_words(known->second.bytes);
   step.title += ", permit " + std::to_string(permit);
-  now_->posted[permit] = static_cast<Index>(story_.steps.size());
+  now_->posted[permit] = steps_.added();
   send(step, signature('R', std::uint64_t{permit} << 8 | record.number("generation")));
 }
 
@@ -40,8 +40,7 @@ void Explainer::on_deliver(const Fields& record, Step& step) {
   step.group = Group::io;
   step.shape = Shape::deliver;
   const auto chunk = static_cast<std::uint32_t>(record.number("chunk"));
-  now_->delivered[chunk << 16 | static_cast<std::uint16_t>(record.number("serial"))] =
-      static_cast<Index>(story_.steps.size());
+  now_->delivered[chunk << 16 | static_cast<std::uint16_t>(record.number("serial"))] = steps_.added();
   step.title = "to storage, chunk " + record.word("chunk") +
                (record.flag("parked") ? ", waited for the previous user of the chunk" : "");
 }

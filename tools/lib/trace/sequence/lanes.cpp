@@ -1,12 +1,10 @@
-// Places the lanes of clients, paths and connections, and finds the time spans of path states.
+// Places the lanes of clients, paths and connections.
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
-#include "core/proto/limits.hpp"
 #include "tools/lib/trace/sequence/build.hpp"
-#include "tools/lib/trace/sequence/fields.hpp"
 
 namespace rtrs::tools::sequence {
 
@@ -22,7 +20,6 @@ class Layout {
     place_server_connections();
     name_clients();
     make_lanes();
-    walk();
   }
 
  private:
@@ -122,72 +119,11 @@ class Layout {
     }
   }
 
-  using SpanKey = std::tuple<Index, std::uint16_t>;  // index of the machine, path number
-
-  void close_span(Index path, Side side, Index at) {
-    const auto open = open_.find({path, side});
-    if (open == open_.end()) return;
-    story_.path_spans[static_cast<std::size_t>(open->second)].to = at;
-    open_.erase(open);
-  }
-
-  void change(const Step& step, Index path, Side side, Index at) {
-    close_span(path, side, at);
-    const std::string state(value_of(step.fields, "state"));
-    if (state == "absent") return;
-    open_[{path, side}] = static_cast<Index>(story_.path_spans.size());
-    story_.path_spans.push_back({path, side, state, std::string(value_of(step.fields, "reason")), at, kNone});
-  }
-
-  // Ends the open spans of all paths of a state machine. Called when the machine ends or begins again.
-  void forget(const Machine& owner, Index at) {
-    for (auto it = numbers_.begin(); it != numbers_.end();) {
-      const Machine& other = machine(std::get<0>(it->first));
-      const bool same = other.file == owner.file && other.instance == owner.instance;
-      if (same) close_span(it->second, owner.side, at);
-      it = same ? numbers_.erase(it) : std::next(it);
-    }
-  }
-
-  void walk() {
-    for (std::size_t i = 0; i < story_.steps.size(); ++i) {
-      const auto at = static_cast<Index>(i);
-      Step& step = story_.steps[i];
-      if (step.machine == kNone) continue;
-      const Machine& owner = machine(step.machine);
-      if (step.event.starts_with("Begin") || step.event == "End") forget(owner, at);
-      if (step.connection != kNone) {
-        const Connection& one = connection(step.connection);
-        step.path = one.path;
-        if (step.path != kNone && owner.side == Side::server)
-          numbers_[{step.machine, one.key.path}] = step.path;
-      } else if (!value_of(step.fields, "path").empty()) {
-        step.path = numbered(step, owner, static_cast<std::uint16_t>(number_of(step.fields, "path")));
-      } else if (step.event == "FailedOver") {
-        step.path = numbered(step, owner, static_cast<std::uint16_t>(number_of(step.fields, "to")));
-      }
-      if (step.event == "PathChanged" && step.path != kNone) change(step, step.path, owner.side, at);
-    }
-  }
-
-  Index numbered(const Step& step, const Machine& owner, std::uint16_t number) {
-    if (owner.side == Side::client) {
-      const auto found = paths_.find({client_view(owner.file, owner.instance), number});
-      if (found == paths_.end()) return kNone;
-      numbers_[{step.machine, number}] = found->second;
-      return found->second;
-    }
-    const auto found = numbers_.find({step.machine, number});
-    return found == numbers_.end() ? kNone : found->second;
-  }
-
   Story& story_;
   std::map<std::pair<Index, std::uint16_t>, Index> views_;   // clients by (file, instance)
   std::map<std::pair<Index, std::uint16_t>, Index> ghosts_;  // placeholder clients by (server file, session)
   std::map<std::pair<Index, std::uint16_t>, Index> paths_;   // paths by (client, path number)
   std::map<std::pair<Index, std::uint16_t>, Index> lanes_;   // lanes by (path, connection number)
-  std::map<SpanKey, Index> numbers_;                         // paths by (machine, path number)
-  std::map<std::pair<Index, Side>, Index> open_;             // open spans by (path, side)
 };
 
 }  // namespace

@@ -183,8 +183,7 @@ class PageData {
       numbers_[io] = static_cast<Index>(out.size());
       const bool cut = inside(request.first) == kNone;
       const bool open = inside(request.last) == kNone;
-      const auto time = [this](Index step) { return story_.steps[static_cast<std::size_t>(step)].at; };
-      const std::int64_t took = request.last == kNone ? -1 : time(request.last) - time(request.first);
+      const std::int64_t took = request.last == kNone ? -1 : request.last_at - request.first_at;
       out.push_back(
           Json::array({first, last, open ? 1 : 0, request.write ? 1 : 0, request.failed_over ? 1 : 0,
                        request.failed ? 1 : 0, request.bytes, request.permit, client_of(request.machine),

@@ -49,7 +49,7 @@ class Axis {
       for (const TraceSummary::PathName& path : side.paths) paths.push_back(path_name(file, path));
       add_latency(latency, file);
     }
-    const Timeline sum = Timeline::sum_of(parts, story_.steps.back().at);
+    const Timeline sum = Timeline::sum_of(parts, story_.length);
     Json out = figures(sum, paths.size());
     out["paths"] = paths;
     out["latency"] = latency;

@@ -11,9 +11,27 @@ namespace {
 
 constexpr std::size_t kLeast = 20;  // steps around a place, at least
 
-using Place = std::pair<Index, std::uint64_t>;  // file, record
+// Joins ranges that overlap or touch.
+std::vector<Range> joined(std::vector<Range> ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.from < b.from; });
+  std::vector<Range> out;
+  for (const Range& one : ranges) {
+    if (!out.empty() && one.from <= out.back().to)
+      out.back().to = std::max(out.back().to, one.to);
+    else if (one.from < one.to)
+      out.push_back(one);
+  }
+  return out;
+}
 
-// Returns the records that the answer names, the most important first.
+std::size_t length_of(const std::vector<Range>& ranges) {
+  std::size_t length = 0;
+  for (const Range& one : ranges) length += one.to - one.from;
+  return length;
+}
+
+}  // namespace
+
 std::vector<Place> places_of(const Story& story, const PageFacts& facts) {
   std::vector<Place> places;
   for (const Mark& mark : story.marks) {
@@ -36,57 +54,35 @@ std::vector<Place> places_of(const Story& story, const PageFacts& facts) {
   return places;
 }
 
-// Returns the step of each place. A record without a step counts as the next step of its file.
-std::map<Place, std::size_t> steps_of(const Story& story, const std::vector<Place>& places) {
-  std::vector<std::vector<std::uint64_t>> records(story.files.size());
-  for (const auto& [file, record] : places) records[static_cast<std::size_t>(file)].push_back(record);
-  for (auto& one : records) std::sort(one.begin(), one.end());
-  std::vector<std::size_t> next(story.files.size());
-  std::map<Place, std::size_t> steps;
-  for (std::size_t i = 0; i < story.steps.size(); ++i) {
-    const auto file = static_cast<std::size_t>(story.steps[i].file);
-    for (; next[file] < records[file].size() && records[file][next[file]] <= story.steps[i].record;
-         ++next[file])
-      steps.try_emplace({story.steps[i].file, records[file][next[file]]}, i);
-  }
-  return steps;
+PlaceFinder::PlaceFinder(const std::vector<Place>& places, std::size_t files)
+    : records_(files), next_(files) {
+  for (const auto& [file, record] : places) records_[static_cast<std::size_t>(file)].push_back(record);
+  for (auto& one : records_) std::sort(one.begin(), one.end());
 }
 
-// Joins ranges that overlap or touch.
-std::vector<Range> joined(std::vector<Range> ranges) {
-  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.from < b.from; });
-  std::vector<Range> out;
-  for (const Range& one : ranges) {
-    if (!out.empty() && one.from <= out.back().to)
-      out.back().to = std::max(out.back().to, one.to);
-    else if (one.from < one.to)
-      out.push_back(one);
-  }
-  return out;
+void PlaceFinder::on(const Step& step, std::size_t number) {
+  const auto file = static_cast<std::size_t>(step.file);
+  for (; next_[file] < records_[file].size() && records_[file][next_[file]] <= step.record; ++next_[file])
+    steps_.try_emplace({step.file, records_[file][next_[file]]}, number);
 }
-
-std::size_t length_of(const std::vector<Range>& ranges) {
-  std::size_t length = 0;
-  for (const Range& one : ranges) length += one.to - one.from;
-  return length;
-}
-
-}  // namespace
 
 unsigned usual_groups(const Story& story) {
   constexpr unsigned kQuiet =
       1U << static_cast<unsigned>(Group::local) | 1U << static_cast<unsigned>(Group::wire);
-  const bool other = std::any_of(story.steps.begin(), story.steps.end(), [](const Step& step) {
-    return step.group != Group::control && (kQuiet >> static_cast<unsigned>(step.group) & 1U) == 0;
-  });
-  return other ? ~kQuiet : ~0U;
+  constexpr unsigned kControl = 1U << static_cast<unsigned>(Group::control);
+  return (story.groups & ~(kQuiet | kControl)) != 0 ? ~kQuiet : ~0U;
 }
 
 std::vector<Range> choose_ranges(const Story& story, const PageFacts& facts, const Window& window,
                                  std::size_t limit) {
+  PlaceFinder finder(places_of(story, facts), story.files.size());
+  for (std::size_t at = 0; at < story.steps.size(); ++at) finder.on(story.steps[at], at);
+  return choose_ranges(places_of(story, facts), finder.steps(), window, limit);
+}
+
+std::vector<Range> choose_ranges(const std::vector<Place>& places, const std::map<Place, std::size_t>& steps,
+                                 const Window& window, std::size_t limit) {
   if (limit == 0 || window.to - window.from <= limit) return {{window.from, window.to}};
-  const std::vector<Place> places = places_of(story, facts);
-  const std::map<Place, std::size_t> steps = steps_of(story, places);
   std::vector<std::size_t> centers;
   const auto add = [&centers](std::size_t step) {
     if (std::find(centers.begin(), centers.end(), step) == centers.end()) centers.push_back(step);
@@ -119,6 +115,21 @@ std::vector<Range> choose_ranges(const Story& story, const PageFacts& facts, con
       most = middle - 1;
   }
   return around(count, least);
+}
+
+Kept steps_of_page(const std::vector<Range>& ranges, const Story& outline) {
+  Kept kept{false, ranges};
+  const std::size_t last = outline.steps.size() - 1;
+  const auto add = [&kept](std::size_t step) { kept.ranges.push_back({step, step + 1}); };
+  add(0);
+  add(last);
+  for (const Mark& mark : outline.marks) add(static_cast<std::size_t>(mark.step));
+  for (const Range& one : ranges) {
+    add(one.from == 0 ? 0 : one.from - 1);
+    add(std::min(one.to, last));
+  }
+  kept.ranges = joined(std::move(kept.ranges));
+  return kept;
 }
 
 }  // namespace rtrs::tools::sequence

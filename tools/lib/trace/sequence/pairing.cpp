@@ -1,13 +1,16 @@
 // Finds the client connection of each server connection, and the receive of each sent message. Connections
 // are reliable and ordered, so the received messages are a prefix of the sent ones. Therefore two ends can be
 // matched by their messages, without clocks. The best match is taken first, and its clock offset limits the
-// other matches. Of several equal matches, the nearest in time is taken.
+// other matches. Of several equal matches, the nearest in time is taken. Long traces are matched by the first
+// messages of each connection.
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "tools/lib/trace/sequence/build.hpp"
+#include "tools/lib/trace/sequence/survey.hpp"
 
 namespace rtrs::tools::sequence {
 
@@ -27,9 +30,9 @@ struct ClockRange {
 };
 
 struct Pairs {
-  std::vector<std::pair<Index, Index>> of;  // pairs of (sent, received) steps
-  std::size_t unexplained = 0;              // number of received messages that match no sent one
-  bool hopeless() const { return unexplained > 16 + of.size() / 8; }
+  std::size_t matched = 0;
+  std::size_t unexplained = 0;  // number of received messages that match no sent one
+  bool hopeless() const { return unexplained > 16 + matched / 8; }
 };
 
 // A client connection and a server connection that may be the two ends of one connection.
@@ -44,7 +47,7 @@ using UuidName = std::pair<Index, std::string>;                    // file, uuid
 
 class Pairing {
  public:
-  explicit Pairing(Story& story) : story_(story) {}
+  Pairing(const Survey& survey, Story& story) : survey_(survey), story_(story) {}
 
   void run() {
     place_clocks();
@@ -53,14 +56,15 @@ class Pairing {
     // assumption pairs over 10 % fewer messages.
     const std::size_t anyhow = choose(false);
     if (choose(true) * 10 < anyhow * 9) choose(false);
-    for (Connection& one : story_.connections) {
-      if (one.peer != kNone && machine(one).side == Side::client) join(one);
-    }
+    estimate_clocks();
     find_lost();
   }
 
  private:
-  const Step& step(Index at) const { return story_.steps[static_cast<std::size_t>(at)]; }
+  // Sent and received messages.
+  const std::pair<Messages, Messages>& messages(const Connection& of) const {
+    return survey_.messages(static_cast<std::size_t>(&of - story_.connections.data()));
+  }
   Connection& connection(Index at) { return story_.connections[static_cast<std::size_t>(at)]; }
   const Machine& machine(const Connection& of) const {
     return story_.machines[static_cast<std::size_t>(of.machine)];
@@ -80,59 +84,50 @@ class Pairing {
     return clock_slack(story_.files[static_cast<std::size_t>(machine(of).file)]);
   }
 
-  // Pairs the messages of one direction. If `notes`, pairs the wire notes instead, which are a separate
-  // sequence.
-  void pair_direction(const std::vector<Index>& sent, const std::vector<Index>& received, bool notes,
-                      Pairs& out) const {
-    constexpr std::size_t kFarthest = 1024;
+  // Pairs the messages of one direction, and calls `visit` with each pair. If `notes`, pairs the wire notes
+  // instead, which are a separate sequence.
+  template <class Visit>
+  static void pair_direction(const Messages& sent, const Messages& received, bool notes, Pairs& out,
+                             Visit visit) {
     std::size_t next = 0;
-    for (const Index arrival : received) {
-      if (step(arrival).signature == 0 || (step(arrival).group == Group::wire) != notes) continue;
+    for (const Message& arrival : received.first) {
+      if (arrival.signature == 0 || arrival.is_note() != notes) continue;
       if (out.hopeless()) return;
       std::size_t at = next;
-      const std::size_t end = std::min(sent.size(), next + kFarthest);
-      while (at < end && step(sent[at]).signature != step(arrival).signature) ++at;
-      if (at >= end) {
+      const std::size_t end = std::min(sent.first.size(), next + kFarthest);
+      while (at < end && sent.first[at].signature != arrival.signature) ++at;
+      if (at < end) {
+        ++out.matched;
+        visit(sent.first[at], arrival);
+        next = at + 1;
+      } else if (sent.is_cut() && end == sent.first.size()) {
+        return;
+      } else {
         ++out.unexplained;
-        continue;
       }
-      out.of.emplace_back(sent[at], arrival);
-      next = at + 1;
     }
   }
 
-  Pairs pairs_of(const Connection& client, const Connection& server) const {
+  // `visit` takes (sent by the client, sent message, received message).
+  template <class Visit>
+  Pairs pairs_of(const Connection& client, const Connection& server, Visit visit) const {
     Pairs pairs;
+    const auto& [ours_sent, ours_received] = messages(client);
+    const auto& [theirs_sent, theirs_received] = messages(server);
     for (const bool notes : {false, true}) {
-      pair_direction(client.sent, server.received, notes, pairs);
-      pair_direction(server.sent, client.received, notes, pairs);
+      pair_direction(ours_sent, theirs_received, notes, pairs,
+                     [&](const Message& a, const Message& b) { visit(true, a, b); });
+      pair_direction(theirs_sent, ours_received, notes, pairs,
+                     [&](const Message& a, const Message& b) { visit(false, a, b); });
     }
     return pairs;
-  }
-
-  ClockRange clock_of(const Pairs& pairs, Index client_file) const {
-    ClockRange range;
-    for (const auto& [sent, received] : pairs.of) {
-      const auto took = static_cast<std::int64_t>(step(received).time - step(sent).time);
-      if (step(sent).file == client_file) {
-        range.most = std::min(range.most, took);
-      } else {
-        range.least = std::max(range.least, -took);
-      }
-    }
-    return range;
   }
 
   // Finds the start of each file, from which distance() measures. Clocks of different hosts can have any
   // offset: if the times of the files do not overlap, all files are assumed to begin at the same time.
   void place_clocks() {
-    begin_.assign(story_.files.size(), kNever);
-    std::vector<Nanos> end(story_.files.size(), 0);
-    for (const Step& one : story_.steps) {
-      const auto file = static_cast<std::size_t>(one.file);
-      begin_[file] = std::min(begin_[file], one.time);
-      end[file] = std::max(end[file], one.time);
-    }
+    begin_ = survey_.begin();
+    const std::vector<Nanos>& end = survey_.end();
     bool overlap = true;
     for (std::size_t file = 1; file < begin_.size(); ++file)
       overlap = overlap && begin_[file] <= end[0] && begin_[0] <= end[file];
@@ -141,8 +136,8 @@ class Pairing {
   Nanos distance(const Connection& a, const Connection& b) const {
     const auto place = [this](const Connection& of) {
       Nanos first = kNever;
-      for (const auto* list : {&of.sent, &of.received}) {
-        if (!list->empty()) first = std::min(first, step(list->front()).time);
+      for (const auto* list : {&messages(of).first, &messages(of).second}) {
+        if (!list->first.empty()) first = std::min(first, list->first.front().time);
       }
       return static_cast<std::int64_t>(first - begin_[static_cast<std::size_t>(machine(of).file)]);
     };
@@ -164,11 +159,19 @@ class Pairing {
         const Connection& ours = connection(other);
         if (!ours.path_uuid.empty() && !theirs.path_uuid.empty() && ours.path_uuid != theirs.path_uuid)
           continue;
-        const Pairs pairs = pairs_of(ours, theirs);
-        const ClockRange clock = clock_of(pairs, machine(ours).file);
-        if (pairs.of.empty() || pairs.hopeless() || clock.least > clock.most + slack(ours)) continue;
+        ClockRange clock;
+        const bool one_file = machine(ours).file == machine(theirs).file;
+        const Pairs pairs =
+            pairs_of(ours, theirs, [&](bool by_client, const Message& sent, const Message& received) {
+              const auto took = static_cast<std::int64_t>(received.time - sent.time);
+              if (by_client || one_file)
+                clock.most = std::min(clock.most, took);
+              else
+                clock.least = std::max(clock.least, -took);
+            });
+        if (pairs.matched == 0 || pairs.hopeless() || clock.least > clock.most + slack(ours)) continue;
         fits_[{path_name(ours), uuid_name(theirs)}].push_back(
-            {other, at, pairs.of.size(), pairs.unexplained, distance(ours, theirs), clock});
+            {other, at, pairs.matched, pairs.unexplained, distance(ours, theirs), clock});
       }
     }
   }
@@ -228,17 +231,47 @@ class Pairing {
     return explained;
   }
 
-  void join(const Connection& client) {
-    for (const auto& [sent, received] : pairs_of(client, connection(client.peer)).of) {
-      story_.steps[static_cast<std::size_t>(sent)].peer = received;
-      story_.steps[static_cast<std::size_t>(received)].peer = sent;
+  // Estimates the clock offset of each file from the messages between it and the first server.
+  void estimate_clocks() {
+    // Shortest time that a message took, by the files of its two ends.
+    std::map<std::pair<Index, Index>, std::int64_t> shortest;
+    for (const Connection& client : story_.connections) {
+      if (client.peer == kNone || machine(client).side != Side::client) continue;
+      const Connection& server = connection(client.peer);
+      const Index ours = machine(client).file, theirs = machine(server).file;
+      pairs_of(client, server, [&](bool by_client, const Message& sent, const Message& received) {
+        const auto took = static_cast<std::int64_t>(received.time - sent.time);
+        const auto files = by_client ? std::pair(ours, theirs) : std::pair(theirs, ours);
+        const auto [at, fresh] = shortest.try_emplace(files, took);
+        at->second = std::min(at->second, took);
+      });
     }
+    const auto count = static_cast<Index>(story_.files.size());
+    Index reference = 0;
+    while (reference < count && !story_.files[static_cast<std::size_t>(reference)].has_server) ++reference;
+    for (Index file = 0; file < count && reference != count; ++file) {
+      if (file == reference) continue;
+      TraceFile& one = story_.files[static_cast<std::size_t>(file)];
+      const auto there = shortest.find({file, reference}), back = shortest.find({reference, file});
+      std::optional<std::int64_t> least, most;
+      if (there != shortest.end()) most = there->second;
+      if (back != shortest.end()) least = -back->second;
+      one.clock = offset_of(least, most, clock_slack(one));
+      story_.same_clock = story_.same_clock && one.clock == 0;
+    }
+  }
+  // Range of the server's clock minus the client's clock, in ns.
+  static std::int64_t offset_of(std::optional<std::int64_t> least, std::optional<std::int64_t> most,
+                                std::int64_t slack) {
+    if ((!least || *least <= slack) && (!most || *most >= -slack)) return 0;
+    if (!least || !most) return least ? *least : *most;
+    return *least + (*most - *least) / 2;
   }
 
   // True if the connect request of a client's connection without a peer may have arrived: it was answered, or
   // a server has a connection without a peer that may be its other end.
   bool may_have_arrived(const Connection& client) const {
-    if (!client.received.empty()) return true;
+    if (messages(client).second.count != 0) return true;
     return std::any_of(story_.connections.begin(), story_.connections.end(), [&](const Connection& one) {
       const bool same_path =
           one.path_uuid.empty() || client.path_uuid.empty() || one.path_uuid == client.path_uuid;
@@ -247,23 +280,20 @@ class Pairing {
     });
   }
 
-  // Marks messages that never arrived. Only a trace of the other side can show this.
   void find_lost() {
-    for (const Connection& one : story_.connections) {
+    for (Connection& one : story_.connections) {
       const Side side = machine(one).side;
       if (!story_.has(side == Side::client ? Side::server : Side::client)) continue;
-      for (const Index at : one.sent) {
-        Step& sent = story_.steps[static_cast<std::size_t>(at)];
-        // Without the other end of the connection, only a client's connect request is certainly lost. Other
-        // messages may have reached a peer that was not recorded.
-        if (one.peer == kNone &&
-            (side == Side::server || sent.group != Group::connect || may_have_arrived(one)))
-          continue;
-        sent.lost = sent.peer == kNone && !sent.may_vanish;
-      }
+      // Without the other end of the connection, only a client's connect request is certainly lost. Other
+      // messages may have reached a peer that was not recorded.
+      if (one.peer != kNone)
+        one.lost = Connection::Lost::all;
+      else if (side == Side::client && !may_have_arrived(one))
+        one.lost = Connection::Lost::connect_request;
     }
   }
 
+  const Survey& survey_;
   Story& story_;
   std::vector<Nanos> begin_;  // start of each file; all 0 if the clocks are comparable
   std::map<std::pair<PathName, UuidName>, std::vector<Candidate>> fits_;
@@ -274,8 +304,8 @@ class Pairing {
 
 }  // namespace
 
-void pair_messages(Story& story) {
-  Pairing(story).run();
+void pair_connections(const Survey& survey, Story& story) {
+  Pairing(survey, story).run();
 }
 
 }  // namespace rtrs::tools::sequence

@@ -98,9 +98,10 @@ class Conversation : public testing::Test {
     ADD_FAILURE() << "no " << event << ' ' << words;
     return story.steps.front();
   }
-  static std::string text(const Story& story, TextStyle style = {}) {
+  std::string text(const std::vector<WantedMark>& marks = {}, TextStyle style = {}) {
     std::string out;
-    print_diagram(story, {0, story.steps.size(), ~0U}, style, [&out](std::string_view line) {
+    const StoryReader reader({client_file_, server_file_}, marks, code_);
+    print_diagram(reader, {0, reader.steps(), ~0U}, style, [&out](std::string_view line) {
       out.append(line).append("\n");
       return true;
     });
@@ -133,7 +134,7 @@ TEST_F(Conversation, LostMessageIsShown) {
   const Story story = both();
   EXPECT_TRUE(find(story, "PostImm").lost);
   EXPECT_FALSE(find(story, "PostRequest").lost);
-  EXPECT_NE(text(story).find("HB - never arrived"), std::string::npos);
+  EXPECT_NE(text().find("HB - never arrived"), std::string::npos);
 }
 
 // The server disconnects, and the client's driver records this as a refused name.
@@ -296,8 +297,9 @@ TEST_F(Conversation, PathHasStatesOnBothSides) {
 }
 
 TEST_F(Conversation, MarksAreShownAndEscaped) {
-  const Story story = both({{1, 8, "seen <too> late"}});
-  EXPECT_NE(text(story).find("VIOLATION at B8: seen <too> late"), std::string::npos);
+  const std::vector<WantedMark> marks = {{1, 8, "seen <too> late"}};
+  const Story story = both(marks);
+  EXPECT_NE(text(marks).find("VIOLATION at B8: seen <too> late"), std::string::npos);
   const std::string page = story_page(story, {{{0, story.steps.size()}}, ~0U, {}});
   EXPECT_EQ(page.find("<too>"), std::string::npos) << "data must not become markup";
   EXPECT_NE(page.find("seen \\u003ctoo>"), std::string::npos);
@@ -308,11 +310,10 @@ TEST_F(Conversation, MarksAreShownAndEscaped) {
 }
 
 TEST_F(Conversation, TextRespectsAsciiAndWidth) {
-  const Story story = both();
   TextStyle style;
   style.ascii = true;
   style.width = 100;
-  const std::string out = text(story, style);
+  const std::string out = text({}, style);
   for (const char c : out) ASSERT_LT(static_cast<unsigned char>(c), 0x80U);
   for (std::size_t at = 0; at < out.size();) {
     const std::size_t end = out.find('\n', at);
@@ -376,7 +377,7 @@ TEST_F(Conversation, PageKeepsStepsAroundMarks) {
 
 TEST_F(Conversation, WindowCutsRequestsAndMessages) {
   const Story story = both();
-  const auto middle = static_cast<std::size_t>(&find(story, "RequestArrived") - story.steps.data());
+  const auto middle = static_cast<std::size_t>(&find(story, "RequestArrived") - &story.steps.front());
   const std::string json = story_json(story, {{{middle, middle + 2}}, ~0U, {}});
   EXPECT_NE(json.find("\"before\":" + std::to_string(middle)), std::string::npos);
   EXPECT_NE(json.find("\"peer\":[-1,-1]"), std::string::npos);

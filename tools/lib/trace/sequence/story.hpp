@@ -1,10 +1,12 @@
 // Data model of a sequence diagram, built from one or more traces: steps in causal order, messages between
 // steps, requests, and path states. Not changed after it is built.
 #pragma once
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/proto/ids.hpp"
@@ -90,8 +92,11 @@ struct Connection {
   std::string path_uuid;      // server: from the connect request; client: from a wire note, if any
   Index peer = kNone;         // the Connection of the other side
   Index lane = kNone;
-  Index path = kNone;                 // index in Story::paths
-  std::vector<Index> sent, received;  // steps of this connection, in recorded order
+  Index path = kNone;  // index in Story::paths
+  // Sent messages that are lost if no step received them. Only a trace of the other side can show this.
+  enum class Lost : std::uint8_t { none, connect_request, all } lost = Lost::none;
+  // Steps of this connection, in recorded order; empty unless the story holds all steps.
+  std::vector<Index> sent, received;
 };
 
 struct Step {
@@ -99,6 +104,8 @@ struct Step {
   std::uint64_t record = 0;  // number of the record in its file
   Nanos time = 0;            // time as recorded, in ns
   std::int64_t at = 0;       // common time in ns; 0 is the start of the earliest run
+  // Common time of the cause: of the peer of a receive, of the first step of a request that completes.
+  std::int64_t since = 0;
   Index machine = kNone;
   Shape shape = Shape::point;
   Group group = Group::local;
@@ -119,7 +126,8 @@ struct Step {
 
 // A request from its submission to its end, if the traces contain both.
 struct Request {
-  Index first = kNone, last = kNone;  // steps; `last` is kNone if the request has no end in the traces
+  Index first = kNone, last = kNone;       // steps; `last` is kNone if the request has no end in the traces
+  std::int64_t first_at = 0, last_at = 0;  // common times of these steps
   Index machine = kNone;
   bool write = false;
   bool failed_over = false;
@@ -168,6 +176,55 @@ struct Mark {
   std::string text;
 };
 
+// The steps of a story by their numbers, which are their places in causal order. Holds all steps, or only the
+// steps that an output needs. Access to a step that is not held is an error of the caller.
+class Steps {
+ public:
+  std::size_t size() const noexcept { return size_; }  // with the steps that are not held
+  bool empty() const noexcept { return size_ == 0; }
+  Step& operator[](std::size_t number) noexcept { return held_[place(number)]; }
+  const Step& operator[](std::size_t number) const noexcept { return held_[place(number)]; }
+  bool holds(std::size_t number) const noexcept {
+    const std::size_t at = place(number);
+    return at < numbers_.size() && static_cast<std::size_t>(numbers_[at]) == number;
+  }
+
+  // The steps that are held.
+  std::size_t held() const noexcept { return held_.size(); }
+  std::size_t number_at(std::size_t place) const noexcept {
+    return static_cast<std::size_t>(numbers_[place]);
+  }
+  auto begin() const noexcept { return held_.begin(); }
+  auto end() const noexcept { return held_.end(); }
+  auto begin() noexcept { return held_.begin(); }
+  auto end() noexcept { return held_.end(); }
+  const Step& front() const noexcept { return held_.front(); }
+  const Step& back() const noexcept { return held_.back(); }
+
+  // Both take the next number.
+  void hold(Step step) {
+    numbers_.push_back(static_cast<Index>(size_++));
+    held_.push_back(std::move(step));
+  }
+  void skip() noexcept { ++size_; }
+
+ private:
+  std::size_t place(std::size_t number) const noexcept {
+    if (held_.size() == size_) return number;
+    const auto found = std::lower_bound(numbers_.begin(), numbers_.end(), static_cast<Index>(number));
+    return static_cast<std::size_t>(found - numbers_.begin());
+  }
+
+  std::vector<Step> held_;
+  std::vector<Index> numbers_;  // of the steps in held_
+  std::size_t size_ = 0;
+};
+
+// Steps [from, to).
+struct Range {
+  std::size_t from = 0, to = 0;
+};
+
 struct Story {
   std::vector<TraceFile> files;
   std::vector<Machine> machines;
@@ -175,14 +232,15 @@ struct Story {
   std::vector<ClientView> clients;
   std::vector<Path> paths;
   std::vector<Lane> lanes;
-  std::vector<Step> steps;
+  Steps steps;
   std::vector<Request> requests;
   std::vector<PathSpan> path_spans;
   std::vector<StorageSpan> storage_spans;
   std::vector<Mark> marks;
-  std::vector<std::string> devices;                       // names of block devices
-  std::uint64_t left_out_before = 0, left_out_after = 0;  // steps outside the window
-  bool same_clock = true;  // the messages between the files show no clock offset
+  std::vector<std::string> devices;  // names of block devices
+  unsigned groups = 0;               // groups that have steps (bit number = Group)
+  bool same_clock = true;            // the messages between the files show no clock offset
+  std::int64_t length = 0;           // common time of the last step
 
   Index lane_of(const Step& step) const noexcept;  // returns the lane of the step's machine
   bool has(Side side) const noexcept;

@@ -10,8 +10,9 @@ namespace rtrs::tools::sequence {
 
 using trace::kKindOf;
 
-StoryRecords::StoryRecords(Story& story, Index file, const trace::Header& header)
-    : header_(header), compatibility_(header.schema), explainer_(story, file) {
+StoryRecords::StoryRecords(Story& story, StepBuffer& steps, Index file, const trace::Header& header,
+                           bool lean)
+    : header_(header), compatibility_(header.schema), explainer_(story, steps, file, lean) {
   if ((header.flags & trace::action_counts) != 0) rerun_.emplace(header.schema);
 }
 
@@ -83,7 +84,7 @@ void Explainer::resume(const trace::Record& record, const spec::KnownSession& kn
       one.carried.push_back({request.permit, request.generation, !request.reads, request.data_len, 0, kNone});
   for (const spec::KnownChunk& chunk : known.chunks)
     one.carried.push_back({chunk.chunk, 0, !chunk.user.reads, 0, chunk.serial, connection(chunk.user.key)});
-  Step& step = story_.steps.back();
+  Step& step = steps_.back();
   step.group = Group::control;
   step.title = "snapshot: depth " + std::to_string(one.depth) + ", " + std::to_string(one.carried.size()) +
                " requests in flight";

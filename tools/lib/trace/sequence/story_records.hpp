@@ -12,8 +12,8 @@ namespace rtrs::tools::sequence {
 
 class StoryRecords {
  public:
-  // `header` must outlive this object.
-  StoryRecords(Story& story, Index file, const trace::Header& header);
+  // As for Explainer. `header` must outlive this object.
+  StoryRecords(Story& story, StepBuffer& steps, Index file, const trace::Header& header, bool lean);
   // Call for each record before the first call of add(). Finds the first snapshots: the records before them
   // need depth and generations too.
   void look_ahead(const trace::Record& record);

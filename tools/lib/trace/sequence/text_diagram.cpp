@@ -39,24 +39,30 @@ const char* color_of(Tone tone) {
 
 class TextDiagram {
  public:
-  TextDiagram(const Story& story, const Window& window, const TextStyle& style,
+  TextDiagram(const StoryReader& reader, const Window& window, const TextStyle& style,
               const std::function<bool(std::string_view)>& line)
-      : story_(story), window_(window), style_(style), line_(line), glyphs_(style.ascii ? kAscii : kBoxes) {}
+      : reader_(reader),
+        story_(reader.story()),
+        window_(window),
+        style_(style),
+        line_(line),
+        glyphs_(style.ascii ? kAscii : kBoxes) {}
 
   void run() {
     make_columns();
-    count_requests();
     if (!header()) return;
     std::int64_t last = -1;
-    for (std::size_t at = 0; at < window_.to && at < story_.steps.size(); ++at) {
-      const Step& step = story_.steps[at];
-      count(at);
-      if (!window_.shows(story_, at)) continue;
-      if (last >= 0 && step.at - last >= kQuiet && !quiet(step.at - last)) return;
+    bool stopped = false;
+    reader_.each([&](const Step& step, std::size_t number, int in_flight) {
+      if (number >= window_.to) return false;
+      count(step);
+      in_flight_ = in_flight;
+      if (!window_.shows(step, number)) return true;
+      stopped = (last >= 0 && step.at - last >= kQuiet && !quiet(step.at - last)) || !row(step);
       last = step.at;
-      if (!row(step)) return;
-    }
-    footer();
+      return !stopped;
+    });
+    if (!stopped) footer();
   }
 
  private:
@@ -68,16 +74,6 @@ class TextDiagram {
     Index path = kNone;
     unsigned alive = 0;  // number of open connections
   };
-
-  // Counts the requests in flight after each step. Several requests can end at one step, for example when
-  // their process ends.
-  void count_requests() {
-    change_.assign(story_.steps.size(), 0);
-    for (const Request& request : story_.requests) {
-      ++change_[static_cast<std::size_t>(request.first)];
-      if (request.last != kNone) --change_[static_cast<std::size_t>(request.last)];
-    }
-  }
 
   void make_columns() {
     std::map<Index, std::size_t> of_path;
@@ -135,8 +131,7 @@ class TextDiagram {
   }
   static char letter(Index file) { return static_cast<char>('A' + file % 26); }
 
-  void count(std::size_t at) {
-    const Step& step = story_.steps[at];
+  void count(const Step& step) {
     const Index lane =
         step.connection == kNone ? kNone : story_.connections[static_cast<std::size_t>(step.connection)].lane;
     if (lane != kNone) {
@@ -147,7 +142,6 @@ class TextDiagram {
       if (open == closes) columns_[column_of_[here]].alive += closes ? -1U : 1U;
       open_[step.connection] = !closes;
     }
-    in_flight_ += change_[at];
   }
 
   int time_width() const { return style_.times.in_wall() ? 30 : 15; }
@@ -216,17 +210,14 @@ class TextDiagram {
     std::string text = step.title;
     if (step.lost) text += " - never arrived";
     if (step.shape == Shape::receive && step.peer != kNone && story_.same_clock) {
-      const std::int64_t took = step.at - story_.steps[static_cast<std::size_t>(step.peer)].at;
+      const std::int64_t took = step.at - step.since;
       if (took >= 1'000'000)
         text += (waited_for_process(step, took) ? "  (on the way, or waiting for this process, for "
                                                 : "  (on the way for ") +
                 duration_words(took) + ')';
     }
-    if (step.shape == Shape::complete && step.io != kNone) {
-      const Request& request = story_.requests[static_cast<std::size_t>(step.io)];
-      text += "  (took " +
-              duration_words(step.at - story_.steps[static_cast<std::size_t>(request.first)].at) + ')';
-    }
+    if (step.shape == Shape::complete && step.io != kNone)
+      text += "  (took " + duration_words(step.at - step.since) + ')';
     for (char& c : text) {
       if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
     }
@@ -252,10 +243,11 @@ class TextDiagram {
   }
 
   void footer() {
-    if (window_.to < story_.steps.size())
-      line_("# " + std::to_string(story_.steps.size() - window_.to) + " more steps; see --to and --limit");
+    if (window_.to < reader_.steps())
+      line_("# " + std::to_string(reader_.steps() - window_.to) + " more steps; see --to and --limit");
   }
 
+  const StoryReader& reader_;
   const Story& story_;
   const Window& window_;
   const TextStyle& style_;
@@ -264,17 +256,15 @@ class TextDiagram {
   std::vector<Column> columns_;
   std::vector<std::size_t> column_of_;  // indexed by lane
   std::map<Index, bool> open_;          // indexed by connection: true if the connection is open
-  std::vector<int> change_;             // change of the number of requests in flight, by step
   std::size_t width_ = 0;
   int in_flight_ = 0;
 };
 
 }  // namespace
 
-bool Window::shows(const Story& story, std::size_t step) const noexcept {
-  if (step < from || step >= to) return false;
-  const Step& one = story.steps[step];
-  return !one.mark.empty() || (groups >> static_cast<unsigned>(one.group) & 1U) != 0;
+bool Window::shows(const Step& step, std::size_t number) const noexcept {
+  if (number < from || number >= to) return false;
+  return !step.mark.empty() || (groups >> static_cast<unsigned>(step.group) & 1U) != 0;
 }
 
 std::string duration_words(std::int64_t ns) {
@@ -293,9 +283,9 @@ std::string duration_words(std::int64_t ns) {
   return text;
 }
 
-void print_diagram(const Story& story, const Window& window, const TextStyle& style,
+void print_diagram(const StoryReader& reader, const Window& window, const TextStyle& style,
                    const std::function<bool(std::string_view)>& line) {
-  TextDiagram(story, window, style, line).run();
+  TextDiagram(reader, window, style, line).run();
 }
 
 }  // namespace rtrs::tools::sequence

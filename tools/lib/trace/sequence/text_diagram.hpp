@@ -5,7 +5,7 @@
 #include <functional>
 #include <string_view>
 
-#include "tools/lib/trace/sequence/story.hpp"
+#include "tools/lib/trace/sequence/build.hpp"
 
 namespace rtrs::tools::sequence {
 
@@ -14,7 +14,7 @@ namespace rtrs::tools::sequence {
 struct Window {
   std::size_t from = 0, to = 0;
   unsigned groups = ~0U;
-  bool shows(const Story& story, std::size_t step) const noexcept;
+  bool shows(const Step& step, std::size_t number) const noexcept;
 };
 
 struct TextStyle {
@@ -26,7 +26,7 @@ struct TextStyle {
 };
 
 // Calls `line` for each line of the diagram; stops if it returns false.
-void print_diagram(const Story& story, const Window& window, const TextStyle& style,
+void print_diagram(const StoryReader& reader, const Window& window, const TextStyle& style,
                    const std::function<bool(std::string_view)>& line);
 
 // Returns, for example, "1.25 ms".
