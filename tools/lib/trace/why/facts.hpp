@@ -102,5 +102,9 @@ class Facts {
 bool is_input(std::string_view event);
 // Returns "1 request" or "3 requests".
 std::string many(std::uint64_t count, const char* one, const char* several);
+// Names the command that explains more of the same traces, to follow a sentence.
+inline std::string see(const std::string& target) {
+  return "; see \"why ... " + target + "\"";
+}
 
 }  // namespace rtrs::tools::why

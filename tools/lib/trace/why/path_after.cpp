@@ -137,8 +137,8 @@ class After {
       ++count;
     }
     if (count != 0)
-      answer_.say(many(count, "request", "requests") + " completed with an error meanwhile, first " +
-                      facts_.title(first),
+      answer_.say(many(count, "request", "requests") +
+                      " completed with an error meanwhile; the first: " + facts_.title(first),
                   range(first, last));
   }
 
@@ -201,8 +201,8 @@ class After {
                       duration_words(outage(facts_, loss_)) + " later",
                   {facts_.ref(loss_.back)});
     else
-      answer_.say(name + " was not connected again by the end of the " +
-                      (facts_.step(end_).event == "End" ? "session, " : "trace, ") +
+      answer_.say(name + " was not connected " + (loss_.was_connected ? "again " : "") +
+                      "by the end of the " + (facts_.step(end_).event == "End" ? "session, " : "trace, ") +
                       duration_words(outage(facts_, loss_)) + " later",
                   {facts_.ref(end_)});
   }

@@ -68,12 +68,13 @@ class Silence {
 
   void say_end_of_trace(Index file_at, Index last) {
     const std::string who = facts_.side_name(other_);
+    const Index next = successor(file_at);
     std::string text = "the trace of " + who + " ends " + duration_words(to_ - facts_.at(last)) + " before";
     text += facts_.file(file_at).stopped.empty()
                 ? "; its session was not closed"
-                : ", and was not completed: its process was killed, or the trace was copied before";
+                : std::string(", and was not completed: its process was killed") +
+                      (next == kNone ? ", or the trace was copied before" : "");
     answer_.say(std::move(text), {facts_.ref(last)}, true);
-    const Index next = successor(file_at);
     if (next == kNone) return;
     answer_.say(
         "another process of " + who + " began " + duration_words(facts_.at(next) - to_) + " after the loss",

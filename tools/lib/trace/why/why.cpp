@@ -232,9 +232,9 @@ class Choice {
     for (const trace::Unanswered& other : known_.unanswered) {
       if (&other == &one) continue;
       if (answer.others.size() == 3) break;
-      answer.others.push_back(trace::request_words(other) + ", not answered: " + words_of(other.stage) +
-                              "; see request " +
-                              name_of({static_cast<Index>(other.trace), other.request.begun.record, 0}));
+      answer.others.push_back(
+          trace::request_words(other) + ", not answered: " + words_of(other.stage) +
+          see("request " + name_of({static_cast<Index>(other.trace), other.request.begun.record, 0})));
     }
     return answer;
   }
@@ -257,19 +257,19 @@ class Choice {
     if (const DeviceLog::Device* const device = device_in_trouble())
       answer.others.push_back(
           device_name(*device) + " had errors" +
-          (device->numbers.empty() ? "" : "; see device " + std::to_string(device->numbers.back())));
+          (device->numbers.empty() ? "" : see("device " + std::to_string(device->numbers.back()))));
     say_losses(answer, &loss);
     return answer;
   }
 
-  // Lists the losses but the one that the answer explains.
   void say_losses(Answer& answer, const Loss* explained) const {
     for (const Loss& other : losses_) {
       if (&other == explained || is_farewell(other) || answer.others.size() == 5) continue;
       answer.others.push_back(
           facts_.path_name(other.path) + (other.was_connected ? " was lost: " : " could not be connected: ") +
-          other.reason + "; see path " + path_number(other.path) + " at " +
-          known_.times.text(static_cast<Nanos>(known_.times.zero() + facts_.at(other.at))));
+          other.reason +
+          see("path " + path_number(other.path) + " at " +
+              known_.times.text(static_cast<Nanos>(known_.times.zero() + facts_.at(other.at)))));
     }
   }
 
@@ -384,8 +384,8 @@ void say_pauses(const Known& known, Answer& answer) {
     answer.others.push_back(
         "the process of " + facts.side_name(facts.file(file).has_server ? Side::server : Side::client) +
         " did not run for at least " + duration_words(static_cast<std::int64_t>(longest->length())) +
-        "; see at " +
-        known.times.text(static_cast<Nanos>(known.times.zero() + facts.common(file, longest->from))));
+        see("at " +
+            known.times.text(static_cast<Nanos>(known.times.zero() + facts.common(file, longest->from)))));
   }
 }
 
