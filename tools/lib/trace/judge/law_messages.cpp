@@ -11,6 +11,7 @@ static_assert(std::is_trivially_copyable_v<LawMessage>);
 std::uint32_t LawMessageStore::write(const LawMessage* messages) {
   if (file_ == nullptr && error_ == 0) {
     file_.reset(std::tmpfile());
+    last_read_.resize(8);
     if (file_ == nullptr) error_ = errno;
   }
   const auto offset = static_cast<off_t>(blocks_ * std::uint64_t{sizeof(Block)});

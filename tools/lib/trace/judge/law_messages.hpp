@@ -56,7 +56,7 @@ class LawMessageStore {
   std::uint32_t blocks_ = 0;
   int error_ = 0;
   std::unique_ptr<std::FILE, Close> file_;
-  std::array<Read, 8> last_read_;  // by block modulo its size
+  std::vector<Read> last_read_;  // by block modulo its size; empty without a file
 };
 
 class LawMessages {
