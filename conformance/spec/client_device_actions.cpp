@@ -92,7 +92,7 @@ void ClientDevicesSpec::send_close() {
   }
   check(found->close_allowed && found->in_flight == 0, Rule::message_form,
         "CLOSE is sent for a device that is wanted, or has IO in flight", "for an unmapped one without IO");
-  found->close_allowed = false;
+  found->close_allowed = found->close_due = false;
   found->close_token = event_.token;
   found->id.reset();
 }
@@ -221,6 +221,7 @@ void ClientDevicesSpec::device_changed() {
     case DeviceState::unmapped:
       check((device->unmapping || device->given_up) && device->in_flight == 0 && device->close_token == 0,
             Rule::device_state, text, "when it is to be unmapped, and neither IO nor CLOSE is in flight");
+      check(!device->close_due, Rule::device_state, text, "after its CLOSE, because the server has it open");
       break;
     case DeviceState::init:
     case DeviceState::unmapping:

@@ -36,6 +36,9 @@ void ClientDevicesSpec::on(const DeviceEvent& event) {
         if (device.is_mapped() && device.refused && link_ == true)
           device.refused = false, device.reopen = true, device.not_open_in_a_row = 0;
       return;
+    case DeviceKind::RetryDue:
+      paused_ = false;
+      return;
     case DeviceKind::ResizeRequested:
       return resize_requested();
     case DeviceKind::MessageDone:
@@ -88,16 +91,16 @@ void ClientDevicesSpec::require_reopen() {
 }
 
 void ClientDevicesSpec::forget_ids() {
-  for (Device& device : devices_) device.id.reset();
+  for (Device& device : devices_) device.id.reset(), device.close_due = false;
   require_reopen();
 }
 
 void ClientDevicesSpec::link_up() {
   link_ = true;
   extended_ = event_.extended;
-  informed_ = false;
+  informed_ = paused_ = false;
   for (Device& device : devices_) {
-    device.refused = false;
+    device.refused = device.close_due = false;
     device.not_open_in_a_row = 0;
     device.may_close = true;
   }
@@ -106,7 +109,8 @@ void ClientDevicesSpec::link_up() {
 
 void ClientDevicesSpec::link_down() {
   link_ = false;
-  for (Device& device : devices_) device.may_close = true;
+  paused_ = false;
+  for (Device& device : devices_) device.may_close = true, device.close_due = false;
 }
 
 void ClientDevicesSpec::map_requested() {
@@ -151,6 +155,7 @@ void ClientDevicesSpec::unmap_requested() {
   Device* const device = find(event_.device);
   if (device == nullptr || device->unmapping) return;
   device->close_allowed = device->close_allowed || device->id.has_value();
+  device->close_due = device->state == DeviceState::open && device->id && link_ == true;
   device->unmapping = true;
   device->reopen = device->refused = false;
   device->refusal = 0;
@@ -173,6 +178,7 @@ void ClientDevicesSpec::message_done() {
     const bool fine = event_.delivered && event_.peer_errno == 0 && response.size() >= kSessInfoBytes &&
                       u16_at(response, 0) == kSessInfoRsp;
     informed_ = fine;
+    paused_ = paused_ || !event_.delivered;
     if (event_.delivered && !fine)
       for (Device& device : devices_)
         if (device.reopen) refused(device, event_.peer_errno);
@@ -187,7 +193,10 @@ void ClientDevicesSpec::message_done() {
 void ClientDevicesSpec::open_answered(Device& device) {
   device.open_token = 0;
   // Another server process may have executed the OPEN, so the known ids may belong to other devices.
-  if (!event_.delivered) return forget_ids();
+  if (!event_.delivered) {
+    paused_ = true;
+    return forget_ids();
+  }
   if (event_.peer_errno != 0) {
     // If `reopen` is set, the device must be opened again in any case, so this refusal does not count.
     if (!device.reopen) refused(device, event_.peer_errno);
@@ -264,13 +273,30 @@ void ClientDevicesSpec::opened(Device& device, std::string_view response) {
   }
   if (device.unmapping) {
     device.close_allowed = true;
+    device.close_due = link_ == true;
     return;
   }
   if (extended_ == false) geometry.features = 0;
   device.may_open = geometry;
 }
 
+// SESS_INFO or OPEN is sent as soon as a device is to be opened and nothing is in flight.
+void ClientDevicesSpec::check_round() const {
+  if (!whole_ || link_ != true || paused_ || io_in_flight_ != 0 || info_token_ != 0) return;
+  const bool messages = std::any_of(devices_.begin(), devices_.end(), [](const Device& one) {
+    return one.open_token != 0 || one.close_token != 0;
+  });
+  const auto due = std::find_if(devices_.begin(), devices_.end(), [](const Device& one) {
+    return one.is_mapped() && one.reopen && one.handle;
+  });
+  check(messages || due == devices_.end(), Rule::open_alone,
+        "no message is sent, although a device is to be opened and nothing is in flight",
+        "SESS_INFO or OPEN");
+}
+
 void ClientDevicesSpec::end_step() {
+  check_round();
+  const bool link = input_.kind == DeviceKind::LinkDown || input_.kind == DeviceKind::LinkUp;
   if (io_) {
     const bool begun = io_->kind == DeviceKind::IoBegun;
     check(false, begun ? Rule::io_device_id : Rule::io_disposition,
@@ -284,6 +310,9 @@ void ClientDevicesSpec::end_step() {
     check(!device.cache_report, Rule::cache_replaced,
           "a server with another cache opened a device, unreported", "CacheReplaced");
     device.cache_report.reset();
+    check(!link || !device.is_mapped() || device.state != DeviceState::open || device.may_open,
+          Rule::device_state, "a device stays open when the link changes",
+          "closed until an OPEN is answered");
     device.may_open.reset();
     device.may_close = device.given_up = false;
   }

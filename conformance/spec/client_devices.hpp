@@ -44,6 +44,7 @@ class ClientDevicesSpec {
     bool refused = false;
     bool unmapping = false;
     bool close_allowed = false;  // the client may send CLOSE, because it does not use the open export
+    bool close_due = false;      // it must, before the device is unmapped and while the link is up
     bool reopen = false;         // the device must be opened again before the next IO
     bool may_close = false;      // the device may become closed in this step
     bool given_up = false;       // the device may be refused in this step, because another device has its id
@@ -76,6 +77,7 @@ class ClientDevicesSpec {
   void cache_replaced();
 
   void end_step();
+  void check_round() const;
   void require_reopen();
   Device* find(std::uint32_t handle);
   Device* find_mapped(std::string_view name);
@@ -106,6 +108,7 @@ class ClientDevicesSpec {
   std::optional<bool> link_;
   std::optional<bool> extended_;  // unknown until the first LinkUp of a trace without a beginning
   bool informed_ = false;         // SESS_INFO was answered since the link came up
+  bool paused_ = false;           // a message was not delivered; the next one waits for RetryDue
   std::uint64_t info_token_ = 0;
   std::uint64_t last_token_ = 0;
   std::uint64_t first_open_ = 0;  // token of the first OPEN of this step; 0: none

@@ -171,6 +171,8 @@ void ServerSpec::resume(const KnownChunk& from) {
 void WireSpec::resume(unsigned machine, const KnownSession& known) {
   Recording& recording = recordings_[machine];
   if (recording.machine) return;
+  judge_held(machine);
+  counts_.add(recording.counts);
   recording = Recording{};
   recording.side_known = recording.machine = true;
   recording.client = known.client;
@@ -209,7 +211,7 @@ void WireSpec::resume(unsigned machine, const KnownSession& known) {
       path.asked.push_back(one.key.con);
       if (con.answered) path.accepted.push_back(one.key.con);
       recording.connections.emplace(one.key, con);
-      ++counts_.resumed;
+      ++recording.counts.resumed;
     }
   }
 }

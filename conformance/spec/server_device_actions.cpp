@@ -165,11 +165,11 @@ void ServerDevicesSpec::check_open_rsp(const Request& request, std::string_view 
     return;
   const std::uint32_t id = u32_at(response, 4);
   const auto holder = export_with_id(id);
-  const bool fresh = !device.id && holder == exports_.end();
+  const bool fresh = !device.id && holder == exports_.end() && given_ids_.insert(id).second;
   check(
       fresh || device.id == id, Rule::device_response,
       [&] { return "OPEN_RSP gives the id " + std::to_string(id); },
-      "the id of this device, or at the first OPEN one that no open device has");
+      "the id of this device, or at the first OPEN one that no device of the session had");
   if (!device.id) device.id = id;
   device.doubtful = false;
   const auto short_or = [](std::uint32_t value, std::uint16_t otherwise) {

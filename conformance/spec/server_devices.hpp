@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -155,6 +156,7 @@ class ServerDevicesSpec {
   std::map<std::uint64_t, Request> requests_;
   std::map<std::uint16_t, std::uint64_t> operations_;  // requests whose operation number is known
   Exports exports_;
+  std::set<std::uint32_t> given_ids_;  // all ids that OPEN_RSP gave
   std::deque<Opening> openings_;
   std::vector<std::uint64_t> touched_;   // requests with an action due in this step
   std::vector<std::uint64_t> unwanted_;  // opened exports that cannot be used; to be closed in this step

@@ -259,6 +259,20 @@ const std::vector<DeviceSpoiled>& client_edges_cases() {
            e.token = 4, e.message = MessageKind::close, e.header = header;
          });
        }},
+      {Rule::device_state, "a device stays open when the link goes down",
+       [](DeviceStory& s) {
+         s.events().erase(s.events().begin() + static_cast<std::ptrdiff_t>(s.where(K::LinkDown, 1)) + 1);
+       }},
+      {Rule::open_alone, "nothing is sent when a retry is due",
+       [](DeviceStory& s) {
+         s.events().erase(s.events().begin() + static_cast<std::ptrdiff_t>(s.where(K::RetryDue)) + 1);
+       }},
+      {Rule::device_state, "a device that was opened for nobody is not closed",
+       [](DeviceStory& s) {
+         std::erase_if(s.events(), [](const DeviceEvent& one) {
+           return one.token == 66 && (one.kind == K::SendMessage || one.kind == K::MessageDone);
+         });
+       }},
       {Rule::message_form, "CLOSE of a device whose IO is in flight",
        [](DeviceStory& s) {
          const auto at = s.events().begin() + static_cast<std::ptrdiff_t>(s.where(K::UnmapRequested, 1)) + 1;

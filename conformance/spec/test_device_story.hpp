@@ -13,7 +13,7 @@
 
 namespace rtrs::spec {
 
-inline constexpr std::uint32_t kId = 0x700, kSecondId = 0x800;
+inline constexpr std::uint32_t kId = 0x700, kSecondId = 0x800, kLaterId = 0x701;
 inline constexpr std::uint64_t kHandle = 11, kSecondHandle = 12;
 
 inline std::string little_endian(std::uint64_t value, unsigned width) {

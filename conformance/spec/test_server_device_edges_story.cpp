@@ -153,17 +153,17 @@ void end_an_old_session(DeviceStory& story) {
   request(story, 91, open_message("disk", AccessMode::read_only), true, kOpenRspBytes);
   open_export(story, 91, 0, AccessMode::read_only);
   export_opened(story, 0, kHandle, geometry());
-  write_back(story, 91, open_rsp(kId));
+  write_back(story, 91, open_rsp(kLaterId));
   respond(story, 91);
-  io(story, 95, {Opcode::write_zeroes, 0, 512});
+  io(story, 95, {Opcode::write_zeroes, 0, 512, 0, kLaterId});
   respond(story, 95, kNotPermitted);
   request(story, 96, open_message("tape"), true, kOpenRspBytes);
   open_export(story, 96, 2, AccessMode::read_write, "tape");
   request(story, 97, open_message("one too many"), true, kOpenRspBytes);
   respond(story, 97, kNoSpace);
-  io(story, 92, {});
+  io(story, 92, {.id = kLaterId});
   storage(story, 92, 1, {}, 0);
-  request(story, 93, close_message(kId), false, 0);
+  request(story, 93, close_message(kLaterId), false, 0);
   request(story, 94, open_message("disk"), true, kOpenRspBytes);
   story.add(DeviceKind::SessionClosed);
   export_opened(story, 2, kSecondHandle, geometry());
@@ -198,6 +198,11 @@ const std::vector<DeviceSpoiled>& server_edges_cases() {
        [](DeviceStory& s) {
          s.at(K::WriteBack, 1 + kWaiters).response = s.keep(open_rsp(kId, 5, tape_of(80)));
          s.at(K::WriteBack, 2 + kWaiters).response = s.keep(open_rsp(kId, 5, tape_of(200)));
+       }},
+      {Rule::device_response, "the id of a closed device is given again",
+       [](DeviceStory& s) {
+         for (DeviceEvent& event : s.events())
+           if (event.kind == K::WriteBack && event.request == 91) event.response = s.keep(open_rsp(kId));
        }},
       {Rule::device_storage_same, "PREFLUSH is forgotten",
        edit(K::Storage, 0, [](DeviceEvent& e) { e.preflush = false; })},

@@ -284,7 +284,7 @@ const std::vector<Spoiled> kWireCases = {
      [](Story& s) { rewrite(s.at(Kind::WireCm, 2), 8, 3, 2); }},
     {Rule::con_req_order, "cid 1 first", [](Story& s) { rewrite(s.at(Kind::WireCm), 6, 1, 2); }},
     {Rule::con_req_recon, "the counter goes back",
-     [](Story& s) { rewrite(s.at(Kind::WireCm, 8), 10, 0, 2); }},
+     [](Story& s) { rewrite(s.at(Kind::WireCm, 8), 10, 65000, 2); }},
     {Rule::con_rsp_layout, "an accept with an errno",
      [](Story& s) { rewrite(s.at(Kind::WireCm, 1), 4, 5, 2); }},
     {Rule::con_rsp_layout, "a rejection with errno 0",

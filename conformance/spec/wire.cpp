@@ -12,7 +12,8 @@ namespace rtrs::spec {
 void WireSpec::begin(unsigned machine, const Event& event) {
   if (event.kind == Kind::End || event.kind == Kind::BeginServerRegistry) return;
   Recording& recording = recordings_[machine];
-  const Recording former = std::move(recording);
+  judge_held(machine);
+  counts_.add(recording.counts);
   recording = Recording{};
   recording.side_known = recording.machine = true;
   recording.client = event.kind == Kind::BeginClient;
@@ -20,43 +21,15 @@ void WireSpec::begin(unsigned machine, const Event& event) {
   recording.settings = event.settings;
 }
 
-namespace {
-
-// True if a missing message can make a correct peer look like it breaks the rule.
-bool needs_all_messages(Rule rule) noexcept {
-  switch (rule) {
-    case Rule::info_req_wire:
-    case Rule::info_rsp_wire:
-    case Rule::wire_before_info:
-    case Rule::io_req_slot:
-    case Rule::io_req_key:
-    case Rule::io_rsp_known:
-    case Rule::io_rsp_connection:
-    case Rule::io_rsp_id:
-    case Rule::io_rsp_data:
-    case Rule::io_rsp_invalidate:
-    case Rule::io_rsp_key_left:
-    case Rule::hb_wire_ack:
-    case Rule::hb_wire_silence:
-    case Rule::fence_wire:
-    case Rule::rnbd_order:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
-
 // Messages of this connection are missing from the capture, so their effects are unknown. The missing
 // messages may have been sent at any time since the last message in their direction, so findings in the other
 // direction since then are withdrawn too.
 void WireSpec::gap() {
-  ++counts_.gaps;
+  ++of_->counts.gaps;
   const auto found = of_->connections.find(event_->key);
   if (found == of_->connections.end()) return;
-  counts_.excused += of_->found.remove_since(found->second.last_seq[event_->sent ? 0 : 1],
-                                             [](const Finding& one) { return needs_all_messages(one.rule); });
+  of_->counts.excused += of_->found.remove_since(found->second.last_seq[event_->sent ? 0 : 1],
+                                                 [](const Finding& one) { return order_matters(one.rule); });
   Path& path = of_->paths[found->second.path];
   forget_slots(session_of(path));
   path.fences.clear();
@@ -69,13 +42,15 @@ void WireSpec::gap() {
 void WireSpec::incomplete(Path& path) {
   if (path.partial) return;
   path.partial = path.open = true;
-  ++counts_.partial;
+  ++of_->counts.partial;
 }
 
-// True if the finding is an answer without a request, and the capture has no later message from the
-// requesting side. Then the request may be missing without a visible gap.
+// True if the finding has the wrong message of one side because the message of the other side before it is
+// not seen, and the capture has no later message from the other side. Then that message may be missing
+// without a visible gap.
 bool WireSpec::may_be_capture_end(const Recording& recording, const Finding& finding) const {
-  const bool answers = finding.rule == Rule::hb_wire_ack || finding.rule == Rule::io_rsp_known;
+  const bool answers = finding.rule == Rule::hb_wire_ack || finding.rule == Rule::io_rsp_known ||
+                       finding.rule == Rule::io_req_slot || finding.rule == Rule::wire_before_info;
   const auto found = recording.connections.find(finding.key);
   return answers && found != recording.connections.end() &&
          found->second.last_seq[finding.sent ? 1 : 0] < finding.seq;
@@ -83,21 +58,31 @@ bool WireSpec::may_be_capture_end(const Recording& recording, const Finding& fin
 
 void WireSpec::finish() {
   for (auto& [machine, recording] : recordings_) {
-    counts_.excused += recording.found.remove_since(
+    judge_held(machine);
+    recording.counts.excused += recording.found.remove_since(
         0, [this, &whole = recording](const Finding& finding) { return may_be_capture_end(whole, finding); });
     findings_.merge(std::exchange(recording.found, Findings{}));
+    counts_.add(std::exchange(recording.counts, WireCounts{}));
   }
 }
 
 void WireSpec::on(unsigned machine, const Event& event) {
+  Recording& recording = recordings_[machine];
+  if (recording.machine) return judge(machine, recording, event);
+  std::deque<Held>& next = orders_[machine].next;
+  next.push_back(std::make_shared<HeldEvent>(HeldEvent{event, std::string(event.bytes)}));
+  if (next.size() > kLookAhead) judge_next(machine);
+}
+
+void WireSpec::judge(unsigned machine, Recording& recording, const Event& event) {
   machine_ = machine;
   event_ = &event;
-  of_ = &recordings_[machine];
+  of_ = &recording;
   if (event.kind == Kind::WireCm) return cm();
   if (event.kind == Kind::WireGap) return gap();
   const auto found = of_->connections.find(event.key);
   if (found == of_->connections.end()) {
-    ++counts_.unplaced;
+    ++of_->counts.unplaced;
     return;
   }
   message(found->second, of_->paths[found->second.path]);
@@ -123,6 +108,12 @@ PossibleStates<WireSpec::Slot>* WireSpec::slot_of(Session& session, std::uint32_
     if (session.open) session.slots.back().forget();
   }
   return &session.slots[id];
+}
+
+void WireSpec::report(Rule rule, const Key& other, std::string seen, std::string allowed) const {
+  Event event = *event_;
+  event.key = other;
+  context().findings.add(rule, event, machine_, std::move(seen), std::move(allowed));
 }
 
 bool WireSpec::form(bool holds, const char* allowed) {
@@ -165,9 +156,9 @@ void WireSpec::message(Connection& con, Path& path) {
   const bool to_server = of_->client == sent();
   const bool info = event_->op == WireOp::send && event_->key.con == 0 && event_->bytes.size() >= 2 &&
                     u16_at(event_->bytes, 0) <= kInfoRsp;
-  if (!info)
-    context().check(path.info_answered || path.open, Rule::wire_before_info,
-                    "a message before the INFO exchange", "INFO_REQ, then INFO_RSP");
+  if (!info && !path.info_answered && !path.open)
+    report(Rule::wire_before_info, Key{event_->key.path, 0, event_->key.epoch},
+           "a message before the INFO exchange", "INFO_REQ, then INFO_RSP");
   // An empty write only produces a local completion and changes nothing at the peer.
   if (event_->op == WireOp::write && event_->length == 0) return;
   to_server ? from_client(con, path) : from_server(con, path);
@@ -265,7 +256,7 @@ void WireSpec::fence(Path& path, bool question) {
     const bool known = std::any_of(of_->paths.begin(), of_->paths.end(), [&](const Path& one) {
       return one.open || (one.session == path.session && one.uuid == fence.second);
     });
-    at.check(known || !of_->client || counts_.unplaced != 0, Rule::fence_wire,
+    at.check(known || !of_->client || of_->counts.unplaced != 0, Rule::fence_wire,
              "a fence for a path that its client does not have",
              "the sess_uuid of a path of the same session");
     path.fences.push_back(fence.first);

@@ -2,6 +2,7 @@
 // urtrs peers are checked alike.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,9 +22,13 @@ struct WireCounts {
   std::uint64_t connections = 0;
   std::uint64_t resumed = 0;   // connections of which a snapshot told
   std::uint64_t unplaced = 0;  // messages on connections whose beginning was not seen
+  std::uint64_t early = 0;     // answers and ends of connections whose request was not seen
   std::uint64_t partial = 0;   // attempts whose setup was seen only in part
   std::uint64_t gaps = 0;
-  std::uint64_t excused = 0;  // violations that a missing message may explain; not reported
+  std::uint64_t restarts = 0;   // captures: times that a client process began again with the same uuids
+  std::uint64_t excused = 0;    // violations that a missing message may explain; not reported
+  std::uint64_t reordered = 0;  // captures: places where another order of the messages breaks fewer rules
+  void add(const WireCounts& other) noexcept;
 };
 
 class WireSpec {
@@ -38,6 +43,7 @@ class WireSpec {
   void on(unsigned machine, const Event&);
   // Call after the last event.
   void finish();
+  // Complete after finish().
   const WireCounts& counts() const noexcept { return counts_; }
 
  private:
@@ -136,6 +142,21 @@ class WireSpec {
     std::map<Uuid, std::uint16_t> last_recon;  // keyed by path uuid
     // For captures: violations held back until no later gap can explain them.
     Findings found{kMaxHeld};
+    WireCounts counts;
+  };
+  struct HeldEvent {
+    Event event;
+    std::string bytes;
+  };
+  using Held = std::shared_ptr<const HeldEvent>;
+  using Messages = std::vector<Held>;
+  // A capture has the messages of different connections, and of the two directions, in an order that is
+  // not exact. The judgement waits for the next messages, and a violation makes it try other orders.
+  struct Order {
+    std::deque<Held> next;  // not judged yet
+    Messages done;          // judged since `saved`
+    Recording saved;
+    unsigned tries = 0;
   };
   // A request, decoded from its header.
   struct Request {
@@ -149,6 +170,7 @@ class WireSpec {
   };
 
   static constexpr std::size_t kMaxHeld = 4096;
+  static constexpr std::size_t kLookAhead = 128;  // messages of a capture that wait for their judgement
 
   RuleContext context() const {
     return RuleContext{of_->machine ? findings_ : of_->found, *event_, machine_};
@@ -170,6 +192,8 @@ class WireSpec {
   Path* resumed_attempt(const Uuid& uuid, const Uuid& session);
   Path& attempt(const Uuid& uuid, const Uuid& session, std::uint16_t recon_cnt, std::uint16_t cid_num,
                 std::uint16_t cid);
+  bool may_be_restart(std::uint16_t recon_cnt) const noexcept;
+  void client_restarted(const Uuid& session);
   void accepted(Connection& con);
   void rejected(const Connection*);
   void same_session(const Path& path);
@@ -179,7 +203,19 @@ class WireSpec {
   void info_response(Path& path);
   void read_chunks(Path& path);
 
+  // wire_order.cpp: of captures
+  static bool order_matters(Rule rule) noexcept;
+  static std::size_t suspicions(const Recording& recording);
+  void judge_next(unsigned machine);
+  void judge_held(unsigned machine);
+  void try_other_orders(unsigned machine);
+  static Messages with_moved(const Messages& all, const std::vector<std::size_t>& moved, std::size_t target,
+                             bool behind);
+  static std::vector<Messages> other_orders(const Order& order);
+  Recording judged(unsigned machine, const Recording& from, const Messages& messages, std::size_t count);
+
   // wire.cpp
+  void judge(unsigned machine, Recording& recording, const Event& event);
   void gap();
   void incomplete(Path& path);
   bool may_be_capture_end(const Recording& recording, const Finding& finding) const;
@@ -190,6 +226,8 @@ class WireSpec {
   void silence(Path& path);
   void fence(Path& path, bool question);
   bool form(bool holds, const char* allowed);
+  // `other`: connection whose missing message would explain the violation.
+  void report(Rule rule, const Key& other, std::string seen, std::string allowed) const;
 
   // Defined in wire_requests.cpp.
   void request(Connection& con, Path& path);
@@ -212,6 +250,7 @@ class WireSpec {
   Findings& findings_;
   Time capture_heartbeat_ = 0;
   std::map<unsigned, Recording> recordings_;
+  std::map<unsigned, Order> orders_;
   Recording* of_ = nullptr;  // recording of the current event
   unsigned machine_ = 0;
   const Event* event_ = nullptr;

@@ -40,7 +40,10 @@ void WireSpec::cm() {
   if (event_->cm == CmKind::req) return requested();
   const auto found = of_->connections.find(event_->key);
   if (event_->cm == CmKind::rej) rejected(found == of_->connections.end() ? nullptr : &found->second);
-  if (found == of_->connections.end()) return;
+  if (found == of_->connections.end()) {
+    ++of_->counts.early;
+    return;
+  }
   Connection& con = found->second;
   if (event_->cm == CmKind::closed) return ended(con);
   if (event_->cm == CmKind::dreq) {
@@ -99,7 +102,7 @@ void WireSpec::requested() {
   con.path = path.number;
   con.first_conn = (bytes[44] & 1) != 0;
   of_->connections.emplace(event_->key, con);
-  ++counts_.connections;
+  ++of_->counts.connections;
 }
 
 // A client has one session. Captures have a recording for each client.
@@ -126,6 +129,23 @@ WireSpec::Path* WireSpec::resumed_attempt(const Uuid& uuid, const Uuid& session)
   return &path;
 }
 
+// In a capture, a client process may begin again with the uuids of the one before it. Its first attempt has
+// the number 0 (kernel) or 1.
+bool WireSpec::may_be_restart(std::uint16_t recon_cnt) const noexcept {
+  return !of_->machine && recon_cnt <= 1;
+}
+
+// The requests of the former process end without a message.
+void WireSpec::client_restarted(const Uuid& session) {
+  ++of_->counts.restarts;
+  for (Session& one : of_->sessions) {
+    if (one.uuid != session) continue;
+    forget_slots(one);
+    one.name.clear();
+    one.rnbd = Rnbd{};
+  }
+}
+
 // Finds or creates the attempt with this path UUID and reconnect counter. Searches all attempts, because
 // requests of older attempts may arrive late.
 WireSpec::Path& WireSpec::attempt(const Uuid& uuid, const Uuid& session, std::uint16_t recon_cnt,
@@ -137,7 +157,7 @@ WireSpec::Path& WireSpec::attempt(const Uuid& uuid, const Uuid& session, std::ui
     if (path.uuid != uuid || path.recon_cnt != recon_cnt) continue;
     // After a restart of the server, a client may repeat its request with the same counter. A client process
     // that restarts with the uuids of the one before it does so too. Both are new attempts.
-    const bool restarted = cid == 0 && !of_->client;
+    const bool restarted = cid == 0 && (!of_->client || may_be_restart(recon_cnt));
     if (has(path.asked, cid) && (path.over || restarted)) break;
     at.check(path.session == session && path.cid_num == cid_num, Rule::con_req_attempt,
              "a connection with other numbers than the attempt it belongs to",
@@ -145,11 +165,15 @@ WireSpec::Path& WireSpec::attempt(const Uuid& uuid, const Uuid& session, std::ui
     return path;
   }
   const auto last = of_->last_recon.find(uuid);
-  if (of_->client && last != of_->last_recon.end())
-    at.check(
-        newer(recon_cnt, last->second), Rule::con_req_recon,
-        [&] { return "recon_cnt " + std::to_string(recon_cnt) + " after " + std::to_string(last->second); },
-        [] { return std::string("a higher one"); });
+  if (of_->client && last != of_->last_recon.end() && !newer(recon_cnt, last->second)) {
+    if (may_be_restart(recon_cnt))
+      client_restarted(session);
+    else
+      at.check(
+          false, Rule::con_req_recon,
+          [&] { return "recon_cnt " + std::to_string(recon_cnt) + " after " + std::to_string(last->second); },
+          [] { return std::string("a higher one"); });
+  }
   of_->last_recon[uuid] = recon_cnt;
   Path& path = of_->paths.emplace_back();
   path.number = static_cast<std::uint32_t>(of_->paths.size() - 1);

@@ -122,13 +122,11 @@ void WireSpec::take_slot(Connection& con, Path& path, const Request& request, st
   const bool free = slot->all([&](const Slot& state) {
     return state.phase == Phase::idle || (!strict && state.path != path.number);
   });
-  context().check(
-      slot->anything() || free, Rule::io_req_slot,
-      [&] { return "a second request in chunk " + std::to_string(buf_id); },
-      [&] {
-        return "nothing in this chunk before the response to the request of " +
-               to_string(slot->states().front().key);
-      });
+  if (!slot->anything() && !free) {
+    const Key& former = slot->states().front().key;
+    report(Rule::io_req_slot, former, "a second request in chunk " + std::to_string(buf_id),
+           "nothing in this chunk before the response to the request of " + to_string(former));
+  }
   if (slot->anything() || strict || !slot->keep([&](const Slot& state) {
         return state.phase == Phase::under_way && state.path != path.number;
       }))

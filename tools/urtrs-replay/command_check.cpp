@@ -138,8 +138,15 @@ void print_laws(Output& out, const std::vector<Checked>& all, const BothSides& b
   if (laws.pairs == 0) {
     if (laws.silent)
       out.line("both sides: not compared, because no connection has a message");
+    else if (all.size() > 1 && !laws.without_setup.empty())
+      out.line("both sides: not compared, because " + all[laws.without_setup.front()].file +
+               " has the setup of no connection: it began later, or it has no wire notes");
     else if (laws.one_sided)
-      out.line("both sides: not compared, because all traces are of one side");
+      out.line(std::string("both sides: not compared, because no trace of a ") +
+               (laws.clients ? "server" : "client") + " was given");
+    else if (all.size() > 1 && both.doubts.empty())
+      out.line(
+          "both sides: not compared, because each connection misses messages or has several possible peers");
     return;
   }
   out.line("both sides: " + std::to_string(laws.pairs) + " connections, " + std::to_string(laws.messages) +

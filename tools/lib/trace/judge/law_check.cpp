@@ -289,20 +289,23 @@ class LawCollector::Direction {
 // has one end in each trace. This holds even if a second or restarted server received the same connect
 // request, or if packets are missing.
 void LawCollector::pair_traces(LawCheck& check) const {
-  std::vector<bool> busy(traces_), known(traces_);
-  bool clients = false, servers = false;
+  std::vector<bool> busy(traces_), known(traces_), setup(traces_);
+  bool servers = false;
   for (const auto& [name, ends] : named_) {
     bool client = false, server = false;
     for (const std::size_t at : ends) (ends_[at].client ? client : server) = true;
-    clients = clients || client, servers = servers || server;
+    check.clients = check.clients || client, servers = servers || server;
     for (const std::size_t at : ends) {
       const End& end = ends_[at];
+      setup[end.trace] = true;
       // An unanswered connect request may have been lost, so no other trace needs to contain its peer.
       if (end.accepted && !end.received.empty()) busy[end.trace] = true;
       if (client && server) known[end.trace] = true;
     }
   }
-  check.one_sided = clients != servers;
+  check.one_sided = check.clients != servers;
+  for (unsigned trace = 0; trace < traces_; ++trace)
+    if (!setup[trace]) check.without_setup.push_back(trace);
   check.silent = !ends_.empty() && std::all_of(ends_.begin(), ends_.end(), [](const End& end) {
     return end.sent.empty() && end.received.empty();
   });

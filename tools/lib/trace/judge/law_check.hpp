@@ -45,7 +45,10 @@ struct LawCheck {
   std::vector<unsigned> strangers;
   // Captures that were left out, because the trace of a client that they show was given too.
   std::vector<unsigned> shadowed;
+  // Traces without the setup of any connection, so that their connections cannot be paired.
+  std::vector<unsigned> without_setup;
   bool one_sided = false;  // all connections were recorded by clients, or all by servers
+  bool clients = false;    // a client recorded the setup of a connection
   bool silent = false;     // there are connections, but none has a recorded message
   int error = 0;  // errno with which the temporary file of the messages failed: nothing else is valid
   std::uint64_t violations = 0;

@@ -55,6 +55,15 @@ void add_doubts(TraceCheck& check, const trace::Header& header) {
     check.doubts.push_back(
         std::to_string(check.wire.gaps) +
         " gaps, where messages or the setup of their connections are missing, or their arrival is unknown");
+  if (check.wire.reordered != 0)
+    check.doubts.push_back(
+        "in " + std::to_string(check.wire.reordered) +
+        " places, messages are in another order than they were sent: the capture has frames "
+        "late, or clocks that differ");
+  if (check.wire.restarts != 0)
+    check.doubts.push_back(std::to_string(check.wire.restarts) +
+                           " times, a client may have restarted with the same uuids; which chunks its former "
+                           "process still used is unknown");
   if (check.wire.excused != 0)
     check.doubts.push_back(std::to_string(check.wire.excused) +
                            " breaches of rules that missing messages may explain");

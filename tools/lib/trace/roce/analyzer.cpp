@@ -27,30 +27,51 @@ void Analyzer::add(WireEvent&& event, Stream::Psn last, bool waits) {
   pending_.push_back(Pending{std::move(event), last, waits, late});
 }
 
+bool Analyzer::arrived(const Pending& pending, const Connection& connection) {
+  if (!pending.waits) return true;
+  if (pending.event.kind == WireEvent::Kind::reply) return connection.ready;
+  return connection.to_client->acknowledged() > pending.last;
+}
+
+void Analyzer::report(WireEvent& event) {
+  reported_ = std::max(reported_, event.time);
+  sink_(event);
+}
+
 // Reports pending events in capture order. Therefore an event that must wait delays all later events.
 void Analyzer::release(bool all) {
   while (!pending_.empty()) {
     Pending& first = pending_.front();
-    bool lost = false;
-    if (first.waits) {
-      Connection& connection = *connections_[first.event.connection];
-      const bool reply = first.event.kind == WireEvent::Kind::reply;
-      const bool arrived = reply ? connection.ready : connection.to_client->acknowledged() > first.last;
-      if (!arrived) {
-        if (!all && first.event.time + kPatience > now_) return;
-        lost = true;
-        if (!reply && !first.late && counters_.acknowledgements == 0) {
-          lost = false;
-          doubt(first, connection);
-        }
-      }
-    }
-    if (lost) {
-      ++counters_.unacknowledged;
+    Connection& connection = *connections_[first.event.connection];
+    if (arrived(first, connection)) {
+      report(first.event);
+    } else if (!all && first.event.time + kPatience > now_) {
+      return;
+    } else if (first.event.kind != WireEvent::Kind::reply && !first.late && counters_.acknowledgements == 0) {
+      doubt(first, connection);
+      report(first.event);
     } else {
-      sink_(first.event);
+      set_aside(connection, std::move(first));
     }
     pending_.pop_front();
+  }
+}
+
+// The acknowledgement may come later, for example after a client was stopped for minutes.
+void Analyzer::set_aside(Connection& connection, Pending&& pending) {
+  ++counters_.unacknowledged;
+  connection.unreceived.push_back(std::move(pending));
+  if (connection.unreceived.size() > kMostSetAside) connection.unreceived.pop_front();
+}
+
+// Reports messages whose acknowledgement came late. The order of the trace is that of time, so they have the
+// time of the last reported event.
+void Analyzer::report_late(Connection& connection) {
+  while (!connection.unreceived.empty() && arrived(connection.unreceived.front(), connection)) {
+    --counters_.unacknowledged;
+    connection.unreceived.front().event.time = reported_;
+    report(connection.unreceived.front().event);
+    connection.unreceived.pop_front();
   }
 }
 
@@ -65,7 +86,7 @@ void Analyzer::doubt(const Pending& pending, Connection& connection) {
   gap.to_server = false;
   gap.connection = pending.event.connection;
   gap.time = pending.event.time;
-  sink_(gap);
+  report(gap);
 }
 
 std::unique_ptr<Stream> Analyzer::stream(ConnectionNumber number, bool to_server, std::uint32_t psn) {
@@ -169,7 +190,9 @@ void Analyzer::cm_reply(const Packet& packet, CmMessage&& message) {
 
 void Analyzer::cm_ready(const Packet& packet, const CmMessage& message) {
   const auto found = by_client_id_.find(QueuePair{packet.source, message.local_id});
-  if (found != by_client_id_.end()) connections_[found->second]->ready = true;
+  if (found == by_client_id_.end()) return;
+  connections_[found->second]->ready = true;
+  report_late(*connections_[found->second]);
 }
 
 void Analyzer::cm_reject(const Packet& packet, CmMessage&& message) {
@@ -224,7 +247,7 @@ void Analyzer::transport(Packet&& packet) {
   }
   Connection& connection = *connections_[end->second.connection];
   const bool at_server = end->second.at_server;
-  if (at_server) connection.ready = true;
+  if (at_server && !std::exchange(connection.ready, true)) report_late(connection);
   if (headers_of(packet.opcode).aeth) return acknowledge(connection, at_server, packet);
   Stream& stream = at_server ? *connection.to_server : *connection.to_client;
   if (!stream.packet(now_, std::move(packet))) ++counters_.retransmitted;
@@ -235,9 +258,11 @@ void Analyzer::transport(Packet&& packet) {
 void Analyzer::acknowledge(Connection& connection, bool at_server, const Packet& packet) {
   Stream& stream = at_server ? *connection.to_client : *connection.to_server;
   ++counters_.acknowledgements;
+  std::uint32_t before = packet.psn;
   switch (packet.acknowledgement()) {
     case Acknowledgement::ack:
-      return stream.acknowledged_before(now_, packet.psn + 1);
+      ++before;
+      break;
     case Acknowledgement::rnr_nak:
       ++counters_.rnr_naks;
       break;
@@ -246,7 +271,8 @@ void Analyzer::acknowledge(Connection& connection, bool at_server, const Packet&
                                                                                      : counters_.fatal_naks);
       break;
   }
-  stream.acknowledged_before(now_, packet.psn);
+  stream.acknowledged_before(now_, before);
+  report_late(connection);
 }
 
 }  // namespace rtrs::roce

@@ -59,9 +59,18 @@ class Analyzer {
   [[nodiscard]] std::size_t connections() const noexcept { return connections_.size(); }
 
  private:
-  // Time in ns after which a message to a client without an acknowledgement counts as lost.
+  // Time in ns after which a message to a client without an acknowledgement no longer delays the events of
+  // other connections.
   static constexpr std::uint64_t kPatience = 120'000'000'000;
+  // Maximum number of such messages of one connection.
+  static constexpr std::size_t kMostSetAside = 4096;
 
+  struct Pending {
+    WireEvent event;
+    Stream::Psn last = 0;
+    bool waits = false;  // the message waits for its acknowledgement; a reply waits until the client is ready
+    bool late = false;   // the message was sent after the end of the connection
+  };
   struct Connection {
     ConnectionInfo info;
     std::uint64_t transaction = 0;
@@ -74,12 +83,7 @@ class Analyzer {
     bool doubted = false;  // a gap event was reported, because it is unknown what the client received
     std::unique_ptr<Stream> to_server;
     std::unique_ptr<Stream> to_client;
-  };
-  struct Pending {
-    WireEvent event;
-    Stream::Psn last = 0;
-    bool waits = false;  // the message waits for its acknowledgement; a reply waits until the client is ready
-    bool late = false;   // the message was sent after the end of the connection
+    std::deque<Pending> unreceived;  // messages that waited longer than kPatience
   };
   struct QueuePair {
     Address address;
@@ -92,6 +96,10 @@ class Analyzer {
     bool at_server = false;
   };
 
+  [[nodiscard]] static bool arrived(const Pending& pending, const Connection& connection);
+  void report(WireEvent& event);
+  void set_aside(Connection& connection, Pending&& pending);
+  void report_late(Connection& connection);
   void doubt(const Pending& pending, Connection& connection);
   void cm(const Packet& packet, CmMessage&& message);
   void cm_request(const Packet& packet, CmMessage&& message);
@@ -108,6 +116,7 @@ class Analyzer {
   Sink sink_;
   AnalyzerCounters counters_;
   std::uint64_t now_ = 0;
+  std::uint64_t reported_ = 0;  // time of the last reported event
   std::vector<std::unique_ptr<Connection>> connections_;
   // Connections by the CM id of the client (stored in QueuePair::qpn).
   std::map<QueuePair, ConnectionNumber> by_client_id_;

@@ -16,6 +16,10 @@ using trace::WireOp;
 // What a note takes at most besides its bytes: here, in its half, in the origins and in the story.
 constexpr std::uint64_t kBytesOfNote = 2 * sizeof(StoredNote) + 64;
 
+// Bytes of CON_REQ that name path, attempt and connection. The bytes behind them may differ at the two ends:
+// a keyed fabric adds its proof there.
+constexpr std::size_t kNameBytes = 44;
+
 std::vector<std::byte> copy_of(wire::Bytes bytes) {
   return {bytes.begin(), bytes.end()};
 }
@@ -167,7 +171,7 @@ void Recordings::pair_halves() {
   };
   const auto name = [this](std::uint32_t half) {
     std::vector<std::byte> request = halves_[half].request;
-    request.resize(wire::kConnReqBytes);
+    request.resize(kNameBytes);
     return request;
   };
   const auto answer_of = [this](std::uint32_t half) {
