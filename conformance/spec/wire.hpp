@@ -157,6 +157,7 @@ class WireSpec {
     Messages done;          // judged since `saved`
     Recording saved;
     unsigned tries = 0;
+    std::size_t work = 0;  // spent on other orders
   };
   // A request, decoded from its header.
   struct Request {
