@@ -207,6 +207,7 @@ class WireSpec {
   // wire_order.cpp: of captures
   static bool order_matters(Rule rule) noexcept;
   static std::size_t suspicions(const Recording& recording);
+  static bool breaks_no_other_rule(const Recording& other, const Recording& given);
   void judge_next(unsigned machine);
   void judge_held(unsigned machine);
   void try_other_orders(unsigned machine);

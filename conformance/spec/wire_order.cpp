@@ -77,6 +77,17 @@ std::size_t WireSpec::suspicions(const Recording& recording) {
       std::count_if(kept.begin(), kept.end(), [](const Finding& one) { return order_matters(one.rule); }));
 }
 
+// True if `other` breaks no rule more often than `given`. An order that breaks another rule explains nothing,
+// and a lost message may excuse only the former one.
+bool WireSpec::breaks_no_other_rule(const Recording& other, const Recording& given) {
+  std::map<Rule, std::ptrdiff_t> left;
+  for (const Finding& one : given.found.kept()) ++left[one.rule];
+  const std::vector<Finding>& kept = other.found.kept();
+  return std::all_of(kept.begin(), kept.end(), [&left](const Finding& one) {
+    return !order_matters(one.rule) || --left[one.rule] >= 0;
+  });
+}
+
 void WireSpec::judge_next(unsigned machine) {
   Order& order = orders_[machine];
   Recording& recording = recordings_[machine];
@@ -182,7 +193,9 @@ void WireSpec::try_other_orders(unsigned machine) {
     order.work += work;
     const Recording other = judged(machine, order.saved, one, one.size());
     const std::size_t left = suspicions(other);
-    if (left < least && judges_as_much(other.counts, as_given.counts)) best = &one, least = left;
+    if (left < least && judges_as_much(other.counts, as_given.counts) &&
+        breaks_no_other_rule(other, as_given))
+      best = &one, least = left;
   }
   if (best == nullptr) return;
   // The messages up to the later of the moved ones and the one that broke the rule are judged now.

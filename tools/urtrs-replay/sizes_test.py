@@ -52,6 +52,13 @@ def test_pipe_is_read_as_a_file():
     assert piped.decode().splitlines()[2:] == run("seq", SMALL).stdout.splitlines()[2:]
 
 
+@pytest.mark.parametrize("command", ("merge /dev/zero", "seq C /dev/zero", "check /dev/zero", "why /dev/zero"))
+def test_endless_input_that_is_no_trace_is_refused(command):
+    done = subprocess.run([PROGRAM, *command.replace("C", SMALL).split()], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode in (2, 3), done.stdout
+    assert "/dev/zero" in done.stderr
+
+
 def test_failed_command_leaves_no_file(traces, tmp_path):
     lines = run("cat", SMALL, "--json").stdout.splitlines()
     (tmp_path / "wrong").write_text("\n".join(lines[:20] + ["{"]) + "\n", encoding="utf-8")

@@ -45,14 +45,22 @@ inline Schema schema_of(const std::vector<Field>& fields, Schema others = Schema
           {"additionalProperties", false}};
 }
 
-// Expects that `set_parts`, which sets parts of the schema ("$defs"), does not change the file. With
-// URTRS_WRITE_SCHEMA in the environment, writes the file first.
+// Expects that `set_parts`, which sets parts of the schema ("$defs"), does not change the file, besides the
+// descriptions of the parts. With URTRS_WRITE_SCHEMA in the environment, writes the file first.
 template <class SetParts>
 void expect_schema(const std::string& file, const SetParts& set_parts) {
   std::ostringstream committed;
   committed << std::ifstream(file).rdbuf();
   Schema schema = Schema::parse(committed.str());
+  const Schema before = schema["$defs"];
   set_parts(schema["$defs"]);
+  for (const auto& [name, part] : schema["$defs"].items()) {
+    if (!before.contains(name) || !before[name].contains("description") || part.contains("description"))
+      continue;
+    Schema described{{"description", before[name]["description"]}};
+    described.update(part);
+    part = std::move(described);
+  }
   const std::string text = schema.dump(1) + "\n";
   if (std::getenv("URTRS_WRITE_SCHEMA") != nullptr) std::ofstream(file) << text;
   EXPECT_TRUE(text == committed.str()) << file

@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <string>
 
+#include "core/record/format.hpp"
 #include "tools/lib/trace/command/exit_codes.hpp"
 #include "tools/lib/trace/command/files.hpp"
 #include "tools/lib/trace/command/rotation.hpp"
@@ -18,8 +20,9 @@ namespace rtrs::tools::sequence {
 
 namespace {
 
-constexpr std::size_t kMessages = std::size_t{1} << 20;  // most messages of all connections: 16 MiB
-constexpr std::size_t kFewest = 64;                      // of each connection, however many there are
+constexpr std::size_t kMessages = std::size_t{1} << 20;         // most messages of all connections: 16 MiB
+constexpr std::size_t kFewest = 64;                             // of each connection, however many there are
+constexpr std::uint64_t kMostOfAPipe = std::uint64_t{8} << 30;  // bytes
 
 }  // namespace
 
@@ -67,13 +70,24 @@ bool Survey::keep_pipe(const std::string& name) {
   std::unique_ptr<std::FILE, Close> copy(std::tmpfile());
   std::vector<char> part(std::size_t{1} << 16);
   std::ptrdiff_t got = copy == nullptr ? -errno : 1;
-  while (got > 0) {
+  std::uint64_t size = 0;
+  std::string head;  // what is not a trace is not copied to its end, which may never come
+  while (got > 0 && trace::kMagic.starts_with(head)) {
     got = input.source().read(part.data(), part.size());
+    size += static_cast<std::uint64_t>(std::max<std::ptrdiff_t>(got, 0));
+    if (size > kMostOfAPipe) {
+      error(name + " has more than " + std::to_string(kMostOfAPipe >> 30) +
+            " GiB; write it to a file first, and name that");
+      return false;
+    }
+    if (got > 0)
+      head.append(part.data(),
+                  std::min<std::size_t>(static_cast<std::size_t>(got), trace::kMagic.size() - head.size()));
     if (got > 0 && std::fwrite(part.data(), 1, static_cast<std::size_t>(got), copy.get()) !=
                        static_cast<std::size_t>(got))
       got = -errno;
   }
-  if (got == 0 && std::fflush(copy.get()) != 0) got = -errno;
+  if (got >= 0 && std::fflush(copy.get()) != 0) got = -errno;
   if (got < 0) {
     error("cannot copy " + name + " to a temporary file: " + std::strerror(static_cast<int>(-got)));
     return false;
