@@ -114,6 +114,14 @@ def test_one_trace_says_what_it_does_not_tell(run, scenario, side, sentence, unk
     assert sentence in text and re.search(rf"not known: .*{unknown}", text), text
 
 
+def test_diagram_has_no_pause_between_two_processes(run):
+    def drawn(scenario):
+        return subprocess.run([REPLAY, "seq", *run(scenario)], capture_output=True, text=True, check=True, timeout=4 * BOUND).stdout
+
+    assert "did not run" in drawn("long_stop")
+    assert "did not run" not in drawn("server_crash")
+
+
 def test_server_alone_knows_that_it_did_not_run(run):
     assert "cause: the process of the server did not run for at least 19.300 s" in why(run("long_stop")[1])
 

@@ -65,8 +65,10 @@ bool FileSteps::read() {
   if (status_ == trace::Reader::Status::ok) status_ = reader_->next(record_);
   if (status_ != trace::Reader::Status::ok) return false;
   progress_->at(reader_->bytes());
-  if (pauses_.at(record_.seq, record_.time)) add_pause(pauses_.pauses().back());
+  const std::size_t pauses = pauses_.pauses().size();
+  pauses_.at(record_.seq, record_.time);
   if (const spec::Event* event = translator_->translate(record_)) pauses_.on(record_.instance, *event);
+  if (pauses_.pauses().size() > pauses) add_pause(pauses_.pauses().back());
   maker_->add(record_);
   return true;
 }
