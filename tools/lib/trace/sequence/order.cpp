@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "tools/lib/trace/command/files.hpp"
 #include "tools/lib/trace/sequence/build.hpp"
 
 namespace rtrs::tools::sequence {
@@ -81,6 +82,14 @@ bool StepOrder::read(File& file) {
     step.file = file.index;
     if (step.machine != kNone) step.machine += file.first_machine;
     if (step.connection != kNone) step.connection += file.first_connection;
+    if (step.machine >= static_cast<Index>(survey_.story().machines.size()) ||
+        step.connection >= static_cast<Index>(survey_.story().connections.size())) {
+      if (!file.changed)
+        error(survey_.story().files[static_cast<std::size_t>(file.index)].name +
+              " was changed while it was read");
+      file.changed = true;
+      step.machine = step.connection = kNone;
+    }
     note(file, step, file.seen);
   }
   return true;

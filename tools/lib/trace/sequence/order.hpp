@@ -42,6 +42,7 @@ class StepOrder {
     Story story;  // state machines and connections as far as they are read
     std::unique_ptr<FileSteps> reader;
     bool ended = false;
+    bool changed = false;  // the file has steps that the survey did not see
     std::size_t seen = 0;  // steps of the reader that are in flows_
     Index first_machine = 0, first_connection = 0;
     std::deque<std::pair<std::size_t, Index>> sends;  // (step, connection), oldest first

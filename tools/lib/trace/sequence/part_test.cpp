@@ -1,6 +1,9 @@
 // Stories that hold only some steps, as those of long traces do.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/trace/sequence/build.hpp"
 #include "tools/lib/trace/sequence/page.hpp"
 
@@ -43,6 +46,28 @@ TEST(SequencePart, OrderIsTheSameWithAndWithoutDetails) {
     return true;
   });
   EXPECT_EQ(steps, whole.steps.size());
+}
+
+// Between the survey and the next pass, another program replaces the server's trace, or writes into it.
+TEST(SequencePart, FileThatIsReplacedMeanwhileIsReadAsItWas) {
+  const ScratchFolder folder;
+  const std::string server = folder / "server";
+  std::filesystem::copy_file(kFiles[2], server);
+  int code = 0;
+  const StoryReader reader({kFiles[0], server}, {}, code);
+  std::filesystem::copy_file(kFiles[1], folder / "other");
+  std::filesystem::rename(folder / "other", server);
+  EXPECT_EQ(reader.read({true, {}}).steps.held(), reader.steps());
+}
+
+TEST(SequencePart, FileThatIsOverwrittenMeanwhileDoesNoHarm) {
+  const ScratchFolder folder;
+  const std::string client = folder / "client";
+  std::filesystem::copy_file(kFiles[0], client);
+  int code = 0;
+  const StoryReader reader({client}, {}, code);
+  std::filesystem::copy_file(kFiles[2], client, std::filesystem::copy_options::overwrite_existing);
+  EXPECT_LE(reader.read({true, {}}).steps.held(), reader.steps() * 4);
 }
 
 }  // namespace

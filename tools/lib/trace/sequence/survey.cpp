@@ -56,13 +56,16 @@ Survey::Survey(const std::vector<std::string>& files, const std::vector<WantedMa
   }
 }
 
-// Copies a pipe to a file without a name, because the traces are read more than once.
-bool Survey::keep_pipe(const std::string& name) {
+// The traces are read more than once. A file is held open, so that its name may be given to another file
+// meanwhile; a pipe is copied to a file without a name.
+bool Survey::keep(const std::string& name) {
   struct stat status {};
   const bool standard = name == "-";
   const int found = standard ? ::fstat(STDIN_FILENO, &status) : ::stat(name.c_str(), &status);
   if (is_rotation(name) || (!standard && (found != 0 || S_ISREG(status.st_mode)))) {
-    paths_.push_back(name);
+    std::FILE* const file = is_rotation(name) ? nullptr : std::fopen(name.c_str(), "re");
+    paths_.push_back(file == nullptr ? name : "/proc/self/fd/" + std::to_string(::fileno(file)));
+    if (file != nullptr) held_.emplace_back(file);
     return true;
   }
   InputFile input(name);
@@ -93,12 +96,12 @@ bool Survey::keep_pipe(const std::string& name) {
     return false;
   }
   paths_.push_back("/proc/self/fd/" + std::to_string(::fileno(copy.get())));
-  copies_.push_back(std::move(copy));
+  held_.push_back(std::move(copy));
   return true;
 }
 
 int Survey::read(const std::string& name, trace::RunSummary* run) {
-  if (!keep_pipe(name)) return exit_usage;
+  if (!keep(name)) return exit_usage;
   FileSteps file(story_, name, paths_.back(), true);
   if (!file.open(true)) return file.finish();
   begin_.push_back(kNever);

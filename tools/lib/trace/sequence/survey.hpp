@@ -64,7 +64,7 @@ class Survey {
   struct Close {
     void operator()(std::FILE* file) const noexcept { (void)std::fclose(file); }
   };
-  bool keep_pipe(const std::string& name);
+  bool keep(const std::string& name);
   int read(const std::string& name, trace::RunSummary* run);
   void add(const Step& step);
   void add(Messages& list, const Step& step);
@@ -72,7 +72,7 @@ class Survey {
   Story story_;
   std::size_t steps_ = 0;
   std::vector<std::string> paths_;
-  std::vector<std::unique_ptr<std::FILE, Close>> copies_;  // of pipes
+  std::vector<std::unique_ptr<std::FILE, Close>> held_;  // the files, and copies of pipes
   std::vector<std::pair<Messages, Messages>> messages_;
   std::size_t kept_ = 0;  // messages in messages_
   std::size_t most_;      // most messages of one list
