@@ -256,7 +256,7 @@ void WireSpec::fence(Path& path, bool question) {
     const bool known = std::any_of(of_->paths.begin(), of_->paths.end(), [&](const Path& one) {
       return one.open || (one.session == path.session && one.uuid == fence.second);
     });
-    at.check(known || !of_->client || of_->counts.unplaced != 0, Rule::fence_wire,
+    at.check(known || !of_->client || of_->earlier || of_->counts.unplaced != 0, Rule::fence_wire,
              "a fence for a path that its client does not have",
              "the sess_uuid of a path of the same session");
     path.fences.push_back(fence.first);

@@ -140,6 +140,7 @@ class WireSpec {
     std::vector<Path> paths;
     std::vector<Session> sessions;
     std::map<Uuid, std::uint16_t> last_recon;  // keyed by path uuid
+    bool earlier = false;  // captures: there were attempts before, so the client may have unseen paths
     // For captures: violations held back until no later gap can explain them.
     Findings found{kMaxHeld};
     WireCounts counts;

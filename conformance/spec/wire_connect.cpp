@@ -174,6 +174,8 @@ WireSpec::Path& WireSpec::attempt(const Uuid& uuid, const Uuid& session, std::ui
           [&] { return "recon_cnt " + std::to_string(recon_cnt) + " after " + std::to_string(last->second); },
           [] { return std::string("a higher one"); });
   }
+  if (!of_->machine && recon_cnt > 1)
+    of_->earlier = of_->earlier || last == of_->last_recon.end() || recon_cnt - last->second != 1;
   of_->last_recon[uuid] = recon_cnt;
   Path& path = of_->paths.emplace_back();
   path.number = static_cast<std::uint32_t>(of_->paths.size() - 1);
