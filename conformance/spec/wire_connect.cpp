@@ -129,8 +129,8 @@ WireSpec::Path* WireSpec::resumed_attempt(const Uuid& uuid, const Uuid& session)
   return &path;
 }
 
-// In a capture, a client process may begin again with the uuids of the one before it. Its first attempt has
-// the number 0 (kernel) or 1.
+// In a capture, a client process may begin again with the uuids of the one before it. The first attempt of a
+// process has the number 0 (kernel) or 1.
 bool WireSpec::may_be_restart(std::uint16_t recon_cnt) const noexcept {
   return !of_->machine && recon_cnt <= 1;
 }

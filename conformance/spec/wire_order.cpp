@@ -47,8 +47,8 @@ void WireCounts::add(const WireCounts& other) noexcept {
   reordered += other.reordered;
 }
 
-// False if a message breaks the rule by itself. Any other rule may look broken because a message is missing
-// or in another place.
+// Returns false for rules about the bytes of one message. A correct peer may seem to break any other rule if
+// a message is missing or in another place.
 bool WireSpec::order_matters(Rule rule) noexcept {
   switch (rule) {
     case Rule::con_req_layout:

@@ -156,7 +156,7 @@ Window shortened(std::size_t steps, const std::vector<sequence::Mark>& marks, Wi
   return window;
 }
 
-// What a page tells besides the steps.
+// Returns the facts that a page shows besides the steps.
 sequence::PageFacts facts_of(const SeqOptions& options, const trace::RunSummary& summary, bool judged) {
   sequence::PageFacts facts;
   facts.summary = &summary;

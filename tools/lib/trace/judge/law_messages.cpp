@@ -1,7 +1,6 @@
 #include "tools/lib/trace/judge/law_messages.hpp"
 
 #include <cerrno>
-#include <cstring>
 #include <type_traits>
 
 namespace rtrs::trace {

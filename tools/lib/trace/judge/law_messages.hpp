@@ -1,5 +1,5 @@
-// Messages that one end of a connection sent or received, for the law check. They are in memory, and in a
-// file without a name when all ends have too many.
+// Messages that one end of a connection sent or received, for the law check. If all ends together have more
+// than fit into memory, the oldest messages are in a file without a name.
 #pragma once
 #include <array>
 #include <cstddef>

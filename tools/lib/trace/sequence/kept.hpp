@@ -1,4 +1,4 @@
-// Which steps of a story an output needs.
+// The steps of a story that an output needs.
 #pragma once
 #include <algorithm>
 #include <vector>

@@ -1,5 +1,5 @@
-// Reads the files of a survey once more and gives their steps in order. Keeps the order within each file, and
-// puts each receive after its send. Clocks decide only the order of the other steps.
+// Reads the files of a survey once more and returns their steps in order. Keeps the order within each file,
+// and puts each receive after its send. Clocks decide only the order of the other steps.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -39,7 +39,7 @@ class StepOrder {
   };
   struct File {
     Index index = 0;
-    Story story;  // state machines and connections as far as they are read
+    Story story;  // state machines and connections that were read so far
     std::unique_ptr<FileSteps> reader;
     bool ended = false;
     bool changed = false;  // the file has steps that the survey did not see

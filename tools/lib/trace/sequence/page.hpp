@@ -46,7 +46,7 @@ class PlaceFinder {
 // the most important of which are first. `steps`: of the places.
 std::vector<Range> choose_ranges(const std::vector<Place>& places, const std::map<Place, std::size_t>& steps,
                                  const Window& window, std::size_t limit);
-// The same for the places of a story that has all its steps.
+// Chooses the ranges of a story that holds all its steps, around the places of its summary.
 std::vector<Range> choose_ranges(const Story& story, const PageFacts& facts, const Window& window,
                                  std::size_t limit);
 // Returns the steps that a page with these ranges needs. `outline`: has the marks, and the number of steps.
